@@ -1,24 +1,24 @@
-// Content that is encrypted with keys which no HTTP request brings: they are issued by a key system,
-// to a player, for a time.
+// Content that is encrypted with keys that no HTTP request can fetch: a key system issues them to
+// one player, for a limited time.
 import URISyntax
 
-/// What keeps the segments of a playlist from being played with stored keys.
+/// The key systems that keep the segments of a playlist from being played with stored keys.
 package struct ContentProtection: Sendable, Equatable {
-    /// The key systems, in the order of their first appearance: `FairPlay`, `Widevine`, or the
-    /// KEYFORMAT of one that is not known here.
+    /// The key systems in the order of their first appearance: `FairPlay`, `Widevine`, or the
+    /// KEYFORMAT of an unknown one.
     package private(set) var systems: [String]
-    /// Keys, by their URIs, that segments need and nobody can store.
+    /// The number of keys, counted by URI, that segments need and that cannot be stored.
     package private(set) var missingKeys: Int
 
-    /// A playlist that names more systems is not told of all.
+    /// The most key systems that are listed; further ones are left out.
     private static let mostSystems = 8
 
-    /// For people: `encrypted with FairPlay; keys missing`.
+    /// A text for reports: `encrypted with FairPlay; keys missing`.
     package var text: String {
         "encrypted with \(systems.joined(separator: ", ")); keys missing"
     }
 
-    /// Adds what protects another playlist of the same title.
+    /// Adds the protection of another playlist of the same title.
     package mutating func add(_ other: ContentProtection) {
         for system in other.systems where systems.count < Self.mostSystems {
             if !systems.contains(system) { systems.append(system) }
@@ -26,19 +26,19 @@ package struct ContentProtection: Sendable, Equatable {
         missingKeys += other.missingKeys
     }
 
-    /// What a media playlist says about its keys.
+    /// The keys of a media playlist, as far as key systems are concerned.
     package struct Reading: Sendable {
-        /// Nil where every segment has a key that can be fetched, or needs none.
+        /// Nil if every segment has a key that can be fetched, or needs none.
         package let protection: ContentProtection?
-        /// The lines of the keys that only a key system can get, counted from 1.
+        /// The lines, counted from 1, of the keys that only a key system can get.
         package let foreignKeyLines: Set<Int>
     }
 
     /// Reads the keys of a media playlist (RFC 8216, section 4.3.2.4).
     ///
-    /// Where several keys with different KEYFORMAT are in force a player needs one of them, so that a
-    /// segment counts as protected only where none of them can be fetched. The time that it takes grows
-    /// with the length of the list alone.
+    /// Where keys with different KEYFORMATs are in force, a player needs only one of them: a
+    /// segment counts as protected only if none of them can be fetched. Takes time linear in the
+    /// length of the list.
     package static func read(_ list: MediaPlaylist) -> Reading {
         var keys = KeysOfSystems()
         var coming = list.keys[...]
@@ -63,14 +63,14 @@ package struct ContentProtection: Sendable, Equatable {
 /// The keys in force, by KEYFORMAT, while a playlist is read.
 private struct KeysOfSystems {
     private struct Key {
-        /// Nil for one that can be fetched.
+        /// The key system; nil for a key that can be fetched.
         let system: String?
         let uri: String
     }
 
     private var inForce: [String: Key] = [:]
     private var fetchable = 0
-    /// Formats of which no protected segment was seen yet.
+    /// Formats of keys in force that no protected segment has used yet.
     private var unseen: Set<String> = []
     private var systems: [String] = []
     private var missing: Set<String> = []
@@ -118,7 +118,7 @@ private struct KeysOfSystems {
 
 /// The names of key systems.
 private enum KeySystem {
-    /// KEYFORMAT values as their systems define them; those with `urn:uuid:` are the system IDs of
+    /// KEYFORMAT values as defined by the key systems; those with `urn:uuid:` are the system IDs of
     /// the DASH-IF registry.
     private static let formats = [
         "com.apple.streamingkeydelivery": "FairPlay",
@@ -133,7 +133,7 @@ private enum KeySystem {
         "urn:uuid:3d5e6d35-9b9a-41e8-b843-dd3c6e72c42c": "ChinaDRM",
     ]
 
-    /// The system that alone can get a key; nil for a key that is fetched by its URI.
+    /// Returns the key system that issues a key; nil for a key that is fetched by its URI.
     static func name(format: String, uri: String) -> String? {
         let format = format.lowercased()
         if format == "identity" || format.isEmpty {
@@ -150,7 +150,8 @@ private enum KeySystem {
     }
 
     private enum URLScheme {
-        /// The scheme of a URI in lower case, at most 32 characters; nil for a relative one.
+        /// Returns the scheme of a URI in lower case, at most 32 characters; nil for a relative
+        /// one.
         static func of(_ uri: String) -> String? {
             guard let colon = uri.utf8.firstIndex(of: 0x3A) else { return nil }
             let scheme = uri[..<colon]

@@ -3,8 +3,8 @@ import URISyntax
 
 /// A date with time of day as playlists write it (ISO 8601), for EXT-X-PROGRAM-DATE-TIME.
 ///
-/// Always in the years 0 to 9999: earlier and later dates are held at the first and the last one,
-/// so that what is written can be read again and differences fit a number.
+/// Clamped to the years 0 to 9999, so that a written date can be parsed again and differences do
+/// not overflow.
 package struct DateTime: Hashable, Comparable, Sendable {
     /// Since 1970-01-01T00:00:00Z.
     package let milliseconds: Int
@@ -16,9 +16,9 @@ package struct DateTime: Hashable, Comparable, Sendable {
         self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
     }
 
-    /// Reads `YYYY-MM-DDThh:mm:ss` with an optional fraction and an optional `Z` or offset.
+    /// Parses `YYYY-MM-DDThh:mm:ss` with an optional fraction and an optional `Z` or offset.
     ///
-    /// Without an offset UTC is meant, as players take it. Nil for everything else.
+    /// A date without an offset is in UTC, as players read it. Nil for any other text.
     package init?(_ bytes: ArraySlice<UInt8>) {
         var reader = Reader(bytes: DecimalNumber.trimmed(bytes))
         guard let year = reader.number(4), reader.take(0x2D), let month = reader.number(2),
@@ -54,7 +54,8 @@ package struct DateTime: Hashable, Comparable, Sendable {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Appends `text`, without making it: lists of a day hold tens of thousands.
+    /// Appends `text` without building a string: a playlist of one day holds tens of thousands of
+    /// dates.
     func append(to output: inout [UInt8]) {
         let seconds = milliseconds.flooredQuotient(1000)
         let days = seconds.flooredQuotient(86_400)
@@ -69,7 +70,7 @@ package struct DateTime: Hashable, Comparable, Sendable {
         Self.append(milliseconds - seconds * 1000, 3, 0x5A, to: &output)
     }
 
-    /// Appends a number with zeros up to a width, and what stands behind it.
+    /// Appends a number, padded with zeros to a width, and the byte `end`.
     private static func append(
         _ number: Int, _ width: Int, _ end: UInt8, to output: inout [UInt8]
     ) {
@@ -101,7 +102,7 @@ package struct DateTime: Hashable, Comparable, Sendable {
         return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
     }
 
-    /// Steps over the text of a date.
+    /// A cursor over the text of a date.
     private struct Reader {
         var bytes: ArraySlice<UInt8>
 
@@ -113,7 +114,7 @@ package struct DateTime: Hashable, Comparable, Sendable {
             return true
         }
 
-        /// Exactly `count` digits.
+        /// Parses exactly `count` digits.
         mutating func number(_ count: Int) -> Int? {
             guard bytes.count >= count,
                 let value = DecimalDigits<Int>(bytes.prefix(count), upTo: .max).number
@@ -122,7 +123,7 @@ package struct DateTime: Hashable, Comparable, Sendable {
             return value
         }
 
-        /// Milliseconds; 0 without a fraction, nil for a point without digits.
+        /// Parses a fraction in milliseconds; 0 without a fraction, nil for a point without digits.
         mutating func fraction() -> Int? {
             guard take(0x2E) || take(0x2C) else { return 0 }
             let digits = bytes.prefix(while: ASCII.isDigit)
@@ -131,7 +132,7 @@ package struct DateTime: Hashable, Comparable, Sendable {
             return DecimalDigits((digits.prefix(3) + [0x30, 0x30]).prefix(3), upTo: 999).number
         }
 
-        /// Minutes east of UTC; 0 for `Z` and for nothing.
+        /// Parses an offset in minutes east of UTC; 0 for `Z` and for no offset.
         mutating func offset() -> Int? {
             if isAtEnd || take(0x5A) || take(0x7A) { return 0 }
             let isWest = bytes.first == 0x2D

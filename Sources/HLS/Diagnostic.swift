@@ -1,4 +1,4 @@
-/// Something odd in a playlist that did not keep it from being rewritten.
+/// An oddity in a playlist that did not prevent rewriting it.
 package struct Diagnostic: Hashable, Sendable {
     /// Counted from 1.
     package let line: Int
@@ -6,7 +6,8 @@ package struct Diagnostic: Hashable, Sendable {
     package let tag: String
     package let message: String
 
-    /// No playlist reports more than this many, so that a hostile one cannot fill a log.
+    /// The most diagnostics that one playlist reports, so that a hostile playlist cannot fill a
+    /// log.
     package static let maximumCount = 50
 
     package init(line: Int, tag: String, message: String) {

@@ -1,26 +1,28 @@
-/// An epoch of a name: which of the resources that a name has stood for is meant.
+/// The epoch of a name: tells apart the resources that have had the same name over time.
 ///
-/// Origins of live streams reuse the names of segments after a restart of the stream; what is stored
-/// under a name from before must not be served then. Links and cache keys hold the epoch, so that both
-/// resources can be kept beside each other.
+/// Origins of live streams reuse segment names after a restart of the stream; then the resource
+/// stored under that name before the restart must not be served. Links and cache keys include the
+/// epoch, so that both resources can be stored side by side.
 package struct Epoch: Hashable, Sendable, Comparable {
-    /// Seconds since 1970 at which the name was seen to stand for something new; 0 for the first.
+    /// The time in seconds since 1970 at which the name was found to identify a new resource; 0 for
+    /// the first epoch.
     package let number: UInt32
 
     package init(number: UInt32) { self.number = number }
 
     package static let first = Epoch(number: 0)
 
-    /// The epoch that begins at a time, and is never the one before it, nor the first.
+    /// Returns the epoch that begins at a time; it differs from the one before it and from the
+    /// first.
     ///
     /// - Parameters:
-    ///   - seconds: since 1970; times outside 32 bits are brought to their nearest.
+    ///   - seconds: since 1970; clamped to 32 bits.
     ///   - former: the epoch before.
-    /// - Returns: the new one.
+    /// - Returns: the new epoch.
     package static func beginning(at seconds: Int64, after former: Epoch) -> Epoch {
         let now = UInt32(clamping: seconds)
         if former.number < now { return Epoch(number: now) }
-        // Behind the last number comes the one after the first epoch, whose names mean another thing.
+        // Wraps around to 1, since 0 is the first epoch.
         return Epoch(number: former.number == .max ? 1 : former.number + 1)
     }
 

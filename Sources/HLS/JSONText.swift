@@ -6,12 +6,13 @@ enum JSONText {
         byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
     }
 
-    /// Bytes of numbers, `true`, `false` and `null`; players check more than that.
+    /// True for bytes of numbers, `true`, `false` and `null`; the tokens themselves are left to
+    /// players to check.
     static func isScalarByte(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || byte == 0x2B || byte == 0x2D || byte == 0x2E
     }
 
-    /// Appends the text of a string with quotes, backslashes and controls escaped.
+    /// Appends `text` with quotes, backslashes and control characters escaped.
     static func append(_ text: [UInt8], to output: inout [UInt8]) {
         for byte in text {
             if byte == 0x22 || byte == 0x5C {
@@ -27,7 +28,7 @@ enum JSONText {
         }
     }
 
-    /// The text that a string's inside stands for; a broken escape stays as it is.
+    /// Unescapes the content of a string literal; a malformed escape loses only its backslash.
     static func unescape(_ inside: ArraySlice<UInt8>) -> [UInt8] {
         guard inside.contains(0x5C) else { return Array(inside) }
         var output: [UInt8] = []
@@ -61,7 +62,8 @@ enum JSONText {
         }
     }
 
-    /// The scalar of a `\uXXXX` at `index`, or of a pair of them, and where it ends.
+    /// Decodes the `\uXXXX` at `index`, or a surrogate pair of them; returns the scalar and its
+    /// end.
     private static func scalar(
         at index: Int, in inside: ArraySlice<UInt8>
     ) -> (Unicode.Scalar, Int)? {

@@ -1,6 +1,6 @@
 import URISyntax
 
-/// One reading of a live media playlist, cut into segments with absolute URIs.
+/// One version of a live media playlist, split into segments with absolute URIs.
 struct LiveWindow {
     struct Segment {
         let originNumber: Int
@@ -19,7 +19,7 @@ struct LiveWindow {
         let parts: [UInt8]
         let dateRanges: [DateRange]
         let context: TimeShiftContext
-        /// What `TimeShift.snapshot` wrote before it.
+        /// The note that `TimeShift.snapshot` wrote before it.
         let note: TimeShiftNote?
     }
 
@@ -29,22 +29,21 @@ struct LiveWindow {
     }
 
     let summary: PlaylistSummary
-    /// Tags of the list as a whole, with LF, but for those that are written anew.
+    /// Tags of the playlist as a whole, with LF, except those that are regenerated.
     private(set) var header: [UInt8] = []
     private(set) var segments: [Segment] = []
-    /// What stands behind the last segment, with LF: parts, hints and reports.
+    /// The lines after the last segment, with LF: parts, hints and reports.
     private(set) var tail: [UInt8] = []
     private(set) var tailDateRanges: [DateRange] = []
 
     private let list: Playlist
     private var builder = SegmentBuilder()
     private var keys = KeysInForce()
-    // How many of the list's values have been met among its lines.
+    // The number of keys and maps of the list that have been passed while walking its lines.
     private var keyCount = 0
     private var mapCount = 0
 
-    /// Reads `body`, which came from `base`; `context` is in force before the first line of a delta
-    /// update.
+    /// Parses `body`, which came from `base`; a delta update starts with `context` in force.
     init(
         _ body: [UInt8], base: AbsoluteURL, _ reading: PlaylistReading = PlaylistReading(),
         context: @autoclosure () -> TimeShiftContext = .none
@@ -74,7 +73,7 @@ struct LiveWindow {
         switch line.kind {
         case .blank: break
         case .uri:
-            // What stands behind EXT-X-STREAM-INF is no segment.
+            // The URI after EXT-X-STREAM-INF is not a segment.
             guard segments.count < media.segments.count,
                 media.segments[segments.count].line == line.number
             else { return }
@@ -133,7 +132,7 @@ struct LiveWindow {
     }
 }
 
-/// What has been read of a segment whose URI is still to come.
+/// The tags of a segment that were read before its URI.
 private struct SegmentBuilder {
     var context = TimeShiftContext.none
     var lines: [UInt8] = []
@@ -153,7 +152,7 @@ private struct SegmentBuilder {
     }
 }
 
-/// A comment by which a snapshot keeps what a playlist has no tag for.
+/// A comment line in which a snapshot stores what no tag of a playlist can hold.
 struct TimeShiftNote: Hashable {
     let epoch: Int
     let originNumber: Int
@@ -172,7 +171,7 @@ struct TimeShiftNote: Hashable {
 
     private static let start = Array("#SLUICE-SEGMENT:".utf8)
 
-    /// Reads the comment; nil for any other.
+    /// Parses the comment; nil for any other comment.
     init?(_ line: ArraySlice<UInt8>) {
         guard line.starts(with: Self.start) else { return nil }
         let numbers = line.dropFirst(Self.start.count).split(separator: 0x2C)
@@ -189,7 +188,7 @@ struct TimeShiftNote: Hashable {
             + "\(marks.segment),\(marks.map),\(marks.key)\n"
     }
 
-    /// What stands for the segment behind this one unless it says otherwise.
+    /// The default for the next segment, if that has no note of its own.
     var next: TimeShiftNote {
         TimeShiftNote(epoch: epoch, originNumber: originNumber + 1, generation: 0, marks: marks)
     }

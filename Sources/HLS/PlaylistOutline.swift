@@ -1,8 +1,8 @@
 package import URISyntax
 
-/// What a reader of reports wants to know of one playlist: its parts, features and faults.
+/// A playlist as reports describe it: its parts, features and faults.
 package struct PlaylistOutline: Sendable {
-    /// Something that a multivariant playlist names.
+    /// A line of a multivariant playlist that names a resource.
     package struct Entry: Sendable {
         package enum Kind: String, Sendable {
             case variant
@@ -16,9 +16,9 @@ package struct PlaylistOutline: Sendable {
 
         package let kind: Kind
         package let line: Int
-        /// The attributes as written, quotes taken off, in their order, URIs left out.
+        /// The attributes as written, in their order, without quotes; URIs are left out.
         package let attributes: [(name: String, value: String)]
-        /// The URL it leads to; nil where there is none or none that could be asked for.
+        /// The URL that it names; nil if it has no URI or one that cannot be fetched.
         package let url: AbsoluteURL?
 
         fileprivate init(_ kind: Kind, _ tag: some AttributeTag, _ reference: ResourceReference?) {
@@ -33,20 +33,20 @@ package struct PlaylistOutline: Sendable {
             url = reference?.url
         }
 
-        /// The value of an attribute; nil without it.
+        /// Returns the value of an attribute; nil if it is missing.
         package func attribute(_ name: String) -> String? {
             attributes.first { $0.name == name }?.value
         }
     }
 
-    /// A key of the playlist, counted by the segments that it is in force for.
+    /// A method and KEYFORMAT that keys of the playlist use, listed once.
     package struct Encryption: Hashable, Sendable {
         package let method: String
-        /// `identity` where the tag says nothing else.
+        /// `identity` unless the tag has a KEYFORMAT.
         package let keyFormat: String
     }
 
-    /// A tag that is in no table, by its first line.
+    /// A tag that Sluice does not know, with the line of its first occurrence.
     package struct UnknownTag: Hashable, Sendable {
         package let name: String
         package let line: Int
@@ -57,22 +57,22 @@ package struct PlaylistOutline: Sendable {
     package let entries: [Entry]
     /// In the order of their first appearance.
     package let encryption: [Encryption]
-    /// What the list offers beyond plain segments, in words: `parts`, `blocking reload` ...
+    /// The features beyond plain segments, in words: `parts`, `blocking reload` ...
     package let features: [String]
     package let unknownTags: [UnknownTag]
     package let violations: [Violation]
-    /// What kept the URIs from being read, if anything did; entries then have no URLs.
+    /// The error that prevented resolving the URIs, if any; entries then have no URLs.
     package let refusal: PlaylistError?
     /// The shortest and the longest segment; nil without segments.
     package let segmentDurations: ClosedRange<Duration>?
     package let segments: [ResourceReference]
-    /// For the playlists that this one names.
+    /// The variables that this playlist passes to the playlists it names.
     package let definedVariables: [String: String]
 
-    /// Reads `body`, which came from `base`: its URL after redirects.
+    /// Parses `body`, which came from `base`: its URL after redirects.
     ///
-    /// `variables` are those of the multivariant playlist. Never blocks. Throws only where `body`
-    /// is no playlist or beyond the limits.
+    /// `variables` are those of the multivariant playlist. Never blocks. Throws only if `body` is
+    /// not a playlist or exceeds the limits.
     package init(
         _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:]
     ) throws(PlaylistError) {
@@ -157,7 +157,7 @@ package struct PlaylistOutline: Sendable {
         for line in list.lines {
             guard case .unknownTag(let range) = line.kind else { continue }
             let name = list.text(range)
-            // A list made of nothing else must not fill a report.
+            // Bounded, so that a playlist of unknown tags cannot fill a report.
             guard found[name] != nil || order.count < 100 else { continue }
             if found[name] == nil { order.append(name) }
             found[name, default: (line.number, 0)].count += 1

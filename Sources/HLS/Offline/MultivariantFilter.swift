@@ -1,35 +1,36 @@
 import URISyntax
 
-/// Leaves in a multivariant playlist only what can be played, so that it is true without a network.
+/// Reduces a multivariant playlist to what can be played without a network.
 ///
-/// Works on the origin's text and leaves every line that stays as it was; the result is to be
+/// Works on the origin's text and leaves all remaining lines unchanged; the result is to be
 /// rewritten like any other. Groups stay consistent:
-/// - a rendition that cannot be played goes; one without a URI lives in the variant and stays while
-///   a variant uses its group;
-/// - a variant that cannot be played goes;
+/// - a rendition that cannot be played is removed; one without a URI is part of the variant and
+///   stays while a variant uses its group;
+/// - a variant that cannot be played is removed;
 /// - a variant keeps the attribute of a group (AUDIO, VIDEO, SUBTITLES, CLOSED-CAPTIONS) only while
-///   the group has members. Subtitles, captions and views can be missed, so that the attribute goes
-///   and the variant stays; a variant whose AUDIO group is gone altogether goes with it, since its
-///   own stream may be silent, unless no other variant would be left;
-/// - groups that no variant uses any more go;
-/// - of a group that lost its DEFAULT the first rendition left becomes the default;
-/// - I-frame and image playlists, session data and steering go unless they are kept as well.
+///   the group has members. Subtitles, captions and camera angles are dispensable: the attribute is
+///   removed and the variant stays. A variant whose AUDIO group has lost all members is removed,
+///   since its own stream may be silent, unless no other variant would be left;
+/// - groups that no remaining variant uses are removed;
+/// - in a group that lost its DEFAULT the first remaining rendition becomes the default;
+/// - I-frame and image playlists, session data and steering are removed unless they are kept too.
 package enum MultivariantFilter {
     package struct Result: Sendable {
-        /// The playlist; without a variant it is not to be served.
+        /// The playlist; not to be served without a variant.
         package let bytes: [UInt8]
         package let variantCount: Int
-        /// The lines of the origin's playlist that went, without lines that only lost an attribute.
+        /// The lines of the origin's playlist that were removed, without lines that only lost an
+        /// attribute.
         package let removedLines: [Int]
 
-        /// Whether there is anything to play.
+        /// True if there is anything to play.
         package var isPlayable: Bool { variantCount > 0 }
-        /// Whether nothing had to go.
+        /// True if nothing was removed.
         package var isWhole: Bool { removedLines.isEmpty }
     }
 
-    /// The variant streams of a multivariant playlist, in its order, with the playlists of their
-    /// sound.
+    /// Returns the variant streams of a multivariant playlist, in its order, with their audio
+    /// playlists.
     package static func variants(_ list: MultivariantPlaylist) -> [OfflinePlan.Variant] {
         var sounds: [String: [AbsoluteURL?]] = [:]
         for rendition in list.renditions where rendition.type == "AUDIO" {
@@ -39,7 +40,7 @@ package enum MultivariantFilter {
             guard let url = variant.reference?.url else { return nil }
             let group = variant.audioGroup
             let sound = group.flatMap { sounds[$0] } ?? []
-            // A rendition without a URI is in the variant itself.
+            // A rendition without a URI is part of the variant stream.
             let isInside = sound.contains { $0 == nil }
             return OfflinePlan.Variant(
                 url: url, sound: isInside ? [] : sound.compactMap { $0 },
@@ -47,7 +48,8 @@ package enum MultivariantFilter {
         }
     }
 
-    /// Codecs without the level, which differs between sizes of one coding (RFC 6381 section 3.3).
+    /// Returns the codecs without the level, which differs between resolutions of one coding (RFC
+    /// 6381 section 3.3).
     private static func kin(_ codecs: String) -> String {
         codecs.split(separator: ",").map { codec in
             let name = codec.filter { $0 != " " }
@@ -56,11 +58,11 @@ package enum MultivariantFilter {
         }.sorted().joined(separator: ",")
     }
 
-    /// Filters a playlist that was read with its lines; a media playlist stays whole.
+    /// Filters a playlist that was parsed with its lines; a media playlist is returned unchanged.
     ///
-    /// `canPlay` says of each reference with the role `playlist` whether its playlist, its
-    /// initialization sections, keys and at least some of its segments are kept, and of others
-    /// whether they are kept. It is asked once for each. Never blocks by itself.
+    /// `canPlay` returns, for a reference with the role `playlist`, whether its playlist, its
+    /// initialization sections, its keys and at least some of its segments are kept, and for others
+    /// whether they are kept. It is called once for each reference. Never blocks by itself.
     package static func filter(
         _ list: Playlist, canPlay: (ResourceReference) -> Bool
     ) -> Result {
@@ -72,7 +74,7 @@ package enum MultivariantFilter {
         list.forEachReference { reference in
             let isPlayable = canPlay(reference)
             playable[reference.line] = isPlayable
-            // The line of a variant is that of its URI.
+            // For a variant, `line` is the line of its URI.
             if !isPlayable, reference.tag != .streamInf { lost.insert(reference.line) }
         }
         var plan = FilterPlan(list, multivariant, playable, lost: lost)
@@ -81,7 +83,7 @@ package enum MultivariantFilter {
     }
 }
 
-/// What stays of a multivariant playlist, line by line.
+/// Decides line by line what remains of a multivariant playlist.
 private struct FilterPlan {
     private struct Group: Hashable {
         let type: String
@@ -103,12 +105,12 @@ private struct FilterPlan {
     private static let types = ["AUDIO", "VIDEO", "SUBTITLES", "CLOSED-CAPTIONS"]
 
     private let list: Playlist
-    /// The lines of tags whose resources are not there.
+    /// The lines of tags whose resources are missing.
     private let lost: Set<Int>
     private var variants: [Variant] = []
     private var renditions: [Rendition]
     private var defaults: Set<Int> = []
-    /// The groups that renditions form, kept or not.
+    /// The groups that renditions declare, kept or not.
     private let declared: Set<Group>
 
     init(
@@ -117,12 +119,13 @@ private struct FilterPlan {
     ) {
         self.list = list
         self.lost = lost
-        // A tag without a URI goes with the next one that has one, and stands for nothing alone.
+        // A tag without a URI line belongs to the next one that has a URI line; alone it is
+        // dropped.
         var uriLine: Int?
         for tag in multivariant.streams.reversed() {
             uriLine = tag.uriLine ?? uriLine
             guard let uriLine else { continue }
-            // A URI that passes unchanged needs nothing of ours.
+            // A URI that passes unchanged needs no stored resource.
             variants.append(Variant(tag: tag, uriLine: uriLine, isKept: playable[uriLine] ?? true))
         }
         variants.reverse()
@@ -142,7 +145,7 @@ private struct FilterPlan {
 
     mutating func decide() {
         let left = groupsLeft
-        // Silent pictures only where there is nothing else.
+        // Variants without audio remain only if there are no others.
         let hasSound = variants.map { variant in
             guard variant.isKept, let audio = group("AUDIO", of: variant.tag) else {
                 return variant.isKept
@@ -170,7 +173,7 @@ private struct FilterPlan {
         var missing = had.subtracting(have)
         for rendition in renditions
         where rendition.isKept && missing.remove(rendition.group) != nil {
-            // Forced subtitles are no default, and captions are chosen by the player.
+            // Subtitles are not forced to be a default, and captions are chosen by the player.
             if rendition.group.type == "AUDIO" || rendition.group.type == "VIDEO" {
                 defaults.insert(rendition.tag.line)
             }
@@ -201,7 +204,7 @@ private struct FilterPlan {
             removedLines: removed.sorted())
     }
 
-    /// The tags that lose groups which are gone, or become a default, by their lines.
+    /// Returns the edits, by line, of tags that lose an empty group or become a default.
     private func edits(_ left: Set<Group>) -> [Int: AttributeEdit] {
         var edits: [Int: AttributeEdit] = [:]
         for tag in list.multivariant?.variants ?? [] where tag.kind != .images {

@@ -1,20 +1,20 @@
 import URISyntax
 
-/// What of a media playlist is kept, segment by segment, on the time line of its title.
+/// The segments of a media playlist that are kept, on the time line of the title.
 package struct OfflineList: Sendable {
-    /// One segment that the list names.
+    /// One segment of the playlist.
     package struct Segment: Sendable {
         /// The line of its URI.
         let line: Int
         let number: Int
-        /// Seconds from the title's beginning.
+        /// Seconds from the start of the title.
         var start: Double
         let duration: Double
         let url: AbsoluteURL
-        /// Whether it can be played: it is kept, with its key and its initialization section.
+        /// True if it can be played: it is stored with its key and initialization section.
         package let isKept: Bool
-        /// Whether another rendition's may stand in its place: a whole resource of its own, in the
-        /// clear, that needs no initialization section.
+        /// True if another rendition's segment can replace it: it is a whole resource, unencrypted
+        /// and without an initialization section.
         let isExchangeable: Bool
 
         var middle: Double { start + duration / 2 }
@@ -22,17 +22,17 @@ package struct OfflineList: Sendable {
     }
 
     package private(set) var segments: [Segment] = []
-    /// Whether any segment needs an initialization section.
+    /// True if any segment needs an initialization section.
     package let hasMap: Bool
-    /// Whether the list was still growing when it was stored.
+    /// True if the playlist was still growing when it was stored.
     let isLive: Bool
     private let firstNumber: Int
 
-    /// Reads a media playlist.
+    /// Creates the list from a media playlist.
     ///
     /// - Parameters:
     ///   - list: the playlist.
-    ///   - isPresent: asked once of each segment, key and initialization section.
+    ///   - isPresent: called once for each segment, key and initialization section.
     package init(
         _ list: Playlist, isPresent: (ResourceReference) -> Bool
     ) {
@@ -67,21 +67,22 @@ package struct OfflineList: Sendable {
         self.segments = segments
     }
 
-    /// What can be played.
+    /// The time ranges that can be played.
     package var kept: Stretches { Stretches(segments.filter(\.isKept).map(\.range)) }
 
-    /// How many segments can be played.
+    /// The number of segments that can be played.
     package var keptCount: Int { segments.count(where: \.isKept) }
 
     var isExchangeable: Bool { !segments.isEmpty && segments.allSatisfy(\.isExchangeable) }
 
-    /// Moves a live list to where its window lies on the time line that begins with segment
-    /// `number`: windows of renditions are read at different moments, and number alike.
+    /// Shifts a live list to the place of its window on the time line that begins with segment
+    /// `number`: the windows of renditions are fetched at different times, and share their
+    /// numbering.
     mutating func align(toNumber number: Int) {
         guard isLive, !segments.isEmpty, firstNumber > number else { return }
         let mean = segments.reduce(0) { $0 + $1.duration } / Double(segments.count)
         let shift = Double(firstNumber - number) * mean
-        // Numbers that have nothing to do with each other say nothing of time.
+        // A larger distance means unrelated numbering, which tells nothing about time.
         guard firstNumber - number <= segments.count else { return }
         for index in segments.indices { segments[index].start += shift }
     }

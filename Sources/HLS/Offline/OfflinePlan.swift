@@ -1,34 +1,36 @@
 package import URISyntax
 
-/// Decides what of a title can be played from what is kept, for all of its playlists alike.
+/// Decides which parts of a title can be played from what is stored, the same for all its
+/// playlists.
 ///
-/// Players match pictures and sound by discontinuity and time. A hole in one of them alone would
-/// move it against the other, so all playlists of a title are cut to the same stretches: those that
-/// one variant stream and its sound have in common, of all such pairs the longest. Whatever else
-/// has these stretches too is listed beside it; the rest is not.
+/// Players match video and audio by discontinuity and time. A hole in only one of them would break
+/// their synchronization, so all playlists of a title are cut to the same time ranges: those that a
+/// variant stream and its audio have in common, for the pair with the longest total. Other
+/// playlists that cover these ranges are listed too; the rest is not.
 ///
-/// Where segments need an initialization section, only the longest stretch is kept, since some
-/// players stop for good at a hole in fragmented MP4.
+/// If segments need an initialization section, only the longest range is kept, since some players
+/// stop permanently at a hole in fragmented MP4.
 package struct OfflinePlan: Sendable {
-    /// What is played; nil for a plan of nothing.
+    /// The time ranges that are played; empty if there is nothing to play.
     package private(set) var stretches = Stretches()
-    /// The playlists that have all of it, by the URL that names them.
+    /// The playlists that cover all of them, by the URL that names them.
     package private(set) var playable: Set<AbsoluteURL> = []
-    /// Segments that stand in for those that a playlist misses: by playlist, and by line in it.
+    /// Replacements for segments that a playlist lacks: by playlist, and by line in it.
     package private(set) var borrowed: [AbsoluteURL: [Int: AbsoluteURL]] = [:]
-    /// Playlists whose segments are far longer than those of the pictures, as of subtitles: they
-    /// may reach beyond the end.
+    /// Playlists with much longer segments than the video, such as subtitles: their last segment
+    /// may extend beyond the end.
     private var coarse: Set<AbsoluteURL> = []
 
-    /// The playlists that the plan was made from, on one time line.
+    /// The playlists of the title, aligned on one time line.
     private let lists: [AbsoluteURL: OfflineList]
 
     /// A variant stream of the multivariant playlist.
     package struct Variant: Sendable {
         package let url: AbsoluteURL
-        /// The playlists of its sound; empty where it is in the variant itself.
+        /// The playlists of its audio; empty if the audio is part of the variant stream.
         package let sound: [AbsoluteURL]
-        /// CODECS and the group of its sound: only equals lend to each other.
+        /// CODECS and audio group: only variants with equal values can replace each other's
+        /// segments.
         package let kinship: String?
 
         package init(url: AbsoluteURL, sound: [AbsoluteURL], kinship: String?) {
@@ -38,19 +40,19 @@ package struct OfflinePlan: Sendable {
         }
     }
 
-    /// A plan for one media playlist by itself.
+    /// Creates the plan for a single media playlist.
     package init(only list: OfflineList, at url: AbsoluteURL) {
         lists = [url: list]
         stretches = list.hasMap ? list.kept.longest : list.kept
         if !stretches.isEmpty { playable = [url] }
     }
 
-    /// Makes the plan of a title.
+    /// Creates the plan of a title.
     ///
     /// - Parameters:
     ///   - variants: its variant streams, in their order.
-    ///   - lists: its media playlists as far as they are kept, those of renditions too, by the URL
-    ///     that names them.
+    ///   - lists: its media playlists as far as they are stored, including those of renditions, by
+    ///     the URL that names them.
     package init(_ variants: [Variant], lists: [AbsoluteURL: OfflineList]) {
         var lists = lists
         let first = lists.values.map(\.start).min() ?? 0
@@ -93,10 +95,10 @@ package struct OfflinePlan: Sendable {
         }
     }
 
-    /// Whether there is nothing to play.
+    /// True if there is nothing to play.
     package var isEmpty: Bool { stretches.isEmpty }
 
-    /// The lines of the segments of a playlist that are not listed.
+    /// Returns the lines of the segments of a playlist that are not listed.
     package func missing(at url: AbsoluteURL) -> Set<Int> {
         guard let list = lists[url] else { return [] }
         let lent = borrowed[url] ?? [:]
@@ -115,7 +117,8 @@ package struct OfflinePlan: Sendable {
         }
     }
 
-    /// Whether a playlist has one stretch from its beginning on, in segments that may end later.
+    /// True if a playlist covers a single range from its beginning, with segments that may end
+    /// later.
     private func coversCoarsely(_ list: OfflineList) -> Bool {
         let listed = list.segments.filter(overlaps)
         guard stretches.ranges.count == 1, !listed.isEmpty, listed.allSatisfy(\.isKept) else {
@@ -127,7 +130,7 @@ package struct OfflinePlan: Sendable {
             && own.ranges[0].upperBound > stretches.ranges[0].upperBound - 1
     }
 
-    /// Whether a playlist has all that is played, in segments that begin and end where it does.
+    /// True if a playlist covers all ranges, with segments that begin and end where they do.
     private func covers(_ list: OfflineList) -> Bool {
         let listed = list.segments.filter { stretches.contains($0.middle) }
         guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
@@ -139,7 +142,7 @@ package struct OfflinePlan: Sendable {
         }
     }
 
-    /// A variant, the playlist of its sound, and what both have.
+    /// A variant, its audio playlist, and the ranges that both cover.
     private typealias Choice = (variant: Variant, sound: AbsoluteURL?, stretches: Stretches)
 
     private static func best(
@@ -161,9 +164,10 @@ package struct OfflinePlan: Sendable {
     }
 }
 
-/// Who can lend what to whom.
+/// Finds segments of one variant that can replace missing ones of another.
 private struct Loans {
-    /// For the fullest variant of each kin: what stands in for what it misses, by line.
+    /// For the most complete variant of each kinship: replacements for its missing segments, by
+    /// line.
     private(set) var byBorrower: [AbsoluteURL: [Int: AbsoluteURL]] = [:]
 
     init(_ variants: [OfflinePlan.Variant], _ lists: [AbsoluteURL: OfflineList]) {
@@ -189,7 +193,7 @@ private struct Loans {
         }
         var lent: [Int: AbsoluteURL] = [:]
         for segment in list.segments where !segment.isKept {
-            // The same number alone proves nothing: begin and end must be the same too.
+            // The same number is not enough: start and duration must match too.
             let fitting = offers[segment.number]?.first {
                 abs($0.start - segment.start) < Stretches.tolerance
                     && abs($0.duration - segment.duration) < Stretches.tolerance / 2

@@ -1,31 +1,31 @@
 package import URISyntax
 
-/// Makes a media playlist tell the truth when only some of its segments are kept.
+/// Makes a media playlist accurate when only some of its segments are kept.
 ///
-/// Works on the origin's text; the result is to be rewritten like any other. Missing segments go, a
-/// discontinuity stands in their place and the list ends: times after a hole move to the front.
-/// Parts, hints, reports and server control go, since nobody produces anything any more.
+/// Works on the origin's text; the result is to be rewritten like any other. Missing segments are
+/// replaced by a discontinuity and the playlist ends, so that playback after a hole comes earlier.
+/// Parts, hints, reports and server control are removed, since no new segments are produced.
 package enum OfflinePlaylist {
     package struct Result: Sendable {
         package let bytes: [UInt8]
-        /// Segments that are listed and present.
+        /// The number of segments that are listed and present.
         package let presentCount: Int
-        /// The segments that are not present, with those that the origin announced as gaps.
+        /// The segments that are not present, including those that the origin marked as gaps.
         package let missing: [ResourceReference]
 
-        /// Whether there is anything to play.
+        /// True if there is anything to play.
         package var isPlayable: Bool { presentCount > 0 }
     }
 
-    /// Leaves in a list what is present.
+    /// Reduces a playlist to its present segments.
     ///
     /// - Parameters:
-    ///   - list: a whole media playlist, read with its lines; another one gives a result without
+    ///   - list: a full media playlist, parsed with its lines; for any other the result has no
     ///     segments.
-    ///   - isPresent: asked of each segment, key and initialization section; a segment without its
-    ///     key or initialization section counts as missing. Asked once for each line.
+    ///   - isPresent: called once for each line of a segment, key or initialization section; a
+    ///     segment without its key or initialization section counts as missing.
     ///
-    /// - Returns: the list with an EXT-X-ENDLIST, and what is missing in it.
+    /// - Returns: the playlist with an EXT-X-ENDLIST, and its missing segments.
     package static func make(
         _ list: Playlist, isPresent: (ResourceReference) -> Bool
     ) -> Result {
@@ -40,18 +40,18 @@ package enum OfflinePlaylist {
             missing: media.segments.filter { missing.contains($0.line) }.compactMap(\.reference))
     }
 
-    /// Cuts a list to what is kept.
+    /// Cuts a playlist to the segments that are kept.
     ///
-    /// Leaves out segments with malformed URIs as well, in lists that have ended; in others the
-    /// numbers of segments must stay. Some players stop at EXT-X-GAP, all play a list without the
-    /// segment.
+    /// Also removes segments with malformed URIs from playlists that have ended; in others the
+    /// numbers of segments must stay. Some players stop at EXT-X-GAP; all play a playlist without
+    /// the segment.
     ///
     /// - Parameters:
-    ///   - list: a whole media playlist, read with its lines.
-    ///   - missing: the lines of the URIs of segments that go.
-    ///   - borrowed: what stands in for other segments, by the lines of their URIs; it follows
+    ///   - list: a full media playlist, parsed with its lines.
+    ///   - missing: the lines of the URIs of segments to remove.
+    ///   - borrowed: replacements for other segments, by the lines of their URIs; they follow
     ///     without a discontinuity, since renditions of one title share their time line.
-    /// - Returns: the list, with an EXT-X-ENDLIST.
+    /// - Returns: the playlist, with an EXT-X-ENDLIST.
     package static func cut(
         _ list: Playlist, missing: Set<Int>, borrowed: [Int: AbsoluteURL] = [:]
     ) -> [UInt8] {

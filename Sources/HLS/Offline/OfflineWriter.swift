@@ -2,10 +2,10 @@ import URISyntax
 
 /// Writes an offline playlist, segment by segment.
 struct OfflineWriter {
-    /// The lines of one segment: its tags, whatever else stands between, and its URI.
+    /// The lines of one segment: its tags, other lines among them, and its URI.
     private struct Block {
         let lines: ArraySlice<PlaylistLine>
-        /// Its index among the list's segments; nil for what stands behind the last one.
+        /// Its index among the list's segments; nil for the lines after the last segment.
         let index: Int?
         /// The line of its URI.
         let uriLine: Int?
@@ -14,18 +14,19 @@ struct OfflineWriter {
     private let list: Playlist
     private let media: MediaPlaylist
     private let missing: Set<Int>
-    /// URLs that stand in for segments, by the lines of their URIs.
+    /// URLs that replace segments, by the lines of their URIs.
     private let borrowed: [Int: AbsoluteURL]
     private var summary: PlaylistSummary { list.summary }
     private var output: [UInt8] = []
     private var keys = KeysInForce()
-    /// How many of the list's keys are in `keys`.
+    /// The number of the list's keys that are in `keys`.
     private var keyCount = 0
     private var clock = SegmentClock()
-    /// Sequence numbers that were taken out behind the first segment.
+    /// The number of segments removed after the first written one, by which later sequence numbers
+    /// are lower.
     private var holes = 0
     private var needsDiscontinuity = false
-    /// Whether the tag with the date may have gone with a segment.
+    /// True if a removed segment may have carried the date that later ones depend on.
     private var needsDate = false
 
     init(
@@ -50,7 +51,7 @@ struct OfflineWriter {
         return blocks
     }
 
-    /// The segments that are present, and discontinuities where others were.
+    /// Returns the present segments, with discontinuities in place of the others.
     mutating func shortened() -> [UInt8] {
         let blocks = self.blocks
         let lead = blocks.prefix { $0.uriLine.map(missing.contains) ?? false }
@@ -138,7 +139,8 @@ struct OfflineWriter {
         }
     }
 
-    /// Behind a hole sequence numbers are others, which keys without an IV are used with.
+    /// Writes explicit IVs after a hole, where sequence numbers change that keys without an IV
+    /// depend on.
     private mutating func writeIVs(_ block: Block) {
         guard holes > 0, let number = block.index.map({ media.segments[$0].mediaSequence })
         else { return }
@@ -159,7 +161,7 @@ struct OfflineWriter {
         list.lines.contains { $0.tag == name }
     }
 
-    /// Whether a line is of use only while somebody produces segments.
+    /// True if a line is useful only while new segments are produced.
     private static func isLive(_ line: PlaylistLine) -> Bool {
         switch line.tag {
         case .part, .partInf, .preloadHint, .renditionReport, .serverControl, .prefetch,
@@ -180,15 +182,15 @@ struct OfflineWriter {
     }
 }
 
-/// Follows EXT-X-PROGRAM-DATE-TIME from segment to segment.
+/// Tracks EXT-X-PROGRAM-DATE-TIME from segment to segment.
 struct SegmentClock {
-    /// The date of the segment at hand; nil where no tag tells.
+    /// The date of the current segment; nil if no tag tells it.
     private(set) var date: DateTime?
 
-    /// Takes the date of a segment's own tag, if it has one.
+    /// Sets the date from a segment's own tag, if it has one.
     mutating func begin(_ date: DateTime?) { self.date = date ?? self.date }
 
-    /// Goes on by a segment's duration.
+    /// Advances by a segment's duration.
     mutating func end(_ duration: Duration?) {
         date = duration.flatMap { duration in date.map { $0 + duration } }
     }

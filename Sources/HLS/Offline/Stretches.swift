@@ -1,8 +1,8 @@
-/// Stretches of playing time, in seconds from a title's beginning: ascending, disjoint, none empty.
+/// Ranges of playing time in seconds from the start of a title: ascending, disjoint, not empty.
 package struct Stretches: Hashable, Sendable {
     package private(set) var ranges: [Range<Double>] = []
 
-    /// Ends that are nearer than this are one: durations in playlists are rounded.
+    /// Ranges that are closer than this are joined, since durations in playlists are rounded.
     static let tolerance = 0.1
 
     package init() {}
@@ -11,7 +11,7 @@ package struct Stretches: Hashable, Sendable {
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) { append(range) }
     }
 
-    /// Adds what begins at or behind the last beginning.
+    /// Adds a range that begins at or after the start of the last one.
     mutating func append(_ range: Range<Double>) {
         guard range.upperBound > range.lowerBound else { return }
         guard let last = ranges.last, range.lowerBound - last.upperBound < Self.tolerance else {
@@ -20,14 +20,14 @@ package struct Stretches: Hashable, Sendable {
         ranges[ranges.count - 1] = last.lowerBound..<max(last.upperBound, range.upperBound)
     }
 
-    /// Seconds of all together.
+    /// The sum of all ranges in seconds.
     package var duration: Double {
         ranges.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
     }
 
     package var isEmpty: Bool { ranges.isEmpty }
 
-    /// The longest one alone; of several the first.
+    /// Only the longest range; the first of equally long ones.
     var longest: Stretches {
         var found: Range<Double>?
         for range in ranges
@@ -36,7 +36,7 @@ package struct Stretches: Hashable, Sendable {
     }
 
     func contains(_ time: Double) -> Bool {
-        // A film with a hole here and there has thousands.
+        // Binary search: a film with scattered holes has thousands of ranges.
         var (low, high) = (0, ranges.count)
         while low < high {
             let middle = (low + high) / 2
@@ -45,7 +45,7 @@ package struct Stretches: Hashable, Sendable {
         return low < ranges.count && ranges[low].contains(time)
     }
 
-    /// What both have.
+    /// Returns the ranges that both have in common.
     func intersection(_ other: Stretches) -> Stretches {
         var common: [Range<Double>] = []
         var (here, there) = (0, 0)
@@ -53,7 +53,7 @@ package struct Stretches: Hashable, Sendable {
             let (one, two) = (ranges[here], other.ranges[there])
             let start = max(one.lowerBound, two.lowerBound)
             let end = min(one.upperBound, two.upperBound)
-            // What rounding leaves over is no stretch.
+            // A remainder of rounding is not a range.
             if end - start > Self.tolerance { common.append(start..<end) }
             if one.upperBound < two.upperBound { here += 1 } else { there += 1 }
         }

@@ -2,8 +2,8 @@ import URISyntax
 
 /// The attributes of one tag line, as ranges into the playlist (RFC 8216, 4.2).
 ///
-/// Commas and `NAME=` texts inside quoted strings are text. Tolerates blanks around names, missing
-/// values and a quoted string that the line's end cuts off.
+/// Commas and `NAME=` inside quoted strings are part of the value. Tolerates blanks around names,
+/// missing values and a quoted string that is not closed before the end of the line.
 package struct AttributeList: Sequence, Sendable {
     package struct Attribute: Hashable, Sendable {
         /// The name without blanks.
@@ -18,7 +18,7 @@ package struct AttributeList: Sequence, Sendable {
     package let bytes: [UInt8]
     package let range: Range<Int>
 
-    /// The attributes in `range` of `bytes`: what stands behind a tag's colon.
+    /// Creates the attributes in `range` of `bytes`: the text after the colon of a tag.
     package init(_ bytes: [UInt8], in range: Range<Int>) {
         self.bytes = bytes
         self.range = range
@@ -33,30 +33,30 @@ package struct AttributeList: Sequence, Sendable {
         Iterator(bytes: bytes, cursor: range.lowerBound, end: range.upperBound)
     }
 
-    /// The first attribute of this name.
+    /// Returns the first attribute of this name.
     package func first(_ name: String) -> Attribute? {
         first { bytes[$0.name].elementsEqual(name.utf8) }
     }
 
-    /// Whether there is an attribute of this name.
+    /// True if there is an attribute of this name.
     package func has(_ name: String) -> Bool { first(name) != nil }
 
-    /// The bytes of the first value of this name, without quotes.
+    /// Returns the bytes of the first value of this name, without quotes.
     package func bytes(of name: String) -> ArraySlice<UInt8>? {
         first(name).map { bytes[$0.value] }
     }
 
-    /// The text of the first value of this name, without quotes.
+    /// Returns the text of the first value of this name, without quotes.
     package func text(of name: String) -> String? {
         bytes(of: name).map { PercentCoding.text($0) }
     }
 
-    /// Whether the first value of this name is `value`, quoted or not.
+    /// True if the first value of this name is `value`, quoted or not.
     package func isValue(_ value: String, of name: String) -> Bool {
         bytes(of: name)?.elementsEqual(value.utf8) ?? false
     }
 
-    /// Whether the first value of this name is `YES`.
+    /// True if the first value of this name is `YES`.
     package func isYes(_ name: String) -> Bool { isValue("YES", of: name) }
 
     package struct Iterator: IteratorProtocol {
@@ -87,7 +87,7 @@ package struct AttributeList: Sequence, Sendable {
             while cursor < end, bytes[cursor] != 0x22 { cursor += 1 }
             let value = start..<cursor
             let isTerminated = cursor < end
-            // What stands between the closing quote and the next comma belongs to no attribute.
+            // Text between the closing quote and the next comma is ignored.
             while cursor < end, bytes[cursor] != 0x2C { cursor += 1 }
             return Attribute(name: name, value: value, isQuoted: true, isTerminated: isTerminated)
         }

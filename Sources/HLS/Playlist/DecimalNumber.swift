@@ -1,20 +1,20 @@
 import Numbers
 import URISyntax
 
-/// Numbers of playlists (RFC 8216, 4.2), read from bytes and held within ranges that later
+/// Numbers of playlists (RFC 8216, 4.2), parsed from bytes and limited to ranges that later
 /// arithmetic can rely on.
 ///
 /// | what | range | larger values |
 /// |---|---|---|
-/// | integers: bit rates, byte ranges, counts | 0 to 2^53 - 1 | are read as no number |
-/// | sequence numbers | 0 to 2^53 - 1 | are counted modulo 2^53, up to 2^64 - 1 |
-/// | durations | up to 5 * 10^8 s in either direction | are cut to that |
+/// | integers: bit rates, byte ranges, counts | 0 to 2^53 - 1 | are rejected |
+/// | sequence numbers | 0 to 2^53 - 1 | are taken modulo 2^53, up to 2^64 - 1 |
+/// | durations | up to 5 * 10^8 s in either direction | are clamped |
 enum DecimalNumber {
 
     /// 5 * 10^8 seconds in nanoseconds; ten times that still fits 64 bits.
     private static let longest = 500_000_000_000_000_000
 
-    /// A decimal integer up to 2^53 - 1, blanks around it ignored; nil where it is none or larger.
+    /// Parses a decimal integer up to 2^53 - 1, with blanks around it; nil if malformed or larger.
     static func integer(_ bytes: ArraySlice<UInt8>) -> Int? {
         guard let value = decimalInteger(bytes), value <= UInt64(OutsideNumber.largest) else {
             return nil
@@ -22,30 +22,30 @@ enum DecimalNumber {
         return Int(value)
     }
 
-    /// A media or discontinuity sequence number, blanks around it ignored; nil where it is none.
+    /// Parses a media or discontinuity sequence number, with blanks around it; nil if malformed.
     ///
-    /// The RFC allows 64 bits. Numbers above 2^53 - 1 are counted modulo 2^53: those of consecutive
-    /// segments stay consecutive, and what is passed to players is the text of the origin.
+    /// The RFC allows 64 bits. Numbers above 2^53 - 1 are taken modulo 2^53: consecutive segments
+    /// keep consecutive numbers, and players get the number as the origin wrote it.
     static func sequenceNumber(_ bytes: ArraySlice<UInt8>) -> Int? {
         decimalInteger(bytes).map { Int($0 & UInt64(OutsideNumber.largest)) }
     }
 
-    /// A decimal-integer of RFC 8216, 4.2: 0 to 2^64 - 1.
+    /// Parses a decimal-integer of RFC 8216, 4.2: 0 to 2^64 - 1.
     private static func decimalInteger(_ bytes: ArraySlice<UInt8>) -> UInt64? {
         DecimalDigits(trimmed(bytes), upTo: .max).number
     }
 
-    /// A decimal number of seconds, negative ones included; nil where it is none.
+    /// Parses a decimal number of seconds, which may be negative; nil if malformed.
     ///
-    /// Exact to the nanosecond; times beyond 5 * 10^8 seconds (16 years) are cut to that.
+    /// Exact to the nanosecond; clamped to 5 * 10^8 seconds (16 years) in either direction.
     static func seconds(_ bytes: ArraySlice<UInt8>) -> Duration? { seconds(trimmed(bytes).span) }
 
-    /// The same for lengths of time, of which none is negative; nil for those that are.
+    /// Parses a decimal number of seconds; nil if malformed or negative.
     static func length(_ bytes: ArraySlice<UInt8>) -> Duration? {
         seconds(bytes).flatMap { $0 < .zero ? nil : $0 }
     }
 
-    /// Reads seconds from a text without blanks around it.
+    /// Parses seconds from a text without blanks around it.
     static func seconds(_ text: Span<UInt8>) -> Duration? {
         var nanoseconds = 0
         var scale = 0
@@ -68,7 +68,7 @@ enum DecimalNumber {
             }
         }
         guard hasDigits else { return nil }
-        // A fraction behind the longest time would pass it.
+        // The fraction may have added to the maximum.
         nanoseconds = min(nanoseconds, longest)
         return .nanoseconds(isNegative ? -nanoseconds : nanoseconds)
     }

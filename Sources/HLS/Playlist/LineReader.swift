@@ -1,9 +1,9 @@
 import URISyntax
 
-/// Cuts a playlist into lines without copying.
+/// Splits a playlist into lines without copying.
 ///
 /// LF, CRLF and a lone CR all end a line, a byte order mark at the start is skipped and the last
-/// line needs no end, since origins do all of these.
+/// line needs no line end: origins write all of these.
 struct LineReader {
     /// One line without its end.
     struct Line {
@@ -22,9 +22,9 @@ struct LineReader {
         cursor = bytes.starts(with: PlaylistDetector.byteOrderMark) ? 3 : 0
     }
 
-    /// The next line, or nil behind the last one; `span` is that of the playlist's bytes.
+    /// Returns the next line, or nil after the last one; `span` covers the playlist's bytes.
     ///
-    /// Throws where a limit is passed.
+    /// Throws if a limit is exceeded.
     mutating func next(in span: Span<UInt8>) throws(PlaylistError) -> Line? {
         let start = cursor
         guard start < span.count else { return nil }
@@ -38,9 +38,9 @@ struct LineReader {
         return Line(number: number, range: start..<end)
     }
 
-    /// The next line, where it is one that was read before: `count` bytes with the LF that ends it.
+    /// Skips a line whose content is already known: `count` bytes including its LF.
     ///
-    /// Throws where there are too many lines.
+    /// Throws if there are too many lines.
     mutating func skip(_ count: Int) throws(PlaylistError) -> Line {
         try countLine()
         let start = cursor
@@ -53,12 +53,12 @@ struct LineReader {
         guard number <= limits.lineCount else { throw .tooManyLines(limit: limits.lineCount) }
     }
 
-    /// The offset of the first LF or CR from `start` on, or the end.
+    /// Returns the offset of the first LF or CR from `start` on, or the end.
     @inline(__always)
     private static func lineEnd(in span: Span<UInt8>, from start: Int) -> Int {
         let count = span.count
         var end = start
-        // Eight bytes at a time: nearly all are above CR.
+        // Scans eight bytes at a time: nearly all are above CR.
         while end &+ 8 <= count {
             let found = bytesUpToCR(EightBytes.load(span, at: end))
             guard found != 0 else {
@@ -73,9 +73,10 @@ struct LineReader {
         return end
     }
 
-    /// The high bit of the first of eight bytes that is below 0x0E, and of some behind it.
+    /// Returns a word with the high bit set in the first byte below 0x0E, and possibly in later
+    /// bytes.
     ///
-    /// The subtraction borrows only from such a byte, so that there is none where there is no bit.
+    /// The subtraction borrows only from bytes below 0x0E, so that 0 means that there are none.
     @inline(__always)
     private static func bytesUpToCR(_ word: UInt64) -> UInt64 {
         (word &- 0x0E0E_0E0E_0E0E_0E0E) & ~word & 0x8080_8080_8080_8080

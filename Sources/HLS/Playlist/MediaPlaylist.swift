@@ -3,7 +3,7 @@ import URISyntax
 /// What a media playlist lists (RFC 8216bis, 4.4.3 to 4.4.5), each kind in the order of the list.
 package struct MediaPlaylist: Sendable {
     package let segments: [Segment]
-    /// EXT-X-PART, of complete segments and of the one to come.
+    /// EXT-X-PART, of complete segments and of the segment in progress.
     package let parts: [PartialSegment]
     package let preloadHints: [PreloadHint]
     package let renditionReports: [RenditionReport]
@@ -12,34 +12,34 @@ package struct MediaPlaylist: Sendable {
     /// EXT-X-MAP.
     package let maps: [InitializationSection]
     package let dateRanges: [DateRange]
-    /// EXT-X-PROGRAM-DATE-TIME, each with the media sequence number of the segment behind it.
+    /// EXT-X-PROGRAM-DATE-TIME, each with the media sequence number of the next segment.
     package let dates: [(mediaSequence: Int, date: DateTime)]
     package let serverControl: ServerControl?
     package let skip: Skip?
 
-    /// A media segment: its URI line, and what the tags before it say.
+    /// A media segment: its URI line and the tags before it.
     package struct Segment: Sendable {
-        /// Where the URI stands in the playlist's text.
+        /// The range of the URI in the playlist's text.
         package let uri: Range<Int>
         /// The line of the URI, counted from 1.
         package let line: Int
         /// From the first of its own tags (EXTINF, EXT-X-BYTERANGE, EXT-X-GAP, EXT-X-DISCONTINUITY,
         /// EXT-X-PROGRAM-DATE-TIME, EXT-X-BITRATE) to the end of its URI.
         package internal(set) var source: Range<Int>
-        /// Where it is at the origin; nil where its URI passes to players unchanged.
+        /// Its location at the origin; nil if its URI passes to players unchanged.
         package let place: ResourceReference.Place?
         package let role: ResourceRole
         package let mediaSequence: Int
         package let discontinuitySequence: Int
         /// EXT-X-DISCONTINUITY tags before it, since the segment before it.
         package internal(set) var discontinuities = 0
-        /// EXTINF; nil where it is malformed or missing.
+        /// EXTINF; nil if malformed or missing.
         package let duration: Duration?
-        /// The bytes of its resource; nil for all of it.
+        /// The bytes of its resource; nil for the whole resource.
         package let byteRange: SubRange?
-        /// Whether it is announced as missing, or named by a malformed URI.
+        /// True if EXT-X-GAP marks it as missing or its URI is malformed.
         package let isGap: Bool
-        /// The last EXT-X-PROGRAM-DATE-TIME before it; nil without one of its own.
+        /// The last EXT-X-PROGRAM-DATE-TIME before it; nil if it has none of its own.
         package internal(set) var date: DateTime?
         /// EXT-X-BITRATE in force, in kilobits per second.
         package internal(set) var bitrate: Int?
@@ -63,7 +63,7 @@ package struct MediaPlaylist: Sendable {
             context = position.context
         }
 
-        /// What its URI names; nil where that passes to players unchanged.
+        /// The resource that its URI names; nil if the URI passes to players unchanged.
         package var reference: ResourceReference? {
             place.map { place in
                 ResourceReference(
@@ -79,7 +79,7 @@ package struct MediaPlaylist: Sendable {
     package struct PartialSegment: AttributeTag {
         package let text: TagText
         package let reference: ResourceReference?
-        /// That of its parent segment.
+        /// The media sequence number of its parent segment.
         package let mediaSequence: Int
         /// Its index in the parent segment.
         package let index: Int
@@ -87,7 +87,7 @@ package struct MediaPlaylist: Sendable {
         package let isGap: Bool
         package let isIndependent: Bool
 
-        /// The bytes of its resource; nil for all of it.
+        /// The bytes of its resource; nil for the whole resource.
         package var byteRange: SubRange? { reference?.byteRange }
     }
 
@@ -97,10 +97,10 @@ package struct MediaPlaylist: Sendable {
         package let reference: ResourceReference?
         /// The first byte of the resource; nil without BYTERANGE-START.
         package let rangeStart: Int?
-        /// Nil up to the end of the resource.
+        /// Nil if it extends to the end of the resource.
         package let rangeLength: Int?
 
-        /// `PART`, `MAP` and what else there will be.
+        /// `PART`, `MAP` or a type of a later protocol version.
         package var type: String? { text.text("TYPE") }
     }
 
@@ -120,7 +120,7 @@ package struct MediaPlaylist: Sendable {
         package let text: TagText
         package let reference: ResourceReference?
 
-        /// The bytes of its resource; nil for all of it.
+        /// The bytes of its resource; nil for the whole resource.
         package var byteRange: SubRange? { reference?.byteRange }
     }
 
@@ -161,7 +161,7 @@ package struct MediaPlaylist: Sendable {
         package let text: TagText
 
         package var skippedSegments: Int? { text.integer("SKIPPED-SEGMENTS") }
-        /// IDs of date ranges that are gone.
+        /// IDs of date ranges that have been removed.
         package var removedDateRanges: [String] {
             text.text("RECENTLY-REMOVED-DATERANGES")?.split(separator: "\t").map(String.init) ?? []
         }

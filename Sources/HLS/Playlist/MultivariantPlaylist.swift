@@ -2,15 +2,15 @@ import URISyntax
 
 /// What a multivariant playlist lists (RFC 8216bis, 4.4.6), each kind in the order of the list.
 package struct MultivariantPlaylist: Sendable {
-    /// Variant streams, with those of I-frames and of images.
+    /// All variants, including I-frame and image streams.
     package let variants: [Variant]
     package let renditions: [Rendition]
     package let sessionData: [SessionData]
     package let sessionKeys: [EncryptionKey]
-    /// EXT-X-CONTENT-STEERING, of which one is allowed.
+    /// EXT-X-CONTENT-STEERING; the RFC allows one.
     package let steering: [ContentSteering]
 
-    /// The variant streams without those of I-frames and of images.
+    /// The variant streams without the I-frame and image streams.
     package var streams: some Sequence<Variant> { variants.lazy.filter { $0.kind == .stream } }
 
     /// EXT-X-STREAM-INF, EXT-X-I-FRAME-STREAM-INF or EXT-X-IMAGE-STREAM-INF (8216bis, 4.4.6.2).
@@ -32,15 +32,15 @@ package struct MultivariantPlaylist: Sendable {
         /// BANDWIDTH in bits per second.
         package let bandwidth: Int?
         package internal(set) var reference: ResourceReference?
-        /// The line of its URI; nil where that is missing.
+        /// The line of its URI; nil if that is missing.
         package internal(set) var uriLine: Int?
-        /// Where its URI stands in the playlist's text; nil for an attribute of the tag.
+        /// The range of the URI line in the playlist's text; nil if the URI is an attribute.
         package internal(set) var uri: Range<Int>?
 
         package var averageBandwidth: Int? { text.integer("AVERAGE-BANDWIDTH") }
         package var codecs: String? { text.text("CODECS") }
         package var supplementalCodecs: String? { text.text("SUPPLEMENTAL-CODECS") }
-        /// As written.
+        /// RESOLUTION as written.
         package var resolutionText: String? { text.text("RESOLUTION") }
         package var resolution: Resolution? {
             guard let bytes = attributes.bytes(of: "RESOLUTION"),
@@ -50,11 +50,11 @@ package struct MultivariantPlaylist: Sendable {
             else { return nil }
             return Resolution(width: width, height: height)
         }
-        /// Lines of the picture, as far as they are believed: 1 to 100,000.
+        /// The height of the picture in pixels; nil outside the plausible range 1 to 100,000.
         package var height: Int? {
             resolution.flatMap { (1...100_000).contains($0.height) ? $0.height : nil }
         }
-        /// In frames per second, as a length of time for its fraction.
+        /// In frames per second; a `Duration` keeps the fraction exact.
         package var frameRate: Duration? { text.length("FRAME-RATE") }
         package var score: Duration? { text.length("SCORE") }
         package var videoRange: String? { text.text("VIDEO-RANGE") }
@@ -66,7 +66,8 @@ package struct MultivariantPlaylist: Sendable {
         package var pathwayID: String? { text.text("PATHWAY-ID") }
         package var stableID: String? { text.text("STABLE-VARIANT-ID") }
 
-        /// The group of a type of renditions (`AUDIO`, `VIDEO` ...); nil where it is no quoted string.
+        /// Returns the group of a type of renditions (`AUDIO`, `VIDEO` ...); nil if it is not a
+        /// quoted string.
         package func group(_ type: String) -> String? {
             guard let attribute = attributes.first(type), attribute.isQuoted else { return nil }
             return PercentCoding.text(attributes.bytes[attribute.value])

@@ -1,19 +1,19 @@
 package import URISyntax
 
-/// What is known of a playlist beyond its text, where it is read.
+/// The context in which a playlist is parsed: limits, inherited variables and hints from its
+/// parent.
 package struct PlaylistReading: Sendable {
     package var limits = PlaylistLimits.standard
     /// Variables of the multivariant playlist, for EXT-X-DEFINE:IMPORT.
     package var inheritedVariables: [String: String] = [:]
-    /// Whether the multivariant playlist has been read, so that `inheritedVariables` are all that it
-    /// defines.
+    /// True if the multivariant playlist has been parsed, so that `inheritedVariables` is complete.
     package var knowsMultivariant = false
-    /// The role of this playlist's segments where the parent playlist tells, as for subtitles and
-    /// images; otherwise it is read off each segment's name.
+    /// The role of this playlist's segments if the parent playlist implies it, as for subtitles and
+    /// images; otherwise the name of each segment decides.
     package var segmentRole: ResourceRole?
-    /// Whether the full list has an EXT-X-MAP; a delta update may leave that line out.
+    /// True if the full playlist has an EXT-X-MAP; a delta update may omit that line.
     package var assumesMap = false
-    /// Whether `Playlist.lines` is filled: about 50 bytes a line.
+    /// True if `Playlist.lines` is filled, at about 50 bytes a line.
     package var keepsLines = false
 
     package init(
@@ -26,12 +26,12 @@ package struct PlaylistReading: Sendable {
     }
 }
 
-/// A playlist (RFC 8216bis), read once: typed values, each with the place that it has in the text.
+/// A parsed playlist (RFC 8216bis): typed values, each with its range in the text.
 ///
-/// The same pass reads it that rewrites playlists, so that both agree on limits, variables, numbers
-/// and URLs. Nothing is copied out of the text: values hold ranges of `source`.
+/// Parsed by the same pass that rewrites playlists, so that both agree on limits, variables,
+/// numbers and URLs. Nothing is copied out of the text: values hold ranges of `source`.
 package struct Playlist: Sendable {
-    /// What the two kinds of playlist hold.
+    /// The content of the two kinds of playlist.
     package enum Content: Sendable {
         case media(MediaPlaylist)
         case multivariant(MultivariantPlaylist)
@@ -49,18 +49,18 @@ package struct Playlist: Sendable {
     package let definedVariables: [String: String]
     /// At most `Diagnostic.maximumCount` oddities.
     package let diagnostics: [Diagnostic]
-    /// The URIs that players are not given.
+    /// The URIs that are withheld from players.
     package let unusable: UnusableURIs
-    /// All lines, that with number n at n - 1; empty unless asked for.
+    /// All lines, line n at index n - 1; empty unless the reading keeps lines.
     package let lines: [PlaylistLine]
     let order: [PlaylistEntry]
     let others: [ResourceReference]
 
-    /// Reads `body`, a playlist that came from `base`: its URL after redirects.
+    /// Parses `body`, a playlist that came from `base`: its URL after redirects.
     ///
-    /// Without a base no URI is resolved: values then have no references, variables are not replaced,
-    /// and no URI can be refused. `body` is decoded text without content coding. Never blocks. Throws
-    /// what rewriting it would throw.
+    /// Without a base no URI is resolved: values then have no references, variables are not
+    /// replaced, and no URI can be rejected. `body` is decoded text without content coding. Never
+    /// blocks. Throws the same errors as rewriting it.
     package init(
         _ body: [UInt8], base: AbsoluteURL?, _ reading: PlaylistReading = PlaylistReading()
     ) throws(PlaylistError) {
@@ -87,7 +87,7 @@ package struct Playlist: Sendable {
         return nil
     }
 
-    /// The text of a range; bytes that are not UTF-8 appear as `%XX`.
+    /// Returns the text of a range; bytes that are not UTF-8 appear as `%XX`.
     package func text(_ range: Range<Int>) -> String { PercentCoding.text(source[range]) }
 
     init(
@@ -130,7 +130,8 @@ struct PlaylistEntry {
 // MARK: References
 
 extension Playlist {
-    /// Calls `body` with each URI of the list that names something to fetch, in the order of the list.
+    /// Calls `body` with each URI of the list that names a fetchable resource, in the order of the
+    /// list.
     package func forEachReference(_ body: (ResourceReference) -> Void) {
         let media = self.media
         let (segments, dateRanges) = (media?.segments ?? [], media?.dateRanges ?? [])
@@ -138,7 +139,7 @@ extension Playlist {
             let index = Int(entry.index)
             switch entry.kind {
             case .segment:
-                // Not by way of `Optional.map`, which copies what it hands on.
+                // `Optional.map` would copy its argument.
                 if let reference = segments[index].reference { body(reference) }
             case .dateRange:
                 for reference in dateRanges[index].references { body(reference) }
@@ -148,7 +149,7 @@ extension Playlist {
         }
     }
 
-    /// What a value other than a segment or a date range names.
+    /// Returns the resource that a value other than a segment or a date range names.
     private func reference(of kind: PlaylistEntry.Kind, _ index: Int) -> ResourceReference? {
         switch (content, kind) {
         case (.media(let list), .part): list.parts[index].reference
@@ -166,7 +167,7 @@ extension Playlist {
         }
     }
 
-    /// Each URI of the list that names something to fetch, in the order of the list.
+    /// Each URI of the list that names a fetchable resource, in the order of the list.
     package var references: [ResourceReference] {
         var references: [ResourceReference] = []
         references.reserveCapacity(order.count)

@@ -1,6 +1,6 @@
 import URISyntax
 
-/// The sink that makes a `Playlist`.
+/// The sink that builds a `Playlist`.
 struct PlaylistCollector: PlaylistSink {
     static let writesText = false
     static let takesValues = true
@@ -28,7 +28,7 @@ struct PlaylistCollector: PlaylistSink {
     private var lines: [PlaylistLine] = []
     private var areLinesMixed = false
 
-    // What the next segment, or the next variant, takes along.
+    // Attributes of the next segment, or the next variant.
     private var date: DateTime?
     private var discontinuities = 0
     private var bitrate: Int?
@@ -42,7 +42,7 @@ struct PlaylistCollector: PlaylistSink {
         _ summary: PlaylistSummary, _ variables: [String: String], _ diagnostics: [Diagnostic],
         _ unusable: UnusableURIs
     ) -> Playlist {
-        // Lines before `#EXTM3U` are told of behind it.
+        // Lines before `#EXTM3U` are reported after it.
         if areLinesMixed { lines.sort { $0.number < $1.number } }
         if summary.kind == .multivariant { giveUpSegments() }
         let content: Playlist.Content =
@@ -64,11 +64,12 @@ struct PlaylistCollector: PlaylistSink {
             diagnostics, unusable, lines: lines, order: order, others: others)
     }
 
-    /// URIs before the first tag that tells the kind were taken for segments.
+    /// Turns segments into other references: URIs before the first tag that tells the kind were
+    /// taken for segments.
     private mutating func giveUpSegments() {
         for index in order.indices where order[index].kind == .segment {
             let reference = segments[Int(order[index].index)].reference
-            // Only what can be fetched counts.
+            // Only resources that can be fetched are kept.
             order[index] = PlaylistEntry(.other, reference == nil ? -1 : others.count)
             if let reference { others.append(reference) }
         }
@@ -100,7 +101,8 @@ struct PlaylistCollector: PlaylistSink {
         segments.append(segment)
     }
 
-    /// Makes room for as many segments as the rest of the text may hold, if they are like the first.
+    /// Reserves capacity for the segments that the rest of the text may hold, judged by the size of
+    /// the first.
     private mutating func reserve(behind first: MediaPlaylist.Segment) {
         let stride = max(first.source.count, 32)
         let count = min((body.count - first.uri.upperBound) / stride + 2, 20_000)
@@ -144,7 +146,7 @@ struct PlaylistCollector: PlaylistSink {
         }
     }
 
-    /// Returns false for a tag that is none of media playlists.
+    /// Returns false for a tag that does not belong in media playlists.
     private mutating func takeMediaTag(
         _ name: Tag.Name, _ text: TagText, _ facts: TagFacts, _ references: [ResourceReference],
         _ position: PlaylistPosition
@@ -183,13 +185,13 @@ struct PlaylistCollector: PlaylistSink {
         return true
     }
 
-    /// Returns false for a tag that is none of multivariant playlists.
+    /// Returns false for a tag that does not belong in multivariant playlists.
     private mutating func takeMultivariantTag(
         _ name: Tag.Name, _ text: TagText, _ facts: TagFacts, _ reference: ResourceReference?
     ) -> Bool {
         switch name {
         case .streamInf:
-            // Its place in the order is that of its URI.
+            // Its URI, not the tag, is entered in the order.
             isVariantPending = true
             variants.append(
                 MultivariantPlaylist.Variant(

@@ -1,18 +1,19 @@
 import URISyntax
 
-/// Tells playlists from other bodies by their first bytes, whatever type the origin declares.
+/// Distinguishes playlists from other bodies by their first bytes, whatever type the origin
+/// declares.
 package enum PlaylistDetector {
     package enum Verdict: Hashable, Sendable {
-        /// `#EXTM3U` comes first; blank lines and comments before it are tolerated.
+        /// `#EXTM3U`, possibly after blank lines and comments.
         case playlist
         /// HTML or XML.
         case markup
         case other
-        /// So far there is nothing that tells; more bytes may.
+        /// Undecidable so far; more bytes may decide.
         case undecided
     }
 
-    /// This many bytes of a body are enough to judge it.
+    /// The number of first bytes that are enough to classify a body.
     package static let prefixLength = 1024
 
     static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -24,7 +25,7 @@ package enum PlaylistDetector {
 
     package static func looksLikeMarkup(_ prefix: [UInt8]) -> Bool { inspect(prefix) == .markup }
 
-    /// Judges the first bytes of a body.
+    /// Classifies a body by its first bytes.
     package static func inspect(_ prefix: [UInt8]) -> Verdict {
         var rest = prefix[...]
         if rest.starts(with: byteOrderMark) {
@@ -43,7 +44,7 @@ package enum PlaylistDetector {
         }
     }
 
-    /// Whether a line is `#EXTM3U`, alone or followed by something that is no part of a name.
+    /// True if a line is `#EXTM3U`, alone or followed by a byte that cannot continue the name.
     static func isSignature(_ line: ArraySlice<UInt8>) -> Bool {
         guard line.starts(with: signature) else { return false }
         guard let next = line.dropFirst(signature.count).first else { return true }

@@ -1,10 +1,10 @@
 package import URISyntax
 
-/// Why a body cannot be passed on as a playlist.
+/// The reason why a body cannot be passed on as a playlist.
 ///
-/// The fault is always the origin's, so a player is answered 502. Lines are counted from 1. Texts
-/// of the playlist are shortened and lose user information and query, since descriptions end up
-/// in logs and error pages.
+/// The fault is always the origin's, so a player gets status 502. Lines are counted from 1. Texts
+/// of the playlist are shortened and stripped of user information and query, since descriptions end
+/// up in logs and error pages.
 package enum PlaylistError: Error, Hashable, Sendable {
     /// The body is longer than the limit; both in bytes.
     case tooLarge(byteCount: Int, limit: Int)
@@ -16,13 +16,13 @@ package enum PlaylistError: Error, Hashable, Sendable {
     case lineTooLong(line: Int, limit: Int)
     /// There are more lines than the limit.
     case tooManyLines(limit: Int)
-    /// A URI would send the player past the daemon, or to a file; the scheme is in lower case.
+    /// A URI would make the player bypass the daemon or open a file; the scheme is in lower case.
     case forbiddenScheme(line: Int, tag: String, scheme: String)
-    /// A URI cannot be made into a URL to ask for.
+    /// A URI cannot be resolved to a URL.
     case badURI(line: Int, tag: String, text: String, reason: URIError)
     /// A steering manifest or asset list is not JSON; the offset is in bytes.
     case notJSON(offset: Int)
-    /// More keys of different KEYFORMATs are in force at once than the limit.
+    /// More keys of different KEYFORMATs are in force at the same time than the limit.
     case tooManyKeyFormats(line: Int, limit: Int)
     /// A URI refers to a variable that no EXT-X-DEFINE has defined.
     case undefinedVariable(line: Int, tag: String, name: String)

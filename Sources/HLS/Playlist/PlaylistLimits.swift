@@ -1,4 +1,4 @@
-/// What a playlist may cost before it is refused as hostile or broken.
+/// The most that a playlist may cost before it is rejected as hostile or broken.
 package struct PlaylistLimits: Hashable, Sendable {
     /// The longest playlist in bytes, decoded.
     ///
@@ -14,12 +14,12 @@ package struct PlaylistLimits: Hashable, Sendable {
     package var lineCount: Int
     /// The longest rewritten playlist in bytes.
     ///
-    /// Needed because short references grow by their base URL. Default 128 MiB; range 1 KiB to
-    /// 4 GiB.
+    /// Needed because relative URIs become absolute. Default 128 MiB; range 1 KiB to 4 GiB.
     package var outputByteCount: Int
     /// The most bytes of all variables (EXT-X-DEFINE) together, names and values.
     ///
-    /// Values may refer to earlier ones, so that a few lines could make gigabytes.
+    /// Values may refer to variables defined earlier, so that a few lines could expand to
+    /// gigabytes.
     package static let variableByteCount = 64 << 10
 
     package init(

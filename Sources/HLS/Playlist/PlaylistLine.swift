@@ -1,15 +1,15 @@
 import URISyntax
 
-/// One line of a playlist with what it is: for those who judge or rebuild whole lists.
+/// One line of a playlist and its kind, for code that validates or rebuilds whole playlists.
 package struct PlaylistLine: Sendable {
     package enum Kind: Sendable {
         case blank
-        /// A line that starts with `#` and is no tag.
+        /// A line that starts with `#` and is not a tag.
         case comment
         case uri
-        /// A known tag; the range is what stands behind its colon, empty without one.
+        /// A known tag; the range is the text after its colon, empty without one.
         case tag(Tag.Name, value: Range<Int>)
-        /// A line that starts with `#EXT` and is no known tag; the range is its name.
+        /// A line that starts with `#EXT` and is not a known tag; the range is its name.
         case unknownTag(name: Range<Int>)
     }
 
@@ -18,7 +18,7 @@ package struct PlaylistLine: Sendable {
     /// The line without its end and without blanks around it.
     package let range: Range<Int>
     package let kind: Kind
-    /// Whether blanks stood around it.
+    /// True if there were blanks around it.
     package let isPadded: Bool
 
     /// The known tag of the line.

@@ -1,8 +1,8 @@
 import URISyntax
 
-/// How a pass reads tag lines with URI attributes, and writes them.
+/// Parsing and rewriting of tag lines with URI attributes.
 extension PlaylistPass {
-    /// Writes a line with every URI attribute replaced and every other byte as it was.
+    /// Writes a line with every URI attribute replaced and all other bytes unchanged.
     mutating func writeAttributes(
         _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
@@ -75,7 +75,7 @@ extension PlaylistPass {
         if tag.name == .part { partIndex += 1 }
     }
 
-    /// Writes what stands before an attribute and leaves the attribute out, with one comma.
+    /// Writes the text before an attribute and omits the attribute together with one comma.
     private mutating func removeAttribute(
         _ attribute: AttributeList.Attribute, of line: TagLine, _ copied: inout Int
     ) {
@@ -87,14 +87,14 @@ extension PlaylistPass {
         }
         var end = attribute.value.upperBound
         while end < line.range.upperBound, body[end] != 0x2C { end += 1 }
-        // At the start of the list the comma behind it goes.
+        // The first attribute of the list takes the comma after it along.
         if !hasComma, end < line.range.upperBound { end += 1 }
         let kept = body[before]
         sink.write { $0.append(contentsOf: kept) }
         copied = end
     }
 
-    /// Says that a part is missing, behind its URI.
+    /// Marks a part as missing: adds GAP=YES after its URI.
     private mutating func writeGapAttribute(
         _ attribute: AttributeList.Attribute, _ copied: inout Int
     ) {
@@ -108,7 +108,8 @@ extension PlaylistPass {
         copied = max(copied, end)
     }
 
-    /// The offset that a part's BYTERANGE leaves out, and where it belongs; nil where none is wanted.
+    /// Returns the offset missing in a part's BYTERANGE and its place in the text; nil if none has
+    /// to be written.
     private func missingOffset(
         of particulars: Particulars, _ facts: TagFacts
     ) -> (offset: Int, place: Int)? {
@@ -118,7 +119,7 @@ extension PlaylistPass {
         return (range.offset, DecimalNumber.trimmed(body[text]).endIndex)
     }
 
-    /// Writes the line up to an offset that it leaves out, and the offset.
+    /// Writes the line up to `place`, then the offset that is missing there.
     private mutating func write(_ offset: (offset: Int, place: Int), _ copied: inout Int) {
         let before = body[copied..<offset.place]
         sink.write {
@@ -128,7 +129,7 @@ extension PlaylistPass {
         copied = offset.place
     }
 
-    /// The role of an attribute's value; nil where the attribute is no URI.
+    /// Returns the role of an attribute's URI; nil if the attribute is not a URI.
     private func role(
         of attribute: AttributeList.Attribute, _ tag: Tag, _ facts: TagFacts
     ) -> ResourceRole? {
@@ -149,10 +150,11 @@ extension PlaylistPass {
         }
     }
 
-    /// What X-URI names; nil for classes that do not define it, where it may be anything.
+    /// Returns the role of X-URI; nil for classes that do not define it and may use it for
+    /// anything.
     ///
-    /// A schedule is JSON; what a preload names is what its target will name: a schedule or an
-    /// asset list, or a playlist, which only its extension tells.
+    /// A schedule is JSON. A preload names what a later date range will name: a schedule or an
+    /// asset list (JSON), or a playlist, which only its extension reveals.
     private func resourceRole(
         ofDateRange facts: TagFacts, _ uri: ArraySlice<UInt8>
     ) -> ResourceRole? {
@@ -193,7 +195,7 @@ extension PlaylistPass {
         return particulars
     }
 
-    /// The sub-range of a part; an omitted offset continues the part before it.
+    /// Returns the sub-range of a part; an omitted offset continues the previous part.
     private mutating func partRange(
         _ facts: TagFacts, _ url: AbsoluteURL, _ line: Int
     ) -> SubRange? {
@@ -211,7 +213,8 @@ extension PlaylistPass {
         return range
     }
 
-    /// A key that players fetch replaces the one before; one with an opaque URI stands beside it.
+    /// Records the URL of a key that can be fetched, which replaces the one before; a key with an
+    /// opaque URI leaves that in force.
     private mutating func noteKey(_ url: AbsoluteURL?) {
         if let url { context = context.with(keyURL: url) }
     }

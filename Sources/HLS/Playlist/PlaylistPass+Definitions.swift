@@ -1,13 +1,13 @@
 import URISyntax
 
-/// What a pass does with EXT-X-DEFINE (8216bis, 4.4.2.3).
+/// The handling of EXT-X-DEFINE (8216bis, 4.4.2.3) in a pass.
 extension PlaylistPass {
     /// Defines a variable.
     ///
-    /// QUERYPARAM becomes NAME and VALUE, because the URL that the player sees has lost the
-    /// origin's query; the other forms stay for players that know them.
+    /// QUERYPARAM is rewritten to NAME and VALUE, because the rewritten URL lacks the origin's
+    /// query; the other forms are kept for players that support them.
     mutating func define(_ line: TagLine) throws(PlaylistError) {
-        // Whoever resolves no URI needs no variables.
+        // Without resolving URIs no variables are needed.
         guard let resolver else { return }
         let list = attributes(of: line)
         if let name = list.text(of: "NAME") {
@@ -19,7 +19,7 @@ extension PlaylistPass {
             } else if options.knowsMultivariant {
                 throw .missingImport(line: line.number, name: name)
             } else {
-                // The player, which may have read the multivariant playlist, decides.
+                // Left to the player, which may have read the multivariant playlist.
                 diagnose(line.number, .define, "imports '\(name)', which is not known")
             }
         } else if let name = list.text(of: "QUERYPARAM") {
@@ -37,9 +37,9 @@ extension PlaylistPass {
         copy(line.range)
     }
 
-    /// The value of a definition, in which variables defined before it are replaced.
+    /// Returns the value of a definition with variables defined before it replaced.
     ///
-    /// The text that replaces a variable is not searched for others.
+    /// Replacement text is not scanned for further variables.
     private func expanded(
         _ value: ArraySlice<UInt8>, _ line: TagLine
     ) throws(PlaylistError) -> String {
@@ -55,8 +55,8 @@ extension PlaylistPass {
     private mutating func define(
         _ name: String, as value: String, _ line: TagLine
     ) throws(PlaylistError) {
-        // Clients must not play such a list, and those that do differ in which of the values counts:
-        // links of the daemon and of the player would lead to different places.
+        // Clients must not play such a playlist, and those that do disagree on which value counts:
+        // the daemon and the player would resolve links differently.
         guard variables.define(name, as: value) else {
             throw .duplicateVariable(line: line.number, name: name)
         }

@@ -1,28 +1,28 @@
 import URISyntax
 
-/// What tags have said about the segment whose URI is still to come.
+/// The tags seen so far of the segment whose URI is still to come.
 struct PendingSegment {
     var hasInf = false
     var duration: Duration?
     var byteRange: WrittenSubRange?
     var isGap = false
-    /// Where the first of its tags starts; only for sinks that take values.
+    /// The offset of the first of its tags; only for sinks that take values.
     var start: Int?
 }
 
-/// An EXTINF that was read: most segments of a list are as long as the one before.
+/// The last parsed EXTINF: most segments of a playlist are as long as the one before.
 struct LastInf {
-    /// From behind the tag's colon up to and with the comma.
+    /// The text after the tag's colon, up to and including the comma.
     let text: ShortText
-    /// The whole line with its LF, where no more than the duration stands in it.
+    /// The whole line with its LF, if it holds only the duration.
     let line: ShortText?
     let duration: Duration
 }
 
-/// What EXT-X-STREAM-INF has said about the variant whose URI is still to come.
+/// The last EXT-X-STREAM-INF, whose URI is still to come.
 struct PendingVariant {
     let bandwidth: Int?
-    /// Where its line stands in what is written.
+    /// The range of its line in the output.
     let written: Range<Int>
 }
 
@@ -32,11 +32,11 @@ struct TagLine {
     let number: Int
     /// The whole line from its `#`.
     let range: Range<Int>
-    /// What stands behind the colon; empty without one.
+    /// The text after the colon; empty without one.
     let value: Range<Int>
 }
 
-/// What a line says about the resource it names, beyond the URI.
+/// The attributes of a resource that a line gives besides the URI.
 struct Particulars {
     let role: ResourceRole
     let tag: Tag.Name

@@ -1,15 +1,16 @@
 import URISyntax
 
-/// How a pass replaces URIs: resolve, ask the map, write.
+/// How a pass replaces URIs: resolve, map, write.
 extension PlaylistPass {
-    /// The URL that a URI of the playlist means; nil where it passes to the player unchanged.
+    /// Resolves a URI of the playlist; nil if it passes to the player unchanged.
     ///
     /// Variables are replaced first; `tag` is nil for a URI line.
     mutating func resolve(
         _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
     ) throws(PlaylistError) -> AbsoluteURL? {
         guard let resolver else { return nil }
-        // What long playlists consist of: plain names, and URLs of the origin of the line before.
+        // The common cases in long playlists: plain names, and URLs at the origin of the previous
+        // line.
         if let url = resolver.resolvePlain(text) { return url }
         if let last = lastAbsolute, let url = resolver.resolvePlain(text, likely: last) {
             return url
@@ -42,15 +43,15 @@ extension PlaylistPass {
             isOptional: tag?.isOptional ?? false)
     }
 
-    /// Notes a URI that players are not given; throws where the list cannot do without it.
+    /// Records a URI that is withheld from players; throws if the playlist is unusable without it.
     mutating func leaveOut(_ error: PlaylistError, _ tag: Tag.Name) throws(PlaylistError) {
         guard tag.isOptional, error.isUnusableURI else { throw error }
         unusable.add(error)
     }
 
-    /// A URL that stands for a malformed URI: its text as a name in the playlist's folder.
+    /// Returns a substitute URL for a malformed URI: its text as a name in the playlist's folder.
     ///
-    /// Players that ask for gaps get the origin's error and go on.
+    /// Players that request gaps get the origin's error and continue.
     func placeholder(of text: ArraySlice<UInt8>) throws(PlaylistError) -> AbsoluteURL? {
         guard let resolver else { return nil }
         var name = Array("./".utf8)
@@ -80,7 +81,7 @@ extension PlaylistPass {
             bandwidth: particulars.bandwidth, context: context)
     }
 
-    /// What holds where the pass stands.
+    /// The numbers and the context at the current line.
     var position: PlaylistPosition {
         PlaylistPosition(
             kind: summary.kind, mediaSequence: mediaSequence,
@@ -161,7 +162,7 @@ extension PlaylistPass {
         let place = try place(ofSegment: range, line)
         var byteRange: SubRange?
         var role = options.segmentRole ?? .segment
-        // Not by way of `Optional.map`, whose closures would copy the pass.
+        // `Optional.map` would copy the pass into its closure.
         if let place {
             byteRange = resolveRange(of: place, line)
             role = segmentRole(place, pending.duration)
@@ -172,7 +173,7 @@ extension PlaylistPass {
                 at: position))
     }
 
-    /// Where a segment is; nil where its URI passes to the player unchanged.
+    /// Returns the location of a segment; nil if its URI passes to the player unchanged.
     @inline(__always)
     private mutating func place(
         ofSegment range: Range<Int>, _ line: Int
@@ -189,7 +190,7 @@ extension PlaylistPass {
         return .whole(url)
     }
 
-    /// Where a segment would be whose URI is malformed; announces it as missing.
+    /// Marks a segment with a malformed URI as a gap and returns a substitute location.
     private mutating func gap(
         insteadOf range: Range<Int>, _ line: Int, _ error: PlaylistError
     ) throws(PlaylistError) -> ResourceReference.Place? {
@@ -200,7 +201,7 @@ extension PlaylistPass {
         return try placeholder(of: body[range]).map { .whole($0) }
     }
 
-    /// The bytes of the resource that the pending segment is.
+    /// Returns the bytes of its resource that the pending segment consists of; nil for all of it.
     @inline(__always)
     private mutating func resolveRange(
         of place: ResourceReference.Place, _ line: Int
@@ -230,13 +231,14 @@ extension PlaylistPass {
         _ reference: ResourceReference, insteadOf range: Range<Int>,
         _ map: PlaylistRewriter.ReferenceMap
     ) {
-        // Where it is mapped, the line's end is the empty rest of the line.
+        // If the URI was mapped, an empty range still writes the line end.
         copy(sink.appendMapped(reference, map) ? range.upperBound..<range.upperBound : range)
     }
 
-    /// The role of a URI line that is no variant.
+    /// Returns the role of a URI line that is not a variant.
     ///
-    /// In channel lists, which share the syntax, an entry without end is a stream or a playlist.
+    /// In channel lists, which share the syntax, an entry with a negative duration is a stream or a
+    /// playlist.
     private func segmentRole(
         _ place: ResourceReference.Place, _ duration: Duration?
     ) -> ResourceRole {
@@ -246,7 +248,7 @@ extension PlaylistPass {
             return place.nameEnds(in: ".m3u8") || place.nameEnds(in: ".m3u") ? .playlist : .media
         }
         if isImagesOnly { return .image }
-        // One byte decides for most segments.
+        // Checks one byte first, which decides for most segments.
         guard place.lastOfName | 0x20 == 0x74 else { return .segment }
         return place.nameEnds(in: ".vtt") || place.nameEnds(in: ".webvtt") ? .subtitle : .segment
     }

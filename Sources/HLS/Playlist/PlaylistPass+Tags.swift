@@ -1,13 +1,13 @@
 import URISyntax
 
-/// What a pass learns from each known tag.
+/// Effects of each known tag on the pass.
 extension PlaylistPass {
     mutating func handle(
         _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         switch tag.name {
         case .inf:
-            // Only one without a colon comes here.
+            // Other EXTINF lines are handled before the tag table.
             pending.hasInf = true
             pending.duration = nil
             diagnose(line.number, .inf, "has no duration")
@@ -48,7 +48,7 @@ extension PlaylistPass {
 
     func attributes(of line: TagLine) -> AttributeList { AttributeList(body, in: line.value) }
 
-    /// Tells the sink of a tag with attributes and without URIs.
+    /// Passes a tag with attributes but without URIs to the sink.
     private mutating func takeTag(_ line: TagLine) {
         guard Sink.takesValues else { return }
         sink.takeTag(line, TagFacts(line, attributes(of: line)), [], at: position)
@@ -56,7 +56,7 @@ extension PlaylistPass {
 
     // MARK: Tags without URIs
 
-    /// Notes the duration of the next segment, which an EXTINF line tells.
+    /// Records the duration of the next segment from an EXTINF line.
     mutating func noteInf(_ line: LineReader.Line, _ span: Span<UInt8>) {
         noteStart(line.range.lowerBound)
         pending.hasInf = true
@@ -67,7 +67,7 @@ extension PlaylistPass {
         }
         var start = value.lowerBound
         while start < value.upperBound, ASCII.isBlank(span[start]) { start += 1 }
-        // Channel lists put attributes behind a blank: `#EXTINF:-1 tvg-id="x",Name`.
+        // Channel lists write attributes after a blank: `#EXTINF:-1 tvg-id="x",Name`.
         var end = start
         while end < value.upperBound, span[end] != 0x2C, !ASCII.isBlank(span[end]) { end += 1 }
         pending.duration = DecimalNumber.seconds(span.extracting(start..<end))
@@ -95,7 +95,7 @@ extension PlaylistPass {
         }
     }
 
-    /// Writes EXT-X-BYTERANGE without its offset, which only the URI line tells.
+    /// Writes EXT-X-BYTERANGE without its offset, which is known only at the URI line.
     private mutating func writeByteRange(_ length: Int) {
         sink.write { $0.append(contentsOf: "#EXT-X-BYTERANGE:\(length)".utf8) }
         offsetPlace = writtenCount

@@ -1,24 +1,25 @@
 import URISyntax
 
-/// The one pass that reads playlists: cuts lines, knows tags, resolves URIs and checks limits.
+/// The single pass that parses playlists: splits lines, recognizes tags, resolves URIs and checks
+/// limits.
 ///
-/// What it finds goes to a sink: `PlaylistWriter` copies the text with other URIs in it,
-/// `PlaylistCollector` makes the values of a `Playlist`. The pass is compiled once for each of them.
+/// Its results go to a sink: `PlaylistWriter` copies the text with the URIs replaced,
+/// `PlaylistCollector` builds the values of a `Playlist`. The pass is specialized for each of them.
 ///
-/// State that lines leave for the lines after them:
+/// State that lines leave for later lines:
 ///
-/// | state | set by | used up by |
+/// | state | set by | lasts until |
 /// |---|---|---|
 /// | `pending` | EXTINF, EXT-X-BYTERANGE, EXT-X-GAP | the next URI line |
 /// | `variant` | EXT-X-STREAM-INF | the next URI line |
 /// | `context` | EXT-X-KEY, EXT-X-MAP | replaced by the next such tag |
-/// | `mediaSequence`, `partIndex` | EXT-X-MEDIA-SEQUENCE, EXT-X-SKIP | counted on by URI lines |
+/// | `mediaSequence`, `partIndex` | EXT-X-MEDIA-SEQUENCE, EXT-X-SKIP | advanced by URI lines |
 struct PlaylistPass<Sink: PlaylistSink> {
     let body: [UInt8]
-    /// Nil where URIs are not to be resolved.
+    /// Nil if URIs are not resolved.
     let resolver: URLResolver?
     let options: PlaylistReading
-    /// Whether byte ranges without an offset get theirs.
+    /// True if omitted offsets of byte ranges are written out.
     let writesOffsets: Bool
     var sink: Sink
     private let tags = TagIndex.shared
@@ -26,7 +27,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     private var reader: LineReader
     var summary = PlaylistSummary()
     var variables = Variables()
-    /// Those of the playlist's URL; nil until a definition asks for one.
+    /// The query parameters of the playlist's URL; nil until a definition needs one.
     var queryParameters: [[UInt8]: [UInt8]]?
     var unusable = UnusableURIs()
     private(set) var diagnostics: [Diagnostic] = []
@@ -39,14 +40,15 @@ struct PlaylistPass<Sink: PlaylistSink> {
     var mediaSequence = 0
     var discontinuitySequence = 0
     var partIndex = 0
-    /// Where in the output the offset of the next segment's byte range belongs; nil where it has one.
+    /// The place in the output of the missing offset of the next segment's byte range; nil if it
+    /// has one.
     var offsetPlace: Int?
     var segmentRanges = SubRangeCursor()
     var partRanges = SubRangeCursor()
     var isImagesOnly = false
-    /// The last URL that was not found the short way.
+    /// The last URL that could not be resolved by a fast path.
     var lastAbsolute: AbsoluteURL?
-    /// Where the last segment was.
+    /// The folder of the last segment.
     var folders: FolderMemory
 
     init(
@@ -64,7 +66,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     }
 
     mutating func run(_ map: PlaylistRewriter.ReferenceMap) throws(PlaylistError) {
-        // A copy, so that its span does not keep the pass from changing.
+        // A local copy: its span must not keep the pass from being mutated.
         let body = self.body
         let span = body.span
         for line in try readPreamble(span) { try handle(line, span, map) }
@@ -87,7 +89,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
 
     // MARK: Lines
 
-    /// Finds and writes `#EXTM3U`; returns the lines before it, to be written behind it.
+    /// Finds and writes `#EXTM3U`; returns the lines before it, which are written after it.
     private mutating func readPreamble(
         _ span: Span<UInt8>
     ) throws(PlaylistError) -> [LineReader.Line] {
@@ -124,7 +126,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
             take(line, .uri)
             try handleURILine(LineReader.Line(number: line.number, range: range), span, map)
         } else if Self.isInf(span, lower, range.upperBound) {
-            // The most frequent tag, found and read without a look into the table.
+            // The most frequent tag, recognized without the tag table.
             take(line, .tag(.inf, value: lower + 8..<range.upperBound))
             note(scope: .media, of: .inf, line: line.number)
             noteInf(LineReader.Line(number: line.number, range: range), span)
@@ -160,7 +162,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         }
     }
 
-    /// Tells the sink of a line, where it wants to know.
+    /// Passes a line to the sink if lines are kept.
     @inline(__always)
     private mutating func take(
         _ line: LineReader.Line, _ kind: @autoclosure () -> PlaylistLine.Kind
@@ -170,19 +172,19 @@ struct PlaylistPass<Sink: PlaylistSink> {
         }
     }
 
-    /// Notes where the tags of the next segment begin.
+    /// Records where the tags of the next segment begin.
     @inline(__always)
     mutating func noteStart(_ offset: Int) {
         if Sink.takesValues, pending.start == nil { pending.start = offset }
     }
 
-    /// What a line is that starts with `#` and is no known tag.
+    /// Returns the kind of a line that starts with `#` and is not a known tag.
     private func unknownKind(of line: Range<Int>) -> PlaylistLine.Kind {
         let name = nameRange(of: line)
         return body[name].starts(with: "EXT".utf8) ? .unknownTag(name: name) : .comment
     }
 
-    /// Takes the next line, which is that of the last EXTINF again, without reading it.
+    /// Handles the next line, which repeats the last EXTINF, without parsing it.
     @inline(__always)
     private mutating func takeAgain(_ inf: LastInf, _ count: Int) throws(PlaylistError) {
         let line = try reader.skip(count)
@@ -195,12 +197,12 @@ struct PlaylistPass<Sink: PlaylistSink> {
         try checkOutput(line.number)
     }
 
-    /// Whether a line that starts at `lower` with `#` starts with `#EXTINF:`.
+    /// True if a line that has `#` at `lower` starts with `#EXTINF:`.
     private static func isInf(_ span: Span<UInt8>, _ lower: Int, _ upper: Int) -> Bool {
         upper - lower >= 8 && EightBytes.load(span, at: lower) == 0x3A46_4E49_5458_4523
     }
 
-    /// Whether a line that starts at `lower` with `#` starts with `#EXT-X-PROGRAM-DATE-TIME:`.
+    /// True if a line that has `#` at `lower` starts with `#EXT-X-PROGRAM-DATE-TIME:`.
     private static func isDate(_ span: Span<UInt8>, _ lower: Int, _ upper: Int) -> Bool {
         upper - lower >= 25 && EightBytes.load(span, at: lower) == 0x502D_582D_5458_4523
             && EightBytes.load(span, at: lower + 8) == 0x442D_4D41_5247_4F52
@@ -208,7 +210,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
             && span[lower + 24] == 0x3A
     }
 
-    /// The known tag of a line that starts with `#`, and where its value stands.
+    /// Returns the known tag of a line that starts with `#`, and the range of its value.
     private func parseTag(_ line: Range<Int>) -> (Tag, Range<Int>)? {
         let name = nameRange(of: line)
         let end = name.upperBound
@@ -217,7 +219,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         return (tag, hasValue ? end + 1..<line.upperBound : line.upperBound..<line.upperBound)
     }
 
-    /// The name, without `#`, of the tag that a line may be.
+    /// Returns the range of the tag name, without `#`, in a line that may be a tag.
     private func nameRange(of line: Range<Int>) -> Range<Int> {
         let start = line.lowerBound + 1
         var end = start
@@ -241,7 +243,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         }
     }
 
-    /// Whether a tag has told which kind of playlist this is.
+    /// True once a tag has told which kind of playlist this is.
     var knowsKind: Bool { isKindKnown }
 
     // MARK: Helpers
@@ -252,11 +254,11 @@ struct PlaylistPass<Sink: PlaylistSink> {
         return lower..<range.upperBound
     }
 
-    /// Writes a line of the body, or the end of one, as it is and ends it with LF.
+    /// Writes a line of the body, or the end of one, unchanged and ends it with LF.
     @inline(__always)
     mutating func copy(_ range: Range<Int>) { sink.copy(range) }
 
-    /// How many bytes are written.
+    /// The number of bytes written.
     var writtenCount: Int { sink.writtenCount }
 
     mutating func diagnose(_ line: Int, _ tag: Tag.Name?, _ message: String) {

@@ -1,51 +1,52 @@
-/// What takes in what the pass over a playlist reads.
+/// The consumer of what the pass over a playlist parses.
 ///
-/// The text goes on as edits, in the order of the list; what the text says as values. A sink needs
-/// one of the two, and the pass leaves out the other where it is compiled for that sink.
+/// The text arrives as edits in the order of the list, its meaning as values. A sink needs one of
+/// the two; the pass specialized for it omits the other.
 protocol PlaylistSink {
-    /// Whether the text goes on.
+    /// True if the sink writes text.
     static var writesText: Bool { get }
-    /// Whether values are made.
+    /// True if the sink takes values.
     static var takesValues: Bool { get }
 
     // MARK: Text
 
-    /// Writes a line of the body, or the end of one, as it is and ends it with LF.
+    /// Writes a line of the body, or the end of one, unchanged and ends it with LF.
     mutating func copy(_ range: Range<Int>)
-    /// Lets `append` write behind what is written so far.
+    /// Lets `append` write at the end of the output.
     mutating func write(_ append: (inout [UInt8]) -> Void)
-    /// Appends what the map gives for `reference`; returns false, with nothing appended, for none.
+    /// Appends the replacement that `map` writes for `reference`; returns false, with nothing
+    /// appended, if it keeps the URI.
     mutating func appendMapped(
         _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
     ) -> Bool
-    /// How many bytes are written.
+    /// The number of bytes written.
     var writtenCount: Int { get }
-    /// Takes out what was written in a range.
+    /// Removes a range of the output.
     mutating func remove(_ range: Range<Int>)
-    /// Takes back all that was written behind the first `count` bytes.
+    /// Truncates the output to its first `count` bytes.
     mutating func takeBack(to count: Int)
 
     // MARK: Values
 
     mutating func takeLine(_ line: PlaylistLine)
-    /// Takes a date (EXT-X-PROGRAM-DATE-TIME), nil for a malformed one, and the media sequence number
-    /// of the segment behind it.
+    /// Takes a date (EXT-X-PROGRAM-DATE-TIME), nil if malformed, and the media sequence number of
+    /// the next segment.
     mutating func takeDate(_ date: DateTime?, before mediaSequence: Int)
     mutating func takeDiscontinuity()
     mutating func takeBitrate(_ value: Int?)
     mutating func takeSegment(_ segment: MediaPlaylist.Segment)
-    /// Takes a tag with attributes and what its URIs name.
+    /// Takes a tag with attributes and the resources that its URIs name.
     mutating func takeTag(
         _ line: TagLine, _ facts: TagFacts, _ references: [ResourceReference],
         at position: PlaylistPosition)
-    /// Takes a resource that no value of the model holds: prefetched segments, and tags that do not
-    /// belong into this kind of playlist.
+    /// Takes a resource that has no place in the model: prefetched segments, and URIs that do not
+    /// belong in this kind of playlist.
     mutating func takeOther(_ reference: ResourceReference)
-    /// Takes the URI behind EXT-X-STREAM-INF, or one that no such tag announces.
+    /// Takes the URI after EXT-X-STREAM-INF, or one without such a tag.
     mutating func takeVariantURI(_ range: Range<Int>, line: Int, _ reference: ResourceReference?)
 }
 
-/// The numbers and the context that hold where a tag stands.
+/// The numbers and the context that apply at a tag.
 struct PlaylistPosition {
     let kind: PlaylistKind
     let mediaSequence: Int

@@ -1,8 +1,8 @@
 import URISyntax
 
-/// The texts of references: their URLs, and their form in errors.
+/// Resolution of references, and their form in error texts.
 enum ReferenceText {
-    /// The URL that a reference without variables means; nil where it passes unchanged.
+    /// Resolves a reference without variables; nil if it passes unchanged.
     static func resolve(
         _ reference: ArraySlice<UInt8>, _ role: ResourceRole, by resolver: URLResolver, line: Int,
         tag: String, isOptional: Bool

@@ -1,13 +1,13 @@
 package import URISyntax
 
-/// One URI of a playlist: what it names, and what the playlist says about it.
+/// One URI of a playlist: the resource it names, and what the playlist says about that.
 package struct ResourceReference: Sendable {
-    /// The URL at the origin, in one piece or in two.
+    /// The URL at the origin, either whole or as folder and name.
     package enum Place: Sendable {
         case whole(AbsoluteURL)
         case joined(JoinedURL)
 
-        /// The URL in one piece; copies one in two.
+        /// The whole URL; makes a copy if it is stored as folder and name.
         package var url: AbsoluteURL {
             switch self {
             case .whole(let url): url
@@ -15,7 +15,7 @@ package struct ResourceReference: Sendable {
             }
         }
 
-        /// What `AbsoluteURL.tailDigest` is for the URL.
+        /// `AbsoluteURL.tailDigest` of the URL.
         package var tailDigest: UInt32 {
             switch self {
             case .whole(let url): url.tailDigest
@@ -23,7 +23,7 @@ package struct ResourceReference: Sendable {
             }
         }
 
-        /// Whether the URL is `other`; copies nothing.
+        /// True if the URL is `other`; copies nothing.
         package func isSame(as other: AbsoluteURL) -> Bool {
             switch self {
             case .whole(let url): url == other
@@ -31,8 +31,8 @@ package struct ResourceReference: Sendable {
             }
         }
 
-        /// Whether the URL is that of `other`, which may stand in another text; copies nothing where
-        /// their folders are the same.
+        /// True if both URLs are equal, also across playlists; copies nothing if their folders are
+        /// equal.
         package func isSame(as other: Place) -> Bool {
             switch other {
             case .whole(let url): isSame(as: url)
@@ -44,7 +44,7 @@ package struct ResourceReference: Sendable {
             }
         }
 
-        /// A URL of the same scheme and authority, without a copy.
+        /// A URL with the same scheme and authority, made without copying.
         package var neighbour: AbsoluteURL {
             switch self {
             case .whole(let url): url
@@ -52,7 +52,7 @@ package struct ResourceReference: Sendable {
             }
         }
 
-        /// What a URL in two pieces has in common with others; nil for one in one piece.
+        /// The folder of a URL stored as folder and name; nil for a whole URL.
         package var folder: URLFolder? {
             switch self {
             case .whole: nil
@@ -70,7 +70,7 @@ package struct ResourceReference: Sendable {
             }
         }
 
-        /// Whether the file name ends in `suffix`, which is in lower case.
+        /// True if the file name ends in `suffix`, which is in lower case.
         func nameEnds(in suffix: String) -> Bool {
             let name =
                 switch self {
@@ -88,30 +88,30 @@ package struct ResourceReference: Sendable {
     package let tag: Tag.Name
     /// The line of the URI in the origin's playlist, counted from 1.
     package let line: Int
-    /// For a segment its media sequence number, for a part or hint that of its parent segment, for
-    /// a key, an initialization section or a playlist that of the next segment.
+    /// The media sequence number: for a segment its own, for a part or hint that of its parent
+    /// segment, for a key, an initialization section or a playlist that of the next segment.
     package let mediaSequence: Int
-    /// For a part or a hinted part its index in the parent segment; otherwise nil.
+    /// The index in the parent segment of a part or a hinted part; otherwise nil.
     package let partIndex: Int?
     /// The discontinuity sequence number in force.
     package let discontinuitySequence: Int
-    /// What is written as EXTINF or DURATION; nil where there is none.
+    /// The value of EXTINF or DURATION; nil without one.
     package let duration: Duration?
-    /// The sub-range of the resource; nil for the whole, and for a hint without a length.
+    /// The sub-range of the resource; nil for the whole resource, and for a hint without a length.
     package let byteRange: SubRange?
-    /// Whether a hint says from which offset on (BYTERANGE-START), so that it is of a range.
+    /// True for a hint with BYTERANGE-START, which is for a range.
     package let hasRangeStart: Bool
-    /// Whether the segment or part is announced as missing (EXT-X-GAP, GAP=YES).
+    /// True if the segment or part is marked as missing (EXT-X-GAP, GAP=YES).
     package let isGap: Bool
-    /// BANDWIDTH of a variant stream in bits per second; nil where there is none.
+    /// BANDWIDTH of a variant stream in bits per second; nil without it.
     package let bandwidth: Int?
     /// Key and initialization section in force for a segment, part or hint.
     package let context: SegmentContext
 
-    /// The absolute URL at the origin; copies one in two pieces.
+    /// The absolute URL at the origin; makes a copy if it is stored as folder and name.
     package var url: AbsoluteURL { place.url }
 
-    /// Whether an EXT-X-MAP is in force, so that the resource is not a transport stream.
+    /// True if an EXT-X-MAP is in force, so that the resource is not a transport stream.
     package var hasMap: Bool { context.hasMap }
     /// The URL of the key in force; nil without encryption and for keys with opaque URIs.
     package var keyURL: AbsoluteURL? { context.keyURL }
@@ -121,10 +121,11 @@ package struct ResourceReference: Sendable {
     package var mapByteRange: SubRange? { context.mapByteRange }
 }
 
-/// What EXT-X-KEY and EXT-X-MAP have set for the segments that follow.
+/// The key and initialization section that EXT-X-KEY and EXT-X-MAP set for the segments that
+/// follow.
 ///
-/// Shared by all segments under the same tags; equal media names under another context are other
-/// resources to a player.
+/// Shared by all segments under the same tags. To a player, the same media URL in another context
+/// is another resource.
 package final class SegmentContext: Sendable {
     package let hasMap: Bool
     package let keyURL: AbsoluteURL?

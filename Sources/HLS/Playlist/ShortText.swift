@@ -1,14 +1,15 @@
 import URISyntax
 
-/// A few bytes that are looked for again and again.
+/// A short text that is compared against many places.
 struct ShortText {
-    /// What was read, from the text's start on; each eight with their first byte in the lowest bits.
+    /// The bytes of the text in words of eight, first byte in the lowest bits; other bits are 0.
     private let words: (UInt64, UInt64, UInt64)
-    /// The bits of those that belong to the text.
+    /// Masks for the bits of `words` that belong to the text.
     private let masks: (UInt64, UInt64, UInt64)
     let count: Int
 
-    /// Nil for a text of more than 24 bytes, and for one at the very end.
+    /// Nil for an empty text, for more than 24 bytes, and less than 24 bytes before the end of
+    /// `span`.
     init?(_ range: Range<Int>, of span: Span<UInt8>) {
         let start = range.lowerBound
         guard !range.isEmpty, range.count <= 24, start + 24 <= span.count else { return nil }
@@ -21,12 +22,14 @@ struct ShortText {
         )
     }
 
-    /// The lowest `count` bytes of a word; all for more, none for less.
+    /// Returns a mask for the lowest `count` bytes of a word; all for more than 8, none for 0 or
+    /// less.
     private static func mask(_ count: Int) -> UInt64 {
         count <= 0 ? 0 : UInt64.max >> UInt64(64 - 8 * min(count, 8))
     }
 
-    /// Whether the text stands at an offset; false near the end, where nobody looks.
+    /// True if the text is at an offset; always false within 24 bytes of the end, where a match is
+    /// not worth finding.
     @inline(__always)
     func stands(at offset: Int, in span: Span<UInt8>) -> Bool {
         offset &+ 24 <= span.count

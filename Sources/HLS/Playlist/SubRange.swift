@@ -1,10 +1,10 @@
 import URISyntax
 
-/// The part of a resource that a segment, part or initialization section consists of, in bytes.
+/// The bytes of a resource that a segment, part or initialization section consists of.
 package struct SubRange: Hashable, Sendable {
     package let offset: Int
     package let length: Int
-    /// The first byte behind the range.
+    /// The offset after the last byte.
     package var end: Int { offset + length }
     /// The offsets of its bytes.
     package var bytes: Range<Int64> { Int64(offset)..<Int64(end) }
@@ -35,15 +35,16 @@ struct WrittenSubRange {
     }
 }
 
-/// Follows the sub-ranges of consecutive segments, so that an omitted offset continues the last.
+/// Tracks the sub-ranges of consecutive segments, so that an omitted offset continues the last
+/// range.
 struct SubRangeCursor {
     private var url: AbsoluteURL?
     private var end = 0
 
-    /// The range meant by `written` for `url`, and whether it had to be guessed to start at 0.
+    /// Returns the range that `written` means for `url`, and whether its start 0 is a guess.
     ///
-    /// An offset may be left out only where the range before is one of the same resource. Returns
-    /// nil where the sum of all ranges passes what a number holds.
+    /// An offset may be omitted only if the previous range is of the same resource. Returns nil if
+    /// the end of the range overflows.
     mutating func resolve(
         _ written: WrittenSubRange, for url: AbsoluteURL
     ) -> (range: SubRange, isGuess: Bool)? {
@@ -60,10 +61,10 @@ struct SubRangeCursor {
         )
     }
 
-    /// Whether there is no last range to continue.
+    /// True if there is no previous range to continue.
     private(set) var isReset = true
 
-    /// Forgets the last range, since a whole resource came after it.
+    /// Forgets the last range after a segment that is a whole resource.
     mutating func reset() {
         url = nil
         isReset = true

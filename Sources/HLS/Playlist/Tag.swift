@@ -1,15 +1,15 @@
-/// The tags of HLS in one table: where each applies, what its value is, which URIs it carries.
+/// The tags of HLS in one table: the playlists they belong in, their values and their URIs.
 ///
-/// From RFC 8216 and draft-pantos-hls-rfc8216bis; at the end those that services use besides.
+/// From RFC 8216 and draft-pantos-hls-rfc8216bis, followed by tags that only services use.
 package struct Tag: Sendable {
-    /// Which playlists a tag may stand in.
+    /// The playlists that a tag may occur in.
     package enum Scope: Sendable {
         case multivariant
         case media
         case both
     }
 
-    /// What stands behind a tag's colon.
+    /// The kind of text after a tag's colon.
     package enum Value: Sendable {
         case none
         /// A number, an enumerated string, a date or free text.
@@ -19,7 +19,7 @@ package struct Tag: Sendable {
         case uri(ResourceRole)
     }
 
-    /// An attribute whose value is a URI, and what that URI names.
+    /// An attribute whose value is a URI, and the role of the resource that the URI names.
     package struct URIAttribute: Sendable {
         package let name: String
         package let role: ResourceRole
@@ -67,8 +67,8 @@ package struct Tag: Sendable {
         Tag(.gap, .media, .none),
         Tag(.bitrate, .media, .text),
         Tag(.part, .media, .attributes, uris: [("URI", .part)]),
-        // Media metadata tags (4.4.5); the attributes of interstitials stand in appendix D, X-URI
-        // belongs to preloads and schedules of date ranges.
+        // Media metadata tags (4.4.5); the attributes of interstitials are defined in appendix D,
+        // X-URI belongs to preloads and schedules of date ranges.
         Tag(
             .dateRange, .media, .attributes,
             uris: [("X-ASSET-URI", .playlist), ("X-ASSET-LIST", .json), ("X-URI", .json)]),
@@ -84,7 +84,7 @@ package struct Tag: Sendable {
         Tag(.contentSteering, .multivariant, .attributes, uris: [("SERVER-URI", .json)]),
         // Removed in protocol version 7.
         Tag(.allowCache, .both, .text),
-        // Not of the specification: thumbnail tracks, and segments announced ahead of time.
+        // Not in the specification: thumbnail tracks, and segments announced in advance.
         Tag(.imageStreamInf, .multivariant, .attributes, uris: [("URI", .playlist)]),
         Tag(.imagesOnly, .media, .none),
         Tag(.tiles, .media, .attributes),
@@ -139,7 +139,7 @@ package struct Tag: Sendable {
 struct TagIndex: Sendable {
     static let shared = TagIndex()
 
-    /// The tags by the length of their names, with those names as bytes.
+    /// The tags with the bytes of their names, indexed by the length of the name.
     private let byLength: [[(name: [UInt8], tag: Tag)]]
 
     private init() {
@@ -152,11 +152,11 @@ struct TagIndex: Sendable {
         byLength = buckets
     }
 
-    /// The tag whose name, without `#`, stands in this range of `bytes`; nil for an unknown one.
+    /// Returns the tag whose name, without `#`, is in this range of `bytes`; nil if unknown.
     func tag(named range: Range<Int>, in bytes: [UInt8]) -> Tag? {
         guard range.count < byLength.count else { return nil }
         for entry in byLength[range.count] {
-            // From the end, because most names begin alike.
+            // Compares from the end, because most names have the same beginning.
             var index = range.count - 1
             while index >= 0, bytes[range.lowerBound + index] == entry.name[index] { index -= 1 }
             if index < 0 { return entry.tag }

@@ -1,8 +1,8 @@
 import URISyntax
 
-/// What the attributes of one tag say about the resource that it names, read in one scan.
+/// The attributes of one tag that the pass itself needs, read in one scan.
 ///
-/// Only what the pass itself needs; the values of the model read the rest where somebody asks.
+/// The values of the model read other attributes on access.
 struct TagFacts {
     let list: AttributeList
     /// DURATION of a part.
@@ -30,7 +30,7 @@ struct TagFacts {
     /// CLASS of a date range.
     private(set) var dateRangeClass: Range<Int>?
 
-    /// Reads the attributes of a tag; of several of one name the first counts.
+    /// Reads the attributes of a tag; the first of several with the same name counts.
     init(_ line: TagLine, _ list: AttributeList) {
         self.list = list
         switch line.name {

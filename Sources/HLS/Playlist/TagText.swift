@@ -1,6 +1,6 @@
 import URISyntax
 
-/// Where a tag with attributes stands, and what these are.
+/// The place of a tag and its attributes.
 package struct TagText: Sendable {
     /// Counted from 1.
     package let line: Int
@@ -18,12 +18,12 @@ package struct TagText: Sendable {
         attributes.bytes(of: name).flatMap(DecimalNumber.integer)
     }
 
-    /// A decimal number of seconds, negative ones included.
+    /// Returns a decimal number of seconds, which may be negative.
     func seconds(_ name: String) -> Duration? {
         attributes.bytes(of: name).flatMap(DecimalNumber.seconds)
     }
 
-    /// A length of time, of which none is negative.
+    /// Returns a decimal number of seconds; nil if negative.
     func length(_ name: String) -> Duration? {
         attributes.bytes(of: name).flatMap(DecimalNumber.length)
     }
@@ -35,8 +35,8 @@ package struct TagText: Sendable {
 
 /// A tag with attributes.
 ///
-/// The properties of those that follow it read their attribute when they are asked for; of several
-/// attributes of one name the first counts.
+/// Properties of conforming types read their attribute on access; the first of several attributes
+/// with the same name counts.
 package protocol AttributeTag: Sendable {
     var text: TagText { get }
 }
@@ -59,7 +59,8 @@ package struct VariableDefinition: AttributeTag {
 
     package let text: TagText
 
-    /// As written, with variables in the value not replaced; nil for a tag of no form.
+    /// As written, with variables in the value not replaced; nil without NAME, IMPORT and
+    /// QUERYPARAM.
     package var form: Form? {
         if let name = text.text("NAME") {
             return .value(name: name, value: text.text("VALUE") ?? "")
@@ -73,7 +74,7 @@ package struct VariableDefinition: AttributeTag {
 package struct StartPoint: AttributeTag {
     package let text: TagText
 
-    /// Seconds from the beginning, negative ones from the end; nil where it is malformed.
+    /// Seconds from the beginning, or from the end if negative; nil if malformed.
     package var timeOffset: Duration? { text.seconds("TIME-OFFSET") }
     package var isPrecise: Bool { attributes.isYes("PRECISE") }
 }
@@ -81,23 +82,23 @@ package struct StartPoint: AttributeTag {
 /// EXT-X-KEY or EXT-X-SESSION-KEY (8216bis, 4.4.4.4).
 package struct EncryptionKey: AttributeTag {
     package let text: TagText
-    /// What its URI names; nil where it is opaque, or there is none.
+    /// The resource that its URI names; nil if the URI is opaque or missing.
     package let reference: ResourceReference?
 
     package static let identity = "identity"
 
     package var method: String? { text.text("METHOD") }
-    /// METHOD=NONE: what follows is not encrypted.
+    /// True for METHOD=NONE: the following segments are not encrypted.
     package var isNone: Bool { attributes.isValue("NONE", of: "METHOD") }
     /// As written.
     package var uri: String? { text.text("URI") }
-    /// `identity` where the tag says nothing else.
+    /// `identity` unless the tag has a KEYFORMAT.
     package var format: String { text.text("KEYFORMAT") ?? Self.identity }
     package var formatVersions: String? { text.text("KEYFORMATVERSIONS") }
     /// As written, with its `0x`.
     package var initializationVector: String? { text.text("IV") }
 
-    /// Whether a segment's media sequence number is its initialization vector (8216bis, 5.2).
+    /// True if a segment's media sequence number is its initialization vector (8216bis, 5.2).
     package var usesSequenceNumber: Bool {
         format == Self.identity && !attributes.has("IV")
             && !attributes.isValue("AES-256-GCM", of: "METHOD")

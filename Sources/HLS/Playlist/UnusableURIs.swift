@@ -1,16 +1,15 @@
-/// The URIs of one playlist that no player can or may open, and what became of them.
+/// The URIs of one playlist that no player can or may open, and their effect.
 ///
-/// | named by | malformed | scheme that players open past the daemon |
+/// | named by | malformed | scheme that bypasses the daemon |
 /// |---|---|---|
-/// | segment, part | a gap under a name that leads to the origin | the playlist is refused |
-/// | EXT-X-STREAM-INF | the variant is left out | the playlist is refused |
-/// | EXT-X-KEY, EXT-X-MAP, EXT-X-MEDIA | the playlist is refused | the playlist is refused |
-/// | other tags | the attribute is left out, or the line where it needs the URI | the same |
+/// | segment, part | becomes a gap at a substitute URL of the origin | the playlist is rejected |
+/// | EXT-X-STREAM-INF | the variant is removed | the playlist is rejected |
+/// | EXT-X-KEY, EXT-X-MAP, EXT-X-MEDIA | the playlist is rejected | the playlist is rejected |
+/// | other tags | the attribute is removed, or the line if it needs the URI | the same |
 package struct UnusableURIs: Sendable {
-    /// Why the first ones are not usable, in the order of the list; at most
-    /// `Diagnostic.maximumCount`.
+    /// The reasons for the first ones, in the order of the list; at most `Diagnostic.maximumCount`.
     package private(set) var reasons: [PlaylistError] = []
-    /// How many there are.
+    /// The number of all unusable URIs.
     package private(set) var count = 0
     /// The lines of malformed segment URIs.
     package private(set) var segmentLines: [Int] = []
@@ -33,7 +32,7 @@ package struct UnusableURIs: Sendable {
         variantCount += 1
     }
 
-    /// Throws where nothing is left to play.
+    /// Throws the first reason if all segments or all variants are unusable.
     func check(_ summary: PlaylistSummary) throws(PlaylistError) {
         guard let first = reasons.first else { return }
         let isAllSegments = summary.segmentCount > 0 && segmentLines.count == summary.segmentCount
@@ -43,13 +42,13 @@ package struct UnusableURIs: Sendable {
 }
 
 extension PlaylistError {
-    /// Whether a single URI is malformed.
+    /// True if the error is one malformed URI.
     var isMalformedURI: Bool {
         if case .badURI = self { return true }
         return false
     }
 
-    /// Whether the error is about a single URI, and not about the playlist.
+    /// True if the error concerns a single URI and not the whole playlist.
     var isUnusableURI: Bool {
         if case .forbiddenScheme = self { return true }
         return isMalformedURI
@@ -57,7 +56,7 @@ extension PlaylistError {
 }
 
 extension Tag.Name {
-    /// Whether players can play the list without what the tag names.
+    /// True if the playlist can be played without the resource that the tag names.
     var isOptional: Bool {
         switch self {
         case .streamInf, .key, .map, .media, .part, .inf: false
@@ -65,7 +64,7 @@ extension Tag.Name {
         }
     }
 
-    /// Whether the tag says nothing without its URI.
+    /// True if the tag is meaningless without its URI.
     var needsURI: Bool {
         switch self {
         case .dateRange, .sessionData: false

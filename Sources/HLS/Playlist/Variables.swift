@@ -3,10 +3,10 @@ import URISyntax
 /// The variables of EXT-X-DEFINE and their substitution (8216bis, 4.3 and 4.4.2.3).
 struct Variables {
     private(set) var values: [String: String] = [:]
-    /// Bytes of all names and values: sessions keep them in memory.
+    /// The bytes of all names and values, limited because sessions keep them in memory.
     private(set) var byteCount = 0
 
-    /// Defines a variable; returns false, and changes nothing, where it is defined already.
+    /// Defines a variable; returns false, and changes nothing, if it is already defined.
     mutating func define(_ name: String, as value: String) -> Bool {
         guard values[name] == nil else { return false }
         values[name] = value
@@ -14,7 +14,7 @@ struct Variables {
         return true
     }
 
-    /// Whether `text` may contain a reference, which is rare.
+    /// True if `text` may contain a variable reference, which is rare.
     static func mayOccur(in text: ArraySlice<UInt8>) -> Bool {
         let span = text.span
         guard span.count > 3 else { return false }
@@ -30,7 +30,7 @@ struct Variables {
         case tooLong
     }
 
-    /// Replaces each `{$name}`; braces around anything that is no variable name are text.
+    /// Replaces each `{$name}`; braces around anything that is not a variable name are kept.
     func expand(_ text: ArraySlice<UInt8>) -> Expansion {
         var output: [UInt8] = []
         var index = text.startIndex
@@ -43,17 +43,17 @@ struct Variables {
             let key = String(decoding: text[name], as: UTF8.self)
             guard let value = values[key] else { return .undefined(name: key) }
             output.append(contentsOf: value.utf8)
-            // A few definitions may not be multiplied into gigabytes.
+            // Bounded, so that a few definitions cannot multiply into gigabytes.
             guard output.count <= AbsoluteURL.maximumLength else { return .tooLong }
             index = name.upperBound + 1
         }
         return .text(output)
     }
 
-    /// The query parameters of a playlist's URL, decoded; the first of each name counts.
+    /// Returns the query parameters of a playlist's URL, decoded; the first of each name counts.
     ///
-    /// Read once, however many definitions ask for them. A parameter without a value is left out:
-    /// it cannot define a variable (8216bis, 4.4.2.3).
+    /// Called at most once a pass, however many definitions need them. A parameter without a value
+    /// is left out: it cannot define a variable (8216bis, 4.4.2.3).
     static func queryParameters(of url: AbsoluteURL) -> [[UInt8]: [UInt8]] {
         guard let query = url.queryRange else { return [:] }
         var values: [[UInt8]: [UInt8]] = [:]
@@ -66,7 +66,7 @@ struct Variables {
         return values
     }
 
-    /// The range of the name in a `{$name}` that starts at `index`.
+    /// Returns the range of the name in a `{$name}` that starts at `index`.
     private static func name(at index: Int, in text: ArraySlice<UInt8>) -> Range<Int>? {
         guard text[index...].starts(with: [0x7B, 0x24]) else { return nil }
         let start = index + 2

@@ -1,8 +1,8 @@
-/// Changes single attributes of a list and leaves the others byte for byte.
+/// Changes single attributes of a list and leaves the others unchanged byte for byte.
 struct AttributeEdit {
     private struct Part {
         let name: ArraySlice<UInt8>
-        /// From the name to the end of the value, quotes included.
+        /// The text from the name to the end of the value, quotes included.
         var bytes: [UInt8]
     }
 
@@ -19,12 +19,13 @@ struct AttributeEdit {
         }
     }
 
-    /// Takes out every attribute of this name.
+    /// Removes every attribute of this name.
     mutating func remove(_ name: String) {
         parts.removeAll { $0.name.elementsEqual(name.utf8) }
     }
 
-    /// Replaces an attribute's value, or appends the attribute; `value` has its quotes, if any.
+    /// Replaces an attribute's value, or appends the attribute; `value` includes its quotes, if
+    /// any.
     mutating func set(_ name: String, _ value: String) {
         let bytes = Array("\(name)=\(value)".utf8)
         if let index = parts.firstIndex(where: { $0.name.elementsEqual(name.utf8) }) {

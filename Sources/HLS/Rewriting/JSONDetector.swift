@@ -1,16 +1,16 @@
 import URISyntax
 
-/// Tells the JSON documents of HLS from others, where no playlist says what they are.
+/// Recognizes the JSON documents of HLS where no playlist declares them.
 extension JSONRewriter {
-    /// Members that one of these documents has at its top.
+    /// Members at the top level of such documents.
     private static let marks = [
         "\"ASSETS\"", "\"PATHWAY-PRIORITY\"", "\"RELOAD-URI\"", "\"DATERANGES\"",
     ]
     .map { Array($0.utf8) }
 
-    /// Whether the first bytes of a body may be those of such a document.
+    /// True if the first bytes of a body may be those of such a document.
     ///
-    /// An object whose names have not shown anything else yet counts.
+    /// The bytes must begin an object and contain one of the marks.
     package static func mayBeDocumentOfHLS(_ start: [UInt8]) -> Bool {
         guard let first = start.first(where: { !JSONText.isBlank($0) }), first == 0x7B else {
             return false
@@ -18,7 +18,7 @@ extension JSONRewriter {
         return marks.contains { mark in start.indices.contains { start[$0...].starts(with: mark) } }
     }
 
-    /// Whether a whole body is an asset list (8216bis, appendix D), a schedule of date ranges or a
+    /// True if a whole body is an asset list (8216bis, appendix D), a schedule of date ranges or a
     /// steering manifest (8216bis, 7.2).
     package static func isDocumentOfHLS(_ body: [UInt8]) -> Bool {
         guard body.count <= maximumLength else { return false }
@@ -31,13 +31,13 @@ extension JSONRewriter {
     }
 }
 
-/// The members at the top of a JSON document, each with the kind of its value.
+/// The members at the top level of a JSON document, each with the kind of its value.
 private struct JSONOutline {
     enum Kind { case object, array, string, scalar }
 
     private let body: [UInt8]
     private var cursor: Int
-    /// More members are no document of ours, whose top has a handful.
+    /// The most members; documents of HLS have a handful, and others are rejected.
     private static let maximumCount = 64
 
     init(_ body: [UInt8]) {
@@ -45,7 +45,7 @@ private struct JSONOutline {
         cursor = body.starts(with: PlaylistDetector.byteOrderMark) ? 3 : 0
     }
 
-    /// The members; nil where the document is no object or ends too early.
+    /// Returns the members; nil if the document is not an object or is truncated.
     mutating func members() -> [String: Kind]? {
         skipBlanks()
         guard take(0x7B) else { return nil }
@@ -64,7 +64,7 @@ private struct JSONOutline {
         return nil
     }
 
-    /// Steps over a value, nested ones included, without recursion.
+    /// Skips a value, including nested ones, without recursion.
     private mutating func value() -> Kind? {
         guard cursor < body.count else { return nil }
         switch body[cursor] {

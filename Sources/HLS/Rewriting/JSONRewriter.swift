@@ -2,27 +2,27 @@ package import URISyntax
 
 /// Rewrites the JSON documents of HLS: steering manifests, asset lists, schedules, chapters.
 ///
-/// Of a steering manifest (8216bis, 7.2) RELOAD-URI and the URIs of pathway clones are replaced.
-/// HOST of a clone, which would lead the player past us, becomes one of its PARAMS, which come back
-/// to us with the links of the base pathway; PARAMS stay. Of an asset
-/// list (8216bis, appendix D) each asset's URI is replaced, of a schedule of date ranges what the
-/// same attributes of EXT-X-DATERANGE name, of chapters (session data `com.apple.hls.chapters`)
-/// their images. Every other byte stays.
+/// In a steering manifest (8216bis, 7.2) RELOAD-URI and the URIs of pathway clones are replaced.
+/// HOST of a clone, which would make the player bypass the daemon, becomes a member of its PARAMS,
+/// which come back to the daemon with the links of the base pathway; other PARAMS are kept. In an
+/// asset list (8216bis, appendix D) each asset's URI is replaced, in a schedule of date ranges the
+/// URIs of the attributes known from EXT-X-DATERANGE, and in chapters (session data
+/// `com.apple.hls.chapters`) their images. All other bytes are unchanged.
 package enum JSONRewriter {
-    /// The largest document in bytes; asset lists and manifests have a few kilobytes.
+    /// The largest document in bytes; asset lists and manifests take a few kilobytes.
     package static let maximumLength = 4 << 20
-    /// The deepest nesting; deeper documents are refused.
+    /// The deepest nesting; deeper documents are rejected.
     package static let maximumDepth = 64
 
-    /// What a HOST becomes: the name and the value of a member of PARAMS.
+    /// Maps a HOST to the name and value of a member of PARAMS.
     package typealias HostMap = (_ host: [UInt8]) -> (name: String, value: [UInt8])
 
     /// Rewrites `body`, which came from `base`: its URL after redirects.
     ///
-    /// Never blocks. Throws `notJSON`, `tooLarge` or what a URI in a playlist would throw. `map` is
-    /// that of `PlaylistRewriter`; the role is `json` for RELOAD-URI, lists and schedules, `image`
-    /// for the images of chapters and `playlist` for the rest. `host` is asked about every pathway
-    /// clone, with nothing where it has no HOST.
+    /// Never blocks. Throws `notJSON`, `tooLarge` or the error that a URI in a playlist would
+    /// throw. `map` is that of `PlaylistRewriter`; the role is `json` for RELOAD-URI, lists and
+    /// schedules, `image` for the images of chapters and `playlist` for the rest. `host` is called
+    /// for every pathway clone that has HOST or PARAMS, with an empty host if it has only PARAMS.
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, host: @escaping HostMap,
         map: PlaylistRewriter.ReferenceMap
@@ -36,14 +36,14 @@ package enum JSONRewriter {
     }
 }
 
-/// A document ready for the player.
+/// A rewritten JSON document.
 package struct RewrittenJSON: Sendable {
     package let bytes: [UInt8]
-    /// The URIs that players are not given; `about:invalid` stands in their place.
+    /// The URIs that are withheld from players; `about:invalid` replaces them.
     package let unusable: UnusableURIs
 }
 
-/// Tells the line of each of a series of ascending offsets; the whole series costs one pass.
+/// Returns the lines of a series of ascending offsets; the whole series takes one pass.
 private struct LineCounter {
     private var offset = 0
     private var line = 1
@@ -55,9 +55,9 @@ private struct LineCounter {
     }
 }
 
-/// One pass over a JSON document (RFC 8259) that copies all but the strings it replaces.
+/// One pass over a JSON document (RFC 8259) that copies everything except the strings it replaces.
 struct JSONPass {
-    /// Where in a document the pass stands, as far as URIs may follow from there.
+    /// The place in the document, as far as URIs may occur below it.
     private enum Place {
         case document
         case clones
@@ -74,7 +74,7 @@ struct JSONPass {
         case image
         case elsewhere
 
-        /// Where the value of a member stands.
+        /// Returns the place of a member's value.
         func member(_ key: String) -> Place {
             switch (self, key) {
             case (.document, "PATHWAY-CLONES"): .clones
@@ -88,20 +88,20 @@ struct JSONPass {
             }
         }
 
-        /// Where the elements of an array stand.
+        /// The place of an array's elements.
         var element: Place {
             switch self {
             case .clones: .clone
             case .assets: .asset
             case .dateRanges: .dateRange
-            // Of these documents only chapters are an array.
+            // Only chapters have an array at the top.
             case .document: .chapter
             case .images: .image
             default: .elsewhere
             }
         }
 
-        /// What the string value of a member names, if it is a URI.
+        /// Returns the role and tag of a member's string value, if it is a URI.
         func uri(_ key: String) -> (role: ResourceRole, tag: Tag.Name)? {
             switch (self, key) {
             case (.document, "RELOAD-URI"): (.json, .contentSteering)
@@ -114,7 +114,7 @@ struct JSONPass {
             }
         }
 
-        /// Whether a member would make the player build URLs that are not ours.
+        /// True if a member would make the player build URLs that bypass the daemon; it is renamed.
         func hides(_ key: String) -> Bool {
             if case .replacement = self { return key == "HOST" }
             return false
@@ -124,12 +124,12 @@ struct JSONPass {
     private let body: [UInt8]
     private let resolver: URLResolver
     private let host: JSONRewriter.HostMap
-    /// What is to be added to the PARAMS of the clone that is read: a member of an object.
+    /// The member to be added to the PARAMS of the current clone.
     private var parameter: [UInt8]?
     private var cursor: Int
-    /// Up to here the body has been copied or replaced.
+    /// The end of the part of the body that has been copied or replaced.
     private var copied: Int
-    /// Line ends are counted once, on the way from one URI to the next.
+    /// Counts line ends once, from one URI to the next.
     private var lines = LineCounter()
     private(set) var output: [UInt8] = []
     private(set) var unusable = UnusableURIs()
@@ -208,7 +208,7 @@ struct JSONPass {
         guard cursor > start else { throw .notJSON(offset: cursor) }
     }
 
-    /// Steps over a string; returns its range without the quotes.
+    /// Skips a string; returns its range without the quotes.
     private mutating func readString() throws(PlaylistError) -> Range<Int> {
         guard cursor < body.count, body[cursor] == 0x22 else { throw .notJSON(offset: cursor) }
         let start = cursor + 1
@@ -233,7 +233,7 @@ struct JSONPass {
                 tag: tag.rawValue, isOptional: true)
         } catch {
             guard error.isUnusableURI else { throw error }
-            // One asset or pathway fails in the player, and not the whole document.
+            // A single asset or pathway then fails in the player, and not the whole document.
             copy(to: range.lowerBound)
             output.append(contentsOf: "about:invalid".utf8)
             copied = range.upperBound
@@ -253,7 +253,7 @@ struct JSONPass {
 
     // MARK: Pathway clones
 
-    /// Looks for HOST and PARAMS of a clone before its members are written, behind its brace.
+    /// Scans a clone for HOST and PARAMS after its opening brace, before its members are written.
     private mutating func openReplacement(
         depth: Int, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
@@ -287,7 +287,7 @@ struct JSONPass {
         parameter = member
     }
 
-    /// Writes the member that has been made for PARAMS, behind their brace.
+    /// Writes the member made for PARAMS after their opening brace.
     private mutating func insertParameter(isAlone: Bool) {
         guard let parameter else { return }
         copy(to: cursor)
@@ -307,13 +307,13 @@ struct JSONPass {
         while cursor < body.count, JSONText.isBlank(body[cursor]) { cursor += 1 }
     }
 
-    /// Whether `byte` stands behind blanks, which are stepped over.
+    /// True if the next byte after blanks is `byte`; skips the blanks.
     private mutating func isNext(_ byte: UInt8) -> Bool {
         skipBlanks()
         return cursor < body.count && body[cursor] == byte
     }
 
-    /// Steps over `byte` behind blanks; returns false where something else stands there.
+    /// Skips blanks and `byte`; returns false if another byte follows the blanks.
     private mutating func take(_ byte: UInt8) -> Bool {
         guard isNext(byte) else { return false }
         cursor += 1

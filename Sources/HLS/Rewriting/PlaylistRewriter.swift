@@ -1,27 +1,28 @@
 package import URISyntax
 
-/// Rewrites playlists so that every URI in them leads back to the daemon.
+/// Rewrites playlists so that every URI in them leads to the daemon.
 ///
-/// One pass over the bytes, the same that reads a `Playlist`; no values are made. Lines without URIs are copied as they are, unknown
-/// tags and comments included. Line ends become LF, a byte order mark and blanks around URI lines
-/// go, lines before `#EXTM3U` move behind it: origins send all of these and players fail on them.
+/// Takes one pass over the bytes, the same that parses a `Playlist`, without making values. Lines
+/// without URIs are copied unchanged, including unknown tags and comments. Line ends become LF, a
+/// byte order mark and blanks around URI lines are removed, and lines before `#EXTM3U` are moved
+/// after it: origins send all of these and players fail on them.
 package enum PlaylistRewriter {
-    /// Says what to write in place of a URI: appends it to the output and returns true.
+    /// Writes the replacement of a URI: appends it to the output and returns true.
     ///
-    /// Returning false leaves the URI as it was. What is appended must be a URI reference; quotes
-    /// and line ends in it are escaped, so that it cannot break out of its place.
+    /// Returning false leaves the URI unchanged. The replacement must be a URI reference; quotes
+    /// and line ends in it are escaped, so that it cannot end the string or line.
     package typealias ReferenceMap =
         (_ reference: ResourceReference, _ output: inout [UInt8]) -> Bool
 
-    /// What a rewrite knows beyond the playlist itself.
+    /// The options of a rewrite.
     package struct Options: Sendable {
-        /// What is known of the playlist beyond its text.
+        /// The context in which the playlist is parsed.
         package var reading = PlaylistReading()
-        /// Whether byte ranges that continue the one before get their offset: a range without one
-        /// belongs to the same URI as the range before (8216bis 4.4.4.2), which the map may change.
+        /// True if omitted offsets of byte ranges are written: a range without an offset belongs to
+        /// the same URI as the previous range (8216bis 4.4.4.2), and the map may change URIs.
         package var writesOffsets = false
-        /// Whether what the map appends holds no quotes and no control bytes, so that it need not
-        /// be looked through.
+        /// True if replacements never contain quotes or control bytes, so that they need not be
+        /// scanned.
         package var trustsMap = false
 
         package init(_ reading: PlaylistReading = PlaylistReading()) {
@@ -45,7 +46,7 @@ package enum PlaylistRewriter {
         return RewrittenPlaylist(pass)
     }
 
-    /// Rewrites `body` with a map that gives texts; nil leaves a URI as it was.
+    /// Rewrites `body` with a map that returns texts; nil leaves a URI unchanged.
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, options: Options = Options(),
         replacing map: (ResourceReference) -> String?
@@ -58,7 +59,7 @@ package enum PlaylistRewriter {
     }
 }
 
-/// A playlist ready for the player, and what was learnt on the way.
+/// A rewritten playlist and the facts collected during the pass.
 package struct RewrittenPlaylist: Sendable {
     package let bytes: [UInt8]
     package let summary: PlaylistSummary
@@ -66,7 +67,7 @@ package struct RewrittenPlaylist: Sendable {
     package let diagnostics: [Diagnostic]
     /// The variables in force at the end, for the playlists that this one names.
     package let definedVariables: [String: String]
-    /// The URIs that players are not given.
+    /// The URIs that are withheld from players.
     package let unusable: UnusableURIs
 
     init(_ pass: consuming PlaylistPass<PlaylistWriter>) {

@@ -1,16 +1,16 @@
 import URISyntax
 
-/// The sink that copies a playlist with other URIs in it.
+/// The sink that copies a playlist with its URIs replaced.
 struct PlaylistWriter: PlaylistSink {
     static let writesText = true
     static let takesValues = false
 
     private let body: [UInt8]
-    /// Whether what the map appends need not be looked through.
+    /// True if replacements need not be scanned.
     private let trustsMap: Bool
-    /// What is written but for `uncopied`; reach it through `write`.
+    /// The output without `uncopied`; append to it through `write`.
     private var output: [UInt8] = []
-    /// A stretch of the body, whole lines with LF, that is to be written next as it is.
+    /// The range of the body, whole lines with LF, that is to be copied next.
     ///
     /// Most of a playlist is unchanged, and few long copies cost less than many short ones.
     private var uncopied = 0..<0
@@ -18,11 +18,11 @@ struct PlaylistWriter: PlaylistSink {
     init(_ body: [UInt8], _ options: PlaylistRewriter.Options) {
         self.body = body
         trustsMap = options.trustsMap
-        // Relative names grow into whole URLs. Pages that stay untouched cost nothing.
+        // Relative names become whole URLs. Reserved memory pages that stay untouched cost nothing.
         output.reserveCapacity(min(body.count * 6 + 1024, options.reading.limits.outputByteCount))
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     consuming func finish() -> [UInt8] {
         flush()
         return output
@@ -46,7 +46,7 @@ struct PlaylistWriter: PlaylistSink {
         }
     }
 
-    /// Writes what is due, so that something else can be written behind it.
+    /// Writes the pending range, so that other text can follow it.
     private mutating func flush() {
         guard !uncopied.isEmpty else { return }
         output.append(contentsOf: body[uncopied])
@@ -69,7 +69,7 @@ struct PlaylistWriter: PlaylistSink {
         output.removeSubrange(count...)
     }
 
-    // Without a closure around it, which would copy the reference.
+    // Not through `write`, whose closure would copy the reference.
     @inline(__always)
     mutating func appendMapped(
         _ reference: ResourceReference, _ map: PlaylistRewriter.ReferenceMap
@@ -96,10 +96,10 @@ struct PlaylistWriter: PlaylistSink {
         }
     }
 
-    /// Whether a replacement would end the quoted string or the line it stands in.
+    /// True if a replacement would end the quoted string or the line that contains it.
     private static func breaksOut(_ output: [UInt8], from start: Int) -> Bool {
         let span = output.span.extracting(start...)
-        // Without branches and early end, so that the compiler takes many bytes at a time.
+        // Without branches and early exit, so that the compiler can vectorize it.
         var found: UInt8 = 0
         for index in span.indices {
             let byte = span[index]

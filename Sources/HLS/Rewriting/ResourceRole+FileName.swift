@@ -1,13 +1,13 @@
 package import URISyntax
 
-/// File names for proxied URLs: ffmpeg, VLC and Kodi judge a resource by its extension.
+/// File names for proxied URLs: ffmpeg, VLC and Kodi classify a resource by its extension.
 extension ResourceRole {
-    /// The longest file name that `safeFileName` gives, extension included, in bytes.
+    /// The longest result of `safeFileName` in bytes, extension included.
     package static let maximumFileNameLength = 64
 
-    /// The extension, with its dot and in lower case, that a resource of this role shows.
+    /// Returns the extension, with its dot and in lower case, for a resource of this role.
     ///
-    /// The origin's own one is kept where it fits the role; `hasMap` says that an EXT-X-MAP is in
+    /// The origin's extension is kept if it fits the role; `hasMap` is true if an EXT-X-MAP is in
     /// force, so that a segment without a fitting extension is fragmented MP4.
     package func fileExtension(for originName: String, hasMap: Bool = false) -> String {
         let name = Array(originName.utf8)
@@ -15,10 +15,10 @@ extension ResourceRole {
         return String(decoding: name[dot...].map(ASCII.lowercased), as: UTF8.self)
     }
 
-    /// A file name of letters, digits, `.`, `-` and `_` that ends in a fitting extension.
+    /// Returns a file name of letters, digits, `.`, `-` and `_` that ends in a fitting extension.
     ///
     /// Never empty, never longer than `maximumFileNameLength`, never with a leading dot. Escapes
-    /// and other bytes become `_`; the name is for eyes and extension checks, not for decoding.
+    /// and other bytes become `_`; the name is for people and extension checks, not for decoding.
     package func safeFileName(for originName: String, hasMap: Bool = false) -> String {
         var output: [UInt8] = []
         let name = Array(originName.utf8)
@@ -26,7 +26,7 @@ extension ResourceRole {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Appends what `safeFileName` gives for a URL's last path segment, without making strings.
+    /// Appends the `safeFileName` of a URL's last path segment without building strings.
     package func appendSafeFileName(
         for url: AbsoluteURL, hasMap: Bool, to output: inout [UInt8]
     ) {
@@ -34,8 +34,7 @@ extension ResourceRole {
             for: url.bytes[url.lastPathSegmentRange], hasMap: hasMap, to: &output)
     }
 
-    /// Appends what `safeFileName` gives for the last path segment of a URL in two pieces, of which
-    /// the second stands in `document`.
+    /// Appends the `safeFileName` of a URL stored as folder and name; the name is in `document`.
     package func appendSafeFileName(
         for url: JoinedURL, in document: [UInt8], hasMap: Bool, to output: inout [UInt8]
     ) {
@@ -47,12 +46,12 @@ extension ResourceRole {
         }
     }
 
-    /// Appends the extension that `safeFileName` ends in, with its dot, for a URL's last path segment.
+    /// Appends the extension of `safeFileName`, with its dot, for a URL's last path segment.
     package func appendExtension(for url: AbsoluteURL, hasMap: Bool, to output: inout [UInt8]) {
         appendExtension(for: url.bytes[url.lastPathSegmentRange], hasMap: hasMap, to: &output)
     }
 
-    /// As above for a URL in two pieces, of which the second stands in `document`.
+    /// Appends the extension for a URL stored as folder and name; the name is in `document`.
     package func appendExtension(
         for url: JoinedURL, in document: [UInt8], hasMap: Bool, to output: inout [UInt8]
     ) {
@@ -74,12 +73,12 @@ extension ResourceRole {
         for byte in name[dot...] { output.append(ASCII.lowercased(byte)) }
     }
 
-    /// Whether a name of safe bytes is a segment's as most are, so that it may be used as it is.
+    /// True if a name of safe bytes is a common segment name, which can be used unchanged.
     private func isCommon(_ span: Span<UInt8>) -> Bool {
         guard self == .segment || self == .part else { return false }
         let count = span.count
         guard count > 4, count <= Self.maximumFileNameLength, span[0] != 0x2E else { return false }
-        // `.ts` or `.m4s`; the others are looked up.
+        // `.ts` or `.m4s`; other extensions are looked up.
         guard span[count - 1] == 0x73 else { return false }
         if span[count - 2] == 0x74 { return span[count - 3] == 0x2E }
         return span[count - 2] == 0x34 && span[count - 3] == 0x6D && span[count - 4] == 0x2E
@@ -113,21 +112,21 @@ extension ResourceRole {
         }
     }
 
-    /// The index of the dot of an extension that fits this role, or nil.
+    /// Returns the index of the dot of an extension that fits this role, or nil.
     private func fittingExtension(of name: ArraySlice<UInt8>) -> Int? {
         guard let dot = name.lastIndex(of: 0x2E) else { return nil }
         guard let packed = Self.pack(name[(dot + 1)...]) else { return nil }
         return fittingExtensions.contains(packed) ? dot : nil
     }
 
-    /// Whether a name consists of bytes that need no replacement, which is the rule.
+    /// True if a name needs no replacement of bytes, which is the common case.
     private static func isSafe(_ name: ArraySlice<UInt8>) -> Bool {
         let span = name.span
         for index in span.indices where !isSafe(span[index]) { return false }
         return true
     }
 
-    /// Whether a name of safe bytes may be used as it is: not too long, not hidden, its extension
+    /// True if a name of safe bytes can be used unchanged: not too long, not hidden, its extension
     /// in lower case.
     private static func isWritable(_ name: ArraySlice<UInt8>, dot: Int) -> Bool {
         let span = name.span
@@ -140,12 +139,13 @@ extension ResourceRole {
 
     @inline(__always)
     private static func isSafe(_ byte: UInt8) -> Bool {
-        // Letters, digits, `-`, `.` and `_` as bits: this is asked of every byte of every name.
+        // Letters, digits, `-`, `.` and `_` as bits: this runs for every byte of every name.
         let bits: UInt64 = byte & 0x40 == 0 ? 0x03FF_6000_0000_0000 : 0x07FF_FFFE_87FF_FFFE
         return byte < 0x80 && bits >> UInt64(byte & 0x3F) & 1 == 1
     }
 
-    /// Up to eight bytes in lower case as one number, so that extensions compare in one step.
+    /// Packs up to eight bytes in lower case into one number, so that extensions compare in one
+    /// step.
     private static func pack(_ bytes: ArraySlice<UInt8>) -> UInt64? {
         guard bytes.count <= 8 else { return nil }
         return bytes.reduce(0) { $0 << 8 | UInt64(ASCII.lowercased($1)) }
@@ -170,7 +170,7 @@ extension ResourceRole {
     }
 
     private static let playlistExtensions = pack(["m3u8", "m3u"])
-    /// The most frequent first, since each segment of a playlist is looked up.
+    /// The most frequent first, since every segment of a playlist is looked up.
     private static let segmentExtensions = pack([
         "ts", "m4s", "mp4", "aac", "m4v", "m4a", "cmfv", "cmfa", "ac3", "ec3", "eac3", "mp3",
         "mp2", "mpg", "mpeg", "mpegts", "mov", "fmp4", "flac", "3gp", "vtt", "webvtt",

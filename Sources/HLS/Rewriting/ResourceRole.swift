@@ -1,7 +1,7 @@
-/// What a resource is to the player, read off the place in the playlist that names it.
+/// The kind of a resource, derived from the place in the playlist that names it.
 ///
-/// The role decides the lane a fetch takes, how long an answer is fresh and which file extension
-/// the proxied URL shows. Its letter is the first path part of that URL.
+/// The role determines the lane of a fetch, the freshness lifetime of a response and the file
+/// extension of the proxied URL. Its letter is the first path segment of that URL.
 package enum ResourceRole: UInt8, CaseIterable, Hashable, Sendable {
     /// A multivariant or media playlist.
     case playlist = 0x70
@@ -22,13 +22,13 @@ package enum ResourceRole: UInt8, CaseIterable, Hashable, Sendable {
     /// Anything else: a whole media file, session data that is not JSON.
     case media = 0x66
 
-    /// The role of a letter as it stands in a proxied URL.
+    /// Creates the role of a letter in a proxied URL.
     package init?(letter: UInt8) { self.init(rawValue: letter) }
 
     /// The letter of the role: p, s, i, k, l, v, j, g or f.
     package var letter: UInt8 { rawValue }
 
-    /// Whether playback stands still until this small resource is there.
+    /// True if playback stalls until this small resource has arrived.
     package var isExpress: Bool {
         switch self {
         case .playlist, .initialization, .key, .json: true

@@ -1,9 +1,9 @@
 import URISyntax
 
-/// Which URIs with schemes of their own are passed to the player and which are refused.
+/// Which URIs with other schemes are passed to the player and which are rejected.
 ///
-/// A playlist must not make a player read files or connect past the daemon. Opaque identifiers,
-/// which no player fetches by itself, are none of our business.
+/// A playlist must not make a player read files or bypass the daemon. Opaque identifiers, which no
+/// player fetches by itself, are passed unchanged.
 enum SchemePolicy {
     enum Verdict {
         /// Relative, or http and https: resolve and map.
@@ -14,13 +14,15 @@ enum SchemePolicy {
         case refuse(String)
     }
 
-    /// `isOptional` is true where players can play without what the URI names: schemes that none of
-    /// them opens are passed there as they are.
+    /// Classifies a reference by its scheme.
+    ///
+    /// `isOptional` is true if players can play without the resource: schemes that no player opens
+    /// are then passed unchanged.
     static func judge(
         _ reference: ArraySlice<UInt8>, role: ResourceRole, isOptional: Bool
     ) -> Verdict {
         guard let range = URIReference.scheme(in: reference) else { return .resolve }
-        // The common case without making a string.
+        // The common case, without building a string.
         if reference.starts(with: httpsPrefix) || reference.starts(with: httpPrefix) {
             return .resolve
         }
@@ -37,17 +39,17 @@ enum SchemePolicy {
     ) -> Bool {
         switch scheme {
         case "urn": return true
-        // Content in the URI is safe, but a playlist in one could name anything.
+        // Content in the URI is safe, but a playlist there could name any URI.
         case "data": return role != .playlist
         default: break
         }
         guard role == .key || isOptional else { return false }
-        // `crypto+http`, `hls+file` and their like wrap another protocol.
+        // `crypto+http`, `hls+file` and similar schemes wrap another protocol.
         let outer = scheme.prefix { $0 != "+" }
         return !fetchable.contains(String(outer))
     }
 
-    /// Schemes that players, browsers or media libraries open: key systems use none of them.
+    /// Schemes that players, browsers or media libraries open; key systems use none of them.
     private static let fetchable: Set<String> = [
         "about", "amqp", "async", "blob", "bluray", "cache", "cdda", "chrome", "concat", "concatf",
         "content", "crypto", "dav", "davs", "dccp", "dtv", "dvb", "dvd", "dvdnav", "fd",

@@ -17,7 +17,7 @@ enum DateRangeRules {
         view.media?.dateRanges ?? []
     }
 
-    /// The first tag of each identifier; those that follow may say less.
+    /// Returns the first tag of each ID; later tags of the same ID may omit attributes.
     private static func firsts(_ view: PlaylistView) -> [MediaPlaylist.DateRange] {
         var seen: Set<String> = []
         return ranges(view).filter { seen.insert($0.id ?? "").inserted }

@@ -67,7 +67,7 @@ enum DefineRules {
         }
     }
 
-    /// URI lines and attribute lists; elsewhere the characters mean themselves.
+    /// True for URI lines and attribute lists; in other lines `{$` is plain text.
     private static func isPlaceOfVariables(
         _ line: PlaylistLine, _ view: PlaylistView
     ) -> Bool {

@@ -25,7 +25,7 @@ enum MediaRules {
 
     private static func checkSegmentDurations(_ view: PlaylistView, _ findings: inout Findings) {
         guard isMedia(view), let target = view.targetDuration else { return }
-        // Durations count rounded to the nearest second.
+        // Durations are rounded to the nearest second.
         let limit = target + .milliseconds(500)
         for use in view.uses(of: .inf) {
             if let duration = duration(use), duration >= limit {
@@ -35,7 +35,7 @@ enum MediaRules {
         }
     }
 
-    /// The duration of an EXTINF; nil where it is none.
+    /// Returns the duration of an EXTINF; nil if malformed.
     static func duration(_ use: PlaylistView.TagUse) -> Duration? {
         DecimalNumber.seconds(use.valueBytes.prefix { $0 != 0x2C })
     }
@@ -87,7 +87,7 @@ enum MediaRules {
                 findings.add(use.line, name, "has no segment behind it")
             }
         }
-        // Two of them before one segment: the first belongs to none.
+        // Of two EXTINF before one segment the first applies to none.
         for segment in view.uris {
             for use in segment.tags.filter({ $0.name == .inf }).dropLast() {
                 findings.add(use.line, .inf, "has no segment behind it")

@@ -69,7 +69,7 @@ enum MultivariantRules {
         }
     }
 
-    /// The groups that the renditions form, by type.
+    /// Returns the groups that the renditions form, by type.
     private static func groups(_ view: PlaylistView) -> [String: Set<String>] {
         var groups: [String: Set<String>] = [:]
         for use in view.uses(of: .media) {

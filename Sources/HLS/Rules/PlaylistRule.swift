@@ -1,7 +1,7 @@
-/// The rules of draft-pantos-hls-rfc8216bis that a playlist by itself can break, as one table.
+/// The rules of draft-pantos-hls-rfc8216bis that a single playlist can violate, as one table.
 ///
-/// Each row has the name that reports and tests know it by, the section and what the section says:
-/// must or should. What only reloads or other playlists can show is not in the table.
+/// Each row has the name used by reports and tests, the section, and whether the section says must
+/// or should. Rules that only reloads or other playlists can reveal are not in the table.
 package struct PlaylistRule: Sendable {
     package let name: String
     package let section: String
@@ -29,8 +29,8 @@ package struct PlaylistRule: Sendable {
         + LowLatencyRules.table + DateRangeRules.table + MultivariantRules.table
         + RenditionRules.table + VersionRules.table
 
-    /// What the rules find in a playlist that was read with its lines, by line; at most 20 of a
-    /// rule.
+    /// Returns the violations in a playlist that was parsed with its lines, ordered by line; at
+    /// most 20 per rule.
     ///
     /// Never blocks; takes a few microseconds a line.
     package static func violations(in list: Playlist) -> [Violation] {

@@ -1,12 +1,12 @@
 import URISyntax
 
-/// A playlist as the rules look at it: its tags by name, its segments, its declared numbers.
+/// A playlist as the rules see it: its tags by name, its segments, its declared numbers.
 struct PlaylistView {
-    /// A known tag where it stands.
+    /// One occurrence of a known tag.
     struct TagUse {
         let name: Tag.Name
         let line: Int
-        /// What stands behind the colon.
+        /// The text after the colon.
         let value: Range<Int>
         let bytes: [UInt8]
 
@@ -40,11 +40,11 @@ struct PlaylistView {
     var bytes: [UInt8] { list.source }
     var kind: PlaylistKind { list.kind }
     var lines: [PlaylistLine] { list.lines }
-    /// What the rules about values read; nil in a multivariant playlist.
+    /// The typed values for rules about values; nil in a multivariant playlist.
     var media: MediaPlaylist? { list.media }
     var lastLine: Int { max(list.summary.lineCount, 1) }
 
-    /// A view of a playlist that was read with its lines.
+    /// Creates a view of a playlist that was parsed with its lines.
     init(_ list: Playlist) {
         var tags: [TagUse] = []
         var byName: [Tag.Name: [Int]] = [:]
@@ -69,7 +69,7 @@ struct PlaylistView {
         self.uris = uris
     }
 
-    /// The first URI line behind a line; nil where there is none.
+    /// Returns the first URI line after a line; nil without one.
     func uri(after line: Int) -> Segment? {
         var range = uris.startIndex..<uris.endIndex
         while !range.isEmpty {
@@ -87,21 +87,21 @@ struct PlaylistView {
 
     func contains(_ name: Tag.Name) -> Bool { byName[name] != nil }
 
-    /// EXT-X-VERSION; 1 where there is none.
+    /// EXT-X-VERSION; 1 without it.
     var version: Int { list.summary.version }
 
     var targetDuration: Duration? { list.summary.targetDuration }
 
     var partTarget: Duration? { list.summary.partTarget }
 
-    /// The text of an attribute's value.
+    /// Returns the text of an attribute's value.
     func text(_ attribute: AttributeList.Attribute) -> String { list.text(attribute.value) }
 
-    /// The text of a range of the playlist.
+    /// Returns the text of a range of the playlist.
     func text(_ range: Range<Int>) -> String { list.text(range) }
 }
 
 extension AttributeList.Attribute {
-    /// Whether a variable stands in the value, which then cannot be judged as written.
+    /// True if the value contains a variable, so that it cannot be checked as written.
     func hasVariable(in bytes: [UInt8]) -> Bool { Variables.mayOccur(in: bytes[value]) }
 }

@@ -34,7 +34,7 @@ enum SyntaxRules {
     private static func checkControlCharacters(_ view: PlaylistView, _ findings: inout Findings) {
         for line in view.lines {
             let bytes = view.bytes[line.range]
-            // RECENTLY-REMOVED-DATERANGES separates its identifiers by tabs.
+            // RECENTLY-REMOVED-DATERANGES separates IDs by tabs.
             guard let found = bytes.first(where: { ASCII.isControl($0) && $0 != 0x09 }) else {
                 continue
             }

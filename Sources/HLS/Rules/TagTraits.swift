@@ -1,18 +1,18 @@
-/// What the specification says of each tag, as far as a table can hold it.
+/// The properties of each tag in the specification, as far as a table can express them.
 struct TagTraits: Sendable {
     let name: Tag.Name
-    /// The section of 8216bis; for tags that are not in it the one on tags.
+    /// The section of 8216bis; for tags not in it, the section on tags.
     let section: String
     let kind: PlaylistKind?
     let hasAttributes: Bool
-    /// Whether a playlist may hold only one.
+    /// True if a playlist may contain only one.
     let isUnique: Bool
-    /// Whether the value is a decimal integer.
+    /// True if the value is a decimal integer.
     let isInteger: Bool
     let required: [String]
     /// Attributes whose values are quoted strings.
     let quoted: Set<String>
-    /// Attributes whose values are enumerated strings, and these.
+    /// Attributes whose values are enumerated strings, each with its defined values.
     let enumerated: [String: Set<String>]
 
     private init(_ tag: Tag) {
@@ -117,7 +117,7 @@ struct TagTraits: Sendable {
 }
 
 extension Tag {
-    /// The kind of playlist that a tag belongs to; nil where it may stand in both.
+    /// The kind of playlist that a tag belongs to; nil if it may occur in both.
     var kind: PlaylistKind? {
         switch scope {
         case .both: nil

@@ -1,6 +1,6 @@
 import URISyntax
 
-/// Which EXT-X-VERSION the features of a playlist need (8216bis, 8).
+/// The EXT-X-VERSION that the features of a playlist require (8216bis, 8).
 enum VersionRules {
     static let table = [PlaylistRule("version", "8", check)]
 

@@ -1,12 +1,12 @@
-/// Something in a playlist that the specification forbids or advises against.
+/// A violation of a requirement or recommendation of the specification in a playlist.
 package struct Violation: Hashable, Sendable {
-    /// What the specification says of it.
+    /// The requirement level in the specification.
     package enum Level: String, Sendable {
         case must
         case should
     }
 
-    /// Counted from 1; the last line for what is missing from the list as a whole.
+    /// Counted from 1; the last line for a tag that is missing from the playlist.
     package let line: Int
     /// The tag's name without `#`; `URI` for a line that is a URI, `playlist` for the whole.
     package let tag: String
@@ -24,9 +24,9 @@ extension Violation: CustomStringConvertible {
     }
 }
 
-/// Collects what the rules find, bounded for each of them.
+/// Collects the findings of the rules, limited per rule.
 struct Findings {
-    /// A rule broken by every segment of a long list is told this often.
+    /// The most findings per rule, since every segment of a long playlist may break one.
     static let maximumPerRule = 20
 
     private(set) var violations: [Violation] = []
@@ -38,7 +38,7 @@ struct Findings {
         countOfRule = 0
     }
 
-    /// Notes a violation of the rule at hand; `section` where it is not the rule's own.
+    /// Records a violation of the current rule; `section` if it is not the rule's own.
     mutating func add(_ line: Int, _ tag: String, _ message: String, section: String? = nil) {
         guard let rule, countOfRule < Self.maximumPerRule else { return }
         countOfRule += 1

@@ -1,21 +1,22 @@
 import Numbers
 package import URISyntax
 
-/// How the numbers of a shifted list relate to the origin's and to those of other renditions.
+/// The relation of a shifted list's numbers to those of the origin and of other renditions.
 extension TimeShift {
-    /// Hosts below `invalid` exist nowhere (RFC 2606, 2).
+    /// Hosts below `invalid` never exist (RFC 2606, 2).
     private static let placeholderHost = "missing.invalid"
 
-    /// Lists that the origin begins with higher numbers begin so much lower here.
+    /// The highest origin number that is used for a first segment; higher ones are reduced by it.
     private static let highestStart = 1 << 52
 
-    /// The URI that stands for a gap: who asks for it is to be given an empty body.
+    /// Returns the URI that is written for a gap; a request for it is to be answered with an empty
+    /// body.
     static func placeholder(_ number: Int, isFragment: Bool) -> [UInt8] {
         Array("http://\(placeholderHost)/\(number).\(isFragment ? "m4s" : "ts")".utf8)
     }
 
-    /// The same for a segment that was seen: with the extension of its own URI, since players compare
-    /// what they are given for one number from reload to reload.
+    /// Returns the URI that is written for a segment that was seen: it has the extension of the
+    /// segment's own URI, since players compare the resources of one number across reloads.
     static func placeholder(of segment: TimeShiftSegment, isFragment: Bool) -> [UInt8] {
         guard !segment.isPlaceholder, let url = segment.url else {
             return placeholder(segment.number, isFragment: isFragment)
@@ -28,29 +29,29 @@ extension TimeShift {
         return Array("http://\(placeholderHost)/\(segment.number)".utf8) + kind
     }
 
-    /// Whether a URL stands in a list for a segment that is not kept.
+    /// True if a list uses the URL in place of a segment that is not kept.
     package static func isPlaceholder(_ url: AbsoluteURL) -> Bool {
         url.hasHost(placeholderHost)
     }
 
-    /// The number by which the origin knows what a player calls `number`, as in `_HLS_msn`.
+    /// Returns the origin's number for the segment that players know as `number`, as in `_HLS_msn`.
     ///
-    /// The number itself before the first window. Held within what a playlist may carry: 0 where
-    /// the player means a segment from before the origin counted anew.
+    /// Returns `number` before the first window. The result is clamped to the range of a playlist's
+    /// numbers: 0 if the player means a segment from before the origin restarted its numbering.
     package func originNumber(of number: Int) -> Int {
         guard let last = segments.last else { return number }
         let offset = last.number - last.originNumber
         return min(max(number.subtractingSaturated(offset), 0), OutsideNumber.largest)
     }
 
-    /// Notes what the names of a segment stand for.
+    /// Sets the marks of a segment.
     package mutating func mark(_ number: Int, _ marks: TimeShiftSegment.Marks) {
         guard let first = segments.first else { return }
         let index = number - first.number
         if segments.indices.contains(index) { segments[index].marks = marks }
     }
 
-    /// Whether a segment's bytes are those of a segment that is listed.
+    /// True if a listed segment has the same URI and byte range.
     package func names(_ segment: TimeShiftSegment) -> Bool {
         guard let number = numbersByName[SegmentName(segment.uri, segment.byteRange)] else {
             return false
@@ -59,18 +60,18 @@ extension TimeShift {
     }
 
     /// Chooses the numbers of the first segment: the origin's, or those that another rendition's
-    /// list has at the same place.
+    /// list has for the same place.
     mutating func begin(with window: LiveWindow, inStepWith sibling: TimeShift?) {
         guard let first = window.segments.first else { return }
-        // Ours only rise, and have to stay within what a snapshot can carry.
+        // Numbers in the shifted list only rise, and must stay within what a snapshot can store.
         firstOffset = first.originNumber > Self.highestStart ? -Self.highestStart : 0
         firstDiscontinuity =
             first.originDiscontinuity > Self.highestStart ? -Self.highestStart : 0
         guard let sibling, let other = sibling.segments.last,
-            // Renditions whose origin counts each for itself have nothing to keep in step.
+            // Renditions that the origin numbers independently cannot be kept in step.
             abs(first.originNumber - other.originNumber) <= limits.placeholderCount
         else { return }
-        // Not before number 0, which nothing can be.
+        // The number must not be negative.
         firstOffset = max(other.number - other.originNumber, -first.originNumber)
         let step = first.originDiscontinuity - sibling.originDiscontinuity
         let isClose = abs(step) <= limits.discontinuityStep
@@ -79,9 +80,10 @@ extension TimeShift {
         epoch = sibling.epoch
     }
 
-    /// Puts placeholders before the first segment of a new epoch where another rendition is ahead.
+    /// Appends placeholders before the first segment of a new epoch if another rendition is ahead.
     ///
-    /// - Returns: their number; 0 where this one leads, or the other has not begun the epoch yet.
+    /// - Returns: the number of placeholders; 0 if this rendition leads or the other has not begun
+    ///   the epoch yet.
     mutating func catchUp(with sibling: TimeShift?, at next: LiveWindow.Segment) -> Int {
         guard let sibling, sibling.epoch >= epoch, let last = segments.last,
             let other = sibling.known(next.originNumber)

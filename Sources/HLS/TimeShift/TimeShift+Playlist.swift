@@ -1,26 +1,26 @@
 import Numbers
 import URISyntax
 
-/// Writes the longer window, as players get it.
+/// The longer window as a playlist for players.
 extension TimeShift {
     package enum Ending: Hashable, Sendable {
-        /// Players reload; with parts, hints and reports of the origin's newest window.
+        /// Players reload; includes parts, hints and reports of the origin's newest window.
         case live
-        /// With EXT-X-ENDLIST: the origin is gone, or has ended it.
+        /// With EXT-X-ENDLIST: the origin has disappeared or has ended the stream.
         case ended
         /// With EXT-X-PLAYLIST-TYPE:VOD and EXT-X-ENDLIST: a finished recording.
         case recorded
     }
 
-    /// The list as a playlist with absolute URIs, to be rewritten like any other.
+    /// Returns the list as a playlist with absolute URIs, to be rewritten like any other.
     ///
     /// - Parameters:
-    ///   - duration: how far it reaches back from the newest segment; nil for all that is
-    ///     remembered. Never less than the origin's newest window.
-    ///   - ending: what comes behind the last segment; `ended` in any case where the origin ended.
-    ///   - isPresent: whether a segment that the origin no longer lists is kept. Those that are
-    ///     not become gaps, and go where nothing that is kept stands before them.
-    /// - Returns: the playlist; empty where there is nothing to list.
+    ///   - duration: the time span to include, back from the newest segment; nil for all remembered
+    ///     segments. The origin's newest window is always included.
+    ///   - ending: the text after the last segment; `ended` in any case if the origin has ended.
+    ///   - isPresent: true if a segment that the origin no longer lists is kept. Segments that are
+    ///     not kept become gaps, or are omitted if no kept segment precedes them.
+    /// - Returns: the playlist; empty if there is nothing to list.
     package func playlist(
         over duration: Duration? = nil, ending: Ending = .live,
         isPresent: (TimeShiftSegment) -> Bool
@@ -33,7 +33,7 @@ extension TimeShift {
         let longest = listed.lazy.map { self.segments[$0.index].duration }.max() ?? .zero
         appendHeader(longest, first, ending, isLive: isLive, to: &output)
         var writer = TimeShiftWriter(output: output)
-        // Days of segments: none of them is copied.
+        // There may be days of segments: they are used in place, without copies.
         for (index, isGap) in listed {
             let number = segments[index].number
             for line in dateRanges[number] ?? [] { writer.append(line) }
@@ -48,7 +48,7 @@ extension TimeShift {
         return writer.output
     }
 
-    /// Where the segments stand that are listed, and which of them are gaps.
+    /// Returns the indices of the listed segments, and which of them are gaps.
     private func listed(
         over duration: Duration?, _ ending: Ending, _ isPresent: (TimeShiftSegment) -> Bool
     ) -> [(index: Int, isGap: Bool)] {
@@ -64,7 +64,7 @@ extension TimeShift {
             let isGap = segments[index].isGap || !(isInWindow || isPresent(segments[index]))
             listed.append((index, isGap))
         }
-        // Gaps at the start lead nowhere; a window of nothing else is kept to be reloaded.
+        // Drops leading gaps, but keeps a live window of only gaps, so that players reload.
         while let oldest = listed.last, oldest.isGap,
             segments[oldest.index].number < windowStart || ending != .live
         {
@@ -88,7 +88,7 @@ extension TimeShift {
         if ending == .recorded {
             text += "#EXT-X-PLAYLIST-TYPE:VOD\n"
         } else if isLive, summary.playlistType == .event, first.number >= windowStart {
-            // Only where nothing stands before the origin's own list, which never loses any.
+            // Only if no segment precedes the origin's own list, which never drops any.
             text += "#EXT-X-PLAYLIST-TYPE:EVENT\n"
         }
         text += "#EXT-X-MEDIA-SEQUENCE:\(first.number)\n"
@@ -98,31 +98,33 @@ extension TimeShift {
         output.append(contentsOf: text.utf8)
     }
 
-    /// Tags that are of use only while somebody produces segments.
+    /// True for tags that are useful only while new segments are produced.
     private static func isLiveControl(_ line: ArraySlice<UInt8>) -> Bool {
         line.starts(with: "#EXT-X-SERVER-CONTROL".utf8) || line.starts(with: "#EXT-X-PART-INF".utf8)
     }
 }
 
-/// Writes segments one behind the other, with what has changed from one to the next.
+/// Writes consecutive segments with the tags that change from one to the next.
 struct TimeShiftWriter {
     var output: [UInt8]
-    /// What is needed of the segment before.
+    /// The attributes of the previous segment that the next one depends on.
     private var previous: (discontinuity: Int, context: TimeShiftContext)?
     private var wasGap = false
-    /// Whether the keys in force are spelt out for the segment before.
+    /// True if the previous segment was written with explicit IVs.
     private var hasOwnIVs = false
 
     init(output: [UInt8]) { self.output = output }
 
     mutating func append(_ bytes: [UInt8]) { output.append(contentsOf: bytes) }
 
-    /// Writes a segment; one that is a gap in clear, with a URI of ours, unless `keepsGaps`.
+    /// Writes a segment; a gap is written unencrypted and with a placeholder URI, unless
+    /// `keepsGaps`.
     mutating func write(_ segment: TimeShiftSegment, isGap: Bool, keepsGaps: Bool = false) {
         if isGap, !keepsGaps { return writeGap(segment) }
         let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
         for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
-        // The IV that players would take is the number that the origin gave it.
+        // Without an IV attribute players derive the IV from the media sequence number, which must
+        // be the origin's.
         let isRenumbered = segment.number != segment.originNumber
         let lines = isRenumbered ? segment.context.keys.withIVs(of: segment.originNumber) : []
         let returns = hasOwnIVs && lines.isEmpty
@@ -153,7 +155,8 @@ struct TimeShiftWriter {
         output.append(0x0A)
     }
 
-    /// Players that do not know EXT-X-GAP ask for the URI: nothing of it is to be decrypted.
+    /// Writes a gap without encryption: players that do not support EXT-X-GAP fetch the URI, and
+    /// must not decrypt its empty body.
     private mutating func writeGap(_ segment: TimeShiftSegment) {
         let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
         for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }

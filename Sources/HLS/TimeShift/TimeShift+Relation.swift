@@ -1,6 +1,6 @@
 import URISyntax
 
-/// What a new window of a live stream is, next to those before it.
+/// How a new window of a live stream relates to those before it.
 extension TimeShift {
     func relation(
         of window: LiveWindow, from source: Origin, countsAnew: Bool
@@ -20,21 +20,22 @@ extension TimeShift {
         }
         if newest.originNumber < last.originNumber, countsAnew { return .newEpoch }
         if overlaps { return newest.originNumber == last.originNumber ? .unchanged : .stale }
-        // All of it is older than what is known, or counted anew: dates tell, if there are any.
+        // All of it is older than the known segments, or renumbered: dates decide, if there are
+        // any.
         if let old = last.date, let date = first.date, date < old { return .stale }
         return .newEpoch
     }
 
-    /// Whether a window that begins behind the last segment goes on from it.
+    /// True if a window that begins after the last segment continues from it.
     private func isPlausible(
         _ first: LiveWindow.Segment, after last: TimeShiftSegment, from source: Origin
     ) -> Bool {
         let missed = first.originNumber - last.originNumber - 1
         if missed == 0 { return true }
-        // More than a window can hold: whoever counts like this does not go on with these segments.
+        // A jump longer than the list can be: the numbers do not continue those of these segments.
         guard missed <= limits.segmentCount else { return false }
         guard let start = last.date, let date = first.date else {
-            // A hole, or a mirror with numbers of its own.
+            // Either segments were missed, or a mirror has its own numbers.
             return origin == nil || origin == source
         }
         let target = summary.targetDuration ?? last.duration
@@ -43,7 +44,7 @@ extension TimeShift {
         return date < expected + tolerance && expected < date + tolerance
     }
 
-    /// The segment that the origin gave this number in the present epoch.
+    /// Returns the segment with this origin number in the current epoch.
     func known(_ originNumber: Int) -> TimeShiftSegment? {
         guard let last = segments.last else { return nil }
         let index = segments.endIndex - 1 - (last.originNumber - originNumber)
@@ -51,7 +52,8 @@ extension TimeShift {
         return segments[index]
     }
 
-    /// Whether two readings are of one segment; hosts, folders and queries may carry tokens.
+    /// True if both are the same segment; hosts, folders and queries are ignored, since they may
+    /// carry tokens.
     static func isSame(_ known: TimeShiftSegment, _ seen: LiveWindow.Segment) -> Bool {
         guard known.byteRange == seen.byteRange else { return false }
         if let old = known.date, let new = seen.date,

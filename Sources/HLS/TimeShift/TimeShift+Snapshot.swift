@@ -1,10 +1,10 @@
 import URISyntax
 
-/// Keeps a shifted window over a restart, as a playlist with comments of ours.
+/// Saving a shifted window across restarts, as a playlist with private comments.
 extension TimeShift {
-    /// Everything that is remembered, as a playlist with comments of ours.
+    /// Returns all remembered segments as a playlist with private comments.
     ///
-    /// To be kept on disk and given to `init(snapshot:)` at the next start.
+    /// Stored on disk and passed to `init(snapshot:)` at the next start.
     package func snapshot() -> [UInt8] {
         guard let first = segments.first else { return [] }
         var output = Array("#EXTM3U\n".utf8)
@@ -25,7 +25,7 @@ extension TimeShift {
         return writer.output
     }
 
-    /// Reads what `snapshot` gave; an empty one where it is damaged.
+    /// Restores the result of `snapshot`; empty if it is damaged.
     package init(snapshot: [UInt8], limits: Limits = Limits()) {
         self.init(limits: limits)
         guard !snapshot.isEmpty, let base = try? AbsoluteURL("http://snapshot.invalid/"),
@@ -34,7 +34,7 @@ extension TimeShift {
         restore(window)
     }
 
-    /// Takes up the segments of a snapshot.
+    /// Restores the segments of a snapshot.
     mutating func restore(_ window: LiveWindow) {
         summary = window.summary
         header = window.header
@@ -66,7 +66,7 @@ extension TimeShift {
         originDiscontinuity = segments.last?.discontinuity ?? 0
     }
 
-    /// The date at which the last segment ends, if `seen` follows it without a discontinuity.
+    /// Returns the end date of the last segment if `seen` follows it without a discontinuity.
     private func nextDate(_ seen: LiveWindow.Segment) -> DateTime? {
         guard let last = segments.last, last.discontinuity == seen.originDiscontinuity else {
             return nil

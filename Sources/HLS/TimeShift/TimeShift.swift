@@ -1,42 +1,44 @@
 package import URISyntax
 
-/// Joins the successive windows of a live media playlist into a longer one.
+/// The successive windows of a live media playlist, joined into a longer one.
 ///
-/// Segments that have left the origin's window stay; numbers rise by one from segment to segment
-/// and never go back, whatever the origin counts. A value: no clock, no lock; one of it belongs to
-/// one media playlist of one session. About a kilobyte a segment.
+/// Segments that have left the origin's window are kept. Numbers rise by one from segment to
+/// segment and never go back, even if the origin restarts its numbering. A value without clock or
+/// lock; each belongs to one media playlist of one session. Takes about a kilobyte a segment.
 package struct TimeShift: Sendable {
-    /// What a window was, next to those before it.
+    /// The relation of a window to those before it.
     package enum Relation: Hashable, Sendable {
         case first
-        /// Nothing new in it.
+        /// It contains nothing new.
         case unchanged
-        /// It goes on from the last one, perhaps with segments missed between.
+        /// It continues the last one, possibly after missed segments.
         case advanced
-        /// An older one than the last: a cache on the way was behind. It changed nothing.
+        /// It is older than the last one, from a cache on the way that lags behind; it was ignored.
         case stale
-        /// The origin counts anew or names other segments: a discontinuity, and a new epoch.
+        /// The origin restarted its numbering or lists other segments: a discontinuity, and a new
+        /// epoch.
         case newEpoch
     }
 
     package struct Merge: Sendable {
         package let relation: Relation
-        /// The numbers of the segments that are new, without placeholders.
+        /// The numbers of the new segments, without placeholders.
         package let added: Range<Int>
-        /// Segments that were never seen, for each of which there is a placeholder.
+        /// The number of segments that were never seen; each has a placeholder unless the hole was
+        /// longer than `Limits.placeholderCount`.
         package let missed: Int
-        /// URLs that named other segments before: what is stored for them is not this segment.
+        /// URLs that named other segments before: bytes stored for them are not those of the new
+        /// segment.
         package let reused: [AbsoluteURL]
     }
 
-    /// What is known of a window beside its text.
+    /// The context of a window besides its text.
     package struct Surroundings: Sendable {
-        /// Those that the multivariant playlist has defined.
+        /// The variables of the multivariant playlist.
         package var variables: [String: String] = [:]
-        /// Another rendition of the same presentation, with which numbers and epochs are kept in
-        /// step.
+        /// Another rendition of the same presentation; numbers and epochs are kept in step with it.
         package var sibling: TimeShift?
-        /// Whether a window with lower numbers is a new epoch, and not one that comes late.
+        /// True if a window with lower numbers is a new epoch, and not a late one.
         package var countsAnew = false
 
         package init(
@@ -49,29 +51,30 @@ package struct TimeShift: Sendable {
     }
 
     package struct Limits: Hashable, Sendable {
-        /// Segments remembered at most, whatever their duration.
+        /// The most segments that are remembered, whatever their duration.
         ///
         /// Default 50,000: more than a day of 2 s segments.
         package var segmentCount = 50_000
-        /// Placeholders in a row at most; a longer hole starts the list afresh behind it, one of
-        /// more than `segmentCount` is a new epoch.
+        /// The most consecutive placeholders; after a longer hole the list restarts, and a hole of
+        /// more than `segmentCount` segments is a new epoch.
         package var placeholderCount = 2_000
-        /// By how much the discontinuity sequence number rises at most from one segment to the next.
+        /// The most by which the discontinuity sequence number rises from one segment to the next.
         ///
-        /// Each step is a line of the playlist. A larger step of the origin's, as in a hole, is
-        /// taken for this one.
+        /// Each step is a line of the playlist. A larger step of the origin, as in a hole, is
+        /// reduced to this.
         package var discontinuityStep = 16
 
         package init() {}
     }
 
-    /// The oldest first.
+    /// Oldest first.
     package internal(set) var segments: [TimeShiftSegment] = []
-    /// Whether the origin has ended the list.
+    /// True if the origin has ended the stream.
     package internal(set) var isEnded = false
     /// The epoch of the newest segment.
     package internal(set) var epoch = 0
-    /// The number of the first segment of the origin's newest window; those before it are only ours.
+    /// The number of the first segment of the origin's newest window; earlier ones exist only in
+    /// this list.
     package internal(set) var windowStart = 0
     package let limits: Limits
 
@@ -80,24 +83,24 @@ package struct TimeShift: Sendable {
     var tail: [UInt8] = []
     /// EXT-X-PART lines of the newest window by segment number.
     var parts: [Int: [UInt8]] = [:]
-    /// EXT-X-DATERANGE lines by the number of the segment they stand before.
+    /// EXT-X-DATERANGE lines by the number of the segment that they precede.
     var dateRanges: [Int: [[UInt8]]] = [:]
     private var placeOfDateRange: [String: Int] = [:]
-    /// Of the newest segment, as the origin counts.
+    /// The origin's discontinuity sequence number of the newest segment.
     var originDiscontinuity = 0
-    /// What is added to the first segment's numbers, to be in step with another rendition.
+    /// Added to the first segment's numbers, to be in step with another rendition.
     var firstOffset = 0
     var firstDiscontinuity = 0
     private(set) var origin: Origin?
-    /// The number of the last segment that each URL or range of one has named.
+    /// The number of the last segment with each URI and byte range.
     var numbersByName: [SegmentName: Int] = [:]
 
     package init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// Takes in `body`, a media playlist that came from `base`: its URL after redirects.
+    /// Merges `body`, a media playlist that came from `base`: its URL after redirects.
     ///
-    /// Delta updates may follow a whole list. Never blocks. Throws what a rewrite would throw, and
-    /// then changes nothing.
+    /// Delta updates may follow a full playlist. Never blocks. Throws the same errors as a rewrite,
+    /// and then changes nothing.
     package mutating func merge(
         _ body: [UInt8], base: AbsoluteURL, in surroundings: Surroundings = Surroundings()
     ) throws(PlaylistError) -> Merge {
@@ -109,9 +112,9 @@ package struct TimeShift: Sendable {
         return merge
     }
 
-    /// Forgets the oldest segments beyond `duration`, but none of the origin's newest window.
+    /// Drops the oldest segments beyond `duration`, but none of the origin's newest window.
     ///
-    /// - Returns: those that were forgotten.
+    /// - Returns: the dropped segments.
     @discardableResult
     package mutating func trim(to duration: Duration) -> [TimeShiftSegment] {
         var kept = Duration.zero
@@ -158,7 +161,7 @@ package struct TimeShift: Sendable {
             begin(with: window, inStepWith: sibling)
         } else if relation == .newEpoch {
             epoch += 1
-            // A mirror with numbers of its own lists what is known already.
+            // A mirror with its own numbers lists segments that are already known.
             if let last = segments.last,
                 let index = window.segments.lastIndex(where: { Self.isSame(last, $0) })
             {
@@ -182,14 +185,15 @@ package struct TimeShift: Sendable {
         return Merge(relation: relation, added: start..<end, missed: missed, reused: reused)
     }
 
-    /// Puts placeholders where segments were missed; returns their number.
+    /// Appends placeholders for missed segments; returns the number of missed segments.
     private mutating func fillHole(
         upTo next: LiveWindow.Segment, after last: TimeShiftSegment
     ) -> Int {
         let missed = next.originNumber - last.originNumber - 1
         guard missed > 0 else { return 0 }
         guard missed <= limits.placeholderCount else {
-            // Nobody shifts back over a hole of this length: what is before it goes.
+            // Time shift across a hole of this length is useless: the segments before it are
+            // dropped.
             firstOffset = last.number - last.originNumber
             let step = discontinuityStep(to: next, isNewEpoch: false)
             firstDiscontinuity = last.discontinuity + step - next.originDiscontinuity
@@ -212,7 +216,7 @@ package struct TimeShift: Sendable {
         originDiscontinuity = seen.originDiscontinuity
         let continues = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
-        // Each reading makes contexts of its own; most segments share that of the one before.
+        // Each merge creates new contexts; most segments share that of the previous one.
         let context = last.map { $0.context == seen.context ? $0.context : seen.context }
         let name = SegmentName(seen.uri, seen.byteRange)
         let before = numbersByName.updateValue(number, forKey: name).flatMap { segment(number: $0) }
@@ -225,37 +229,39 @@ package struct TimeShift: Sendable {
             hasOwnDate: seen.date != nil, context: context ?? seen.context)
     }
 
-    /// By how much the discontinuity sequence number rises from the last segment to `seen`.
+    /// Returns the rise of the discontinuity sequence number from the last segment to `seen`.
     private func discontinuityStep(to seen: LiveWindow.Segment, isNewEpoch: Bool) -> Int {
-        // Between this one and the last there may have been some that nobody saw.
+        // Segments that were never seen may lie between this one and the last.
         let passed = isNewEpoch ? 1 : seen.originDiscontinuity - originDiscontinuity
         let counts = isNewEpoch || summary.startsWithDiscontinuitySequence
         return min(max(seen.discontinuities, counts ? passed : 0), limits.discontinuityStep)
     }
 
-    /// The segment of a number; nil where it is not remembered.
+    /// Returns the segment with a number; nil if it is not remembered.
     package func segment(number: Int) -> TimeShiftSegment? {
         guard let first = segments.first else { return nil }
         let index = number - first.number
         return segments.indices.contains(index) ? segments[index] : nil
     }
 
-    /// What the names of a segment stand for; nil where it is not remembered.
+    /// Returns the marks of a segment; nil if it is not remembered.
     package func marks(number: Int) -> TimeShiftSegment.Marks? {
-        // Without a copy of the segment, since every name of a day's list is asked about.
+        // Avoids copying the segment, since this is called for every URL of a list that may cover a
+        // day.
         guard let first = segments.first?.number, segments.indices.contains(number - first) else {
             return nil
         }
         return segments[number - first].marks
     }
 
-    /// Takes over what only the newest window knows: its extent, parts, date ranges and tail.
+    /// Records the parts of the newest window that are not in segments: its extent, parts, date
+    /// ranges and tail.
     private mutating func note(_ window: LiveWindow) {
         tail = window.tail
         parts = [:]
         guard let last = segments.last, let newest = window.segments.last else { return }
         let offset = last.number - newest.originNumber
-        // A delta update does not show where the window starts, but how much it skips.
+        // A delta update shows only the number of skipped segments, not where the window starts.
         windowStart = window.summary.mediaSequence + offset
         for segment in window.segments {
             let number = segment.originNumber + offset
@@ -265,19 +271,19 @@ package struct TimeShift: Sendable {
         for range in window.tailDateRanges { note(range, at: last.number) }
     }
 
-    /// Keeps a date range with the segment that it was first seen before.
+    /// Stores a date range with the segment that it first preceded.
     mutating func note(_ range: LiveWindow.DateRange, at number: Int) {
         let place = placeOfDateRange[range.id] ?? number
         placeOfDateRange[range.id] = place
         var lines = dateRanges[place] ?? []
-        // Updates of one range come as further tags.
+        // Updates of one date range are further tags with the same ID.
         guard !lines.contains(range.line), lines.count < 64 else { return }
         lines.append(range.line)
         dateRanges[place] = lines
     }
 }
 
-/// What names the bytes of a segment.
+/// The identity of a segment's bytes at the origin: URI and byte range.
 struct SegmentName: Hashable {
     let uri: [UInt8]
     let range: SubRange?

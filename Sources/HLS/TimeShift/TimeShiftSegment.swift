@@ -1,14 +1,14 @@
 package import URISyntax
 
-/// A segment of a live stream as it is remembered for time shift.
+/// A segment of a live stream, remembered for time shift.
 package struct TimeShiftSegment: Sendable {
     /// The media sequence number in the shifted list; rises by one from segment to segment.
     package let number: Int
     /// The media sequence number that the origin gave it.
     package let originNumber: Int
-    /// How often the origin had begun to count anew before.
+    /// The number of times that the origin had restarted its numbering before.
     package let epoch: Int
-    /// How often its URL had named another segment before; part of the identity of its bytes.
+    /// The number of other segments that its URL named before; part of the identity of its bytes.
     package let generation: Int
     /// The discontinuity sequence number in the shifted list.
     package let discontinuity: Int
@@ -16,17 +16,17 @@ package struct TimeShiftSegment: Sendable {
     package let url: AbsoluteURL?
     package let byteRange: SubRange?
     package let duration: Duration
-    /// When it begins; nil where the origin does not say.
+    /// The date at which it begins; nil if unknown.
     package let date: DateTime?
-    /// Whether the origin announced it as missing, or it was never seen.
+    /// True if the origin marked it as missing, or it was never seen.
     package let isGap: Bool
-    /// Whether it stands for one that was never seen.
+    /// True for a placeholder of a segment that was never seen.
     package let isPlaceholder: Bool
 
-    /// Which of the things that its names have stood for is meant; the caller's to give.
+    /// Tells apart the resources that its URLs have named over time; set by the caller.
     package internal(set) var marks = Marks()
 
-    /// A number for each name that playing needs; 0 unless names were given again.
+    /// A number for each URL needed for playback; 0 unless the URL was reused for another resource.
     package struct Marks: Hashable, Sendable {
         package var segment: UInt32 = 0
         package var map: UInt32 = 0
@@ -39,11 +39,11 @@ package struct TimeShiftSegment: Sendable {
         }
     }
 
-    /// The URI as it is written: absolute.
+    /// The absolute URI as written.
     let uri: [UInt8]
-    /// Its own tags and comments with LF, but for those that are written anew.
+    /// Its own tags and comments with LF, except those that are regenerated.
     let lines: [UInt8]
-    /// Whether the origin wrote the date.
+    /// True if the origin wrote the date.
     let hasOwnDate: Bool
     var context: TimeShiftContext
 
@@ -54,9 +54,9 @@ package struct TimeShiftSegment: Sendable {
     package var mapRange: SubRange? { context.mapRange }
 }
 
-/// The key and map lines that a segment is played with; shared by segments under the same tags.
+/// The key and map lines that apply to a segment; shared by segments under the same tags.
 final class TimeShiftContext: Sendable, Equatable {
-    /// The keys in force where the map stands: it is encrypted with these (8216bis, 4.4.4.5).
+    /// The keys in force at the map, which encrypt it (8216bis, 4.4.4.5).
     let mapKeys: KeysInForce
     let map: [UInt8]?
     let keys: KeysInForce
@@ -84,7 +84,7 @@ final class TimeShiftContext: Sendable, Equatable {
             || (left.map == right.map && left.mapKeys == right.mapKeys && left.keys == right.keys)
     }
 
-    /// Appends the lines that lead from `previous`, nil at the start of a list, to this context.
+    /// Appends the lines that change from `previous`, nil at the start of a list, to this context.
     func append(after previous: TimeShiftContext?, to output: inout [UInt8]) {
         guard previous !== self else { return }
         var inForce = previous?.keys ?? KeysInForce()
