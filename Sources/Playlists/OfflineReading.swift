@@ -1,5 +1,5 @@
-// Reads what is kept of a title and makes the offline forms of its playlists: from the store and its
-// index alone, so that the answer is the same whatever the network does.
+// Reads the stored parts of a title and makes the offline forms of its playlists, from the store
+// and its index alone: the result does not depend on the network.
 import CachePolicy
 import HLS
 import HTTP
@@ -9,36 +9,37 @@ import Routing
 import Store
 import URISyntax
 
-/// One look at one session's playlists; used on the worker's thread, and thrown away.
+/// One reading of one session's playlists; used on the worker's thread, and then discarded.
 struct OfflineReading {
-    /// A kept playlist with what it names.
+    /// A stored playlist.
     package struct List {
         package let resource: Resource
         package let generation: UInt64
         /// The URL that it came from.
         package let base: AbsoluteURL
-        /// Read with its lines.
+        /// Parsed with its lines.
         package let playlist: Playlist
 
         package var isMultivariant: Bool { playlist.kind == .multivariant }
     }
 
-    /// No title has more variants and renditions; a hostile list might say so.
+    /// The most variants and renditions of a title that are read, since a hostile playlist might
+    /// name many.
     private static let mostLists = 64
 
     package let sources: PlaylistSources
     package let session: Session
-    /// True where nobody may be asked; otherwise only origins that are down are not.
+    /// True if no origin may be contacted; otherwise only origins that are down are excluded.
     let asksNobody: Bool
 
-    /// Whether what is not kept can be had from its origin.
+    /// True if a resource that is not stored can be fetched from its origin.
     private func canBeHad(_ url: AbsoluteURL) -> Bool {
         !asksNobody && sources.health.state(of: url.origin) < .down
     }
 
     // MARK: Playlists
 
-    /// Reads the playlist that a URL names; nil where it is not kept, or cannot be read.
+    /// Reads the playlist that a URL names; nil if it is not stored, or cannot be read.
     package func list(_ url: AbsoluteURL, variables: [String: String]) -> List? {
         let resource = sources.names.resource(url, session, role: .playlist, forwarding: Fields())
         for way in [resource.kept(for: session), resource] {
@@ -69,8 +70,8 @@ struct OfflineReading {
         }
     }
 
-    /// The multivariant playlist of the session that names a media playlist: among those that were
-    /// played last, else among those that the store keeps for the session.
+    /// Returns the multivariant playlist of the session that names a media playlist: one of those
+    /// played last, otherwise one of those that the store keeps for the session.
     func parent(of url: AbsoluteURL) -> List? {
         let names = { (list: List) in
             list.isMultivariant && list.playlist.references.contains { $0.url == url }
@@ -98,7 +99,7 @@ struct OfflineReading {
 
     // MARK: Plans
 
-    /// Decides what of a title is played.
+    /// Decides which parts of a title are played.
     package func plan(of master: List) -> OfflineTitle {
         var title = OfflineTitle(generation: master.generation)
         let children = master.playlist.references.filter {
@@ -121,7 +122,8 @@ struct OfflineReading {
         return title
     }
 
-    /// What is kept of a media playlist; nil for what is none, or half of one.
+    /// Returns the stored segments of a media playlist; nil for other playlists and for delta
+    /// updates.
     package func kept(_ list: List) -> OfflineList? {
         guard !list.isMultivariant, !list.playlist.summary.isSkipDelta else { return nil }
         let present = presence(of: list.playlist.references.filter(Self.isNeeded))
@@ -132,7 +134,7 @@ struct OfflineReading {
         reference.tag == .inf || reference.tag == .key || reference.tag == .map
     }
 
-    /// The lines of those references whose bytes are kept, or can be had.
+    /// Returns the lines of those references whose bytes are stored, or can be fetched.
     func presence(of references: [ResourceReference]) -> Set<Int> {
         let found = sources.store.presence(of: references.map(key))
         var lines: Set<Int> = []
@@ -156,7 +158,7 @@ struct OfflineReading {
         return spans.contains(range.bytes)
     }
 
-    /// The key that players' requests for a child are answered from.
+    /// Returns the key that players' requests for a child are answered from.
     private func key(of reference: ResourceReference) -> ObjectKey {
         var key = sources.names.cacheKey(reference.url, session: session, role: reference.role)
         let name = ObjectKey(key)
@@ -166,14 +168,15 @@ struct OfflineReading {
 
     // MARK: What is missing
 
-    /// The most origins that are asked about one title.
+    /// The most origins that are contacted for one title.
     private static let mostOrigins = 4
 
-    /// Where what a list names and the store lacks would have to come from: one URL for each origin.
+    /// Returns where missing resources of a playlist would be fetched from: one URL for each
+    /// origin.
     ///
-    /// - Parameter list: a multivariant playlist, with all that its media playlists name, or one of
-    ///   those.
-    /// - Returns: the URLs; none where everything is kept.
+    /// - Parameter list: a multivariant playlist, including everything that its media playlists
+    ///   name, or a media playlist.
+    /// - Returns: the URLs; empty if everything is stored.
     package func lacking(_ list: List) -> [AbsoluteURL] {
         var found: [Origin: AbsoluteURL] = [:]
         if list.isMultivariant {
@@ -202,7 +205,8 @@ struct OfflineReading {
 
     // MARK: Forms
 
-    /// The multivariant playlist with what can be played alone; nil where it may stay as it is.
+    /// Returns the multivariant playlist reduced to what can be played; nil if it can stay
+    /// unchanged.
     package func form(of master: List, _ title: OfflineTitle) -> [UInt8]? {
         let others = presence(
             of: master.playlist.references.filter { $0.role != .playlist })
@@ -213,7 +217,7 @@ struct OfflineReading {
         return result.isWhole ? nil : result.bytes
     }
 
-    /// A media playlist with what can be played alone; nil where it may stay as it is.
+    /// Returns a media playlist reduced to what can be played; nil if it can stay unchanged.
     package func form(of list: List, at url: AbsoluteURL, _ plan: OfflinePlan) -> [UInt8]? {
         let missing = plan.missing(at: url)
         let borrowed = plan.borrowed[url] ?? [:]
@@ -222,11 +226,11 @@ struct OfflineReading {
     }
 }
 
-/// The plan of a title, and the readings of its playlists that it was made from.
+/// The plan of a title, and the generations of the playlists that it was made from.
 struct OfflineTitle: Sendable {
     package let generation: UInt64
     var generations: [AbsoluteURL: UInt64] = [:]
-    /// Playlists that are not kept, and can be had.
+    /// Playlists that are not stored, but can be fetched.
     var reachable: Set<AbsoluteURL> = []
     package var plan = OfflinePlan([], lists: [:])
 
@@ -236,7 +240,7 @@ struct OfflineTitle: Sendable {
 
     package var isEmpty: Bool { plan.isEmpty && reachable.isEmpty }
 
-    /// Whether the multivariant playlist lists a playlist.
+    /// True if the multivariant playlist lists a playlist.
     package func lists(_ url: AbsoluteURL) -> Bool {
         plan.playable.contains(url) || reachable.contains(url)
     }

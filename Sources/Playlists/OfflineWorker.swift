@@ -1,5 +1,5 @@
-// The thread on which offline forms are made, so that no server loop waits for the index, and what it
-// made a moment ago.
+// The thread on which offline forms are made, so that no server loop waits for the index, and a
+// cache of recent results.
 import CachePolicy
 import HLS
 package import Model
@@ -10,17 +10,17 @@ package import Store
 import Synchronization
 package import URISyntax
 
-/// What a playlist is without the network.
+/// The offline form of a playlist.
 package enum OfflineForm: Sendable {
-    /// Everything that it names is kept.
+    /// Every resource that it names is stored.
     case whole
-    /// The origin's text, cut to what can be played.
+    /// The origin's text, cut to the parts that can be played.
     case cut(OfflineText)
-    /// Nothing that it names can be played.
+    /// No resource that it names can be played.
     case nothing
 }
 
-/// A cut text; equal texts keep their number, by which rewritten forms are held in memory.
+/// A cut text; equal texts keep their number, which identifies rewritten forms in memory.
 package final class OfflineText: Sendable {
     package let number: UInt64
     package let bytes: [UInt8]
@@ -31,11 +31,11 @@ package final class OfflineText: Sendable {
     }
 }
 
-/// Makes offline forms one after the other.
+/// Makes offline forms, one at a time.
 ///
-/// Any thread may ask.
+/// Can be used from any thread.
 package final class OfflineWorker: Sendable {
-    /// One playlist as one session sees it.
+    /// One playlist in one session.
     package struct Question: Sendable {
         package let resource: Resource
         package let object: StoredObject
@@ -62,11 +62,11 @@ package final class OfflineWorker: Sendable {
         let asksNobody: Bool
     }
 
-    /// Something that was made, and what it is good for.
+    /// A cached result and the conditions it is valid for.
     private struct Made<Value: Sendable>: Sendable {
         let value: Value
         let at: Monotonic
-        /// `OriginHealth.version` before it was made: it depends on which origins are down.
+        /// `OriginHealth.version` before it was made: the result depends on which origins are down.
         let health: Int
     }
 
@@ -77,11 +77,12 @@ package final class OfflineWorker: Sendable {
         var texts: UInt64 = 0
     }
 
-    /// What was made is good for so long: what is kept changes while players play.
+    /// How long a form is valid; short, since the set of stored segments changes during playback.
     private static let formLife = Interval.seconds(1 as Int64)
-    /// Pictures and sound that are asked for one after the other should be cut alike.
+    /// How long a plan is valid: video and audio requested one after the other should be cut alike.
     private static let titleLife = Interval.seconds(5 as Int64)
-    /// More requests than this are turned away, so that nobody can pile them up.
+    /// The most requests in the queue; further ones are rejected, so that the queue cannot grow
+    /// without limit.
     private static let mostWaiting = 256
 
     private let sources: PlaylistSources
@@ -95,10 +96,10 @@ package final class OfflineWorker: Sendable {
         thread = try LoopThread(name: "offline") { _ in }
     }
 
-    /// Finishes what was begun and ends the thread; blocks.
+    /// Finishes the work that was begun and ends the thread; blocks.
     package func stop() { thread.stopAndJoin() }
 
-    /// The form that was made a moment ago; nil where it has to be asked for.
+    /// Returns a form made recently; nil if it has to be requested.
     package func known(_ question: Question, now: Monotonic) -> OfflineForm? {
         let (name, health) = (question.name, sources.health.version)
         return state.withLock { state in
@@ -109,7 +110,8 @@ package final class OfflineWorker: Sendable {
         }
     }
 
-    /// Makes a form; `reply` is called once on the worker's thread, with nil where too many wait.
+    /// Makes a form; `reply` is called once, on the worker's thread, or immediately with nil if too
+    /// many requests wait or the worker is stopped.
     package func ask(
         _ question: Question, reply: @escaping @Sendable (OfflineForm?) -> Void
     ) {
@@ -130,12 +132,13 @@ package final class OfflineWorker: Sendable {
         if !isTaken { reply(nil) }
     }
 
-    /// Finds out where what a stored playlist names and the store lacks would have to come from.
+    /// Finds out where missing resources of a stored playlist would be fetched from.
     ///
     /// - Parameters:
     ///   - question: the playlist.
-    ///   - reply: called once on the worker's thread, with one URL for each origin, none where
-    ///     everything is kept, and nil where too many wait.
+    ///   - reply: called once on the worker's thread, with one URL for each origin, empty if
+    ///     everything is stored; or immediately with nil if too many requests wait or
+    ///     the worker is stopped.
     package func lacking(
         _ question: Question,
         reply: @escaping @Sendable ([AbsoluteURL]?) -> Void
@@ -159,9 +162,9 @@ package final class OfflineWorker: Sendable {
         if !isTaken { reply(nil) }
     }
 
-    /// Runs `body` on the worker's thread, behind what waits.
+    /// Runs `body` on the worker's thread, after the requests that wait.
     ///
-    /// - Returns: false where too many wait, or the worker is stopped.
+    /// - Returns: false if too many requests wait, or the worker is stopped.
     package func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
             waiting.subtract(1, ordering: .relaxed)
@@ -173,10 +176,11 @@ package final class OfflineWorker: Sendable {
         }
     }
 
-    /// The form of a playlist as of now; for the worker's thread.
+    /// Returns the current form of a playlist; for the worker's thread.
     package func form(_ question: Question) -> OfflineForm { make(question) }
 
-    /// Where what a playlist lacks would have to come from; for the worker's thread.
+    /// Returns where missing resources of a playlist would be fetched from; for the worker's
+    /// thread.
     package func lacking(_ question: Question) -> [AbsoluteURL] {
         let reading = OfflineReading(
             sources: sources, session: question.resource.session, asksNobody: question.asksNobody)
@@ -206,7 +210,8 @@ package final class OfflineWorker: Sendable {
         return text(reading.form(of: list, at: url, plan), question)
     }
 
-    /// The plan for a media playlist: its title's, where that lists it; else one of its own.
+    /// Returns the plan for a media playlist: its title's plan if that includes it, otherwise its
+    /// own.
     private func plan(of list: OfflineReading.List, _ reading: OfflineReading) -> OfflinePlan? {
         let url = list.resource.url
         if let parent = reading.parent(of: url) {
@@ -235,7 +240,7 @@ package final class OfflineWorker: Sendable {
         return made
     }
 
-    /// A cut text under the number that it had before, if it is the same.
+    /// Returns a cut text; an unchanged text keeps its number.
     private func text(_ bytes: [UInt8]?, _ question: Question) -> OfflineForm {
         guard let bytes else { return .whole }
         return state.withLock { state in

@@ -1,5 +1,5 @@
-// Playlists as the daemon reads them for itself: for what runs ahead of players, for downloads and
-// for recordings. With the headers and cookies of a session, from the store where they are fresh.
+// Playlists that the daemon reads for itself: for look-ahead, downloads and recordings. Uses the
+// headers and cookies of a session, and the store while its copies are fresh.
 import CachePolicy
 package import HLS
 package import HTTP
@@ -10,27 +10,27 @@ import Store
 package import Upstream
 package import URISyntax
 
-/// A playlist that was read, and what it names.
+/// A playlist that the daemon has read for itself.
 package struct OwnPlaylist: Sendable {
-    /// As it was asked for.
+    /// The resource as requested.
     package let resource: Resource
     /// The URL that it came from, after redirects.
     package let base: AbsoluteURL
-    /// Read with its lines.
+    /// Parsed with its lines.
     package let list: Playlist
-    /// True where the origin did not work and this is what there was.
+    /// True if the origin failed and this is a stale copy from the store.
     package var isStale = false
 
-    /// What is to be read.
+    /// A playlist to read.
     package struct Request: Sendable {
         package let url: AbsoluteURL
         package let session: Session
-        /// Those of the multivariant playlist that names it.
+        /// The variables of the multivariant playlist that names it.
         package var variables: [String: String] = [:]
-        /// Fields that go to the origin beside the session's, such as a player's User-Agent.
+        /// Request fields forwarded in addition to the session's, such as a player's User-Agent.
         package var forwardedFields = Fields()
         package var lane = Lane.prefetch
-        /// False asks the origin even where what is stored is fresh.
+        /// True if a fresh stored copy is used without contacting the origin.
         var takesFresh = true
 
         package init(
@@ -47,9 +47,9 @@ package struct OwnPlaylist: Sendable {
     }
 }
 
-/// Reads playlists for the daemon itself, on a thread of its own.
+/// Reads playlists for the daemon itself, on a given thread.
 ///
-/// Any thread may use it.
+/// Can be used from any thread.
 package final class PlaylistReader: Sendable {
     fileprivate let sources: PlaylistSources
     fileprivate let flights: Flights
@@ -58,11 +58,11 @@ package final class PlaylistReader: Sendable {
     private let thread: LoopThread
 
     /// - Parameters:
-    ///   - sources: where stored playlists are found.
-    ///   - flights: brings those that are not fresh.
-    ///   - addresses: what must not be asked, since it leads back to the daemon.
-    ///   - isShared: whether others than the user of this machine can reach the daemon.
-    ///   - thread: where lists are read.
+    ///   - sources: the stored playlists and the facts needed to read them.
+    ///   - flights: fetches playlists that are not fresh.
+    ///   - addresses: the daemon's own addresses, which must not be fetched from.
+    ///   - isShared: true if others than the user of this machine can reach the daemon.
+    ///   - thread: the thread that reads playlists.
     package init(
         _ sources: PlaylistSources, flights: Flights, addresses: OwnAddresses, isShared: Bool,
         thread: LoopThread
@@ -77,9 +77,9 @@ package final class PlaylistReader: Sendable {
     /// Reads a playlist.
     ///
     /// - Parameters:
-    ///   - wanted: what to read.
-    ///   - reply: called once on the thread that reads playlists, unless the daemon stops first;
-    ///     it must not block for long.
+    ///   - wanted: the playlist.
+    ///   - reply: called once on the thread that reads playlists, unless the daemon stops first; it
+    ///     must not block for long.
     package func read(
         _ wanted: OwnPlaylist.Request,
         reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
@@ -93,9 +93,9 @@ package final class PlaylistReader: Sendable {
     }
 }
 
-/// One reading, from the look into the store to its reply.
+/// One reading, from the lookup in the store to its reply.
 ///
-/// Bound to the thread that reads playlists.
+/// Confined to the thread that reads playlists.
 private final class OwnReading {
     private let wanted: OwnPlaylist.Request
     private let reader: PlaylistReader
@@ -144,7 +144,7 @@ private final class OwnReading {
         ask(about: object)
     }
 
-    /// What is stored for this session.
+    /// Returns the stored copy that this session may use.
     private func stored() -> (StoredObject, ObjectFacts)? {
         for candidate in [resource, resource.kept(for: wanted.session)] {
             guard let object = reader.sources.store.peek(candidate.key),
@@ -200,7 +200,7 @@ private final class OwnReading {
                 ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no playlist came"))
         }
         if isCollapsed, facts.isOneViewers, !resource.isKept(for: wanted.session), asked < 2 {
-            // It came for another viewer, whose it is alone.
+            // The shared response belongs to another viewer alone.
             resource = resource.kept(for: wanted.session)
             return ask(about: nil)
         }

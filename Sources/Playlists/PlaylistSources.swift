@@ -1,9 +1,9 @@
-// What is asked when stored playlists are read without a player's request.
+// The dependencies for reading stored playlists without a player's request.
 package import HLS
 package import Model
 package import Store
 
-/// Where stored playlists lie, what their URLs mean, and which origins answer.
+/// The store of playlists, the naming of their resources and the health of origins.
 package struct PlaylistSources: Sendable {
     package let store: ObjectStore
     package let names: ResourceNames

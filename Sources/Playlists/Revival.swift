@@ -6,27 +6,30 @@ package import Store
 import Synchronization
 package import URISyntax
 
-/// What is remembered of lists and of what took the place of their children.
+/// The playlists that sessions have played and the current URLs of resources whose old URLs are
+/// dead.
 ///
-/// Any thread may use it. Bounded: 12 lists each of the 256 sessions that played last, 16,384 URLs.
+/// Can be used from any thread. Bounded: 12 playlists each of the 256 sessions that played last,
+/// 16,384 URLs.
 package final class Revival: Sendable {
     private struct State {
         var lists = RecentMap<SessionID, [Resource]>(capacity: 256)
-        /// By digest of the former URL.
+        /// By the digest of the dead URL.
         var successors = RecentMap<UInt64, AbsoluteURL>(capacity: Revival.mostSuccessors)
         var refreshed = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
     }
 
     private static let listsOfSession = 12
     private static let mostSuccessors = 16_384
-    /// A list that was asked for anew is not asked again for this long: what is dead in it is dead.
+    /// The time during which a refreshed playlist is not fetched again: URLs in it that are dead
+    /// then stay dead.
     package static let pause = Interval.seconds(5 as Int64)
 
     private let state = Mutex(State())
 
     package init() {}
 
-    /// Notes that a session plays a list.
+    /// Records that a session plays a playlist.
     package func remember(_ list: Resource) {
         state.withLock { state in
             var lists = state.lists[list.session.id] ?? []
@@ -37,18 +40,18 @@ package final class Revival: Sendable {
         }
     }
 
-    /// The lists of a session, the last one first.
+    /// Returns the playlists of a session, the last one first.
     package func lists(of session: SessionID) -> [Resource] {
         state.withLock { $0.lists[session] ?? [] }.reversed()
     }
 
-    /// Where a dead URL is found now; nil where no other place is known.
+    /// Returns the current URL of a dead URL; nil if none is known.
     package func successor(of dead: AbsoluteURL) -> AbsoluteURL? {
         let name = KeyEvidence.hash(dead.bytes.span)
         return state.withLock { $0.successors[name] }
     }
 
-    /// Notes where dead URLs are found now.
+    /// Records the current URLs of dead URLs.
     package func note(_ pairs: [(dead: AbsoluteURL, url: AbsoluteURL)]) {
         let named = pairs.suffix(Self.mostSuccessors).map {
             (KeyEvidence.hash($0.dead.bytes.span), $0.url)
@@ -58,12 +61,12 @@ package final class Revival: Sendable {
         }
     }
 
-    /// Notes that a list was just asked for anew.
+    /// Records that a playlist was just refreshed.
     func noteRefresh(_ list: ObjectKey, now: Monotonic) {
         state.withLock { $0.refreshed[list] = now }
     }
 
-    /// Whether a list was asked for anew just now.
+    /// True if a playlist was refreshed within `pause`.
     package func isFresh(_ list: ObjectKey, now: Monotonic) -> Bool {
         state.withLock { $0.refreshed[list] }.map { now - $0 < Self.pause } ?? false
     }

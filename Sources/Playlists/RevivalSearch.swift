@@ -6,13 +6,13 @@ import Routing
 package import Store
 package import URISyntax
 
-/// The part of an attempt that reads lists; for a thread that may be held.
+/// The part of a revival that reads playlists; for a thread that may block.
 package struct RevivalSearch: Sendable {
     package let sources: PlaylistSources
     /// The resource of the exchange.
     package let example: Resource
     package let session: Session
-    /// What is looked for, without delivery directives.
+    /// The URL to find, without delivery directives.
     package let url: AbsoluteURL
     package let role: ResourceRole
 
@@ -27,27 +27,27 @@ package struct RevivalSearch: Sendable {
         self.role = role
     }
 
-    /// A list, all that it names, and whether the URL stands in it as it is.
+    /// A playlist, its references, and whether it contains the URL itself.
     package struct Found: Sendable {
         package let list: Resource
         let children: [ResourceReference]
         let isExact: Bool
-        /// What stands there in place of the URL, where the URL itself does not.
+        /// The URL that the playlist has in place of the sought one, if it does not contain that.
         package var successor: AbsoluteURL?
     }
 
-    /// The list that names the URL: as it is, else by key or path, else the nearest of those that were
-    /// evicted; blocks on the disk.
+    /// Finds the playlist that names the URL: exactly, otherwise by key or path, otherwise the
+    /// closest one that was evicted; blocks on the disk.
     package func look() -> Found? {
         guard var found = list() else { return nil }
-        // The list may have come anew already, for another player or by its own reload.
+        // The playlist may already have been refreshed, for another player or by its own reload.
         if !found.isExact {
             found.successor = Succession(found.children, key: key).successor(of: url, role)
         }
         return found
     }
 
-    /// Where the URL is found in a list that has come anew; nil where it is not.
+    /// Returns the URL's successor in a refreshed playlist; nil if it has none.
     ///
     /// Blocks on the disk.
     package func successor(in object: StoredObject, _ list: Resource, after found: Found)
@@ -86,18 +86,19 @@ package struct RevivalSearch: Sendable {
                 second = Found(list: list, children: children, isExact: false)
             }
         }
-        // One that was evicted may name the URL when it comes anew.
+        // An evicted playlist may name the URL once it is fetched again.
         return second ?? absent.map { Found(list: $0, children: [], isExact: false) }
     }
 
-    /// How many folders a list that is not stored has in common with the URL; -1 for another origin.
+    /// Returns the number of leading path segments that a playlist that is not stored shares with
+    /// the URL; -1 for another origin.
     private func closeness(of list: Resource) -> Int {
         guard list.url.origin == url.origin else { return -1 }
         return zip(list.url.path.split(separator: "/"), url.path.split(separator: "/"))
             .prefix { $0 == $1 }.count
     }
 
-    /// The lists that the store keeps of the session, for players that go on after a restart.
+    /// The session's playlists in the store, for players that continue after a restart.
     private var storedLists: [Resource] {
         sources.store.rows(ofTitle: session.id.number)
             .filter { $0.role == ResourceRole.playlist.letter }

@@ -1,4 +1,4 @@
-// Says in the log which URIs of a playlist players are not given, once a playlist.
+// Logs which URIs of a playlist are withheld from players, once for each playlist.
 import CachePolicy
 package import HLS
 package import Logging
@@ -6,15 +6,15 @@ package import Model
 import Synchronization
 import URISyntax
 
-/// Remembers the last 1,024 playlists that were reported.
+/// The last 1,024 playlists that were reported.
 ///
-/// Any thread may use it.
+/// Can be used from any thread.
 package final class UnusableReports: Sendable {
     private let known = Mutex(RecentMap<String, Bool>(capacity: 1_024))
 
     package init() {}
 
-    /// Whether this is the first report about a playlist.
+    /// True if this is the first report about a playlist.
     func isFirst(_ playlist: String) -> Bool {
         known.withLock { known in
             guard known[playlist] == nil else { return false }
@@ -25,10 +25,10 @@ package final class UnusableReports: Sendable {
 }
 
 extension UnusableReports {
-    /// Logs the URIs of a playlist or JSON text that players are not given.
+    /// Logs the URIs of a playlist or JSON text that are withheld from players.
     package func report(_ unusable: UnusableURIs, in resource: Resource, to log: Logger) {
         guard let first = unusable.reasons.first else { return }
-        // Without the query: tokens change from reload to reload.
+        // Without the query, because tokens change between reloads.
         let playlist = resource.url.redacted
         guard isFirst(playlist) else { return }
         log.warning(
