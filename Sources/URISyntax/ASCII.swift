@@ -1,6 +1,6 @@
 /// Named bytes and byte classes of US-ASCII, so that parsers never touch `Character`.
 ///
-/// `@usableFromInline` on the type matters: without it calls from other modules stay calls.
+/// `@usableFromInline` on the type is needed to inline calls from other modules.
 @usableFromInline
 package enum ASCII {
     @inlinable package static var tab: UInt8 { 0x09 }
@@ -26,27 +26,28 @@ package enum ASCII {
         isDigit(byte) || isLetter(byte)
     }
 
-    /// Whether the byte is a hexadecimal digit of either case.
+    /// True for a hexadecimal digit of either case.
     @inlinable
     package static func isHexDigit(_ byte: UInt8) -> Bool {
         isDigit(byte) || (byte | 0x20) &- 0x61 < 6
     }
 
-    /// C0 controls and DEL; these never stand in a URL.
+    /// True for C0 controls and DEL, which never occur in a URL.
     @inlinable
     package static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
 
-    /// Space and horizontal tab; HTTP calls them optional white space (RFC 9110 section 5.6.3).
+    /// True for space and horizontal tab, the optional white space of HTTP (RFC 9110 section
+    /// 5.6.3).
     @inlinable
     package static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// The byte with `A` to `Z` turned into `a` to `z`; every other byte as it is.
+    /// Returns the byte with `A` to `Z` turned into `a` to `z`; other bytes are unchanged.
     @inlinable
     package static func lowercased(_ byte: UInt8) -> UInt8 {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
-    /// The value of a hexadecimal digit of either case, or nil.
+    /// Returns the value of a hexadecimal digit of either case, or nil.
     @inlinable
     package static func hexValue(_ byte: UInt8) -> UInt8? {
         if isDigit(byte) { return byte &- 0x30 }
@@ -54,22 +55,22 @@ package enum ASCII {
         return letter &- 0x61 < 6 ? letter &- 0x61 &+ 10 : nil
     }
 
-    /// The upper-case hexadecimal digit of the low four bits.
+    /// Returns the upper-case hexadecimal digit of the low four bits.
     @inlinable
     package static func hexDigit(_ value: UInt8) -> UInt8 {
         let nibble = value & 0x0F
         return nibble < 10 ? 0x30 &+ nibble : 0x37 &+ nibble
     }
 
-    /// The text with ASCII letters in lower case, other characters as they are.
+    /// Returns the text with ASCII letters in lower case; other characters are unchanged.
     @inlinable
     package static func lowercased(_ text: some StringProtocol) -> String {
-        // Names are in lower case already, more often than not.
+        // Most names are already in lower case.
         guard text.utf8.contains(where: { lowercased($0) != $0 }) else { return String(text) }
         return String(decoding: text.utf8.map { lowercased($0) }, as: UTF8.self)
     }
 
-    /// Whether the two byte sequences are the same but for the case of ASCII letters.
+    /// True if two byte sequences are equal, ignoring the case of ASCII letters.
     @inlinable
     package static func equalIgnoringCase(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
         guard left.count == right.count else { return false }
@@ -79,7 +80,7 @@ package enum ASCII {
         return true
     }
 
-    /// Whether the two texts are the same but for the case of ASCII letters.
+    /// True if two texts are equal, ignoring the case of ASCII letters.
     @inlinable
     package static func equalIgnoringCase(_ left: String, _ right: String) -> Bool {
         equalIgnoringCase(left.utf8.span, right.utf8.span)

@@ -3,26 +3,26 @@ extension AbsoluteURL {
     /// The URL as given, without its fragment; bytes that are not UTF-8 appear as `%XX`.
     package var text: String { PercentCoding.text(bytes[...]) }
 
-    /// Where the user information stands in `bytes`, without its `@`.
+    /// The range of the user information in `bytes`, without its `@`.
     package var userinfoRange: Range<Int>? {
         layout.hostStart > layout.authorityStart
             ? Int(layout.authorityStart)..<Int(layout.hostStart) - 1 : nil
     }
 
-    /// Where the host stands in `bytes`, an IPv6 address with its brackets.
+    /// The range of the host in `bytes`, an IPv6 address with its brackets.
     package var hostRange: Range<Int> { Int(layout.hostStart)..<Int(layout.hostEnd) }
 
-    /// Where the path stands in `bytes`; empty in `http://host`.
+    /// The range of the path in `bytes`; empty in `http://host`.
     package var pathRange: Range<Int> { Int(layout.pathStart)..<Int(layout.queryMark) }
 
-    /// Where the query stands in `bytes`, without its `?`; nil without one.
+    /// The range of the query in `bytes`, without its `?`; nil without one.
     package var queryRange: Range<Int>? {
         Int(layout.queryMark) < bytes.count ? Int(layout.queryMark) + 1..<bytes.count : nil
     }
 
-    /// Whether both URLs begin with the same bytes up to the end of the authority.
+    /// True if both URLs have the same bytes up to the end of the authority.
     ///
-    /// Cheap, and false for other spellings of one authority.
+    /// Cheap; false for different spellings of one authority.
     package func sharesAuthority(with other: AbsoluteURL) -> Bool {
         guard layout.pathStart == other.layout.pathStart else { return false }
         let mine = bytes.span
@@ -31,38 +31,38 @@ extension AbsoluteURL {
         return true
     }
 
-    /// Whether the host is an IPv6 address.
+    /// True if the host is an IPv6 address.
     package var hasIPv6Host: Bool { bytes[Int(layout.hostStart)] == 0x5B }
 
-    /// The host in lower case, an IPv6 address without brackets, otherwise in the script given.
+    /// The host in lower case, an IPv6 address without brackets, a name in the script given.
     package var host: String {
         let range =
             hasIPv6Host ? hostRange.lowerBound + 1..<hostRange.upperBound - 1 : hostRange
         return PercentCoding.text(bytes[range]).lowercased()
     }
 
-    /// The host as it is asked of the DNS: ASCII lower case, `xn--` labels for other scripts.
+    /// The host as sent to the DNS: ASCII lower case, `xn--` labels for other scripts.
     package var asciiHost: String {
         hasIPv6Host ? host : HostSyntax.asciiName(bytes[hostRange]) ?? host
     }
 
-    /// Whether `asciiHost` is a name; makes no text of a host that plainly is another.
+    /// True if `asciiHost` is `name`; an ASCII host of another length is not converted.
     package func hasHost(_ name: String) -> Bool {
         let host = hostRange
         if host.count == name.utf8.count || hasIPv6Host { return asciiHost == name }
-        // Other scripts have several spellings of one name.
+        // One name has several spellings in other scripts.
         let span = bytes.span
         for index in host where span[index] >= 0x80 { return asciiHost == name }
         return false
     }
 
-    /// The port that the URL spells out; nil where it names none.
+    /// The port written in the URL; nil if there is none.
     package var explicitPort: UInt16? { layout.hostEnd + 1 < layout.pathStart ? port : nil }
 
     /// `user:password` as given, escapes included; nil without user information.
     package var userinfo: String? { userinfoRange.map { PercentCoding.text(bytes[$0]) } }
 
-    /// The path; `/` where the URL has none.
+    /// The path; `/` if it is empty.
     package var path: String {
         pathRange.isEmpty ? "/" : PercentCoding.text(bytes[pathRange])
     }
@@ -70,7 +70,7 @@ extension AbsoluteURL {
     /// The query without its `?`; nil without one.
     package var query: String? { queryRange.map { PercentCoding.text(bytes[$0]) } }
 
-    /// What stands behind the last dot of the file name, in lower case; empty without one.
+    /// The text after the last dot of the file name, in lower case; empty without one.
     package var nameExtension: String {
         let span = bytes.span
         let name = lastPathSegmentRange
@@ -90,7 +90,7 @@ extension AbsoluteURL {
             + PercentCoding.text(bytes[Int(layout.pathStart)...])
     }
 
-    /// Where the last path segment stands in `bytes`; empty behind a final slash.
+    /// The range of the last path segment in `bytes`; empty after a final slash.
     package var lastPathSegmentRange: Range<Int> {
         let path = pathRange
         let span = bytes.span
@@ -99,7 +99,7 @@ extension AbsoluteURL {
         return start..<path.upperBound
     }
 
-    /// The file name: what stands behind the path's last slash, undecoded; may be empty.
+    /// The file name: the text after the path's last slash, undecoded; may be empty.
     package var lastPathSegment: String { PercentCoding.text(bytes[lastPathSegmentRange]) }
 
     /// Scheme, host and effective port.

@@ -9,10 +9,10 @@ extension AbsoluteURL {
         return AbsoluteURL(bytes: shorter, copying: self, shiftedBy: Int32(cut))
     }
 
-    /// The URL as it is handed to the transfer library.
+    /// The URL as passed to the transfer library.
     ///
-    /// The host is ASCII, blanks and bytes above 0x7E are percent-encoded, everything else is as
-    /// given. User information is left out: it travels as an Authorization field.
+    /// The host is ASCII, blanks and bytes above 0x7E are percent-encoded, other bytes are
+    /// unchanged. User information is left out: it is sent as an Authorization field.
     package var requestForm: String {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + 8)
@@ -25,16 +25,16 @@ extension AbsoluteURL {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The form in which spellings of one resource meet, for cache keys.
+    /// The normalised form of the URL for cache keys, equal for all spellings of one resource.
     ///
-    /// Scheme and host in ASCII lower case, default port and user information dropped, an empty
-    /// path as `/`; path and query byte for byte as given.
+    /// Scheme and host are in ASCII lower case, default port and user information are dropped, an
+    /// empty path becomes `/`; path and query are unchanged byte for byte.
     package var normalisedForKey: String {
         isNormalised ? text : origin.description + pathAndQuery
     }
 
-    /// Whether the bytes are the normalised form already, as nearly all are; false where it takes
-    /// more than a glance to tell.
+    /// True if the bytes are already normalised, as in nearly all URLs; false if a quick check
+    /// cannot tell.
     private var isNormalised: Bool {
         let span = bytes.span
         guard userinfoRange == nil, !hasIPv6Host, !pathRange.isEmpty else { return false }
@@ -50,11 +50,10 @@ extension AbsoluteURL {
             && port != scheme.defaultPort
     }
 
-    /// Whether an item of the query begins with `start`; for whoever would have to take the query apart
-    /// to find that none does.
+    /// True if an item of the query begins with `start`; a cheap check before splitting the query.
     ///
     /// - Parameter start: one byte or more.
-    /// - Returns: false where there is no query either.
+    /// - Returns: false also if there is no query.
     package func hasQueryItem(startingWith start: [UInt8]) -> Bool {
         guard let query = queryRange else { return false }
         let span = bytes.span
@@ -72,9 +71,10 @@ extension AbsoluteURL {
         return false
     }
 
-    /// The URL for logs and error texts: no user information, no query value, no long path part.
+    /// The URL for logs and error texts: no user information, no query values, no long path
+    /// segments.
     ///
-    /// Path parts that carry `name=value`, as signed paths do, keep the name only.
+    /// Path segments with `name=value`, as in signed paths, keep only the name.
     package var redacted: String {
         var output = origin.description
         var length = 0

@@ -1,10 +1,10 @@
 import Numbers
 
-/// An `http` or `https` URL that the daemon may ask for, kept byte for byte as it was given.
+/// An `http` or `https` URL that the daemon may fetch, kept byte for byte as given.
 ///
-/// Parsing checks and cuts; it changes nothing but that a fragment is dropped. Two URLs are equal
-/// when their bytes are; `normalisedForKey` is the form in which different spellings meet.
-/// Its description is redacted, so that a URL that slips into a log shows no secret.
+/// Parsing validates and splits; it changes nothing except that a fragment is dropped. Two URLs are
+/// equal if their bytes are; `normalisedForKey` is equal for different spellings. The description
+/// is redacted, so that a URL in a log reveals no secret.
 package struct AbsoluteURL: Sendable {
     /// The longest URL that is accepted, in bytes.
     package static let maximumLength = 65_536
@@ -12,18 +12,18 @@ package struct AbsoluteURL: Sendable {
     /// The URL as given, without its fragment.
     package let bytes: [UInt8]
     package let scheme: Scheme
-    /// The port in effect: the one given, or the scheme's own.
+    /// The effective port: the one given, or the scheme's default.
     package let port: UInt16
     /// Offsets into `bytes`; see `Layout`.
     let layout: Layout
 
-    /// Where the components begin and end.
+    /// The bounds of the components.
     ///
     /// Small, because playlists hold thousands of URLs.
     struct Layout: Sendable {
         /// First byte after `//`.
         var authorityStart: Int32
-        /// First byte of the host; behind the `@` where there is user information.
+        /// First byte of the host; after the `@` if there is user information.
         var hostStart: Int32
         /// End of the host: the port's colon, or the end of the authority.
         var hostEnd: Int32
@@ -33,12 +33,12 @@ package struct AbsoluteURL: Sendable {
         var queryMark: Int32
     }
 
-    /// Reads `text` as an absolute URL.
+    /// Parses `text` as an absolute URL.
     package init(_ text: String) throws(URIError) { try self.init(bytes: Array(text.utf8)) }
 
-    /// Reads `bytes` as an absolute URL.
+    /// Parses `bytes` as an absolute URL.
     ///
-    /// Throws what is wrong with it; never blocks.
+    /// Throws the first fault found; never blocks.
     package init(bytes: [UInt8]) throws(URIError) {
         guard bytes.count <= Self.maximumLength else {
             throw .tooLong(length: bytes.count, limit: Self.maximumLength)
@@ -50,8 +50,8 @@ package struct AbsoluteURL: Sendable {
         var hostStart = authorityStart
         while pathStart < bytes.count, !URIReference.endsAuthority(bytes[pathStart]) {
             if bytes[pathStart] == 0x40 { hostStart = pathStart + 1 }
-            // A backslash ends the authority for browsers and not for others: who is the host?
-            // What stands before it may be a password and is not shown.
+            // Browsers end the authority at a backslash and other clients do not, so the host is
+            // ambiguous. The text before it may be a password and is not shown.
             if bytes[pathStart] == 0x5C { throw .invalidHost("\\") }
             pathStart += 1
         }
@@ -65,7 +65,7 @@ package struct AbsoluteURL: Sendable {
         self.bytes = end == bytes.count ? bytes : Array(bytes[..<end])
     }
 
-    /// Makes a URL of components that have been checked already.
+    /// Creates a URL from components that have already been validated.
     init(bytes: [UInt8], scheme: Scheme, port: UInt16, layout: Layout) {
         self.bytes = bytes
         self.scheme = scheme
@@ -73,7 +73,7 @@ package struct AbsoluteURL: Sendable {
         self.layout = layout
     }
 
-    /// Makes a URL of bytes that are known to share `other`'s authority.
+    /// Creates a URL from bytes that are known to share `other`'s authority.
     init(bytes: [UInt8], sharingAuthorityWith other: AbsoluteURL, queryMark: Int) {
         var layout = other.layout
         layout.queryMark = Int32(queryMark)
@@ -95,13 +95,13 @@ package struct AbsoluteURL: Sendable {
         return (scheme, start)
     }
 
-    /// Whether `name`, of at most five bytes, is `http` or `https` in any case.
+    /// True if `name`, of at most five bytes, is `http` or `https` in any case.
     private static func isHTTP(_ name: ArraySlice<UInt8>) -> Bool {
         let packed = name.reduce(0 as UInt64) { $0 << 8 | UInt64(ASCII.lowercased($1)) }
         return packed == 0x68_74_74_70 || packed == 0x68_74_74_70_73
     }
 
-    /// Checks the host and returns its end.
+    /// Validates the host and returns its end.
     private static func parseHost(
         _ bytes: [UInt8], from start: Int, to end: Int
     ) throws(URIError) -> Int {
@@ -125,7 +125,7 @@ package struct AbsoluteURL: Sendable {
         return index
     }
 
-    /// The port behind the colon at `start`; nil where there is no colon or nothing behind it.
+    /// Parses the port after the colon at `start`; nil without a colon or digits.
     private static func parsePort(
         _ bytes: [UInt8], from start: Int, to end: Int
     ) throws(URIError) -> UInt16? {
@@ -137,7 +137,8 @@ package struct AbsoluteURL: Sendable {
         return port
     }
 
-    /// Refuses control bytes and finds the query's mark and the end before the fragment.
+    /// Rejects control bytes; returns the offsets of the query mark and of the end before the
+    /// fragment.
     private static func scanPath(
         _ bytes: [UInt8], from start: Int, path: Int
     ) throws(URIError) -> (queryMark: Int, end: Int) {
@@ -164,13 +165,13 @@ package struct AbsoluteURL: Sendable {
         return (queryMark ?? index, index)
     }
 
-    /// The high bit of each of eight bytes that is a control byte, `#` or `?`.
+    /// Returns a word with the high bit set in each byte that is a control byte, `#` or `?`.
     ///
-    /// The high bits are taken out first, so that no sum leaves its byte.
+    /// The high bits are cleared first, so that no sum carries into the next byte.
     private static func marks(in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let low = word & (ones &* 0x7F)
-        // A byte is zero where it is the one that is looked for, and stays below 128 then.
+        // The XOR is zero for the byte that is sought, and its sum then stays below 128.
         let notHash = (low ^ (ones &* 0x23)) &+ ones &* 0x7F
         let notQuery = (low ^ (ones &* 0x3F)) &+ ones &* 0x7F
         let notBelowBlank = low &+ ones &* (0x80 - 0x20)
@@ -186,7 +187,7 @@ extension AbsoluteURL: Hashable {
     }
 
     package func hash(into hasher: inout Hasher) {
-        // Eight at a time: an array is hashed byte by byte.
+        // Eight bytes at a time: the hash of an array feeds it byte by byte.
         let span = bytes.span
         var index = 0
         while index &+ 8 <= span.count {

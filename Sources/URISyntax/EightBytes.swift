@@ -1,14 +1,14 @@
-/// Reads and writes eight bytes of a text at once, for loops that judge or copy many.
+/// Reads and writes eight bytes of a text in one step, for loops that scan or copy many.
 @usableFromInline
 package enum EightBytes {
-    /// Bytes `index` to `index + 7`, the first one in the lowest bits.
+    /// Returns bytes `index` to `index + 7`, the first one in the lowest bits.
     ///
-    /// Traps where they are not all there.
+    /// Traps if they are out of bounds.
     @inlinable
     @inline(__always)
     package static func load(_ span: Span<UInt8>, at index: Int) -> UInt64 {
         let bytes = span.extracting(index..<index &+ 8)
-        // Said once more, so that none of the bytes is checked and they become one load.
+        // Repeats the check, so that the single bytes are not checked and become one load.
         precondition(bytes.count == 8)
         let low =
             UInt32(bytes[0]) | UInt32(bytes[1]) << 8 | UInt32(bytes[2]) << 16
@@ -19,13 +19,13 @@ package enum EightBytes {
         return UInt64(low) | UInt64(high) << 32
     }
 
-    /// Writes what `load` gives.
+    /// Writes a word in the layout that `load` reads.
     ///
-    /// Traps where there is no room.
+    /// Traps if there is no room.
     @inlinable
     @inline(__always)
     package static func store(_ word: UInt64, in span: inout MutableSpan<UInt8>, at index: Int) {
-        // Checked once, so that none of the bytes is and they become one store.
+        // Checks once, so that the single bytes are not checked and become one store.
         precondition(index >= 0 && index < span.count &- 7)
         span[index &+ 7] = UInt8(truncatingIfNeeded: word >> 56)
         span[index &+ 6] = UInt8(truncatingIfNeeded: word >> 48)
@@ -37,8 +37,8 @@ package enum EightBytes {
         span[index] = UInt8(truncatingIfNeeded: word)
     }
 
-    /// Whether the bytes of a stretch stand in another text too, from `start` on; traps where that ends
-    /// before.
+    /// True if the bytes of a range are equal to those of another text from `start` on; traps if
+    /// that is too short.
     @inline(__always)
     static func agree(
         _ span: Span<UInt8>, _ stretch: Range<Int>, _ other: Span<UInt8>, from start: Int
@@ -58,8 +58,7 @@ package enum EightBytes {
         return true
     }
 
-    /// A number that depends on every byte of a stretch and on its length, for tables that compare
-    /// the bytes as well.
+    /// Returns a digest of a range's bytes and length, for tables that compare the bytes as well.
     static func digest(_ span: Span<UInt8>, _ stretch: Range<Int>) -> UInt32 {
         var value = UInt64(truncatingIfNeeded: stretch.count)
         var index = stretch.lowerBound

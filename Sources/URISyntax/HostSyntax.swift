@@ -1,9 +1,9 @@
 import HostNames
 import Numbers
 
-/// What may stand as a host, and its one spelling for comparisons.
+/// Validation of hosts, and their canonical spelling for comparisons.
 enum HostSyntax {
-    /// Whether `bytes` is an IPv6 address without brackets and without a zone (RFC 4291, 2.2).
+    /// True if `bytes` is an IPv6 address without brackets and without a zone (RFC 4291, 2.2).
     static func isIPv6(_ bytes: ArraySlice<UInt8>) -> Bool {
         var groups = 0
         var hasGap = false
@@ -36,7 +36,7 @@ enum HostSyntax {
         return hasGap ? groups < 8 : groups == 8
     }
 
-    /// Whether `bytes` is a dotted quad of decimal numbers up to 255.
+    /// True if `bytes` is a dotted quad of decimal numbers up to 255.
     static func isIPv4(_ bytes: ArraySlice<UInt8>) -> Bool {
         let parts = bytes.split(separator: 0x2E, omittingEmptySubsequences: false)
         return parts.count == 4
@@ -45,15 +45,15 @@ enum HostSyntax {
             }
     }
 
-    /// Whether an ASCII byte may stand in a host name.
+    /// True if an ASCII byte may occur in a host name.
     ///
-    /// Underscores occur in practice. Escapes, blanks, backslashes and the rest are refused,
-    /// because programs disagree on which host they name.
+    /// Underscores occur in practice. Escapes, blanks, backslashes and others are rejected, because
+    /// programs disagree on the host that they name.
     static func isNameByte(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
     }
 
-    /// The ASCII lower-case form of a host name, or nil where it is none.
+    /// Returns the ASCII lower-case form of a host name, or nil if it is not a valid name.
     ///
     /// Names beyond ASCII follow `InternationalName.ascii`.
     static func asciiName(_ bytes: ArraySlice<UInt8>) -> String? {
@@ -68,7 +68,7 @@ enum HostSyntax {
             if isLower { return PercentCoding.text(bytes) }
             return PercentCoding.text(bytes.map(ASCII.lowercased)[...])
         }
-        // ASCII that is no name stays none: the mapping must not turn it into one.
+        // Invalid ASCII stays invalid: the mapping must not turn it into a name.
         guard let text = String(validating: bytes, as: UTF8.self),
             bytes.allSatisfy({ $0 >= 0x80 || isNameByte($0) }),
             let name = InternationalName.ascii(text), name.utf8.allSatisfy(isNameByte)

@@ -1,32 +1,32 @@
-/// A URL as the folder that it shares with others and the part of a document that follows it.
+/// A URL stored as a folder that it shares with others and a range of a document.
 ///
-/// Long playlists name thousands of resources of one folder: none of their URLs need be copied
-/// before somebody asks for one.
+/// Long playlists name thousands of resources in one folder: their URLs are copied only when
+/// needed.
 package struct JoinedURL: Sendable {
     package let folder: URLFolder
-    /// Where path and query stand in `document` from behind the folder on.
+    /// The range of path and query in `document`, after the folder.
     package let rest: Range<Int>
-    /// Where the path's last segment stands in `document`; may be empty.
+    /// The range of the path's last segment in `document`; may be empty.
     package let name: Range<Int>
-    /// The last byte of the name; 0 for none.
+    /// The last byte of the name; 0 if it is empty.
     package let lastOfName: UInt8
-    /// Whether the name consists of letters, digits, `-`, `.` and `_`, and is not empty.
+    /// True if the name consists of letters, digits, `-`, `.` and `_`, and is not empty.
     package let hasSafeName: Bool
 
-    /// The document that the rest of the URL stands in.
+    /// The document that contains the rest of the URL.
     package var document: [UInt8] { folder.document }
 
-    /// The URL as one; copies it.
+    /// The URL in one piece; makes a copy.
     package var url: AbsoluteURL { folder.url(at: offsets) }
 
-    /// Where it stands, for who keeps many of one folder.
+    /// The place of the URL, for tables of many URLs of one folder.
     package var offsets: Offsets {
         Offsets(
             restStart: UInt32(rest.lowerBound), restEnd: UInt32(rest.upperBound),
             nameStart: UInt32(name.lowerBound), nameEnd: UInt32(name.upperBound))
     }
 
-    /// Where `rest` and `name` stand in the document: small, and without a reference to count.
+    /// The places of `rest` and `name` in the document: small, and without reference counting.
     package struct Offsets: Sendable {
         fileprivate let restStart: UInt32
         fileprivate let restEnd: UInt32
@@ -39,13 +39,13 @@ package struct JoinedURL: Sendable {
     /// The number of bytes of the URL.
     package var count: Int { folder.bytes.count + rest.count }
 
-    /// What `AbsoluteURL.tailDigest` is for this URL.
+    /// `AbsoluteURL.tailDigest` of this URL.
     package var tailDigest: UInt32 { folder.tailDigest(at: offsets) }
 
-    /// Whether this is the same URL as `other`, which may stand in another document; copies nothing
-    /// where their folders are the same.
+    /// True if this is the same URL as `other`, also across documents; copies nothing if their
+    /// folders are equal.
     package func isSame(as other: JoinedURL) -> Bool {
-        // Folders that were learnt from other documents are other objects.
+        // Folders learned from other documents are other objects.
         folder === other.folder || folder.isSame(as: other.folder)
             ? isSameRest(as: other) : isSame(as: other.url)
     }
@@ -56,31 +56,31 @@ package struct JoinedURL: Sendable {
                 document.span, rest, other.document.span, from: other.rest.lowerBound)
     }
 
-    /// Whether this is `url`; copies nothing.
+    /// True if this is `url`; copies nothing.
     package func isSame(as url: AbsoluteURL) -> Bool { folder.isSame(at: offsets, as: url) }
 }
 
 extension AbsoluteURL {
-    /// A number of what follows the path's last slash, so that unequal URLs can be told apart quickly.
+    /// A digest of the text after the path's last slash, to tell unequal URLs apart quickly.
     ///
-    /// Equal URLs have equal ones; no secret, and anybody can make two that collide.
+    /// Equal URLs have equal digests. Not secret: anybody can construct two URLs that collide.
     package var tailDigest: UInt32 {
         EightBytes.digest(bytes.span, lastPathSegmentRange.lowerBound..<bytes.count)
     }
 }
 
-/// What the URLs of one folder have in common.
+/// The common part of the URLs of one folder.
 ///
-/// One object stands for one folder while a document is read, so that what is made of the folder
-/// can be kept by its identity.
+/// While a document is read there is one object for each folder, so that values derived from the
+/// folder can be cached by its identity.
 package final class URLFolder: Sendable {
     /// Scheme, authority and path up to and including its last slash.
     package let bytes: [UInt8]
-    /// A URL of this authority.
+    /// A URL with this authority.
     package let member: AbsoluteURL
-    /// The document that is read.
+    /// The document that is being read.
     ///
-    /// Here, so that each of its URLs counts one reference only.
+    /// Stored here, so that each of its URLs holds only one reference.
     package let document: [UInt8]
 
     init(of url: AbsoluteURL, in document: [UInt8]) {
@@ -89,7 +89,7 @@ package final class URLFolder: Sendable {
         bytes = Array(url.bytes[..<url.lastPathSegmentRange.lowerBound])
     }
 
-    /// The URL at a place in the document; copies it.
+    /// Returns the URL at a place in the document; makes a copy.
     package func url(at offsets: JoinedURL.Offsets) -> AbsoluteURL {
         let rest = document[offsets.rest]
         var url: [UInt8] = []
@@ -100,14 +100,14 @@ package final class URLFolder: Sendable {
         return AbsoluteURL(bytes: url, sharingAuthorityWith: member, queryMark: queryMark)
     }
 
-    /// What `AbsoluteURL.tailDigest` is for the URL at a place in the document.
+    /// Returns `AbsoluteURL.tailDigest` of the URL at a place in the document.
     package func tailDigest(at offsets: JoinedURL.Offsets) -> UInt32 {
         let document = self.document
         return EightBytes.digest(
             document.span, Int(offsets.nameStart)..<Int(offsets.restEnd))
     }
 
-    /// Whether the URL at a place in the document is `url`; copies nothing.
+    /// True if the URL at a place in the document is `url`; copies nothing.
     package func isSame(at offsets: JoinedURL.Offsets, as url: AbsoluteURL) -> Bool {
         let rest = offsets.rest
         let (document, own, its) = (self.document, bytes, url.bytes)
@@ -122,13 +122,13 @@ package final class URLFolder: Sendable {
     }
 }
 
-/// Remembers what the folder of a document's last reference came to.
+/// The folder that the last reference of a document resolved to.
 ///
-/// References that begin alike up to their last slash mean resources of one folder (RFC 3986, 5.2),
-/// whatever stands in that beginning.
+/// References with equal text up to their last slash name resources of one folder (RFC 3986, 5.2),
+/// whatever that text is.
 package struct FolderMemory: Sendable {
     private let document: [UInt8]
-    /// The beginning of the last reference that was learnt, in the document.
+    /// The range in the document of the last learned reference up to its last slash.
     private var prefix = 0..<0
     private var folder: URLFolder?
 
@@ -136,12 +136,12 @@ package struct FolderMemory: Sendable {
         self.document = document
     }
 
-    /// Takes up what the reference in `range` has been resolved to.
+    /// Records the URL that the reference in `range` resolved to.
     package mutating func learn(_ range: Range<Int>, as url: AbsoluteURL) {
         let path = range.prefix { document[$0] != 0x3F && document[$0] != 0x23 }
         let nameStart = path.last { document[$0] == 0x2F }.map { $0 + 1 } ?? range.lowerBound
         let name = document[nameStart..<path.endIndex]
-        // What dots, escapes or variables have changed is no folder and name any more.
+        // Dot segments, escapes or variables have changed the name: it cannot be joined.
         guard url.bytes[url.lastPathSegmentRange].elementsEqual(name),
             !url.pathRange.isEmpty, !name.isEmpty
         else { return folder = nil }
@@ -149,7 +149,7 @@ package struct FolderMemory: Sendable {
         folder = URLFolder(of: url, in: document)
     }
 
-    /// The URL of the reference in `range`; nil where it has to be resolved the long way.
+    /// Returns the URL of the reference in `range`; nil if it needs full resolution.
     package func join(_ range: Range<Int>) -> JoinedURL? {
         guard let folder, range.count > prefix.count else { return nil }
         let span = document.span
@@ -165,13 +165,13 @@ package struct FolderMemory: Sendable {
     }
 }
 
-/// Cuts what follows a folder, eight bytes at a time.
+/// Splits the text after a folder, eight bytes at a time.
 private struct Tail {
     private(set) var rest: Range<Int>
     private(set) var name: Range<Int>
-    /// Whether the name consists of letters, digits, `-`, `.` and `_`.
+    /// True if the name consists of letters, digits, `-`, `.` and `_`.
     private(set) var isSafe = true
-    /// Whether the folder's part of the reference is empty, so that a scheme could stand here.
+    /// True if the folder's part of the reference is empty, so that a scheme could occur here.
     private let isWhole: Bool
 
     init(_ range: Range<Int>, isWhole: Bool) {
@@ -180,10 +180,10 @@ private struct Tail {
         self.isWhole = isWhole
     }
 
-    /// Returns false unless this is plainly the rest of a path, and a query.
+    /// Returns false unless this is a plain rest of a path, with or without a query.
     ///
-    /// Plain means: not empty, no dot segment, nothing that could be a scheme, no control byte, no
-    /// brace, which may begin a variable.
+    /// Plain means: not empty, no dot segment, nothing that could be a scheme, no control byte, and
+    /// no brace, which may begin a variable.
     mutating func read(_ span: Span<UInt8>) -> Bool {
         var nameStart = rest.lowerBound
         var index = nameStart
@@ -234,7 +234,7 @@ private struct Tail {
     }
 }
 
-/// Eight bytes of a text, judged at once.
+/// Eight bytes of a text, classified together.
 private struct Word {
     /// The first byte in the lowest bits.
     private let bits: UInt64
@@ -247,15 +247,15 @@ private struct Word {
         bits = EightBytes.load(span, at: index)
     }
 
-    /// Letters, digits, `-` and `_`.
+    /// True for letters, digits, `-` and `_`.
     @inline(__always)
     static func isNameByte(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x5F
     }
 
-    /// The high bit of each byte that is no letter, no digit, not `-` and not `_`.
+    /// A word with the high bit set in each byte that is not a letter, digit, `-` or `_`.
     ///
-    /// Sums stay below 256 in each byte, because the high bits are taken out first.
+    /// The high bits are cleared first, so that the sums stay below 256 in each byte.
     @inline(__always)
     var others: UInt64 {
         let low = bits & ~Self.highs
@@ -266,7 +266,7 @@ private struct Word {
         return ~(letters | digits | dashes) & Self.highs | bits & Self.highs
     }
 
-    /// Whether a control byte, `#` or a brace may be among the bytes; never false when one is.
+    /// True if a control byte, `#` or a brace may be among the bytes; never false if one is.
     @inline(__always)
     var mayEndQuery: Bool {
         let low = bits & ~Self.highs
@@ -276,7 +276,8 @@ private struct Word {
         return (belowBlank | delete | marks) & Self.highs != 0
     }
 
-    /// The high bit of each byte, all below 128, from `first` to `last`.
+    /// Returns a word with the high bit set in each byte from `first` to `last`; all bytes must be
+    /// below 128.
     @inline(__always)
     private static func range(_ low: UInt64, _ first: UInt64, _ last: UInt64) -> UInt64 {
         (low &+ ones &* (0x80 &- first)) & ~(low &+ ones &* (0x7F &- last)) & highs

@@ -8,9 +8,10 @@ package enum PercentCoding {
         output.append(ASCII.hexDigit(byte))
     }
 
-    /// Encodes what cannot stand in a request line: blanks, controls and bytes above 0x7E.
+    /// Appends bytes with those encoded that cannot occur in a request line: blanks, controls and
+    /// bytes above 0x7E.
     ///
-    /// Everything else, existing escapes included, is copied as it is.
+    /// All others, including existing escapes, are copied unchanged.
     package static func appendRequestForm(
         of bytes: some Sequence<UInt8>, to output: inout [UInt8]
     ) {
@@ -31,7 +32,7 @@ package enum PercentCoding {
         @usableFromInline let low: UInt64
         @usableFromInline let high: UInt64
 
-        /// The set of the ASCII characters in `characters`; others are left out.
+        /// Creates the set of the ASCII characters in `characters`; others are ignored.
         package init(_ characters: String) {
             var low: UInt64 = 0
             var high: UInt64 = 0
@@ -47,14 +48,14 @@ package enum PercentCoding {
             self.high = high
         }
 
-        /// Whether the byte is in the set.
+        /// True if the byte is in the set.
         @inlinable
         package func contains(_ byte: UInt8) -> Bool {
             if byte < 64 { return (low >> UInt64(byte)) & 1 == 1 }
             return byte < 128 && (high >> UInt64(byte & 63)) & 1 == 1
         }
 
-        /// The set with the characters of another one.
+        /// Returns the union with another set.
         package func union(_ other: Allowed) -> Allowed {
             Allowed(low: low | other.low, high: high | other.high)
         }
@@ -62,7 +63,7 @@ package enum PercentCoding {
         /// Letters, digits and `-._~` (RFC 3986 section 2.3).
         package static let unreserved = Allowed(
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-        /// A name or value inside a query: nothing with a meaning there.
+        /// A name or value in a query: no reserved characters.
         package static let queryComponent = unreserved
         /// A registered name or address without brackets (RFC 3986 section 3.2.2).
         package static let host = unreserved.union(Allowed("!$&'()*+,;="))
@@ -74,12 +75,12 @@ package enum PercentCoding {
         package static let query = path.union(Allowed("?"))
     }
 
-    /// The text with every byte outside `allowed` written as `%XX` in upper case.
+    /// Returns the text with every byte outside `allowed` as `%XX` in upper case.
     package static func encode(_ text: String, allowed: Allowed) -> String {
         encode(bytes: text.utf8, allowed: allowed)
     }
 
-    /// The bytes with each one outside `allowed` written as `%XX` in upper case.
+    /// Returns the bytes with each one outside `allowed` as `%XX` in upper case.
     package static func encode(bytes: some Collection<UInt8>, allowed: Allowed) -> String {
         var encoded: [UInt8] = []
         encoded.reserveCapacity(bytes.count + bytes.count / 2)
@@ -93,14 +94,14 @@ package enum PercentCoding {
         return String(decoding: encoded, as: UTF8.self)
     }
 
-    /// The text as a name or value inside a query.
+    /// Encodes a text as a name or value in a query.
     package static func queryComponent(_ text: String) -> String {
         encode(text, allowed: .queryComponent)
     }
 
     // MARK: Decoding
 
-    /// The bytes that percent-encoded ones stand for; a `%` that starts no escape stays as it is.
+    /// Decodes percent-encoded bytes; a `%` that starts no escape is unchanged.
     package static func decode(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         decode(bytes.span, plusAsSpace: false)
     }
@@ -125,13 +126,13 @@ package enum PercentCoding {
         return decoded
     }
 
-    /// The text that percent-encoded text stands for: a malformed escape stands for itself, and
-    /// what is not UTF-8 becomes U+FFFD.
+    /// Decodes percent-encoded text: a malformed escape is unchanged, and invalid UTF-8 becomes
+    /// U+FFFD.
     ///
     /// - Parameters:
-    ///   - text: what to decode.
-    ///   - plusAsSpace: whether `+` stands for a space, as in HTML forms.
-    /// - Returns: the text.
+    ///   - text: the text to decode.
+    ///   - plusAsSpace: true if `+` means a space, as in HTML forms.
+    /// - Returns: the decoded text.
     @inlinable
     package static func decode(_ text: some StringProtocol, plusAsSpace: Bool = false) -> String {
         decodeText(String(text), plusAsSpace: plusAsSpace)
@@ -150,7 +151,8 @@ package enum PercentCoding {
 
     // MARK: Texts
 
-    /// Bytes as text: valid UTF-8 as it is, every other byte as `%XX`, so that nothing is lost.
+    /// Converts bytes to text: valid UTF-8 is unchanged, every other byte becomes `%XX`, so that
+    /// nothing is lost.
     package static func text(_ bytes: ArraySlice<UInt8>) -> String {
         if let valid = try? UTF8Span(validating: bytes.span) { return String(copying: valid) }
         var output: [UInt8] = []
@@ -169,7 +171,7 @@ package enum PercentCoding {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Length of the well-formed UTF-8 sequence at the start of `bytes`, or 0.
+    /// Returns the length of the well-formed UTF-8 sequence at the start of `bytes`, or 0.
     private static func utf8SequenceLength(_ bytes: ArraySlice<UInt8>) -> Int {
         guard let first = bytes.first else { return 0 }
         if first < 0x80 { return 1 }

@@ -1,16 +1,16 @@
-/// Why a text is not a URL that the daemon may ask for.
+/// The reason why a text is not a URL that the daemon may fetch.
 package enum URIError: Error, Hashable, Sendable {
-    /// There is no scheme, so the text names nothing by itself.
+    /// There is no scheme.
     case notAbsolute
     /// The scheme is neither `http` nor `https`; holds the scheme in lower case.
     case schemeNotAllowed(String)
     /// The authority is missing or has an empty host.
     case noHost
-    /// The host holds a byte or a form that no host name or address has; holds the host.
+    /// The host contains a byte or has a form that no host name or address has; holds the host.
     case invalidHost(String)
     /// The port is not a number from 1 to 65535; holds the port as given.
     case portOutOfRange(String)
-    /// A control byte (0x00-0x1F, 0x7F) stands at this offset.
+    /// There is a control byte (0x00-0x1F, 0x7F) at this offset.
     case controlByte(offset: Int)
     /// The URL is longer than the limit; both in bytes.
     case tooLong(length: Int, limit: Int)

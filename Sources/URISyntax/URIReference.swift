@@ -1,13 +1,13 @@
-/// A URI or relative reference cut into its five components (RFC 3986, 3 and 4.1).
+/// A URI or relative reference split into its five components (RFC 3986, 3 and 4.1).
 ///
-/// Cutting never fails and never changes a byte: blanks, brackets, `|` and bytes above 0x7F, which
-/// players accept in playlists, stay as they were given. Components are ranges into `bytes`.
+/// Splitting never fails and never changes a byte: blanks, brackets, `|` and bytes above 0x7F,
+/// which players accept in playlists, are kept. Components are ranges into `bytes`.
 package struct URIReference: Hashable, Sendable {
-    /// The reference as it was given.
+    /// The reference as given.
     package let bytes: [UInt8]
     /// The scheme without its colon; nil in a relative reference.
     package let scheme: Range<Int>?
-    /// What stands between `//` and the path; nil without `//`, empty in `file:///x`.
+    /// The text between `//` and the path; nil without `//`, empty in `file:///x`.
     package let authority: Range<Int>?
     /// The path; may be empty.
     package let path: Range<Int>
@@ -47,9 +47,10 @@ package struct URIReference: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// The scheme at the start of `bytes`: a letter, then letters, digits, `+`, `-`, `.`, then `:`.
+    /// Finds the scheme at the start of `bytes`: a letter, then letters, digits, `+`, `-`, `.`,
+    /// then `:`.
     ///
-    /// Returns its range without the colon, or nil where the text is a relative reference.
+    /// Returns its range without the colon, or nil for a relative reference.
     package static func scheme(in bytes: ArraySlice<UInt8>) -> Range<Int>? {
         guard let first = bytes.first, ASCII.isLetter(first) else { return nil }
         var index = bytes.startIndex + 1
@@ -81,13 +82,13 @@ extension URIReference {
         return hostAndPort.lowerBound..<(portColon ?? hostAndPort.upperBound)
     }
 
-    /// The port's digits without the colon, perhaps empty; nil without a colon.
+    /// The port's digits without the colon, possibly empty; nil without a colon.
     package var port: Range<Int>? {
         guard let hostAndPort, let portColon else { return nil }
         return portColon + 1..<hostAndPort.upperBound
     }
 
-    /// The text of a component; bytes that are not UTF-8 appear as `%XX`.
+    /// Returns the text of a component; bytes that are not UTF-8 appear as `%XX`.
     package func text(of component: Range<Int>) -> String {
         PercentCoding.text(bytes[component])
     }
@@ -95,7 +96,7 @@ extension URIReference {
     /// The whole reference as text; bytes that are not UTF-8 appear as `%XX`.
     package var text: String { PercentCoding.text(bytes[...]) }
 
-    /// The reference with blanks, controls and bytes above 0x7E percent-encoded, the rest as given.
+    /// The reference with blanks, controls and bytes above 0x7E percent-encoded.
     package var requestForm: String {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)
@@ -108,7 +109,7 @@ extension URIReference {
         return (userinfo.map { $0.upperBound + 1 } ?? authority.lowerBound)..<authority.upperBound
     }
 
-    /// The colon before the port: behind the closing bracket, if there is one.
+    /// The colon before the port, after the closing bracket, if there is one.
     private var portColon: Int? {
         guard let range = hostAndPort else { return nil }
         let bracket = bytes[range].lastIndex(of: 0x5D) ?? range.lowerBound

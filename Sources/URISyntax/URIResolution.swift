@@ -1,9 +1,10 @@
-/// Reference resolution (RFC 3986, 5.2): which URI a reference in a document means.
+/// Reference resolution (RFC 3986, 5.2).
 extension URIReference {
-    /// The URI that `reference` names in a document whose URI is `base`.
+    /// Resolves a reference in a document whose URI is `base`.
     ///
-    /// Strict in the sense of 5.2.2: a reference with a scheme is never merged with the base.
-    /// The fragment is dropped, since no request carries it. An empty reference is the base.
+    /// Strict in the sense of 5.2.2: a reference with a scheme is never merged with the base. The
+    /// fragment is dropped, since requests do not include it. An empty reference resolves to the
+    /// base.
     package static func resolve(
         _ reference: URIReference, against base: URIReference
     ) -> URIReference {
@@ -47,7 +48,7 @@ extension URIReference {
         output.append(contentsOf: source.bytes[authority])
     }
 
-    /// Merges a relative path with the base's (5.2.3).
+    /// Merges a relative path with the base's path (5.2.3).
     private static func merge(_ path: ArraySlice<UInt8>, into base: URIReference) -> [UInt8] {
         let basePath = base.bytes[base.path]
         if basePath.isEmpty, base.authority != nil { return [0x2F] + path }
@@ -57,12 +58,12 @@ extension URIReference {
 
     /// Appends `path` without its `.` and `..` segments (5.2.4).
     ///
-    /// Only literal dots count: `%2E%2E` is a name like any other, since bytes are never decoded.
+    /// Only literal dots count: bytes are never decoded, so `%2E%2E` is an ordinary name.
     static func appendWithoutDotSegments(_ path: ArraySlice<UInt8>, to output: inout [UInt8]) {
         let start = output.count
         var cursor = path.startIndex
         while cursor < path.endIndex {
-            // One segment with the slash before it, if it has one.
+            // One segment with its leading slash, if it has one.
             let hasSlash = path[cursor] == 0x2F
             let nameStart = hasSlash ? cursor + 1 : cursor
             let end = path[nameStart...].firstIndex(of: 0x2F) ?? path.endIndex
@@ -77,7 +78,7 @@ extension URIReference {
                 output.append(contentsOf: path[cursor..<end])
             }
             cursor = end
-            // A relative path that began with dots must not become absolute.
+            // A relative path that began with dot segments must not become absolute.
             if !hasSlash, cursor < path.endIndex, isDot(name) || isDotDot(name) { cursor += 1 }
         }
     }

@@ -1,14 +1,15 @@
 /// Resolves the many references of one document against its URL.
 ///
-/// Gives the same results as `URIReference.resolve`, but copies the base's folder once and takes a
-/// short way for plain relative references, which is what long playlists consist of.
+/// Gives the same results as `URIReference.resolve`, but copies the base's folder only once and has
+/// a fast path for plain relative references, the common case in long playlists.
 ///
-/// A class, because its many parts would be copied with whatever holds it.
+/// A class, because the containing value would copy its many parts.
 package final class URLResolver: Sendable {
     /// The document's URL, after redirects.
     package let base: AbsoluteURL
     private let baseReference: URIReference
-    /// The base up to and including the last slash of its path; nil where dots stand in it.
+    /// The base up to and including the last slash of its path; nil without a path or if that has
+    /// dots after a slash.
     private let folder: [UInt8]?
     /// The base up to the end of its authority.
     private let authority: [UInt8]
@@ -23,13 +24,13 @@ package final class URLResolver: Sendable {
         folder = path.isEmpty || hasDots ? nil : Array(base.bytes[..<folderEnd])
     }
 
-    /// The URL that `reference` means.
+    /// Resolves a reference.
     ///
-    /// Throws where it is none that the daemon may ask for.
+    /// Throws if the result is not a URL that the daemon may fetch.
     package func resolve(_ reference: ArraySlice<UInt8>) throws(URIError) -> AbsoluteURL {
         if let url = resolvePlain(reference) { return url }
         let bytes = Array(reference.prefix { $0 != 0x23 })
-        // Also where a dot segment would take it away again: the short way cannot know.
+        // Rejected even if a dot segment would remove it, for the same result as on the fast path.
         if let offset = bytes.firstIndex(where: ASCII.isControl) {
             throw .controlByte(offset: offset)
         }
@@ -44,9 +45,9 @@ package final class URLResolver: Sendable {
         try resolve(Array(reference.utf8)[...])
     }
 
-    /// Resolves a relative or rooted path whose only dot segments are `..` at its start.
+    /// Resolves a relative or absolute path whose only dot segments are `..` at its start.
     ///
-    /// Returns nil where the long way is needed: for schemes, other dots, faults, and braces, which
+    /// Returns nil if full resolution is needed: for schemes, other dots, faults, and braces, which
     /// may begin a variable of the document.
     package func resolvePlain(_ reference: ArraySlice<UInt8>) -> AbsoluteURL? {
         guard let first = reference.first, first != 0x3F, first != 0x23 else { return nil }
@@ -65,9 +66,9 @@ package final class URLResolver: Sendable {
         return append(rest, to: Array(folder[..<length]), of: base)
     }
 
-    /// Resolves an absolute reference to the origin of `other`, which came before it.
+    /// Resolves an absolute reference to the origin of `other`, an earlier reference.
     ///
-    /// Returns nil where the long way is needed.
+    /// Returns nil if full resolution is needed.
     package func resolvePlain(
         _ reference: ArraySlice<UInt8>, likely other: AbsoluteURL
     ) -> AbsoluteURL? {
@@ -81,14 +82,15 @@ package final class URLResolver: Sendable {
         return append(reference.dropFirst(length), to: Array(other.bytes[..<length]), of: other)
     }
 
-    /// The length of the folder above one of `length`; that of the root is the root.
+    /// Returns the length of the parent of the folder with length `length`; the root is its own
+    /// parent.
     private func parent(ofFolderOf length: Int) -> Int {
         var end = length - 1
         while end > authority.count, base.bytes[end - 1] != 0x2F { end -= 1 }
         return max(end, authority.count + 1)
     }
 
-    /// Joins a prefix of `whole` and a reference; nil where that is not plain.
+    /// Joins a prefix of `whole` and a reference; nil if the reference is not plain.
     private func append(
         _ reference: ArraySlice<UInt8>, to prefix: [UInt8], of whole: AbsoluteURL
     ) -> AbsoluteURL? {
@@ -99,7 +101,7 @@ package final class URLResolver: Sendable {
         var count = 0
         scan: while count < end {
             let byte = span[count]
-            // Letters and digits, which is nearly all, need no further look.
+            // Fast path for letters and digits, which are nearly all bytes.
             if ASCII.isAlphanumeric(byte) {
                 count &+= 1
                 continue
@@ -141,7 +143,7 @@ package final class URLResolver: Sendable {
 }
 
 extension AbsoluteURL {
-    /// The URL that `reference` means in a document at this URL (RFC 3986, 5.2).
+    /// Resolves a reference in a document at this URL (RFC 3986, 5.2).
     ///
     /// For many references of one document use a `URLResolver`.
     package func resolving(_ reference: String) throws(URIError) -> AbsoluteURL {
