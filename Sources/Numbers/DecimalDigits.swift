@@ -1,16 +1,16 @@
-/// What a run of decimal digits stands for, read from bytes without making text of them.
+/// The result of parsing a run of decimal digits, read from bytes without building a string.
 ///
-/// Every reader of numbers in fields, playlists, URLs and files of our own goes through here.
+/// All parsers of numbers in fields, playlists, URLs and Sluice's own files use it.
 @usableFromInline
 package enum DecimalDigits<Number: FixedWidthInteger> {
-    /// The number is within 0 and the limit.
+    /// The number, from 0 to the limit.
     case value(Number)
-    /// Digits only, but the number is above this limit.
+    /// Only digits, but the number is above this limit.
     case overflow(Number)
-    /// Empty, or a byte that is no digit.
+    /// Empty, or with a byte that is not a digit.
     case malformed
 
-    /// Reads all of `digits` as `1*DIGIT`.
+    /// Parses all of `digits` as `1*DIGIT`.
     ///
     /// - Parameters:
     ///   - digits: the bytes.
@@ -39,13 +39,13 @@ package enum DecimalDigits<Number: FixedWidthInteger> {
         self = overflows || total > limit ? .overflow(limit) : .value(total)
     }
 
-    /// The number; nil where it is too large or none.
+    /// The number; nil if it is too large or malformed.
     @inlinable
     package var number: Number? {
         if case .value(let number) = self { number } else { nil }
     }
 
-    /// The number, the limit where it is above that, nil where it is none.
+    /// The number, or the limit if it is larger; nil if malformed.
     @inlinable
     package var saturated: Number? {
         switch self {
@@ -57,7 +57,7 @@ package enum DecimalDigits<Number: FixedWidthInteger> {
 }
 
 extension DecimalDigits<Int64> {
-    /// Reads all of `digits` as `1*DIGIT`, up to the largest integer that is taken from outside.
+    /// Parses all of `digits` as `1*DIGIT`, up to `OutsideNumber.largest`.
     @inlinable
     package init(_ digits: some Sequence<UInt8>) {
         self.init(digits, upTo: Int64(OutsideNumber.largest))
@@ -67,11 +67,11 @@ extension DecimalDigits<Int64> {
 extension DecimalDigits: Equatable {}
 extension DecimalDigits: Sendable where Number: Sendable {}
 
-/// Appends a number in decimal, without making text of it.
+/// Appends a number in decimal, without building a string.
 @inlinable
 package func appendDecimal(_ number: Int64, to bytes: inout [UInt8]) {
     if number < 0 { bytes.append(0x2D) }
-    // From the last digit on: one division each, by a constant.
+    // From the last digit backwards: one division by a constant for each.
     var digits = InlineArray<20, UInt8>(repeating: 0x30)
     var first = digits.count - 1
     var rest = number.magnitude
@@ -84,7 +84,7 @@ package func appendDecimal(_ number: Int64, to bytes: inout [UInt8]) {
     for index in first..<digits.count { bytes.append(digits[index]) }
 }
 
-/// Appends the last `width` decimal digits of a number that is not negative, zeros in front.
+/// Appends the last `width` decimal digits of a number that is not negative, with leading zeros.
 @inlinable
 package func appendDecimal(_ number: Int64, width: Int, to bytes: inout [UInt8]) {
     var unit: Int64 = 1
@@ -96,7 +96,7 @@ package func appendDecimal(_ number: Int64, width: Int, to bytes: inout [UInt8])
 }
 
 extension String {
-    /// The digits of a number with zeros in front, `width` characters at least.
+    /// Creates the digits of a number with leading zeros, at least `width` characters.
     @inlinable
     package init(_ number: some BinaryInteger, radix: Int = 10, width: Int) {
         let digits = String(number, radix: radix)

@@ -1,10 +1,10 @@
-/// The hash FNV-1a with 64 bits (Fowler, Noll, Vo), for names and for tables that compare what they find.
+/// The 64-bit hash FNV-1a (Fowler, Noll, Vo), for names and for tables that also compare the keys.
 @usableFromInline
 package struct FNV1a {
-    /// The hash of all bytes that were taken.
+    /// The hash of all bytes taken so far.
     @usableFromInline package var value: UInt64
 
-    /// Starts a hash, or goes on from another value.
+    /// Starts a hash, or continues from another value.
     @inlinable
     package init(from value: UInt64 = 0xCBF2_9CE4_8422_2325) { self.value = value }
 

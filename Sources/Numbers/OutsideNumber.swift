@@ -1,22 +1,22 @@
-/// Numbers in text that somebody else wrote: a playlist, a header field, a URL, JSON, a file.
+/// Numbers in text from outside: a playlist, a header field, a URL, JSON, a file.
 ///
-/// Every number from outside is read through a function that takes the range in which it is valid,
-/// so that a reader of the code sees which values later arithmetic has to expect. Text becomes a
-/// number only here and in `DecimalDigits`, which reads bytes; `Fixtures/tools/numbers` checks the compiled
-/// objects for it.
+/// Every number from outside is parsed by a function that takes its valid range, so that readers of
+/// the code see which values later arithmetic has to expect. Only this type and `DecimalDigits`,
+/// which reads bytes, convert text to numbers; `Fixtures/tools/numbers` checks the compiled objects
+/// for that.
 @usableFromInline
 package enum OutsideNumber {
-    /// The largest integer that is taken from outside, where no smaller limit is known: 2^53 - 1.
+    /// The largest integer that is accepted from outside unless a smaller limit is known: 2^53 - 1.
     ///
-    /// JavaScript players represent it exactly, and 1,000 of them can be added up in 64 bits.
+    /// JavaScript players represent it exactly, and the sum of 1,000 of them fits in 64 bits.
     @inlinable
     package static var largest: Int { 1 << 53 - 1 }
 
-    /// Reads an integer, with a `-` in front where the range has negative numbers.
+    /// Parses an integer, with a leading `-` if negative.
     ///
     /// - Parameters:
-    ///   - text: nothing but digits of `radix`; neither blanks nor a `+`.
-    ///   - range: the values that are valid.
+    ///   - text: only digits of `radix`, without blanks and without a `+`.
+    ///   - range: the valid values.
     ///   - radix: 10, or 16 for hexadecimal digits of either case.
     /// - Returns: the number; nil for any other text and outside of the range.
     package static func integer<Number: FixedWidthInteger>(
@@ -28,7 +28,7 @@ package enum OutsideNumber {
         return number
     }
 
-    /// Reads a decimal number, with a fraction and an exponent if there are any.
+    /// Parses a decimal number, with an optional fraction and exponent.
     ///
     /// - Returns: the number; nil for any other text, outside of the range and for NaN.
     package static func decimal(

@@ -1,7 +1,7 @@
-/// Arithmetic that stays at the largest or smallest value instead of trapping or wrapping around:
-/// for sums and products of numbers from outside whose ranges do not exclude an overflow.
+/// Arithmetic that saturates at the largest or smallest value instead of trapping or wrapping
+/// around: for numbers from outside whose ranges do not exclude an overflow.
 extension FixedWidthInteger {
-    /// The sum, held within the type's range.
+    /// Returns the sum, clamped to the type's range.
     @inlinable
     package func addingSaturated(_ other: Self) -> Self {
         let (sum, overflows) = addingReportingOverflow(other)
@@ -9,16 +9,16 @@ extension FixedWidthInteger {
         return other < 0 ? .min : .max
     }
 
-    /// The difference, held within the type's range.
+    /// Returns the difference, clamped to the type's range.
     @inlinable
     package func subtractingSaturated(_ other: Self) -> Self {
         let (difference, overflows) = subtractingReportingOverflow(other)
         guard overflows else { return difference }
-        // Without a sign there is no room below, with one the sign of `other` tells.
+        // Unsigned integers can only underflow; for signed ones the sign of `other` decides.
         return Self.isSigned && other < 0 ? .max : .min
     }
 
-    /// The product, held within the type's range.
+    /// Returns the product, clamped to the type's range.
     @inlinable
     package func multipliedSaturated(by other: Self) -> Self {
         let (product, overflows) = multipliedReportingOverflow(by: other)
@@ -26,7 +26,7 @@ extension FixedWidthInteger {
         return (self < 0) == (other < 0) ? .max : .min
     }
 
-    /// The whole part of `value`, held within the type's range; 0 for NaN.
+    /// Creates the whole part of `value`, clamped to the type's range; 0 for NaN.
     @inlinable
     package init(saturating value: Double) {
         if let exact = Self(exactly: value.rounded(.towardZero)) {
@@ -38,7 +38,7 @@ extension FixedWidthInteger {
 }
 
 extension Sequence where Element: FixedWidthInteger {
-    /// The sum of all elements, held within the type's range.
+    /// Returns the sum of all elements, clamped to the type's range.
     @inlinable
     package func saturatedSum() -> Element { reduce(0) { $0.addingSaturated($1) } }
 }
