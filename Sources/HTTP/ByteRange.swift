@@ -1,32 +1,32 @@
 import Numbers
 import URISyntax
 
-/// One range of a `Range` field, before the length of the representation is known (RFC 9110
-/// section 14.1.2).
+/// One range of a `Range` field, before the length of the representation is known (RFC 9110 section
+/// 14.1.2).
 package enum ByteRangeSpec: Sendable, Hashable {
     /// From the first to the last byte offset, both included.
     case bounded(Int64, Int64)
     /// From this byte offset to the end.
     case from(Int64)
-    /// This many bytes at the end.
+    /// The last bytes, this many.
     case suffix(Int64)
 
-    /// What a request's `Range` comes to.
+    /// The result of parsing a request's `Range`.
     package enum Request: Sendable, Equatable {
-        /// There is none.
+        /// There is no `Range`.
         case none
-        /// There is one that does not count, so that the answer is a 200.
+        /// The field is ignored, so that the response is a 200.
         case ignored(reason: String)
         /// At least one range.
         case ranges([ByteRangeSpec])
     }
 
-    /// The most ranges of one request that are looked at.
+    /// The most ranges that are accepted in one request.
     package static let maximumCount = 64
     /// The most pairs of overlapping ranges; more can only be an attack (RFC 9110 section 14.2).
     package static let maximumOverlaps = 2
 
-    /// Reads the `Range` of a request's fields.
+    /// Parses the `Range` of a request's fields.
     package static func parse(_ fields: Fields) -> Request {
         guard let value = fields.first(.range) else { return .none }
         guard fields.count(of: .range) == 1 else {
@@ -35,11 +35,11 @@ package enum ByteRangeSpec: Sendable, Hashable {
         return parse(value)
     }
 
-    /// Reads the value of a `Range` field.
+    /// Parses the value of a `Range` field.
     ///
-    /// An offset beyond 2^53 - 1 counts as that.
+    /// Offsets above 2^53 - 1 are clamped to that.
     package static func parse(_ value: String) -> Request {
-        // Looked at before anything is read: an attack's list is as long as a head may be.
+        // Checked before parsing: an attacker's list can be as long as a head.
         guard value.utf8.count(where: { $0 == ASCII.comma }) < 4 * maximumCount else {
             return .ignored(reason: "There are too many ranges.")
         }
@@ -78,7 +78,8 @@ package enum ByteRangeSpec: Sendable, Hashable {
         return .bounded(first, last)
     }
 
-    /// How many ranges begin before an earlier one has ended; suffixes overlap each other.
+    /// Returns the number of ranges that begin before an earlier one has ended; suffixes overlap
+    /// each other.
     private static func overlaps(_ specs: [ByteRangeSpec]) -> Int {
         var bounds: [(first: Int64, last: Int64)] = []
         var suffixes = 0
@@ -99,10 +100,10 @@ package enum ByteRangeSpec: Sendable, Hashable {
         return overlaps
     }
 
-    /// The range within a representation of `total` bytes.
+    /// Returns the range within a representation of `total` bytes.
     ///
     /// - Parameter total: The length in bytes, 0 or more.
-    /// - Returns: At least one byte; nil where the range cannot be satisfied.
+    /// - Returns: At least one byte; nil if the range cannot be satisfied.
     package func resolve(total: Int64) -> ResolvedRange? {
         switch self {
         case .bounded(let first, let last):
@@ -117,7 +118,7 @@ package enum ByteRangeSpec: Sendable, Hashable {
 }
 
 extension ByteRangeSpec: CustomStringConvertible {
-    /// The range as it stands in a `Range` field after `bytes=`.
+    /// The range as written in a `Range` field after `bytes=`.
     package var description: String {
         switch self {
         case .bounded(let first, let last): "\(first)-\(last)"
@@ -127,7 +128,7 @@ extension ByteRangeSpec: CustomStringConvertible {
     }
 }
 
-/// A byte range that lies in a representation; it is never empty.
+/// A byte range within a representation; never empty.
 package struct ResolvedRange: Sendable, Hashable {
     /// The offset of the first byte.
     package let first: Int64
@@ -142,6 +143,6 @@ package struct ResolvedRange: Sendable, Hashable {
 
     /// The number of bytes.
     package var length: Int64 { last - first + 1 }
-    /// The same range with its end excluded.
+    /// The range as half-open range.
     package var range: Range<Int64> { first..<(last + 1) }
 }

@@ -4,9 +4,9 @@ import URISyntax
 /// The directives of `Cache-Control` in a request or a response (RFC 9111 section 5.2, RFC 5861,
 /// RFC 8246).
 ///
-/// Where a directive is repeated or malformed, the most restrictive reading counts (RFC 9111
-/// section 4.2.1): the smallest lifetime, and 0 for one that is no number. Seconds above 2^31 are
-/// 2^31 (RFC 9111 section 1.2.2).
+/// If a directive is repeated or malformed, the most restrictive reading applies (RFC 9111 section
+/// 4.2.1): the smallest lifetime, and 0 for a malformed one. Seconds above 2^31 are clamped to 2^31
+/// (RFC 9111 section 1.2.2).
 package struct CacheControl: Sendable, Hashable {
     /// What `no-cache` and `private` apply to.
     package enum Scope: Sendable, Hashable {
@@ -16,7 +16,7 @@ package struct CacheControl: Sendable, Hashable {
         case fields([String])
     }
 
-    /// What `max-stale` of a request allows.
+    /// The staleness that `max-stale` of a request accepts.
     package enum MaxStale: Sendable, Hashable {
         /// Staleness of any age.
         case any
@@ -27,15 +27,15 @@ package struct CacheControl: Sendable, Hashable {
     /// The largest number of seconds, 2^31.
     package static let maximumSeconds: Int64 = 1 << 31
 
-    /// Seconds a response is fresh, or in a request the greatest age wanted.
+    /// Seconds a response is fresh; in a request, the greatest acceptable age.
     package var maxAge: Int64?
-    /// Seconds a response is fresh in a shared cache; goes before `maxAge`.
+    /// Seconds a response is fresh in a shared cache; takes precedence over `maxAge`.
     package var sharedMaxAge: Int64?
     /// Seconds beyond freshness in which a stale response may be used while it is revalidated.
     package var staleWhileRevalidate: Int64?
     /// Seconds beyond freshness in which a stale response may be used when the origin fails.
     package var staleIfError: Int64?
-    /// Seconds for which a request wants the response to stay fresh.
+    /// Seconds for which the response must still be fresh, in a request.
     package var minFresh: Int64?
     /// The staleness that a request accepts.
     package var maxStale: MaxStale?
@@ -50,17 +50,17 @@ package struct CacheControl: Sendable, Hashable {
     package var onlyIfCached = false
     package var noTransform = false
 
-    /// No directive.
+    /// Creates a value without directives.
     package init() {}
 
-    /// The directives of every line of the field in `fields`.
+    /// Parses the directives of all lines of the field in `fields`.
     ///
     /// - Parameters:
     ///   - fields: The fields of a request or response.
     ///   - name: `Cache-Control`, or a targeted one such as `CDN-Cache-Control` (RFC 9213).
     package init(_ fields: Fields, name: FieldName = .cacheControl) {
         guard fields.count(of: name) != 1 else {
-            // As a rule, and then nothing need be joined.
+            // A single line is the common case and need not be joined.
             FieldCursor.forEachMember(of: fields.valueBytes(name) ?? []) { add(Directive($0)) }
             return
         }
@@ -68,12 +68,12 @@ package struct CacheControl: Sendable, Hashable {
         FieldCursor.forEachMember(of: value[...]) { add(Directive($0)) }
     }
 
-    /// The directives of one value.
+    /// Parses the directives of one value.
     package init(_ value: String) {
         for member in FieldCursor.members(of: Array(value.utf8)[...]) { add(Directive(member)) }
     }
 
-    /// Whether any directive says for how long a shared cache may reuse the response.
+    /// True if a directive gives the time for which a shared cache may reuse the response.
     package var hasLifetime: Bool { maxAge != nil || sharedMaxAge != nil }
 
     private mutating func add(_ directive: Directive) {
@@ -126,15 +126,15 @@ package struct CacheControl: Sendable, Hashable {
     private static func widen(_ scope: inout Scope?, _ directive: Directive) {
         let names = directive.fieldNames
         if case .response = scope { return }
-        // An argument that names nothing restricts nothing less than all.
+        // An argument without valid names restricts the whole response.
         guard !names.isEmpty else { return scope = .response }
-        // Taken out, so that there is one owner and many directives take linear time.
+        // Moved out, so that the array has a single owner and many directives take linear time.
         var all = taken(&scope)
         all += names
         scope = .fields(all)
     }
 
-    /// The names of a scope, which is left empty.
+    /// Removes the field names from a scope and returns them.
     private static func taken(_ scope: inout Scope?) -> [String] {
         defer { scope = nil }
         guard case .fields(let names) = scope else { return [] }
@@ -142,11 +142,11 @@ package struct CacheControl: Sendable, Hashable {
     }
 }
 
-/// One directive: a name and perhaps an argument, which is a token or a quoted string.
+/// One directive: a name and optionally an argument, which is a token or a quoted string.
 private struct Directive {
     let name: String
     private let argument: [UInt8]?
-    /// Whether something else than an argument follows the name.
+    /// True if something other than an argument follows the name.
     let isMalformed: Bool
 
     init(_ member: ArraySlice<UInt8>) {
@@ -164,7 +164,7 @@ private struct Directive {
 
     var hasArgument: Bool { argument != nil }
 
-    /// The argument as delta-seconds; nil where it is absent or malformed.
+    /// The argument as delta-seconds; nil if absent or malformed.
     var seconds: Int64? {
         guard let argument, !isMalformed, let number = DecimalDigits(argument).saturated else {
             return nil
@@ -172,7 +172,7 @@ private struct Directive {
         return min(number, CacheControl.maximumSeconds)
     }
 
-    /// The argument as a list of field names in lower case; empty where it is absent or malformed.
+    /// The argument as a list of field names in lower case; empty if absent or malformed.
     var fieldNames: [String] {
         guard let argument, !isMalformed else { return [] }
         let names = FieldCursor.members(of: argument[...])

@@ -1,8 +1,8 @@
 import URISyntax
 
-/// What a cache did with a request: the value of `Cache-Status` (RFC 9211).
+/// How a cache handled a request: the value of `Cache-Status` (RFC 9211).
 package struct CacheStatus: Sendable, Hashable {
-    /// Why a request went forward (RFC 9211 section 2.2).
+    /// The reason why a request was forwarded (RFC 9211 section 2.2).
     package enum ForwardReason: String, Sendable, Hashable, CaseIterable {
         /// The cache was told not to handle the request.
         case bypass
@@ -10,35 +10,35 @@ package struct CacheStatus: Sendable, Hashable {
         case method
         /// Nothing is stored under the cache key.
         case uriMiss = "uri-miss"
-        /// What is stored does not fit the request's `Vary` fields.
+        /// The stored responses do not match the request's `Vary` fields.
         case varyMiss = "vary-miss"
-        /// Nothing fits, for one of the two reasons above.
+        /// No stored response matches, for one of the two reasons above.
         case miss
-        /// The request's own directives forbid what is stored.
+        /// The request's directives forbid the stored response.
         case request
-        /// What is stored is stale.
+        /// The stored response is stale.
         case stale
-        /// What is stored is a part only.
+        /// The stored response is partial.
         case partial
     }
 
     /// The name of the cache, written first.
     package var cache: String
-    /// Whether the response was answered from the cache without going forward.
+    /// True if the response came from the cache without forwarding the request.
     package var hit: Bool
-    /// Why the request went forward; left out where `hit`.
+    /// The reason why the request was forwarded; omitted if `hit`.
     package var forward: ForwardReason?
-    /// The status of the answer to the forwarded request.
+    /// The status of the response to the forwarded request.
     package var forwardStatus: HTTPStatus?
-    /// Seconds of freshness left, negative for what is stale.
+    /// Remaining seconds of freshness, negative if stale.
     package var ttl: Int64?
-    /// Whether the forwarded response was stored.
+    /// True if the forwarded response was stored.
     package var stored: Bool
-    /// Whether the request shared one that was already under way.
+    /// True if the request was collapsed with one already in flight.
     package var collapsed: Bool
-    /// The cache key; may hold tokens of a URL, so it is written only where set.
+    /// The cache key; may contain tokens of a URL, so it is written only if set.
     package var key: String?
-    /// What else there is to say, in the cache's own words.
+    /// Further details in implementation-specific words.
     package var detail: String?
 
     package init(
@@ -55,8 +55,8 @@ package struct CacheStatus: Sendable, Hashable {
         detail = nil
     }
 
-    /// The value as a list member of a structured field (RFC 8941): parameters in the order of
-    /// RFC 9211.
+    /// The value as a list member of a structured field (RFC 8941), parameters in the order of RFC
+    /// 9211.
     package var serialised: String {
         if isPlainHit { return ttl.map { "sluice; hit; ttl=\(Self.integer($0))" } ?? "sluice; hit" }
         var value = CacheStatus.item(cache)
@@ -74,25 +74,25 @@ package struct CacheStatus: Sendable, Hashable {
         return value
     }
 
-    /// Adds this cache's member after those of the caches nearer to the origin.
+    /// Appends this cache's member after those of the caches nearer to the origin.
     package func append(to fields: inout Fields) {
         fields.append(.cacheStatus, serialised)
     }
 
-    /// As above, among written lines.
+    /// Appends this cache's member to written lines.
     ///
-    /// - Throws: Where the member is no field value.
+    /// - Throws: If the member is not a valid field value.
     package func append(to lines: inout WrittenFields) throws(ResponseHeadError) {
         try lines.append(.cacheStatus, serialised)
     }
 
-    /// What most answers say.
+    /// True for the most common value.
     private var isPlainHit: Bool {
         hit && cache == "sluice" && forwardStatus == nil && !stored && !collapsed && key == nil
             && detail == nil
     }
 
-    /// A token where the text can be one, else a string.
+    /// Returns a token if the text is one, otherwise a string.
     private static func item(_ text: String) -> String {
         guard let first = text.utf8.first, ASCII.isLetter(first) || first == 0x2A,
             text.utf8.allSatisfy({ ASCII.isToken($0) || $0 == ASCII.colon || $0 == 0x2F })
@@ -100,8 +100,8 @@ package struct CacheStatus: Sendable, Hashable {
         return text
     }
 
-    /// A string of RFC 8941 section 3.3.3; what is not printable ASCII cannot stand in one and
-    /// becomes `?`.
+    /// Returns a string of RFC 8941 section 3.3.3; characters outside printable ASCII, which it
+    /// cannot contain, become `?`.
     private static func string(_ text: String) -> String {
         var bytes: [UInt8] = [ASCII.quote]
         for scalar in text.unicodeScalars {
@@ -117,7 +117,7 @@ package struct CacheStatus: Sendable, Hashable {
         return bytes[...].text
     }
 
-    /// An integer of at most 15 digits (RFC 8941 section 3.3.1).
+    /// Clamps an integer to 15 digits (RFC 8941 section 3.3.1).
     private static func integer(_ number: Int64) -> Int64 {
         min(max(number, -999_999_999_999_999), 999_999_999_999_999)
     }

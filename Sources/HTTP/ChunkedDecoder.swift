@@ -1,23 +1,23 @@
 import URISyntax
 
-/// An incremental decoder of chunked bodies (RFC 9112 section 7.1), strict where two readers
-/// could disagree.
+/// An incremental decoder of chunked bodies (RFC 9112 section 7.1), strict where two parsers could
+/// disagree.
 ///
-/// It keeps no byte: each call says which range of its input is content, and the caller goes on
-/// with what follows the consumed bytes. Trailers are checked and dropped, since no one may merge
-/// them into fields unasked (RFC 9110 section 6.5.1).
+/// It stores no bytes: each call returns the range of its input that is content, and the caller
+/// continues with the bytes after those consumed. Trailers are validated and dropped, since they
+/// must not be merged into the fields by default (RFC 9110 section 6.5.1).
 package struct ChunkedDecoder: Sendable {
-    /// What a call of `decode` came to.
+    /// The result of a call of `decode`.
     package enum Step: Sendable, Equatable {
         /// All of the input was framing; more is needed.
         case needsMore(consumed: Int)
-        /// The bytes in `range` are content, at least one; go on after `range.upperBound`.
+        /// The bytes in `range` are content, at least one; continue after `range.upperBound`.
         case content(Range<Int>)
-        /// The body is whole; the next request begins after `consumed` bytes.
+        /// The body is complete; the next request begins after `consumed` bytes.
         case end(consumed: Int)
     }
 
-    /// Where in the framing the next byte stands.
+    /// The part of the framing that the next byte belongs to.
     private enum State: Sendable {
         case sizeStart, size, spaceBeforeExtension, extensions, sizeLineFeed
         case content, contentReturn, contentLineFeed
@@ -26,7 +26,7 @@ package struct ChunkedDecoder: Sendable {
 
     private let limits: RequestLimits
     private var state = State.sizeStart
-    /// Bytes of the current chunk still to come.
+    /// Bytes of the current chunk that have not arrived yet.
     private var remaining: Int64 = 0
     private var extensionBytes = 0
     private var trailerBytes = 0
@@ -37,13 +37,13 @@ package struct ChunkedDecoder: Sendable {
         self.limits = limits
     }
 
-    /// Whether the end of the body has been seen.
+    /// True once the end of the body has been parsed.
     package var isAtEnd: Bool { state == .ended }
 
-    /// Takes framing from the start of `input` up to the next content or the end of the body.
+    /// Parses framing from the start of `input` up to the next content or the end of the body.
     ///
-    /// - Throws: 400 for malformed framing, 413 for a size beyond counting, 431 for too large a
-    ///   trailer section. The decoder is of no more use then.
+    /// - Throws: 400 for malformed framing, 413 for a size that overflows, 431 for too large a
+    ///   trailer section. The decoder cannot be used afterwards.
     package mutating func decode(_ input: Span<UInt8>) throws(RequestError) -> Step {
         var index = 0
         while index < input.count {
@@ -124,7 +124,7 @@ package struct ChunkedDecoder: Sendable {
             throw RequestError(.contentTooLarge, "The size of a chunk is out of range.")
         }
         remaining = remaining << 4 | Int64(digit)
-        // Leading zeros are endless bytes too.
+        // Limits leading zeros, which could be endless.
         if remaining == 0, state == .size {
             extensionBytes += 1
             guard extensionBytes <= limits.chunkExtensions else {

@@ -1,13 +1,13 @@
-/// The framing bytes around the content of a chunked body that we send (RFC 9112 section 7.1).
+/// The framing of chunked bodies that Sluice sends (RFC 9112 section 7.1).
 package enum ChunkedEncoding {
     /// The most bytes that `appendHeader` and `appendTrailer` add to one chunk together.
     package static let maximumOverhead = 20
 
-    /// Writes the line before a chunk's bytes.
+    /// Appends the line before a chunk's bytes.
     ///
     /// - Parameters:
     ///   - size: The number of bytes in the chunk, at least 1: a chunk of 0 would end the body.
-    ///   - bytes: What the line is added to.
+    ///   - bytes: The output.
     package static func appendHeader(size: Int, to bytes: inout [UInt8]) {
         precondition(size > 0, "a chunk of \(size) bytes")
         let digits = (size.bitWidth - size.leadingZeroBitCount + 3) / 4
@@ -18,13 +18,13 @@ package enum ChunkedEncoding {
         appendLineEnd(to: &bytes)
     }
 
-    /// Writes what follows a chunk's bytes.
+    /// Appends the line end after a chunk's bytes.
     package static func appendTrailer(to bytes: inout [UInt8]) {
         appendLineEnd(to: &bytes)
     }
 
-    /// Writes the last chunk and an empty trailer section: the only thing that says the body is
-    /// whole, so never after an error.
+    /// Appends the last chunk and an empty trailer section: these alone mark the body as complete,
+    /// so they must never follow an error.
     package static func appendLastChunk(to bytes: inout [UInt8]) {
         bytes.append(0x30)
         appendLineEnd(to: &bytes)

@@ -1,11 +1,11 @@
 import URISyntax
 
-/// Which content codings a client accepts (RFC 9110 section 12.5.3).
+/// The content codings that a client accepts (RFC 9110 section 12.5.3).
 package enum ContentCoding {
-    /// Whether the request names gzip, or `*`, with a weight above 0 and not below identity's.
+    /// True if the request accepts gzip, by name or `*`, with a weight above 0 and not below
+    /// identity's.
     ///
-    /// A request without `Accept-Encoding` gets no coding: few clients that say nothing can
-    /// decode.
+    /// A request without `Accept-Encoding` gets no coding: few clients that omit it can decode.
     package static func acceptsGzip(_ fields: Fields) -> Bool {
         guard let value = fields.combinedBytes(.acceptEncoding) else { return false }
         var gzip: Int?
@@ -27,7 +27,7 @@ package enum ContentCoding {
         return accepted > 0 && accepted >= identity ?? 0
     }
 
-    /// The weight in thousandths, 1000 where none is given and 0 where it is malformed.
+    /// Parses the weight in thousandths; 1000 if absent, 0 if malformed.
     private static func weight(_ cursor: inout FieldCursor) -> Int {
         guard !cursor.isAtEnd else { return 1000 }
         guard let parameter = MediaType.parameters(&cursor).first, parameter.name == "q" else {

@@ -3,17 +3,17 @@ import URISyntax
 
 /// The value of a `Content-Range` field in bytes (RFC 9110 section 14.4).
 package enum ContentRange: Sendable, Hashable {
-    /// `bytes first-last/total`; the total is nil for `*`, where it is not known.
+    /// `bytes first-last/total`; the total is nil for `*`, an unknown length.
     case satisfied(first: Int64, last: Int64, total: Int64?)
-    /// `bytes */total`, beside a 416.
+    /// `bytes */total`, in a 416.
     case unsatisfied(total: Int64)
 
-    /// The range of a part of a representation.
+    /// Creates the value for a part of a representation.
     package init(_ range: ResolvedRange, total: Int64?) {
         self = .satisfied(first: range.first, last: range.last, total: total)
     }
 
-    /// Reads a value; nil where it is malformed, of another unit or contradicts itself.
+    /// Parses a value; nil if malformed, of another unit or contradictory.
     package init?(_ value: String) {
         var cursor = FieldCursor(value)
         guard ASCII.equalIgnoringCase(cursor.token().text, "bytes"), cursor.skip(ASCII.space)
@@ -39,7 +39,7 @@ package enum ContentRange: Sendable, Hashable {
         self = .satisfied(first: first, last: last, total: length)
     }
 
-    /// Reads the field of a response; nil where it is absent, repeated or malformed.
+    /// Parses the field of a response; nil if absent, repeated or malformed.
     package static func parse(_ fields: Fields) -> ContentRange? {
         guard fields.count(of: .contentRange) == 1 else { return nil }
         return fields.first(.contentRange).flatMap { ContentRange($0) }
@@ -47,7 +47,7 @@ package enum ContentRange: Sendable, Hashable {
 }
 
 extension ContentRange: CustomStringConvertible {
-    /// The value as it is written in a field.
+    /// The value as written in a field.
     package var description: String {
         switch self {
         case .satisfied(let first, let last, let total?): "bytes \(first)-\(last)/\(total)"

@@ -2,9 +2,9 @@ import URISyntax
 
 /// An entity tag (RFC 9110 section 8.8.3).
 package struct EntityTag: Sendable, Hashable {
-    /// What stands between the quotes.
+    /// The text between the quotes.
     package let opaque: String
-    /// Whether the tag is marked `W/`: the same meaning, perhaps not the same bytes.
+    /// True if the tag is marked `W/`: equivalent content, possibly with other bytes.
     package let isWeak: Bool
 
     package init(opaque: String, isWeak: Bool = false) {
@@ -12,10 +12,10 @@ package struct EntityTag: Sendable, Hashable {
         self.isWeak = isWeak
     }
 
-    /// Reads one tag, such as `"a1"` or `W/"a1"`.
+    /// Parses one tag, such as `"a1"` or `W/"a1"`.
     ///
-    /// - Returns: Nil where the value is anything else, unquoted tags included. A tag with bytes
-    ///   that are not UTF-8 is also none: as text, two of them could seem equal.
+    /// - Returns: Nil for any other value, including unquoted tags and tags that are not UTF-8: as
+    ///   text, two of the latter could seem equal.
     package init?(_ value: String) {
         self.init(bytes: Array(value.utf8)[...])
     }
@@ -30,13 +30,13 @@ package struct EntityTag: Sendable, Hashable {
         self = tag
     }
 
-    /// The tag of a response; nil where it is absent, repeated or malformed.
+    /// Parses the tag of a response; nil if absent, repeated or malformed.
     package static func parse(_ fields: Fields) -> EntityTag? {
         guard fields.count(of: .etag) == 1 else { return nil }
         return fields.valueBytes(.etag).flatMap { EntityTag(bytes: $0) }
     }
 
-    /// The strong tag of a response as it is written in a field; nil where there is none.
+    /// Returns the strong tag of a response as written in a field; nil without one.
     package static func strongText(_ fields: Fields) -> String? {
         guard fields.count(of: .etag) == 1, let value = fields.valueBytes(.etag) else { return nil }
         if isPlain(value.span) { return value.text }
@@ -44,7 +44,7 @@ package struct EntityTag: Sendable, Hashable {
         return tag.description
     }
 
-    /// Whether bytes are a strong tag of ASCII, as most are.
+    /// True if the bytes are a strong ASCII tag, the common case.
     private static func isPlain(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count >= 2, bytes[0] == ASCII.quote, bytes[bytes.count - 1] == ASCII.quote
         else { return false }
@@ -58,7 +58,7 @@ package struct EntityTag: Sendable, Hashable {
     static func next(_ cursor: inout FieldCursor) -> EntityTag? {
         let mark = cursor.take { $0 == 0x57 || $0 == 0x2F }
         guard mark.isEmpty || mark == [0x57, 0x2F], cursor.skip(ASCII.quote) else { return nil }
-        // No escapes here: a backslash is a character like others.
+        // Tags have no escapes: a backslash is an ordinary character.
         let opaque = cursor.take { $0 != ASCII.quote && $0 > ASCII.space && $0 != 0x7F }
         guard cursor.skip(ASCII.quote) else { return nil }
         let text = opaque.text
@@ -68,22 +68,22 @@ package struct EntityTag: Sendable, Hashable {
         return EntityTag(opaque: text, isWeak: !mark.isEmpty)
     }
 
-    /// Whether both tags say that the bytes are the same (RFC 9110 section 8.8.3.2).
+    /// True by strong comparison: the bytes are the same (RFC 9110 section 8.8.3.2).
     package func matchesStrongly(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && isSameOpaque(other)
     }
 
-    /// Whether both tags say that the meaning is the same.
+    /// True by weak comparison: the content is equivalent.
     package func matchesWeakly(_ other: EntityTag) -> Bool {
         isSameOpaque(other)
     }
 
     private func isSameOpaque(_ other: EntityTag) -> Bool {
-        // Bytes, not text: Unicode equivalence has no place here.
+        // Compares bytes, because Unicode equivalence must not apply.
         opaque.utf8.elementsEqual(other.opaque.utf8)
     }
 
-    /// Whether both are the same tag, byte for byte.
+    /// True if both are the same tag, byte for byte.
     package static func == (left: EntityTag, right: EntityTag) -> Bool {
         left.isWeak == right.isWeak && left.isSameOpaque(right)
     }
@@ -95,18 +95,18 @@ package struct EntityTag: Sendable, Hashable {
 }
 
 extension EntityTag: CustomStringConvertible {
-    /// The tag as it is written in a field.
+    /// The tag as written in a field.
     package var description: String { isWeak ? "W/\"\(opaque)\"" : "\"\(opaque)\"" }
 }
 
 /// The value of `If-Match` or `If-None-Match` (RFC 9110 sections 13.1.1 and 13.1.2).
 package enum EntityTagList: Sendable, Hashable {
-    /// `*`: any representation at all.
+    /// `*`: any representation.
     case any
-    /// The tags that are well-formed; malformed members match nothing.
+    /// The well-formed tags; malformed members match nothing.
     case tags([EntityTag])
 
-    /// Reads a value.
+    /// Parses a value.
     package init(_ value: String) {
         let bytes = Array(value.utf8)[...]
         if bytes.trimmingOWS() == [0x2A] {

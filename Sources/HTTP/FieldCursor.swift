@@ -1,14 +1,14 @@
 import URISyntax
 
-/// A reader of structured field values: tokens, quoted strings, parameters and lists (RFC 9110
+/// A parser of structured field values: tokens, quoted strings, parameters and lists (RFC 9110
 /// section 5.6).
 ///
-/// It never fails; it says what it found and the caller decides.
+/// It never fails: it returns what it finds, and the caller decides.
 struct FieldCursor {
     private let bytes: ArraySlice<UInt8>
     private(set) var position: Int
-    /// Set once a quote was found that nothing ends: looking again from every later quote would
-    /// take quadratic time on hostile values.
+    /// True once an unterminated quote was found: searching again from every later quote would take
+    /// quadratic time on hostile values.
     private var hasOpenQuote = false
 
     init(_ bytes: ArraySlice<UInt8>) {
@@ -22,10 +22,10 @@ struct FieldCursor {
 
     var isAtEnd: Bool { position >= bytes.endIndex }
 
-    /// The next byte, which stays unread; nil at the end.
+    /// The next byte, without consuming it; nil at the end.
     var peek: UInt8? { isAtEnd ? nil : bytes[position] }
 
-    /// Reads the byte if it is the next one.
+    /// Consumes the byte if it is the next one.
     mutating func skip(_ byte: UInt8) -> Bool {
         guard peek == byte else { return false }
         position += 1
@@ -36,20 +36,20 @@ struct FieldCursor {
         while let byte = peek, ASCII.isBlank(byte) { position += 1 }
     }
 
-    /// Reads the bytes of a token; empty where none begins here.
+    /// Consumes a token; empty if none begins here.
     mutating func token() -> ArraySlice<UInt8> {
         take(while: ASCII.isToken)
     }
 
-    /// Reads bytes for as long as the condition holds.
+    /// Consumes bytes while the condition holds.
     mutating func take(while condition: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let start = position
         while let byte = peek, condition(byte) { position += 1 }
         return bytes[start..<position]
     }
 
-    /// Reads a quoted string and gives its content with escapes undone; nil, with nothing read,
-    /// where none begins here or it does not end.
+    /// Consumes a quoted string and returns its content without escapes; nil, with nothing
+    /// consumed, if none begins here or it is not terminated.
     mutating func quotedString() -> [UInt8]? {
         guard peek == ASCII.quote, !hasOpenQuote else { return nil }
         var content: [UInt8] = []
@@ -71,8 +71,8 @@ struct FieldCursor {
         return nil
     }
 
-    /// Reads up to the next `separator` outside a quoted string, or to the end, and leaves the
-    /// separator unread.
+    /// Consumes up to the next `separator` outside a quoted string, or to the end; the separator is
+    /// not consumed.
     mutating func skip(to separator: UInt8) {
         while let byte = peek, byte != separator {
             if byte == ASCII.quote, quotedString() != nil { continue }
@@ -80,8 +80,8 @@ struct FieldCursor {
         }
     }
 
-    /// The members of a comma-separated list without white space at the ends and without the
-    /// empty ones.
+    /// Returns the members of a comma-separated list, trimmed of white space and without empty
+    /// members.
     static func members(
         of bytes: ArraySlice<UInt8>, separator: UInt8 = ASCII.comma
     ) -> [ArraySlice<UInt8>] {
@@ -90,7 +90,7 @@ struct FieldCursor {
         return members
     }
 
-    /// As `members(of:separator:)`, one after the other.
+    /// Calls `body` with each member that `members(of:separator:)` would return.
     static func forEachMember(
         of bytes: ArraySlice<UInt8>, separator: UInt8 = ASCII.comma,
         _ body: (ArraySlice<UInt8>) -> Void

@@ -1,15 +1,15 @@
 import URISyntax
 
-/// The name of a field with its lower-case bytes at hand, so that looking it up allocates nothing.
+/// A field name with its lower-case bytes, so that looking it up allocates nothing.
 package struct FieldName: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The spelling used when the name is written.
     package let spelling: String
-    /// The bytes that names are compared by.
+    /// The lower-case bytes, by which names are compared.
     let lowercased: [UInt8]
-    /// What a line of this field starts with: the name, a colon and a space.
+    /// The start of a line of this field: the name, a colon and a space.
     let lineStart: [UInt8]
 
-    /// A name from any spelling; it is not checked to be a token.
+    /// Creates a name from any spelling; not validated as a token.
     package init(_ spelling: String) {
         self.spelling = spelling
         lowercased = spelling.utf8.map(ASCII.lowercased)

@@ -1,11 +1,11 @@
-// A fixed set of field names that is asked about every field of every response.
+// A fixed set of field names that every field of every response is looked up in.
 import URISyntax
 
-/// Names by their length: most fields are told apart by that alone, and none is copied.
+/// Names indexed by length: the length alone decides most look-ups, and no name is copied.
 package struct FieldNameSet: Sendable {
     private var namesOfLength: [[[UInt8]]] = []
 
-    /// A set of names in any spelling.
+    /// Creates a set of names in any spelling.
     package init(_ names: [String]) {
         for name in names.map({ $0.utf8.map(ASCII.lowercased) }) {
             while namesOfLength.count <= name.count { namesOfLength.append([]) }
@@ -13,7 +13,7 @@ package struct FieldNameSet: Sendable {
         }
     }
 
-    /// Whether the set has a name, whatever the case of its letters.
+    /// True if the set has a name, ignoring case.
     package func contains(_ name: ArraySlice<UInt8>) -> Bool {
         guard name.count < namesOfLength.count else { return false }
         let candidates = namesOfLength[name.count]
@@ -23,7 +23,7 @@ package struct FieldNameSet: Sendable {
 }
 
 extension Fields {
-    /// The fields whose names pass a test, in their order and byte for byte.
+    /// Returns the fields whose names pass a test, in their order and byte for byte.
     package func filtered(_ isKept: (ArraySlice<UInt8>) -> Bool) -> Fields {
         var kept = Fields()
         for entry in entries where isKept(storage[entry.name]) {
@@ -32,6 +32,6 @@ extension Fields {
         return kept
     }
 
-    /// Whether every byte of every field is ASCII.
+    /// True if every byte of every field is ASCII.
     package var isASCII: Bool { storage.allSatisfy { $0 < 0x80 } }
 }

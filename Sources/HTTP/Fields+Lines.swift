@@ -1,11 +1,11 @@
 import URISyntax
 
-/// Fields that are kept as lines, read back where they stand.
+/// Parsing of fields that are stored as lines, without copying.
 extension Fields {
-    /// Lines such as `Content-Type: video/mp2t` that stand behind one another in `bytes`, from an
-    /// offset on, each with its line feed; the last may lack it, and empty ones are passed over.
+    /// Parses lines such as `Content-Type: video/mp2t` in `bytes` from an offset on; each ends with
+    /// a line feed, which the last may lack, and empty lines are skipped.
     ///
-    /// The fields share the memory of `bytes`. Nil where a line is no well-formed field.
+    /// The fields share the memory of `bytes`. Nil if a line is not a well-formed field.
     package init?(lines bytes: [UInt8], from start: Int) {
         var entries: [Entry] = []
         entries.reserveCapacity(12)
@@ -22,7 +22,7 @@ extension Fields {
         self.init(storage: bytes, entries: entries)
     }
 
-    /// Where the next line feed is, or the end.
+    /// Returns the offset of the next line feed, or the end.
     private static func lineEnd(_ bytes: Span<UInt8>, from start: Int) -> Int {
         var index = start
         while index < bytes.count {

@@ -1,14 +1,14 @@
 import URISyntax
 
-/// The fields of a message in the order they came, duplicates kept (RFC 9110 section 5).
+/// The fields of a message in the order received, including duplicates (RFC 9110 section 5).
 ///
-/// All names and values lie in one byte storage; a field is four offsets into it. Names compare
-/// without regard to ASCII case and without allocation. Values are bytes: text made of them turns
-/// what is not UTF-8 into U+FFFD, `valueBytes` gives them exactly. Nothing is checked here;
-/// `RequestParser` lets no ill-formed field in and `serialise` lets none out. All fields together
-/// may hold up to 4 GiB.
+/// All names and values are in one byte array; a field is four offsets into it. Names compare
+/// without regard to ASCII case and without allocation. Values are bytes: in their text form
+/// invalid UTF-8 becomes U+FFFD, `valueBytes` returns them unchanged. Nothing is validated here:
+/// `RequestParser` rejects malformed fields and `serialise` does not write any. All fields together
+/// may have up to 4 GiB.
 package struct Fields: Sendable {
-    /// Where a name and its value lie in the storage.
+    /// The places of a name and its value in the storage.
     struct Entry: Sendable {
         var nameStart: UInt32
         var nameEnd: UInt32
@@ -21,19 +21,19 @@ package struct Fields: Sendable {
 
     private(set) var storage: [UInt8]
     private(set) var entries: [Entry]
-    /// A bit for each length that a name may have, the last for all longer ones: nearly every look-up
-    /// is for a field that is not there, and ends here.
+    /// One bit for each length of a name, the last for all longer ones: most look-ups are for
+    /// absent fields, and end here.
     private var nameLengths: UInt64 = 0
-    /// Bytes in `storage` that no entry points to any more, counting only removed fields.
+    /// Bytes in `storage` of removed fields.
     private var unusedBytes = 0
 
-    /// No fields.
+    /// Creates empty fields.
     package init() {
         storage = []
         entries = []
     }
 
-    /// The parser's result: offsets into bytes copied once.
+    /// Creates fields from the parser's offsets into bytes copied once.
     init(storage: [UInt8], entries: [Entry]) {
         self.storage = storage
         self.entries = entries
@@ -43,14 +43,14 @@ package struct Fields: Sendable {
     /// The number of field lines.
     package var count: Int { entries.count }
 
-    /// Whether there is no field.
+    /// True if there are no fields.
     package var isEmpty: Bool { entries.isEmpty }
 
     private mutating func noteName(of length: Int) {
         nameLengths |= 1 << UInt64(Swift.min(length, 63))
     }
 
-    /// Whether a name may be as long; false is certain.
+    /// True if a name may have this length; false is certain.
     private func mayHaveName(of length: Int) -> Bool {
         nameLengths >> UInt64(Swift.min(length, 63)) & 1 == 1
     }
@@ -59,23 +59,23 @@ package struct Fields: Sendable {
 // MARK: - Adding and removing
 
 extension Fields {
-    /// Makes room for so many more lines with so many bytes of names and values in all.
+    /// Reserves capacity for more lines, with this many bytes of names and values in all.
     package mutating func reserve(lines: Int, bytes: Int) {
         entries.reserveCapacity(entries.count + lines)
         storage.reserveCapacity(storage.count + bytes)
     }
 
-    /// Adds a field line after all others.
+    /// Appends a field line.
     package mutating func append(_ name: String, _ value: String) {
         append(nameBytes: name.utf8, valueBytes: value.utf8)
     }
 
-    /// Adds a field line after all others.
+    /// Appends a field line.
     package mutating func append(_ name: FieldName, _ value: String) {
         append(nameBytes: name.spelling.utf8, valueBytes: value.utf8)
     }
 
-    /// Adds a field line given as bytes.
+    /// Appends a field line given as bytes.
     package mutating func append(
         nameBytes: some Collection<UInt8>, valueBytes: some Collection<UInt8>
     ) {
@@ -90,10 +90,10 @@ extension Fields {
                 nameStart: nameStart, nameEnd: nameEnd, valueStart: nameEnd, valueEnd: valueEnd))
     }
 
-    /// Adds a raw line such as `Content-Type: video/mp2t`, its CRLF cut off or not, as libraries
-    /// hand over response fields.
+    /// Appends a raw line such as `Content-Type: video/mp2t`, with or without CRLF, as libraries
+    /// deliver response fields.
     ///
-    /// - Returns: False, and nothing is added, where the line is no well-formed field.
+    /// - Returns: False, and nothing is appended, if the line is not a well-formed field.
     package mutating func append(line: ArraySlice<UInt8>) -> Bool {
         var line = line
         if line.last == ASCII.lineFeed { line.removeLast() }
@@ -110,7 +110,7 @@ extension Fields {
         return true
     }
 
-    /// Adds every field of `others`.
+    /// Appends every field of `others`.
     package mutating func append(contentsOf others: Fields) {
         for entry in others.entries {
             append(
@@ -118,13 +118,13 @@ extension Fields {
         }
     }
 
-    /// Removes every field of this name and adds one with this value at the end.
+    /// Removes every field of this name and appends one with this value.
     package mutating func set(_ name: String, _ value: String) {
         remove(name)
         append(name, value)
     }
 
-    /// Removes every field of this name and adds one with this value at the end.
+    /// Removes every field of this name and appends one with this value.
     package mutating func set(_ name: FieldName, _ value: String) {
         remove(name)
         append(name, value)
@@ -156,7 +156,7 @@ extension Fields {
             }
         }
         entries = kept
-        // A head that one field is set in again and again must not grow without end.
+        // Setting one field repeatedly must not grow the storage without limit.
         if unusedBytes > 1024, unusedBytes > storage.count / 2 { compact() }
     }
 
@@ -170,53 +170,53 @@ extension Fields {
 // MARK: - Looking up
 
 extension Fields {
-    /// The value of the first field of this name.
+    /// Returns the value of the first field of this name.
     package func first(_ name: String) -> String? {
         index(of: name.utf8.span).map { storage[entries[$0].value].text }
     }
 
-    /// The value of the first field of this name.
+    /// Returns the value of the first field of this name.
     package func first(_ name: FieldName) -> String? {
         index(of: name.lowercased.span).map { storage[entries[$0].value].text }
     }
 
-    /// The values of every field of this name, in order.
+    /// Returns the values of every field of this name, in order.
     package func all(_ name: String) -> [String] {
         values(of: name.utf8.span).map { storage[$0].text }
     }
 
-    /// The values of every field of this name, in order.
+    /// Returns the values of every field of this name, in order.
     package func all(_ name: FieldName) -> [String] {
         values(of: name.lowercased.span).map { storage[$0].text }
     }
 
-    /// The values of every field of this name joined by ", " (RFC 9110 section 5.2); nil where
-    /// there is none.
+    /// Returns the values of every field of this name joined by ", " (RFC 9110 section 5.2); nil
+    /// without one.
     package func combined(_ name: String) -> String? {
         combinedBytes(name.utf8.span)?[...].text
     }
 
-    /// The values of every field of this name joined by ", "; nil where there is none.
+    /// Returns the values of every field of this name joined by ", "; nil without one.
     package func combined(_ name: FieldName) -> String? {
         combinedBytes(name.lowercased.span)?[...].text
     }
 
-    /// The joined values as bytes; nil where there is none.
+    /// Returns the joined values as bytes; nil without one.
     package func combinedBytes(_ name: FieldName) -> [UInt8]? {
         combinedBytes(name.lowercased.span)
     }
 
-    /// Whether there is a field of this name.
+    /// True if there is a field of this name.
     package func contains(_ name: String) -> Bool {
         index(of: name.utf8.span) != nil
     }
 
-    /// Whether there is a field of this name.
+    /// True if there is a field of this name.
     package func contains(_ name: FieldName) -> Bool {
         index(of: name.lowercased.span) != nil
     }
 
-    /// The number of field lines of this name.
+    /// Returns the number of field lines of this name.
     package func count(of name: FieldName) -> Int {
         guard mayHaveName(of: name.lowercased.count) else { return 0 }
         let name = name.lowercased.span
@@ -225,23 +225,23 @@ extension Fields {
         return count
     }
 
-    /// The exact bytes of the first value of this name.
+    /// Returns the exact bytes of the first value of this name.
     package func valueBytes(_ name: String) -> ArraySlice<UInt8>? {
         index(of: name.utf8.span).map { storage[entries[$0].value] }
     }
 
-    /// The exact bytes of the first value of this name.
+    /// Returns the exact bytes of the first value of this name.
     package func valueBytes(_ name: FieldName) -> ArraySlice<UInt8>? {
         index(of: name.lowercased.span).map { storage[entries[$0].value] }
     }
 
-    /// The bytes of the field line at `index`, from 0 to `count - 1`.
+    /// Returns the bytes of the field line at `index`, from 0 to `count - 1`.
     package func bytes(at index: Int) -> (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>) {
         (storage[entries[index].name], storage[entries[index].value])
     }
 
-    /// The members of a comma-separated list field over all its lines, white space cut off and
-    /// empty members left out (RFC 9110 section 5.6.1).
+    /// Returns the members of a comma-separated list field over all its lines, trimmed of white
+    /// space and without empty members (RFC 9110 section 5.6.1).
     ///
     /// Commas in quoted strings do not split.
     package func listMembers(_ name: FieldName) -> [String] {
@@ -292,7 +292,7 @@ extension Fields {
 // MARK: - Conformances
 
 extension Fields: Sequence {
-    /// Walks over the field lines as text.
+    /// Iterates over the field lines as text.
     package struct Iterator: IteratorProtocol {
         let fields: Fields
         var index = 0
@@ -309,7 +309,7 @@ extension Fields: Sequence {
 }
 
 extension Fields: Equatable {
-    /// Whether both hold the same lines in the same order, names compared without case.
+    /// True if both have the same lines in the same order, ignoring the case of names.
     package static func == (left: Fields, right: Fields) -> Bool {
         guard left.count == right.count else { return false }
         for index in left.entries.indices {

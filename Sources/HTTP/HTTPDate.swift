@@ -1,15 +1,15 @@
 import Numbers
 import URISyntax
 
-/// Dates of HTTP fields as seconds since 1970-01-01 00:00:00 UTC, leap seconds not counted (RFC
-/// 9110 section 5.6.7).
+/// Dates of HTTP fields as seconds since 1970-01-01 00:00:00 UTC, without leap seconds (RFC 9110
+/// section 5.6.7).
 package enum HTTPDate {
-    /// The seconds of 9999-12-31 23:59:59, the last date that can be written.
+    /// The seconds of 9999-12-31 23:59:59, the last date that can be formatted.
     package static let latest: Int64 = 253_402_300_799
 
-    /// The date in IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Formats a date as IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     ///
-    /// `seconds` is 0 to `latest`; what lies outside is brought to the nearer end.
+    /// `seconds` is clamped to 0 to `latest`.
     package static func format(_ seconds: Int64) -> String {
         let seconds = min(max(seconds, 0), latest)
         let days = seconds / 86400
@@ -35,17 +35,17 @@ package enum HTTPDate {
         return bytes[...].text
     }
 
-    /// Reads a date in any of the three formats: IMF-fixdate, RFC 850 and asctime.
+    /// Parses a date in any of the three formats: IMF-fixdate, RFC 850 and asctime.
     ///
-    /// Case is not regarded, as RFC 9111 section 4.2 wants of caches, and the weekday need not fit
-    /// the date. A leap second counts as the second before it.
+    /// Case is ignored, as RFC 9111 section 4.2 encourages caches to do, and the weekday need not
+    /// match the date. A leap second counts as the second before it.
     ///
     /// - Parameters:
     ///   - text: The field value.
-    ///   - now: The time now in seconds since 1970, which a year of two digits is read by: never
-    ///     more than 50 years ahead. Without it, 70 to 99 are of the 20th century.
-    /// - Returns: Seconds since 1970, negative before; nil for anything else, other time zones
-    ///   than GMT included.
+    ///   - now: The current time in seconds since 1970, to interpret a year of two digits as at
+    ///     most 50 years ahead. Without it, 70 to 99 are in the 20th century.
+    /// - Returns: Seconds since 1970, negative before; nil for any other text, including other time
+    ///   zones than GMT.
     package static func parse(_ text: String, now: Int64? = nil) -> Int64? {
         if let seconds = usual(text.utf8.span) { return seconds }
         let bytes = Array(text.utf8)
@@ -56,8 +56,8 @@ package enum HTTPDate {
         return parseRFC850(bytes, now: now)
     }
 
-    /// Reads a date of the first format and nothing else, without an allocation: stored heads have
-    /// two or three of them, and a hit on what is not open reads them all.
+    /// Parses an IMF-fixdate only, without an allocation: stored heads have two or three of them,
+    /// and a hit on an object that is not open parses them all.
     private static func usual(_ bytes: Span<UInt8>) -> Int64? {
         guard bytes.count == 29, bytes[3] == ASCII.comma, bytes[4] == ASCII.space,
             bytes[7] == ASCII.space, bytes[11] == ASCII.space, bytes[16] == ASCII.space,
@@ -75,7 +75,7 @@ package enum HTTPDate {
             time: hour * 3600 + minute * 60 + min(second, 59))
     }
 
-    // Inlined, so that the places are constants and a check of the length is all there is.
+    // Inlined, so that the offsets are constants and only the length is checked.
     @inline(__always)
     private static func packed(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt32 {
         var packed: UInt32 = 0
@@ -97,7 +97,7 @@ package enum HTTPDate {
 
     // MARK: Formats
 
-    /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Parses `Sun, 06 Nov 1994 08:49:37 GMT`.
     private static func parseFixdate(_ bytes: [UInt8]) -> Int64? {
         guard bytes.count == 29, isWeekday(bytes[0..<3]), bytes[4] == ASCII.space,
             bytes[7] == ASCII.space, bytes[11] == ASCII.space, bytes[16] == ASCII.space,
@@ -107,7 +107,7 @@ package enum HTTPDate {
         return seconds(Civil(year: year, month: month, day: day), time: time)
     }
 
-    /// Reads `Sunday, 06-Nov-94 08:49:37 GMT`.
+    /// Parses `Sunday, 06-Nov-94 08:49:37 GMT`.
     private static func parseRFC850(_ bytes: [UInt8], now: Int64?) -> Int64? {
         guard let comma = bytes.firstIndex(of: ASCII.comma), bytes.count == comma + 24,
             isWeekday(bytes[0..<comma]), bytes[comma + 1] == ASCII.space,
@@ -121,7 +121,7 @@ package enum HTTPDate {
             Civil(year: fullYear(digits, now: now), month: month, day: day), time: time)
     }
 
-    /// Reads `Sun Nov  6 08:49:37 1994`.
+    /// Parses `Sun Nov  6 08:49:37 1994`.
     private static func parseAsctime(_ bytes: [UInt8]) -> Int64? {
         let dayStart = bytes[8] == ASCII.space ? 9 : 8
         guard bytes.count == 24, isWeekday(bytes[0..<3]), bytes[7] == ASCII.space,
@@ -141,8 +141,8 @@ package enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Up to four characters in lower case as one number: dates are read on every hit, and making
-    /// text of their parts took a fifth of its time.
+    /// Packs up to four characters in lower case into one number: dates are parsed on every hit,
+    /// and building strings of their parts took a fifth of its time.
     private static func packed(_ bytes: some Collection<UInt8>) -> UInt32 {
         bytes.reduce(0 as UInt32) { $0 << 8 | UInt32(ASCII.lowercased($1)) }
     }
@@ -168,7 +168,7 @@ package enum HTTPDate {
         DecimalDigits(bytes).number
     }
 
-    /// Reads `08:49:37` as seconds of the day.
+    /// Parses `08:49:37` as seconds of the day.
     private static func time(_ bytes: ArraySlice<UInt8>) -> Int64? {
         let start = bytes.startIndex
         guard bytes[start + 2] == ASCII.colon, bytes[start + 5] == ASCII.colon,
@@ -207,8 +207,10 @@ package enum HTTPDate {
         return days(date) * 86400 + time
     }
 
-    /// Days since 1970-01-01 in the Gregorian calendar: years are counted from March, so that the
-    /// leap day is the last of its year, in eras of 400 years, which are all alike.
+    /// Returns the days since 1970-01-01 in the Gregorian calendar.
+    ///
+    /// Years are counted from March, so that the leap day is the last of its year, in eras of 400
+    /// years, which are all alike.
     private static func days(_ date: Civil) -> Int64 {
         let year = date.month <= 2 ? date.year - 1 : date.year
         let era = (year >= 0 ? year : year - 399) / 400
@@ -219,7 +221,7 @@ package enum HTTPDate {
         return era * 146_097 + dayOfEra - 719_468
     }
 
-    /// The date of a day counted from 1970-01-01, which is not before it.
+    /// Returns the date of a day, counted from 1970-01-01; the day must not be negative.
     private static func civil(days: Int64) -> Civil {
         let shifted = days + 719_468
         let era = shifted / 146_097

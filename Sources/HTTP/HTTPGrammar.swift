@@ -1,9 +1,9 @@
 // Byte classes of HTTP (RFC 9110 section 5.6).
-// Public, since calls of these are inlined where other targets make them.
+// Public, because these functions are inlined into other targets.
 public import URISyntax
 
 extension ASCII {
-    /// Whether the byte may stand in a `token` (RFC 9110 section 5.6.2).
+    /// True if the byte may occur in a `token` (RFC 9110 section 5.6.2).
     @inlinable
     package static func isToken(_ byte: UInt8) -> Bool {
         // Two 64-bit sets instead of a table: no global to initialise, no bounds check.
@@ -13,17 +13,17 @@ extension ASCII {
         return byte < 128 && (high >> UInt64(byte & 63)) & 1 == 1
     }
 
-    /// Whether the byte may stand in a field value: visible, obs-text, space or tab (RFC 9110
+    /// True if the byte may occur in a field value: visible, obs-text, space or tab (RFC 9110
     /// section 5.5).
     @inlinable
     package static func isFieldValue(_ byte: UInt8) -> Bool {
         (byte >= 0x20 && byte != 0x7F) || byte == 0x09
     }
 
-    /// The high bit of each of eight bytes, out of `EightBytes.load`, that is a control character, be
-    /// it one that may stand in a field value.
+    /// Returns a word with the high bit set in each byte of `EightBytes.load` that is a control
+    /// character, including tab.
     ///
-    /// The high bits are taken out first, so that no sum leaves its byte.
+    /// The high bits are cleared first, so that no sum carries into the next byte.
     @inlinable
     package static func controls(in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -33,17 +33,17 @@ extension ASCII {
         return (isBelowBlank | isDelete) & ~word & (ones &* 0x80)
     }
 
-    /// The high bit of each of eight bytes, out of `EightBytes.load`, that is this one; the byte is below
-    /// 128.
+    /// Returns a word with the high bit set in each byte of `EightBytes.load` that equals `byte`,
+    /// which must be below 128.
     static func places(of byte: UInt8, in word: UInt64) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let low = (word & (ones &* 0x7F)) ^ (ones &* UInt64(byte))
-        // Zero where it is the byte, and below 128 then.
+        // The XOR is zero for the byte, and its sum then stays below 128.
         let others = low &+ ones &* 0x7F
         return ~(others | word) & (ones &* 0x80)
     }
 
-    /// Whether the bytes may all stand in a field value.
+    /// True if all bytes may occur in a field value.
     static func areFieldValue(_ bytes: Span<UInt8>) -> Bool {
         var index = 0
         while index < bytes.count {
@@ -61,7 +61,7 @@ extension ASCII {
 }
 
 extension ArraySlice<UInt8> {
-    /// The bytes without optional white space at either end.
+    /// Returns the bytes without optional white space at either end.
     func trimmingOWS() -> ArraySlice<UInt8> {
         var part = self
         while let byte = part.first, ASCII.isBlank(byte) { part.removeFirst() }
@@ -69,7 +69,7 @@ extension ArraySlice<UInt8> {
         return part
     }
 
-    /// The bytes as text; what is not UTF-8 becomes U+FFFD.
+    /// The bytes as text; invalid UTF-8 becomes U+FFFD.
     var text: String {
         String(decoding: self, as: UTF8.self)
     }

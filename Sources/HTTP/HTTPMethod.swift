@@ -4,7 +4,7 @@ package enum HTTPMethod: Sendable, Hashable {
     /// Any other token, as it was sent.
     case other(String)
 
-    /// The method with this exact spelling; an unknown one is kept as `other`.
+    /// Creates the method with this exact spelling; an unknown one becomes `other`.
     package init(_ name: String) {
         switch name {
         case "GET": self = .get
@@ -36,7 +36,7 @@ package enum HTTPMethod: Sendable, Hashable {
         }
     }
 
-    /// Whether the method asks for no change of state (RFC 9110 section 9.2.1).
+    /// True if the method requests no change of state (RFC 9110 section 9.2.1).
     package var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
@@ -44,7 +44,7 @@ package enum HTTPMethod: Sendable, Hashable {
         }
     }
 
-    /// Whether sending the request twice means the same as once (RFC 9110 section 9.2.2).
+    /// True if sending the request twice has the same effect as once (RFC 9110 section 9.2.2).
     package var isIdempotent: Bool {
         isSafe || self == .put || self == .delete
     }

@@ -57,22 +57,22 @@ package struct HTTPStatus: RawRepresentable, Sendable, Hashable {
     package static let insufficientStorage = HTTPStatus(rawValue: 507)
     package static let loopDetected = HTTPStatus(rawValue: 508)
 
-    /// Whether this is an interim response (1xx), which another response follows.
+    /// True for an interim response (1xx), which another response follows.
     package var isInformational: Bool { rawValue >= 100 && rawValue < 200 }
-    /// Whether the request succeeded (2xx).
+    /// True if the request succeeded (2xx).
     package var isSuccess: Bool { rawValue >= 200 && rawValue < 300 }
-    /// Whether the answer points elsewhere by `Location`; 304 and 300 do not.
+    /// True for redirects with `Location`; false for 300 and 304.
     package var isRedirect: Bool {
         switch rawValue {
         case 301, 302, 303, 307, 308: true
         default: false
         }
     }
-    /// Whether the client is at fault (4xx).
+    /// True for client errors (4xx).
     package var isClientError: Bool { rawValue >= 400 && rawValue < 500 }
-    /// Whether the server is at fault (5xx).
+    /// True for server errors (5xx).
     package var isServerError: Bool { rawValue >= 500 && rawValue < 600 }
-    /// Whether a response with this status never has content, whatever its fields say (RFC 9110
+    /// True if a response with this status never has content, whatever its fields are (RFC 9110
     /// section 6.4.1).
     package var neverHasContent: Bool {
         isInformational || self == .noContent || self == .notModified

@@ -21,7 +21,7 @@ package struct HTTPVersion: Sendable, Hashable, Comparable {
 }
 
 extension HTTPVersion: CustomStringConvertible {
-    /// From 2 on the minor version is not part of the name (RFC 9110 section 2.5).
+    /// The name of the version; from 2 on without the minor version (RFC 9110 section 2.5).
     package var description: String { "HTTP/\(viaName)" }
 }
 

@@ -1,5 +1,5 @@
-/// The fields that a proxy may pass on: all but those that speak of one connection only, which
-/// are the well-known ones and whatever `Connection` names (RFC 9110 section 7.6.1).
+/// Returns the fields that a proxy may forward: all except hop-by-hop fields, which are the
+/// well-known ones and those that `Connection` names (RFC 9110 section 7.6.1).
 package func endToEndFields(_ fields: Fields) -> Fields {
     // Sets, since a hostile `Connection` may name thousands.
     var listed: Set<FieldName> = []

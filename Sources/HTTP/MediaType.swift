@@ -15,9 +15,9 @@ package struct MediaType: Sendable, Hashable {
         }
     }
 
-    /// What stands before the slash, in lower case.
+    /// The text before the slash, in lower case.
     package let type: String
-    /// What stands after the slash, in lower case.
+    /// The text after the slash, in lower case.
     package let subtype: String
     /// In the order they were sent.
     package let parameters: [Parameter]
@@ -28,10 +28,10 @@ package struct MediaType: Sendable, Hashable {
         self.parameters = parameters
     }
 
-    /// Reads a value such as `video/mp4; codecs="avc1.64001f"`.
+    /// Parses a value such as `video/mp4; codecs="avc1.64001f"`.
     ///
-    /// - Returns: Nil where there is no type and subtype. Parameters are read up to the first
-    ///   malformed one, since many origins send such.
+    /// - Returns: Nil without type and subtype. Parameters from the first malformed one on are
+    ///   dropped, since many origins send such.
     package init?(_ value: String) {
         var cursor = FieldCursor(value)
         cursor.skipOWS()
@@ -46,7 +46,7 @@ package struct MediaType: Sendable, Hashable {
             parameters: MediaType.parameters(&cursor))
     }
 
-    /// The media type of a message's `Content-Type`; nil where it is absent or malformed.
+    /// Parses a message's `Content-Type`; nil if absent or malformed.
     package static func parse(_ fields: Fields) -> MediaType? {
         fields.first(.contentType).flatMap { MediaType($0) }
     }
@@ -54,7 +54,7 @@ package struct MediaType: Sendable, Hashable {
     /// Type and subtype without parameters, in lower case, such as `video/mp2t`.
     package var essence: String { "\(type)/\(subtype)" }
 
-    /// The value of the first parameter of this name, compared without case.
+    /// Returns the value of the first parameter of this name, ignoring case.
     package func parameter(_ name: String) -> String? {
         parameters.first { ASCII.equalIgnoringCase($0.name, name) }?.value
     }
@@ -77,7 +77,7 @@ package struct MediaType: Sendable, Hashable {
 }
 
 extension MediaType: CustomStringConvertible {
-    /// The type as it is written in a field.
+    /// The type as written in a field.
     package var description: String {
         parameters.reduce(into: essence) { text, parameter in
             let value = parameter.value

@@ -1,11 +1,11 @@
-/// What identifies the stored representation that a conditional request is compared with.
+/// The validators of the stored representation that a conditional request is evaluated against.
 package struct Validators: Sendable, Hashable {
-    /// The entity tag; nil where the origin gave none.
+    /// The entity tag; nil if the origin sent none.
     package var etag: EntityTag?
-    /// `Last-Modified` in seconds since 1970; nil where the origin gave none.
+    /// `Last-Modified` in seconds since 1970; nil if the origin sent none.
     package var lastModified: Int64?
-    /// `Date` of the response that `lastModified` came with, in seconds since 1970: without it a
-    /// modification date cannot be shown to be strong.
+    /// `Date` of the response with `lastModified`, in seconds since 1970; without it a modification
+    /// date is not a strong validator.
     package var date: Int64?
 
     package init(etag: EntityTag? = nil, lastModified: Int64? = nil, date: Int64? = nil) {
@@ -14,17 +14,17 @@ package struct Validators: Sendable, Hashable {
         self.date = date
     }
 
-    /// The validators of a response.
+    /// Parses the validators of a response.
     package init(_ fields: Fields) {
         etag = EntityTag.parse(fields)
         lastModified = fields.first(.lastModified).flatMap { HTTPDate.parse($0) }
         date = fields.first(.date).flatMap { HTTPDate.parse($0) }
     }
 
-    /// Whether there is nothing to revalidate by.
+    /// True if there is no validator to revalidate with.
     package var isEmpty: Bool { etag == nil && lastModified == nil }
 
-    /// Whether the modification date also tells bytes apart: the origin saw at least a second pass
+    /// True if the modification date is a strong validator: at least a second passed at the origin
     /// between the change and the response (RFC 9110 section 8.8.2.2).
     package var isLastModifiedStrong: Bool {
         guard let lastModified, let date else { return false }
@@ -32,28 +32,29 @@ package struct Validators: Sendable, Hashable {
     }
 }
 
-/// The conditions of a request against a representation that exists (RFC 9110 section 13.2.2).
+/// Evaluates the conditions of a request against an existing representation (RFC 9110 section
+/// 13.2.2).
 package enum Preconditions {
-    /// What the conditions come to.
+    /// The result of the conditions.
     package enum Outcome: Sendable, Hashable {
-        /// Answer as if there were no condition.
+        /// Respond as if there were no condition.
         case proceed
-        /// Answer 304.
+        /// Respond with 304.
         case notModified
-        /// Answer 412.
+        /// Respond with 412.
         case failed
     }
 
-    /// Whether a request has any of the conditions that `evaluate` looks at.
+    /// True if a request has any of the conditions that `evaluate` evaluates.
     package static func stand(in fields: Fields) -> Bool {
         fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince)
             || fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince)
     }
 
-    /// Evaluates `If-Match`, `If-Unmodified-Since`, `If-None-Match` and `If-Modified-Since` in
-    /// the order the RFC gives.
+    /// Evaluates `If-Match`, `If-Unmodified-Since`, `If-None-Match` and `If-Modified-Since` in the
+    /// order of the RFC.
     ///
-    /// A malformed date counts as absent.
+    /// A malformed date is ignored.
     package static func evaluate(
         _ fields: Fields, method: HTTPMethod, validators: Validators
     ) -> Outcome {
@@ -77,11 +78,10 @@ package enum Preconditions {
         return .proceed
     }
 
-    /// Whether `If-Range` lets the request's `Range` count (RFC 9110 section 13.1.5); true where
-    /// there is no `If-Range`.
+    /// True if `If-Range` lets the request's `Range` apply (RFC 9110 section 13.1.5), or is absent.
     ///
-    /// A tag must match strongly; a date must be exactly the modification date, and that one
-    /// strong. When in doubt the answer is the whole representation, which is never wrong.
+    /// A tag must match by strong comparison; a date must be exactly the modification date, which
+    /// must be a strong validator. In doubt the whole representation is sent, which is never wrong.
     package static func useRange(_ fields: Fields, validators: Validators) -> Bool {
         guard let value = fields.first(.ifRange) else { return true }
         guard fields.count(of: .ifRange) == 1 else { return false }

@@ -1,6 +1,6 @@
-/// What went wrong between a proxy and the next hop: the value of `Proxy-Status` (RFC 9209).
+/// An error between a proxy and the next hop: the value of `Proxy-Status` (RFC 9209).
 package struct ProxyStatus: Sendable, Hashable {
-    /// The registered error types that a gateway can meet (RFC 9209 section 2.3).
+    /// The registered error types that can occur at a gateway (RFC 9209 section 2.3).
     package enum ErrorType: String, Sendable, Hashable, CaseIterable {
         case dnsTimeout = "dns_timeout"
         case dnsError = "dns_error"
@@ -29,7 +29,7 @@ package struct ProxyStatus: Sendable, Hashable {
     /// The name of the proxy, written first.
     package var proxy: String
     package var error: ErrorType?
-    /// The status that the next hop answered with.
+    /// The status of the next hop's response.
     package var receivedStatus: HTTPStatus?
 
     package init(proxy: String, error: ErrorType? = nil, receivedStatus: HTTPStatus? = nil) {
@@ -46,7 +46,7 @@ package struct ProxyStatus: Sendable, Hashable {
         return value
     }
 
-    /// Adds this proxy's member after those of the proxies nearer to the origin.
+    /// Appends this proxy's member after those of the proxies nearer to the origin.
     package func append(to fields: inout Fields) {
         fields.append("Proxy-Status", serialised)
     }

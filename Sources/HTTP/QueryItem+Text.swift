@@ -1,5 +1,5 @@
-/// Query items as text again.
+/// The text form of query items.
 extension QueryItem {
-    /// The item as it stands in a query, without what joins it to others.
+    /// The item as written in a query, without separators.
     package var text: String { rawValue.map { "\(rawName)=\($0)" } ?? rawName }
 }

@@ -1,8 +1,9 @@
-/// Why a request cannot be understood: the status to answer with, after which the connection
-/// closes, since where the next request begins is unknown.
+/// The reason why a request cannot be parsed, with the status to respond with; the connection is
+/// closed afterwards, since the start of the next request is unknown.
 package struct RequestError: Error, Sendable, Hashable {
     package let status: HTTPStatus
-    /// A sentence that says what was wrong, fit for the client; it repeats nothing that was sent.
+    /// A sentence for the client that describes the fault; it contains nothing that the client
+    /// sent.
     package let reason: String
 
     package init(_ status: HTTPStatus, _ reason: String) {

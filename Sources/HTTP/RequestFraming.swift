@@ -1,13 +1,13 @@
-// What delimits a request's content, and every contradiction that smuggling lives on (RFC 9112
-// sections 3.2, 6.1 and 6.3).
+// The framing of a request's content, with checks for all contradictions that request smuggling
+// relies on (RFC 9112 sections 3.2, 6.1 and 6.3).
 import Numbers
 import URISyntax
 
 extension Fields {
-    /// How the content of a request with these fields is delimited.
+    /// Returns the framing of the content of a request with these fields.
     ///
-    /// - Throws: 400 where two readers could disagree about it, 501 for a transfer coding other
-    ///   than chunked.
+    /// - Throws: 400 if two parsers could disagree about it, 501 for a transfer coding other than
+    ///   chunked.
     func requestFraming(version: HTTPVersion) throws(RequestError) -> BodyFraming {
         let hasCoding = contains(.transferEncoding)
         guard let length = valueBytes(.contentLength) else {
@@ -16,8 +16,8 @@ extension Fields {
         if hasCoding {
             throw .badRequest("Content-Length and Transfer-Encoding exclude each other.")
         }
-        // Equal duplicates could be folded, but no sender needs them and one that sends them has
-        // been talked into it.
+        // Equal duplicates could be merged, but no client needs them, and one that sends them may
+        // have been manipulated.
         guard count(of: .contentLength) == 1 else {
             throw .badRequest("Content-Length is given more than once.")
         }
@@ -48,8 +48,8 @@ extension Fields {
         return .chunked
     }
 
-    /// Checks that `Host` stands exactly once in HTTP/1.1, at most once in HTTP/1.0, and can be a
-    /// host (RFC 9112 section 3.2).
+    /// Checks that `Host` occurs exactly once in HTTP/1.1 or at most once in HTTP/1.0, and is
+    /// well-formed (RFC 9112 section 3.2).
     func checkHost(version: HTTPVersion) throws(RequestError) {
         guard let host = valueBytes(.host) else {
             if version >= .http11 { throw .badRequest("Host is missing.") }

@@ -1,6 +1,6 @@
 import URISyntax
 
-/// How the content of a request is delimited (RFC 9112 section 6.3).
+/// The framing of a request's content (RFC 9112 section 6.3).
 package enum BodyFraming: Sendable, Hashable {
     /// No content.
     case none
@@ -15,7 +15,7 @@ package struct RequestHead: Sendable, Equatable {
     package var method: HTTPMethod
     /// The request target as it was sent: origin-form, absolute-form, `*` or an authority.
     ///
-    /// Visible ASCII; bytes above 0x7F that a client sent raw stand percent-encoded here.
+    /// Visible ASCII; bytes above 0x7F that a client sent raw are percent-encoded.
     package var target: String
     package var version: HTTPVersion
     package var fields: Fields
@@ -30,10 +30,10 @@ package struct RequestHead: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// The host and optional port that the request is for: of the target in absolute-form, else of
+    /// The host and optional port of the request: from a target in absolute-form, otherwise from
     /// `Host` (RFC 9112 section 3.2.2).
     ///
-    /// Nil where neither names one.
+    /// Nil if both lack one.
     package var host: String? {
         if target.utf8.first != 0x2F, let authority = RequestTarget(target).authority {
             return authority
@@ -41,14 +41,14 @@ package struct RequestHead: Sendable, Equatable {
         return fields.first(.host)
     }
 
-    /// Whether the connection stays open after the response (RFC 9112 section 9.3).
+    /// True if the connection stays open after the response (RFC 9112 section 9.3).
     package var keepAlive: Bool {
         guard fields.contains(.connection) else { return version >= .http11 }
         if hasConnectionOption("close") { return false }
         return version >= .http11 || hasConnectionOption("keep-alive")
     }
 
-    /// Makes no text of the options, which may be thousands.
+    /// Returns true if `Connection` has an option; builds no strings, since there may be thousands.
     private func hasConnectionOption(_ option: String) -> Bool {
         guard let value = fields.combinedBytes(.connection) else { return false }
         return FieldCursor.members(of: value[...]).contains {
@@ -56,13 +56,13 @@ package struct RequestHead: Sendable, Equatable {
         }
     }
 
-    /// How the content is delimited; `.none` where the fields contradict each other, which a head
-    /// out of `RequestParser` never does.
+    /// The framing of the content; `.none` if the fields contradict each other, which never occurs
+    /// in heads from `RequestParser`.
     package var bodyFraming: BodyFraming {
         (try? fields.requestFraming(version: version)) ?? .none
     }
 
-    /// Whether the client waits for `100 Continue` before it sends the content (RFC 9110 section
+    /// True if the client waits for `100 Continue` before it sends the content (RFC 9110 section
     /// 10.1.1); always false in HTTP/1.0.
     package var expectsContinue: Bool {
         version >= .http11
@@ -71,15 +71,15 @@ package struct RequestHead: Sendable, Equatable {
             }
     }
 
-    /// The path of the target, raw; "/" where an absolute-form has none, the target itself in
+    /// The raw path of the target; "/" if an absolute-form has none, the target itself in
     /// asterisk-form and authority-form.
     package var path: String { RequestTarget(target).path }
 
-    /// What follows the first `?` of the target, raw; nil where there is none.
+    /// The raw text after the first `?` of the target; nil without one.
     package var query: String? { RequestTarget(target).query }
 
-    /// Whether bytes stand anywhere in the target; for whoever would have to read all items of the
-    /// query to find that the one is not among them.
+    /// True if the bytes occur anywhere in the target; a cheap check before parsing all items of
+    /// the query.
     package func targetContains(_ wanted: [UInt8]) -> Bool {
         let bytes = target.utf8.span
         guard let first = wanted.first, bytes.count >= wanted.count else { return wanted.isEmpty }
@@ -103,6 +103,6 @@ package struct RequestHead: Sendable, Equatable {
         return false
     }
 
-    /// The query's items in order; empty where there is no query.
+    /// The query's items in order; empty without a query.
     package var queryItems: [QueryItem] { QueryItem.items(of: query ?? "") }
 }

@@ -1,4 +1,4 @@
-/// How large a request head and the framing of its content may be.
+/// The limits of a request head and of the framing of its content.
 ///
 /// | limit | unit | default | range | over it |
 /// |---|---|---|---|---|
@@ -8,15 +8,15 @@
 /// | `chunkExtensions` | bytes over the whole content | 16384 | 0 to 1 MiB | 400 |
 /// | `trailers` | bytes over the whole content | 16384 | 0 to 1 MiB | 431 |
 package struct RequestLimits: Sendable, Hashable {
-    /// A handle carries a whole URL, so lines are longer here than what servers usually allow.
+    /// Higher than in most servers, since a handle contains a whole URL.
     package let requestLine: Int
     package let head: Int
     package let fieldCount: Int
-    /// Extensions mean nothing to us; without a limit a sender could hide endless bytes in them.
+    /// Extensions are ignored; without a limit a sender could hide endless bytes in them.
     package let chunkExtensions: Int
     package let trailers: Int
 
-    /// The limits given; each is brought into its range.
+    /// Creates limits; each is clamped to its range.
     package init(
         requestLine: Int = 16384, head: Int = 65536, fieldCount: Int = 100,
         chunkExtensions: Int = 16384, trailers: Int = 16384

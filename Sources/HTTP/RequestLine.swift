@@ -1,14 +1,14 @@
 import URISyntax
 
-/// The first line of a request (RFC 9112 section 3): method, target and version with exactly one
-/// space between them.
+/// The first line of a request (RFC 9112 section 3): method, target and version, separated by
+/// exactly one space.
 struct RequestLine: Sendable {
     let method: HTTPMethod
     let target: String
     let version: HTTPVersion
 
-    /// Reads a line without its CRLF; `told` is the version that came by other means than the line,
-    /// nil to read it there.
+    /// Parses a line without its CRLF; `told` is the version if it is known by other means, nil to
+    /// parse it.
     init(_ line: Span<UInt8>, version told: HTTPVersion?) throws(RequestError) {
         var index = 0
         while index < line.count, ASCII.isToken(line[index]) { index += 1 }
@@ -46,12 +46,12 @@ struct RequestLine: Sendable {
     }
 
     private static func method(_ name: Span<UInt8>) -> HTTPMethod {
-        // Nearly all requests are GET or HEAD: no text is made for these.
+        // Nearly all requests are GET or HEAD: no string is built for GET.
         if name.count == 3, name[0] == 0x47, name[1] == 0x45, name[2] == 0x54 { return .get }
         return HTTPMethod(text(name, isVisible: true))
     }
 
-    /// Reads `HTTP/` and two digits (RFC 9112 section 2.3).
+    /// Parses `HTTP/` and two digits (RFC 9112 section 2.3).
     private static func version(_ bytes: Span<UInt8>) throws(RequestError) -> HTTPVersion {
         guard bytes.count == 8, bytes[0] == 0x48, bytes[1] == 0x54, bytes[2] == 0x54,
             bytes[3] == 0x50, bytes[4] == 0x2F, ASCII.isDigit(bytes[5]), bytes[6] == 0x2E,
@@ -64,8 +64,8 @@ struct RequestLine: Sendable {
         return version
     }
 
-    /// The bytes as text, those above 0x7F percent-encoded: some players send UTF-8 paths raw, and
-    /// encoding what has no meaning in a URL changes none.
+    /// Returns the bytes as text, with those above 0x7F percent-encoded: some players send UTF-8
+    /// paths raw, and encoding them does not change the URL's meaning.
     private static func text(_ bytes: Span<UInt8>, isVisible: Bool) -> String {
         if isVisible, let valid = try? UTF8Span(validating: bytes) {
             return String(copying: valid)

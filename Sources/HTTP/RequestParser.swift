@@ -1,31 +1,33 @@
 import URISyntax
 
-/// What a call of `RequestParser.parse` came to.
+/// The result of a call of `RequestParser.parse`.
 package enum ParseOutcome: Sendable, Equatable {
-    /// The head does not end in the input. The first `examined` bytes have been looked at and
-    /// will not be again, but have to be passed again.
+    /// The head is not complete in the input.
+    ///
+    /// The first `examined` bytes have been scanned and will not be scanned again, but must be passed
+    /// again.
     case incomplete(examined: Int)
-    /// A whole head; the content or the next request begins after `consumed` bytes.
+    /// A complete head; the content or the next request begins after `consumed` bytes.
     case head(RequestHead, consumed: Int)
 }
 
-/// An incremental parser of request heads (RFC 9112 sections 2 to 5), strict where two readers
+/// An incremental parser of request heads (RFC 9112 sections 2 to 5), strict where two parsers
 /// could disagree.
 ///
-/// The caller keeps the bytes that were not consumed and passes all of them, longer than before,
-/// on each call; every byte is looked at once, however many calls there are. After a head the
-/// parser is ready for the next one; after an error the connection is of no more use.
+/// The caller keeps the bytes that were not consumed and passes all of them again, with more
+/// appended, on each call; every byte is scanned once, however many calls there are. After a head
+/// the parser is ready for the next one; after an error the connection is unusable.
 ///
-/// States, and what moves on: request line → `finishLine` → fields → `finishLine` with an empty
+/// States and transitions: request line → `finishLine` → fields → `finishLine` with an empty
 /// line → `finishHead` → request line.
 package struct RequestParser: Sendable {
     private let limits: RequestLimits
     private let version: HTTPVersion?
     private var progress = Progress()
 
-    /// How far the head has been understood; offsets count from the start of the input.
+    /// The progress within the current head; offsets count from the start of the input.
     private struct Progress: Sendable {
-        /// The first byte not yet looked at.
+        /// The first byte not yet scanned.
         var position = 0
         var lineStart = 0
         var sawEmptyLine = false
@@ -34,27 +36,29 @@ package struct RequestParser: Sendable {
         var entries: [Fields.Entry] = []
     }
 
-    /// A parser of heads.
+    /// Creates a parser of heads.
     ///
     /// - Parameters:
-    ///   - limits: What a head may hold.
-    ///   - version: That of heads which came in the frames of a later version and were written down as
-    ///     lines, whatever version those name; nil to read it in the request line.
+    ///   - limits: The limits of a head.
+    ///   - version: The version of heads that arrived in the frames of a later HTTP version and
+    ///     were converted to lines, whatever version these name; nil to parse it from the request
+    ///     line.
     package init(limits: RequestLimits = RequestLimits(), version: HTTPVersion? = nil) {
         self.limits = limits
         self.version = version
     }
 
-    /// Whether part of a head has been seen, so that a connection ending now ends in its middle.
+    /// True if part of a head has been scanned, so that a connection that ends now is truncated.
     package var isMidHead: Bool { progress.position > 0 }
 
-    /// Looks for a whole request head at the start of `input`.
+    /// Parses a complete request head at the start of `input`.
     ///
     /// - Parameter input: Every byte received since the last head and its content.
-    /// - Returns: The head, or how far the input has been looked at.
-    /// - Throws: What to answer: 400, 414, 431, 501, 505, or 413 for a length beyond counting.
+    /// - Returns: The head, or the number of bytes scanned.
+    /// - Throws: The error to respond with: 400, 414, 431, 501, 505, or 413 for a length that
+    ///   overflows.
     package mutating func parse(_ input: Span<UInt8>) throws(RequestError) -> ParseOutcome {
-        // Fewer bytes than before: a misuse that must not become a trap on what a client sent.
+        // Fewer bytes than before are a misuse, which must not make client input trap.
         if input.count < progress.position { progress = Progress() }
         while let lineEnd = try scanLine(input) {
             let line = progress.lineStart..<lineEnd
@@ -70,12 +74,12 @@ package struct RequestParser: Sendable {
         return .incomplete(examined: progress.position)
     }
 
-    /// Moves to the end of the current line.
+    /// Scans to the end of the current line.
     ///
-    /// - Returns: Where its CRLF begins; nil where the input ends first.
+    /// - Returns: The offset of its CRLF; nil if the input ends first.
     private mutating func scanLine(_ input: Span<UInt8>) throws(RequestError) -> Int? {
         let isRequestLine = progress.requestLine == nil
-        // The first offset whose being part of the line breaks a limit.
+        // The first offset that exceeds a limit if it is part of the line.
         let cap =
             isRequestLine
             ? min(progress.lineStart + limits.requestLine, limits.head) : limits.head
@@ -100,14 +104,15 @@ package struct RequestParser: Sendable {
         }
         progress.position = index
         guard index == cap, index < input.count else { return nil }
-        // Exactly as long as allowed: only the line's own end may follow.
+        // Exactly at the limit: only the line end may follow.
         if input[index] == ASCII.carriageReturn, index + 1 < limits.head {
             return try lineEnd(at: index, input)
         }
         throw tooLong(isRequestLine: isRequestLine)
     }
 
-    /// Judges the control character at `index`: where it begins a CRLF, the line ends there.
+    /// Returns the line end for the control character at `index` if that begins a CRLF; nil if more
+    /// input is needed.
     private func lineEnd(at index: Int, _ input: Span<UInt8>) throws(RequestError) -> Int? {
         switch input[index] {
         case ASCII.carriageReturn:
@@ -132,9 +137,9 @@ package struct RequestParser: Sendable {
             : RequestError(.requestHeaderFieldsTooLarge, "The head is too large.")
     }
 
-    /// Reads a whole line.
+    /// Parses a complete line.
     ///
-    /// - Returns: Whether it was the empty one that ends the head.
+    /// - Returns: True for the empty line that ends the head.
     private mutating func finishLine(
         _ line: Range<Int>, _ input: Span<UInt8>
     ) throws(RequestError) -> Bool {
@@ -160,7 +165,7 @@ package struct RequestParser: Sendable {
         return false
     }
 
-    /// Reads a field line; offsets in the result count from the first field.
+    /// Parses a field line; offsets in the result count from the first field.
     private func fieldEntry(
         _ line: Range<Int>, _ input: Span<UInt8>
     ) throws(RequestError) -> Fields.Entry {
@@ -194,7 +199,7 @@ package struct RequestParser: Sendable {
             : .badRequest("A field name contains a character that none may have.")
     }
 
-    /// Makes the head out of what was found; `emptyLine` is the one that ends it.
+    /// Creates the head from the parsed lines; `emptyLine` is the one that ends it.
     private mutating func finishHead(
         _ emptyLine: Range<Int>, _ input: Span<UInt8>
     ) throws(RequestError) -> RequestHead {
@@ -203,7 +208,8 @@ package struct RequestParser: Sendable {
         }
         let section = input.extracting(progress.fieldsStart..<emptyLine.lowerBound)
         var storage: [UInt8] = []
-        // Appending nothing would write the count that all empty arrays share, beside other threads.
+        // Appending nothing would write the reference count that all threads share for the empty
+        // array.
         if !section.isEmpty {
             storage.append(addingCapacity: section.count) { bytes in
                 for index in section.indices { bytes.append(section[index]) }

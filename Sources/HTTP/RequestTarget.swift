@@ -1,12 +1,12 @@
 import URISyntax
 
-/// The parts of a request target (RFC 9112 section 3.2), raw.
+/// The raw parts of a request target (RFC 9112 section 3.2).
 ///
-/// A fragment, which no client should send but some do, belongs to neither path nor query.
+/// A fragment, which clients must not send but some do, is part of neither path nor query.
 struct RequestTarget {
-    /// The authority of an absolute-form, nil for the other forms.
+    /// The whole target.
     private let target: String
-    /// Where they stand among the bytes of the target.
+    /// The ranges of the parts in the bytes of the target.
     private let authorityRange: Range<Int>?
     private let pathRange: Range<Int>
     private let queryRange: Range<Int>?
@@ -45,9 +45,10 @@ struct RequestTarget {
         byte == 0x2F || byte == 0x3F || byte == 0x23
     }
 
-    /// The byte offset of the authority of an `http` or `https` absolute-form, nil for other forms.
+    /// Returns the byte offset of the authority of an `http` or `https` absolute-form, nil for
+    /// other forms.
     private static func authorityStart(_ target: String) -> Int? {
-        // Nearly every target is in origin-form.
+        // Nearly all targets are in origin-form.
         guard target.utf8.first != 0x2F else { return nil }
         for scheme in ["http://", "https://"] {
             let head = String(decoding: target.utf8.prefix(scheme.utf8.count), as: UTF8.self)
@@ -56,7 +57,7 @@ struct RequestTarget {
         return nil
     }
 
-    /// What is wrong with a target for this method, nil where nothing is.
+    /// Returns the fault of a target for this method, nil if it is valid.
     static func fault(of target: String, method: HTTPMethod) -> String? {
         if method == .connect {
             return target.utf8.first == 0x2F ? "A CONNECT target must be host:port." : nil
@@ -72,10 +73,10 @@ struct RequestTarget {
         return isHost(authority.utf8.span) ? nil : "The host in the request target is malformed."
     }
 
-    /// Whether the bytes can be a `uri-host [ ":" port ]` (RFC 3986 section 3.2.2), user
-    /// information excluded; empty is one.
+    /// True if the bytes can be a `uri-host [ ":" port ]` (RFC 3986 section 3.2.2) without user
+    /// information; an empty host is valid.
     static func isHost(_ bytes: Span<UInt8>) -> Bool {
-        // Names and addresses of version 4, with or without a port, are nearly all there are.
+        // Fast path for names and IPv4 addresses, with or without a port.
         var end = 0
         while end < bytes.count, isNameByte(bytes[end]) { end += 1 }
         if end == bytes.count { return true }
@@ -115,11 +116,11 @@ struct RequestTarget {
     }
 }
 
-/// One `name=value` of a query, raw until it is asked for.
+/// One `name=value` of a query, stored raw.
 package struct QueryItem: Sendable, Hashable {
-    /// The name as it was sent.
+    /// The name as sent.
     package let rawName: String
-    /// What follows the first `=` as it was sent; nil where there is no `=`.
+    /// The text after the first `=` as sent; nil without `=`.
     package let rawValue: String?
 
     package init(rawName: String, rawValue: String?) {
@@ -127,7 +128,7 @@ package struct QueryItem: Sendable, Hashable {
         self.rawValue = rawValue
     }
 
-    /// The items of a query without its `?`, in order; empty ones between two `&` are left out.
+    /// Parses the items of a query without its `?`, in order; empty items are skipped.
     package static func items(of query: String) -> [QueryItem] {
         let bytes = query.utf8.span
         var items: [QueryItem] = []
@@ -150,14 +151,14 @@ package struct QueryItem: Sendable, Hashable {
         return items
     }
 
-    /// The name percent-decoded; a malformed escape stays as it is.
+    /// Returns the name percent-decoded; a malformed escape is unchanged.
     ///
     /// With `plusAsSpace`, `+` means a space, as in HTML forms.
     package func name(plusAsSpace: Bool = false) -> String {
         PercentCoding.decode(rawName, plusAsSpace: plusAsSpace)
     }
 
-    /// The value percent-decoded, empty where there is none; a malformed escape stays as it is.
+    /// Returns the value percent-decoded, empty without one; a malformed escape is unchanged.
     ///
     /// With `plusAsSpace`, `+` means a space, as in HTML forms.
     package func value(plusAsSpace: Bool = false) -> String {
@@ -166,7 +167,7 @@ package struct QueryItem: Sendable, Hashable {
 }
 
 extension String {
-    /// The text of a range of bytes, which begins and ends between characters.
+    /// Returns the text of a range of bytes, which must begin and end at character boundaries.
     func part(_ range: Range<Int>) -> String {
         let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
         return String(Substring(utf8[start..<utf8.index(start, offsetBy: range.count)]))

@@ -6,7 +6,7 @@ package struct ResponseHead: Sendable, Equatable {
     package var status: HTTPStatus
     package var version: HTTPVersion
     package var fields: Fields
-    /// Lines that go before those of `fields`; looking a field up does not see them.
+    /// Lines that precede those of `fields`; look-ups in `fields` do not find them.
     package var written: WrittenFields?
 
     package init(
@@ -20,20 +20,20 @@ package struct ResponseHead: Sendable, Equatable {
     }
 }
 
-/// Why a response head cannot be written: doing so would let a field break out of its line.
+/// The reason why a response head cannot be written: a field could break out of its line.
 package enum ResponseHeadError: Error, Sendable, Hashable {
-    /// The status has no three digits.
+    /// The status does not have three digits.
     case invalidStatus(UInt16)
-    /// The name of a field is no token.
+    /// The name of a field is not a token.
     case invalidName(String)
     /// The value of the field of this name contains a control character.
     case invalidValue(name: String)
 }
 
-/// Writes the head and the empty line after it at the end of `bytes`.
+/// Appends the head and the empty line after it to `bytes`.
 ///
-/// - Throws: Where the status, a name or a value is ill-formed; `bytes` is then as before, so
-///   nothing an origin or a URL contains can forge a line.
+/// - Throws: If the status, a name or a value is malformed; `bytes` is then unchanged, so that
+///   nothing in an origin's response or a URL can forge a line.
 package func serialise(
     _ head: ResponseHead, into bytes: inout [UInt8]
 ) throws(ResponseHeadError) {
@@ -41,7 +41,8 @@ package func serialise(
     appendLineEnd(to: &bytes)
 }
 
-/// As `serialise`, without the empty line: for who has lines to add.
+/// Appends the head as `serialise` does, but without the empty line, so that the caller can add
+/// lines.
 package func serialiseLines(
     _ head: ResponseHead, into bytes: inout [UInt8]
 ) throws(ResponseHeadError) {
@@ -79,12 +80,12 @@ extension Fields {
         }
     }
 
-    /// What the field lines take when they are written.
+    /// The number of bytes of the field lines when written.
     var lineBytes: Int {
         entries.reduce(0) { $0 + $1.name.count + $1.value.count + 4 }
     }
 
-    /// Writes the field lines, each with its CRLF.
+    /// Appends the field lines, each with its CRLF.
     func appendLines(to bytes: inout [UInt8]) {
         for entry in entries {
             bytes.append(contentsOf: storage[entry.name])
@@ -96,7 +97,7 @@ extension Fields {
     }
 }
 
-/// Writes CRLF.
+/// Appends CRLF.
 func appendLineEnd(to bytes: inout [UInt8]) {
     bytes.append(ASCII.carriageReturn)
     bytes.append(ASCII.lineFeed)

@@ -1,21 +1,21 @@
 import Numbers
 import URISyntax
 
-/// Field lines that were checked and written once, to be sent again and again as they are.
+/// Field lines that are validated and written once, and sent many times.
 ///
-/// Answers from a store differ from one request to the next in a field or two; checking and writing
-/// all the others anew costs more than the rest of a short answer.
+/// Responses from a store differ between requests in one or two fields; validating and writing all
+/// the others each time costs more than the rest of a short response.
 package struct WrittenFields: Sendable, Equatable {
     /// The lines, each with its CRLF.
     private(set) var bytes: [UInt8]
-    /// Whether `Date` is among them.
+    /// True if `Date` is among them.
     package private(set) var isDated: Bool
 
-    /// Lines that were written before, and room for more behind them.
+    /// Creates lines that begin with existing ones, with capacity for more.
     ///
     /// - Parameters:
-    ///   - count: the bytes that there is room for behind `lines`.
-    ///   - lines: what goes before all others.
+    ///   - count: the capacity in bytes after `lines`.
+    ///   - lines: the existing lines, which come first.
     package init(reserving count: Int, behind lines: WrittenFields) {
         bytes = []
         bytes.reserveCapacity(lines.bytes.count + count)
@@ -23,17 +23,17 @@ package struct WrittenFields: Sendable, Equatable {
         isDated = lines.isDated
     }
 
-    /// No lines yet, and room for so many bytes of them.
+    /// Creates an empty value with a capacity in bytes.
     package init(reserving count: Int) {
         bytes = []
         bytes.reserveCapacity(count)
         isDated = false
     }
 
-    /// Writes one more line, without making fields first; `Date` and those that frame a message are
-    /// not for here.
+    /// Appends one line directly from its value; not for `Date` and the fields that frame a
+    /// message.
     ///
-    /// - Throws: Where the value is ill-formed; the lines are then as before.
+    /// - Throws: If the value is malformed; the lines are then unchanged.
     package mutating func append(
         _ name: FieldName, _ value: ArraySlice<UInt8>
     ) throws(ResponseHeadError) {
@@ -43,7 +43,7 @@ package struct WrittenFields: Sendable, Equatable {
         appendLineEnd(to: &bytes)
     }
 
-    /// As above, of text.
+    /// Appends one line with a text.
     package mutating func append(_ name: FieldName, _ value: String) throws(ResponseHeadError) {
         try check(value.utf8.span, name)
         bytes.append(contentsOf: name.lineStart)
@@ -51,14 +51,14 @@ package struct WrittenFields: Sendable, Equatable {
         appendLineEnd(to: &bytes)
     }
 
-    /// As above, of a number.
+    /// Appends one line with a number.
     package mutating func append(_ name: FieldName, _ number: Int64) {
         bytes.append(contentsOf: name.lineStart)
         appendDecimal(number, to: &bytes)
         appendLineEnd(to: &bytes)
     }
 
-    /// Writes lines that were written before.
+    /// Appends lines that are already written.
     package mutating func append(_ others: WrittenFields) {
         bytes.append(contentsOf: others.bytes)
         isDated = isDated || others.isDated
@@ -68,10 +68,10 @@ package struct WrittenFields: Sendable, Equatable {
         guard ASCII.areFieldValue(value) else { throw .invalidValue(name: name.spelling) }
     }
 
-    /// Writes the fields, except those that speak of one connection or frame one message: these
-    /// are the server's.
+    /// Writes the fields, except those that concern one connection or frame one message: the server
+    /// adds these.
     ///
-    /// - Throws: Where a name or a value is ill-formed.
+    /// - Throws: If a name or a value is malformed.
     package init(_ fields: Fields) throws(ResponseHeadError) {
         var kept = fields
         for name in Self.framing where kept.contains(name) { kept.remove(name) }
@@ -83,7 +83,7 @@ package struct WrittenFields: Sendable, Equatable {
         isDated = kept.contains(.date)
     }
 
-    /// These lines, and after them those of more fields.
+    /// Returns these lines followed by those of more fields.
     func adding(_ fields: Fields) throws(ResponseHeadError) -> WrittenFields {
         let more = try WrittenFields(fields)
         return WrittenFields(bytes: bytes + more.bytes, isDated: isDated || more.isDated)
@@ -100,9 +100,9 @@ package struct WrittenFields: Sendable, Equatable {
 }
 
 extension ResponseHead {
-    /// Checks and writes all fields, so that the head can be sent again and again at no cost.
+    /// Validates and writes all fields, so that the head can be sent many times at no cost.
     ///
-    /// - Throws: Where a field is ill-formed; the head is then as before.
+    /// - Throws: If a field is malformed; the head is then unchanged.
     package mutating func writeFields() throws(ResponseHeadError) {
         guard let lines = written else {
             written = try WrittenFields(fields)
