@@ -1,35 +1,36 @@
-// Age and lifetime of a stored response (RFC 9111 section 4.2), decoded once from its head.
+// Age and lifetime of a stored response (RFC 9111 section 4.2), computed once from its head.
 import HTTP
 import Numbers
 package import Posix
 import URISyntax
 
-/// What a stored response's fields say about its reuse.
+/// The rules for reusing a stored response, parsed from its fields.
 ///
-/// Made when the head is read, so that a request costs a comparison of numbers.
+/// Computed when the head is read, so that each request only compares numbers.
 package struct ReuseRules: Sendable, Equatable {
-    /// For how many seconds from its origination the response is fresh.
+    /// The freshness lifetime in seconds, counted from origination.
     package let lifetime: Int64
-    /// What gave that lifetime.
+    /// The source of that lifetime.
     package let lifetimeSource: LifetimeSource
     /// The age in seconds that the response had on arrival (RFC 9111 section 4.2.3).
     package let initialAge: Int64
     /// When it arrived.
     package let responseTime: WallTime
-    /// `no-cache` without field names: every use needs the origin's word.
+    /// True for `no-cache` without field names: every use needs revalidation.
     package let alwaysAsks: Bool
-    /// No stale use, whatever fails: `must-revalidate`, `no-cache`, and for shared caches also
+    /// True if stale use is never allowed: `must-revalidate`, `no-cache`, and in shared caches also
     /// `proxy-revalidate` and `s-maxage` (RFC 9111 section 4.2.4).
     package let forbidsStale: Bool
-    /// Seconds beyond the lifetime in which it may be used while it is asked about (RFC 5861).
+    /// Seconds beyond the lifetime in which it may be used while it is revalidated (RFC 5861).
     package let staleWhileRevalidate: Int64
-    /// Seconds beyond the lifetime in which it may be used when the origin fails; nil for no word.
+    /// Seconds beyond the lifetime in which it may be used when the origin fails; nil if
+    /// unspecified.
     package let staleIfError: Int64?
-    /// Fields, in lower case, that may not be sent again without the origin's word: those that
+    /// Fields, in lower case, that must not be sent again without revalidation: those that
     /// `no-cache` names (RFC 9111 section 5.2.2.4).
     package let withheld: Set<String>
 
-    /// Reads the rules of a head for a kind of cache.
+    /// Computes the rules of a head for a kind of cache.
     package init(_ head: StoredHead, kind: CacheKind) {
         let directives = kind.directives(of: head.fields)
         let control = directives.control
@@ -50,15 +51,15 @@ package struct ReuseRules: Sendable, Equatable {
         }
     }
 
-    /// The current age in seconds, 0 or more.
+    /// Returns the current age in seconds, 0 or more.
     ///
-    /// A wall clock that went back cannot make a response younger than it was on arrival.
+    /// A wall clock that was set back does not make a response younger than on arrival.
     package func age(at now: WallTime) -> Int64 {
         initialAge + max(0, now.seconds - responseTime.seconds)
     }
 
-    /// Whether the response came at a time that the wall clock has yet to reach; the loops' clocks are
-    /// a little apart.
+    /// True if the response arrived more than a second after `now`, because the wall clock was set
+    /// back; one second is tolerated, since the clocks of the loops differ slightly.
     package func isOfFuture(at now: WallTime) -> Bool {
         responseTime.seconds.subtractingSaturated(now.seconds) > 1
     }
@@ -72,8 +73,8 @@ package struct ReuseRules: Sendable, Equatable {
         return max(apparent, statedAge(head.fields) + delay)
     }
 
-    /// The Age field: the first member of the first line; whatever is no number does not count, and
-    /// what follows a semicolon is left out (RFC 9111 section 5.1).
+    /// Parses the Age field: the first member of the first line, without the part after a
+    /// semicolon; 0 if malformed (RFC 9111 section 5.1).
     private static func statedAge(_ fields: Fields) -> Int64 {
         guard let value = fields.valueBytes(.age) else { return 0 }
         var digits = value.prefix { $0 != ASCII.comma && $0 != ASCII.semicolon }
@@ -81,7 +82,7 @@ package struct ReuseRules: Sendable, Equatable {
         return DecimalDigits(digits, upTo: CacheControl.maximumSeconds).saturated ?? 0
     }
 
-    /// The origination: Date where it can be read, else the arrival.
+    /// Returns the origination time: Date if valid, otherwise the time of arrival.
     private static func date(_ head: StoredHead) -> Int64 {
         let received = head.responseTime.seconds
         return head.fields.first(.date).flatMap { HTTPDate.parse($0, now: received) } ?? received
@@ -97,7 +98,7 @@ package struct ReuseRules: Sendable, Equatable {
         }
         let received = head.responseTime.seconds
         if !directives.isTargeted, let expires = head.fields.first(.expires) {
-            // A malformed date, "0" included, is one in the past (RFC 9111 section 5.3).
+            // A malformed date, including "0", is in the past (RFC 9111 section 5.3).
             guard head.fields.count(of: .expires) == 1,
                 let at = HTTPDate.parse(expires, now: received)
             else { return (0, .expires) }
@@ -107,7 +108,7 @@ package struct ReuseRules: Sendable, Equatable {
         return (guessed, guessed > 0 ? .heuristic : .none)
     }
 
-    /// A tenth of the time since the last change, a day at most (RFC 9111 section 4.2.2).
+    /// Returns a tenth of the time since the last change, at most a day (RFC 9111 section 4.2.2).
     private static func heuristicLifetime(
         _ head: StoredHead, _ date: Int64, _ control: CacheControl
     ) -> Int64 {
@@ -119,15 +120,15 @@ package struct ReuseRules: Sendable, Equatable {
     }
 }
 
-/// What caches know of status codes.
+/// The caching rules of status codes.
 enum StatusRules {
-    /// Statuses that may be reused without a stated lifetime (RFC 9110 section 15.1).
+    /// True for statuses that may be reused without an explicit lifetime (RFC 9110 section 15.1).
     static func isHeuristicallyCacheable(_ status: HTTPStatus) -> Bool {
         heuristic.contains(status.rawValue)
     }
 
-    /// Statuses whose caching rules are known here, as `must-understand` asks (RFC 9111 section
-    /// 5.2.2.3): those of RFC 9110.
+    /// True for statuses whose caching rules are implemented, as `must-understand` requires (RFC
+    /// 9111 section 5.2.2.3): those of RFC 9110.
     static func isUnderstood(_ status: HTTPStatus) -> Bool {
         switch status.rawValue {
         case 200...206, 300...303, 305, 307, 308, 400...417, 421, 422, 426, 500...505: true
@@ -140,7 +141,7 @@ enum StatusRules {
     ]
 }
 
-/// What gave a response its lifetime (RFC 9111 section 4.2.1); the raw value is what `why` shows.
+/// The source of a response's lifetime (RFC 9111 section 4.2.1); the raw value is what `why` shows.
 package enum LifetimeSource: String, Sendable, CaseIterable {
     case sharedMaxAge = "s-maxage"
     case maxAge = "max-age"

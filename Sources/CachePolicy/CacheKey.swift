@@ -1,41 +1,41 @@
 package import HLS
 import Numbers
 
-/// What a stored response is found by (RFC 9111 section 2): the normalised URL, and whatever keeps the
-/// responses of one URL apart.
+/// The key of a stored response (RFC 9111 section 2): the normalised URL, and everything that
+/// distinguishes the responses of one URL.
 ///
-/// The parts have one encoding, `text`; its SHA-256 digest is the name of an object in the store, and
-/// the index holds the text itself. Cache folders depend on it: what `text` gives for a key must not
+/// The parts have one encoding, `text`; its SHA-256 digest is the name of an object in the store,
+/// and the index contains the text itself. Cache folders depend on it: the `text` of a key must not
 /// change between versions.
 package struct CacheKey: Hashable, Sendable {
-    /// Whose response it is.
+    /// The users who may get the response.
     package enum Audience: Hashable, Sendable {
         case everyone
-        /// Those who send the same credentials; the text is that of their session's ID.
+        /// Users who send the same credentials; the text is that of their session's ID.
         case credentials(String)
-        /// One session alone, whatever it sends; the text is that of its ID.
+        /// One session only, whatever it sends; the text is that of its ID.
         case session(String)
-        /// Clients of a mount, by the rules of this kind of cache.
+        /// Clients of a mount, under the rules of this kind of cache.
         case mount(CacheKind)
     }
 
-    /// The URL as it is asked for, before redirects, normalised by the key rules; without blanks.
+    /// The requested URL, before redirects, normalised by the key rules; without blanks.
     package let url: String
     package var audience: Audience
-    /// The value of `_HLS_skip` that a delta update answers; nil for everything else (8216bis 6.2.5.1).
+    /// The value of `_HLS_skip` of a delta update; nil for everything else (8216bis 6.2.5.1).
     package var skip: String?
     package var epoch: Epoch
-    /// The digest of the request fields that `Vary` names; nil where nothing selects (RFC 9111 4.1).
+    /// The digest of the request fields that `Vary` names; nil without any (RFC 9111 4.1).
     package var variant: String?
-    /// Counts the bodies that were fetched beside a stored one that takes no more bytes; nil for that
-    /// which may be stored.
+    /// A counter for bodies fetched in addition to a stored one that accepts no more bytes; nil for
+    /// the body that may be stored.
     package var detour: Int?
 
     /// - Parameters:
     ///   - url: the normalised URL.
-    ///   - audience: whose response it is.
+    ///   - audience: the users who may get the response.
     ///   - skip: the value of `_HLS_skip`.
-    ///   - epoch: of the name.
+    ///   - epoch: the epoch of the name.
     package init(
         url: String, audience: Audience = .everyone, skip: String? = nil, epoch: Epoch = .first
     ) {
@@ -45,13 +45,13 @@ package struct CacheKey: Hashable, Sendable {
         self.epoch = epoch
     }
 
-    /// The key of the URL's name, whatever it stands for.
+    /// The key of the URL in the first epoch.
     package var name: CacheKey { changing { $0.epoch = .first } }
 
-    /// The key of the list that a delta update is a form of.
+    /// The key of the full playlist of a delta update.
     package var list: CacheKey { changing { $0.skip = nil } }
 
-    /// The key that all variants and detours belong to.
+    /// The common key of all variants and detours.
     package var primary: CacheKey {
         changing {
             $0.variant = nil
@@ -59,7 +59,7 @@ package struct CacheKey: Hashable, Sendable {
         }
     }
 
-    /// A copy with other parts.
+    /// Returns a copy with changed parts.
     package func changing(_ change: (inout CacheKey) -> Void) -> CacheKey {
         var copy = self
         change(&copy)
@@ -68,7 +68,7 @@ package struct CacheKey: Hashable, Sendable {
 }
 
 extension CacheKey {
-    /// The encoding; a blank cannot stand in a URL, so that the parts cannot run into each other.
+    /// The encoding; URLs contain no blanks, so that blanks separate the parts.
     package var text: String {
         var text = url
         switch audience {
@@ -84,10 +84,10 @@ extension CacheKey {
         return text
     }
 
-    /// Reads what `text` gave.
+    /// Parses a `text`.
     ///
-    /// Words that no version has written are taken for credentials: such a key is not found again, and
-    /// its object is told apart from all others.
+    /// Unknown words are read as credentials: such a key is never looked up again, and its object
+    /// remains distinct from all others.
     package init(text: String) {
         var words = text.split(separator: " ", omittingEmptySubsequences: false)[...]
         self.init(url: String(words.popFirst() ?? ""))
@@ -112,7 +112,7 @@ extension CacheKey {
         }
     }
 
-    /// The URL of a key's text; cheaper than reading all of it.
+    /// Returns the URL of a key's text; cheaper than parsing the whole text.
     package static func url(ofText text: String) -> String { String(text.prefix { $0 != " " }) }
 
     private static func value(of word: Substring, _ name: String) -> String? {

@@ -1,23 +1,24 @@
-// Which kind of cache we are for a response: it decides which directives count.
+// The kind of cache that Sluice is for a response: it determines the directives that apply.
 package import HTTP
 
-/// The kinds of caches that RFC 9111 and RFC 9213 tell apart.
+/// The kinds of caches that RFC 9111 and RFC 9213 distinguish.
 package enum CacheKind: String, CaseIterable, Sendable {
-    /// For one user (RFC 9111 section 1): `private` may be stored, `s-maxage` is not for us.
+    /// For one user (RFC 9111 section 1): `private` responses may be stored, `s-maxage` does not
+    /// apply.
     case `private`
     /// For many users.
     case shared
-    /// A shared cache that acts for the origin, so that `CDN-Cache-Control` is meant for it
-    /// (RFC 9213 section 3.1); a mount is one whoever can reach it.
+    /// A shared cache that acts for the origin, so that `CDN-Cache-Control` applies to it (RFC 9213
+    /// section 3.1); a mount is a gateway, whoever can reach it.
     case gateway
 
-    /// Whether responses go to others than the user whose request brought them.
+    /// True if responses go to users other than the one whose request fetched them.
     package var isShared: Bool { self != .private }
 
-    /// The directives of a response that are meant for this kind.
+    /// Returns the directives of a response that apply to this kind.
     ///
-    /// A well-formed targeted field takes the place of `Cache-Control` and `Expires` (RFC 9213
-    /// section 2.2); one that is malformed or empty does not count.
+    /// A well-formed targeted field replaces `Cache-Control` and `Expires` (RFC 9213 section 2.2);
+    /// a malformed or empty one is ignored.
     package func directives(of fields: Fields) -> ResponseDirectives {
         if self == .gateway, let targeted = TargetedDirectives.parse(fields) {
             return ResponseDirectives(control: targeted, isTargeted: true)
@@ -26,13 +27,13 @@ package enum CacheKind: String, CaseIterable, Sendable {
     }
 }
 
-/// The directives that count for a response, and whether they were meant for us by name.
+/// The directives that apply to a response, and whether they come from a targeted field.
 package struct ResponseDirectives: Sendable, Equatable {
     package let control: CacheControl
-    /// True where `Cache-Control`, `Expires` and `Pragma` are for others.
+    /// True if `Cache-Control`, `Expires` and `Pragma` do not apply.
     package let isTargeted: Bool
 
-    /// The explicit lifetime that a directive gives, in seconds; nil where none does.
+    /// Returns the explicit lifetime of the directives in seconds; nil without one.
     func statedLifetime(_ kind: CacheKind) -> Int64? {
         if kind.isShared, let shared = control.sharedMaxAge { return shared }
         return control.maxAge

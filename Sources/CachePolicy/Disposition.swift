@@ -1,30 +1,30 @@
-// What happened to a request: one value for the response field, the log and the counters.
+// The outcome of a request: one value for the response field, the log and the counters.
 package import HTTP
 
-/// The outcome of a request by its stable name.
+/// The outcome of a request, with a stable name.
 package enum Disposition: Equatable, Sendable {
-    /// All of it was stored and fresh.
+    /// The whole response was stored and fresh.
     case hit
-    /// Part of it was stored, part came from the origin.
+    /// Part of the response was stored, part came from the origin.
     case partial
-    /// The origin could not be asked; what was stored was served although stale.
+    /// The origin could not be reached; the stale stored response was served.
     case staleOnError
     /// A playlist, cut to what can be played without the network.
     case offline
-    /// Stale, and used while the origin is asked behind it (RFC 5861 section 3).
+    /// Stale, and served while the origin is asked in the background (RFC 5861 section 3).
     case staleWhileRevalidate
-    /// The origin said that what was stored is still right.
+    /// The origin confirmed the stored response.
     case revalidated
     /// Nothing usable was stored.
     case miss
-    /// Nothing usable was stored, and another request's fetch was joined.
+    /// Nothing usable was stored, and the request was collapsed with another request's fetch.
     case collapsed
-    /// It was fetched and not kept.
+    /// It was fetched and not stored.
     case bypass(Storability.NoStoreReason)
-    /// Stored, but the origin had something newer.
+    /// A stored response was replaced by a newer one from the origin.
     case refreshed(Freshness.StaleReason)
 
-    /// Whether the answer is the origin's own, and not one that was stored.
+    /// True if the response came from the origin for this request.
     package var isFirstHand: Bool {
         switch self {
         case .miss, .bypass, .refreshed: true
@@ -34,7 +34,7 @@ package enum Disposition: Equatable, Sendable {
         }
     }
 
-    /// Whether the origin was asked and said that this is right.
+    /// True if the origin sent or confirmed the response for this request.
     package var hasOriginsWord: Bool {
         switch self {
         case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .collapsed: false
@@ -61,9 +61,9 @@ package enum Disposition: Equatable, Sendable {
     /// The `Cache-Status` member (RFC 9211 section 2).
     ///
     /// - Parameters:
-    ///   - ttl: remaining freshness in seconds, negative when stale; nil when it has no end.
-    ///   - status: the origin's status, where it was asked.
-    /// - Returns: the member, with the reason in it where there is one.
+    ///   - ttl: remaining freshness in seconds, negative when stale; nil without a limit.
+    ///   - status: the status of the origin's response, if there was one.
+    /// - Returns: the member, with the reason if there is one.
     package func cacheStatus(ttl: Int64?, status: HTTPStatus?) -> CacheStatus {
         var value = CacheStatus(cache: "sluice", ttl: ttl)
         switch self {
@@ -102,7 +102,7 @@ package enum Disposition: Equatable, Sendable {
 }
 
 extension Freshness.StaleReason {
-    /// The reason as RFC 9211 section 2.2 names it.
+    /// The reason in the terms of RFC 9211 section 2.2.
     package var forwardReason: CacheStatus.ForwardReason {
         switch self {
         case .requestNoCache, .requestMaxAge, .requestMinFresh, .requestNoStore: .request

@@ -1,21 +1,21 @@
-// Whether a stored response may be used now: playlist semantics first, HTTP second.
+// Whether a stored response may be used: playlist semantics first, HTTP second.
 package import HLS
 package import HTTP
 import Numbers
 package import Posix
 import URISyntax
 
-/// What the playlist said of itself when it was read.
+/// The facts of a playlist that its freshness depends on.
 package struct PlaylistFacts: Sendable, Equatable {
-    /// A media playlist without EXT-X-ENDLIST: it will change.
+    /// True for a media playlist without EXT-X-ENDLIST: it will change.
     package var isLive: Bool
-    /// EXT-X-TARGETDURATION; nil where the playlist has none.
+    /// EXT-X-TARGETDURATION; nil if the playlist lacks it.
     package var targetDuration: Interval?
     /// PART-TARGET of EXT-X-PART-INF, for low latency.
     package var partTarget: Interval?
-    /// The number of the first segment that is not whole in it.
+    /// The media sequence number of the first segment that the playlist does not list as complete.
     package var nextSequence: Int
-    /// The parts of that segment that it has.
+    /// The number of parts that it lists of that segment.
     package var nextParts: Int
 
     package init(
@@ -29,7 +29,7 @@ package struct PlaylistFacts: Sendable, Equatable {
         self.nextParts = nextParts
     }
 
-    /// What the summary of a playlist says.
+    /// Creates the facts from the summary of a playlist.
     package init(_ summary: PlaylistSummary) {
         self.init(
             isLive: summary.isLive, targetDuration: summary.targetDuration.map { Interval($0) },
@@ -37,30 +37,30 @@ package struct PlaylistFacts: Sendable, Equatable {
             nextSequence: summary.nextMediaSequence, nextParts: summary.trailingPartCount)
     }
 
-    /// How long a live list may be reused: half of what the next change is expected in
-    /// (RFC 8216 section 6.3.4 lets a player reload after half a target duration).
+    /// How long a live playlist may be reused: half of the time to its next expected change (RFC
+    /// 8216 section 6.3.4 lets a player reload after half a target duration).
     package var reuse: Interval {
         let step = partTarget ?? targetDuration ?? .seconds(2)
         return Interval(nanoseconds: max(step.nanoseconds / 2, 50_000_000))
     }
 
-    /// How long a live list may be served after the origin failed: three target durations is
-    /// what a player holds in its buffer (RFC 8216 section 6.3.3); after that it should be told.
+    /// How long a live playlist may be served after the origin failed: three target durations,
+    /// which a player buffers (RFC 8216 section 6.3.3); after that the player should see the error.
     package var staleBound: Interval {
         Interval(nanoseconds: 3 * (targetDuration ?? .seconds(6)).nanoseconds)
     }
 }
 
-/// The answer to "may this be used now?".
+/// The decision whether a stored response may be used.
 package enum Freshness: Equatable, Sendable {
-    /// As it is; for so many seconds more, nil for as long as it is kept.
+    /// Use it, for this many more seconds; nil for as long as it is stored.
     case fresh(seconds: Int64?)
-    /// As it is, though stale, while the origin is asked behind it; `seconds` is 0 or less.
+    /// Use it, though stale, and revalidate in the background; `seconds` is 0 or less.
     case staleWhileRevalidate(seconds: Int64)
-    /// Only after asking the origin, for this reason.
+    /// Revalidate it first, for this reason.
     case stale(StaleReason)
 
-    /// Why the origin is asked first; the raw value is what logs show.
+    /// The reason to revalidate first; the raw value is what logs show.
     package enum StaleReason: String, Sendable, CaseIterable {
         case expired
         case live
@@ -70,20 +70,22 @@ package enum Freshness: Equatable, Sendable {
         case requestMinFresh = "request-min-fresh"
         case requestNoStore = "request-no-store"
         case refreshPolicy = "refresh-policy"
-        /// A live list names it, and it may have been stored when the name stood for something else.
+        /// A live playlist names it, and it may have been stored when the name identified another
+        /// resource.
         case epoch
         case vary
     }
 
-    /// What the decision is made from.
+    /// The input of the decision.
     package struct Question: Sendable {
         package var policy: Policy
         package var rules: ReuseRules
-        /// Nil for everything that is no playlist.
+        /// Nil for responses other than playlists.
         package var playlist: PlaylistFacts?
         package var requestFields: Fields
         package var now: WallTime
-        /// The time since the response came, by the monotonic clock; nil where it came in an earlier run.
+        /// The time since the response arrived, by the monotonic clock; nil if it arrived in an
+        /// earlier run.
         package var steadyAge: Interval?
 
         package init(
@@ -98,10 +100,10 @@ package enum Freshness: Equatable, Sendable {
             self.now = now
         }
 
-        /// How long the response has been held; nil where nobody knows.
+        /// How long the response has been stored; nil if unknown.
         ///
-        /// The wall clock may be set back, and the monotonic one stands while the machine sleeps: the
-        /// longer time counts.
+        /// The wall clock may be set back, and the monotonic one stops while the machine sleeps:
+        /// the longer time is used.
         fileprivate var held: Interval? {
             let wall = now - rules.responseTime
             guard let steadyAge else { return wall >= .zero ? wall : nil }
@@ -109,13 +111,13 @@ package enum Freshness: Equatable, Sendable {
         }
     }
 
-    /// Decides whether the stored response is used as it is.
+    /// Decides whether the stored response may be used.
     package static func decide(_ question: Question) -> Freshness {
         switch question.policy {
         case .offline: return .fresh(seconds: nil)
         case .refresh: return .stale(.refreshPolicy)
         case .media:
-            // Players send no-cache and max-age=0 by habit; they must not steer the cache.
+            // Players send no-cache and max-age=0 by default; they must not control the cache.
             guard let playlist = question.playlist, playlist.isLive else {
                 return .fresh(seconds: nil)
             }
@@ -138,7 +140,7 @@ package enum Freshness: Equatable, Sendable {
     private static func rfc(_ question: Question) -> Freshness {
         let rules = question.rules
         if rules.alwaysAsks { return .stale(.noCache) }
-        // A clock that went back would keep it fresh until it has come there again.
+        // A clock that was set back would keep it fresh until that time is reached again.
         if rules.isOfFuture(at: question.now) { return .stale(.expired) }
         let request = RequestDirectives(question.requestFields)
         if request.asksOrigin { return .stale(.requestNoCache) }
@@ -147,7 +149,7 @@ package enum Freshness: Equatable, Sendable {
         guard let control = request.control else {
             return left > 0 ? .fresh(seconds: left) : expired(rules, left)
         }
-        // A response of this second is none too old for max-age=0, but that is how clients reload.
+        // A response of the current second would satisfy max-age=0, but clients send it to reload.
         if let maxAge = control.maxAge, age > maxAge || maxAge == 0 {
             return .stale(.requestMaxAge)
         }
@@ -163,16 +165,16 @@ package enum Freshness: Equatable, Sendable {
         return expired(rules, left)
     }
 
-    /// A response past its lifetime by `-left` seconds.
+    /// Decides for a response that has been stale for `-left` seconds.
     private static func expired(_ rules: ReuseRules, _ left: Int64) -> Freshness {
-        // A window of stale-while-revalidate cannot go beyond what forbids all stale use.
+        // stale-while-revalidate does not apply where all stale use is forbidden.
         if !rules.forbidsStale, -left < rules.staleWhileRevalidate {
             return .staleWhileRevalidate(seconds: left)
         }
         return .stale(.expired)
     }
 
-    /// Whether the stored response may be used although the origin could not be asked.
+    /// True if the stored response may be used although the origin could not be reached.
     package static func mayServeStale(_ question: Question) -> Bool {
         let rules = question.rules
         if let playlist = question.playlist, playlist.isLive, question.policy != .offline {
@@ -182,8 +184,8 @@ package enum Freshness: Equatable, Sendable {
         if rules.forbidsStale { return false }
         let staleness = rules.age(at: question.now) - rules.lifetime
         let asked = RequestDirectives(question.requestFields).control?.staleIfError
-        // Where either side gives a bound, that is the permission; without one the origin is as
-        // good as unreachable, which is permission enough (RFC 9111 section 4.2.4).
+        // A stale-if-error from either side sets the bound; without one, the origin counts as
+        // disconnected, which permits stale use (RFC 9111 section 4.2.4).
         if let bound = [rules.staleIfError, asked].compactMap({ $0 }).max() {
             return staleness <= bound
         }
@@ -191,12 +193,11 @@ package enum Freshness: Equatable, Sendable {
     }
 }
 
-/// The directives of a request, read only where it has any.
+/// The directives of a request, parsed only if it has any.
 package struct RequestDirectives: Sendable {
-    /// Nil where the request has no Cache-Control.
+    /// Nil without Cache-Control in the request.
     package let control: CacheControl?
-    /// True for `no-cache`, or for `Pragma: no-cache` where there is no Cache-Control (RFC 9111
-    /// section 5.4).
+    /// True for `no-cache`, or for `Pragma: no-cache` without Cache-Control (RFC 9111 section 5.4).
     package let asksOrigin: Bool
 
     package init(_ fields: Fields) {
@@ -214,19 +215,19 @@ package struct RequestDirectives: Sendable {
         asksOrigin = read.noCache != nil
     }
 
-    /// True for `no-store`: neither the request nor its response is to be kept.
+    /// True for `no-store`: neither the request nor its response may be stored.
     package var noStore: Bool { control?.noStore ?? false }
-    /// True for `only-if-cached`: the origin is not to be asked.
+    /// True for `only-if-cached`: the origin must not be contacted.
     package var onlyIfCached: Bool { control?.onlyIfCached ?? false }
 }
 
 extension Interval {
-    /// The sum of two lengths of time.
+    /// Returns the sum of two intervals.
     static func + (a: Interval, b: Interval) -> Interval {
         Interval(nanoseconds: a.nanoseconds.addingSaturated(b.nanoseconds))
     }
 
-    /// What is left of a length of time.
+    /// Returns the difference of two intervals.
     static func - (a: Interval, b: Interval) -> Interval {
         Interval(nanoseconds: a.nanoseconds.subtractingSaturated(b.nanoseconds))
     }

@@ -1,12 +1,12 @@
-// What responses taught about parameters: which never change the bytes, and which do.
+// Learns from responses which query parameters change the bytes and which never do.
 import Numbers
 package import URISyntax
 
-/// What one response is known by: strong validator, length, and a digest of bytes of the body.
+/// The identity of one response: strong validator, length, and a digest of bytes of the body.
 package struct KeyFingerprint: Hashable, Sendable {
     package let validator: UInt64
     package let length: Int64
-    /// Of the first and the last block.
+    /// The digest of the first and the last block.
     package let content: UInt64
 
     package init(validator: UInt64, length: Int64, content: UInt64) {
@@ -19,24 +19,24 @@ package struct KeyFingerprint: Hashable, Sendable {
 /// Evidence about the parameters of all origins, bounded in memory: 4,096 responses, 128 origins
 /// with 32 names each.
 ///
-/// Two URLs with equal path and equal response speak for every parameter in which they differ; two
-/// with different responses that differ in one parameter only, or only in parameters that were
-/// spoken for, speak against these, for good.
+/// Two URLs with equal path and equal response are evidence for dropping every parameter in which
+/// they differ. Two URLs with different responses that differ in only one parameter, or only in
+/// proposed ones, veto these parameters permanently.
 package struct KeyEvidence: Sendable {
-    /// What is known of one parameter of one origin.
+    /// The evidence about one parameter of one origin.
     package struct Finding: Hashable, Sendable {
         package enum State: String, Sendable {
-            /// Too little to go by.
+            /// Not enough evidence.
             case gathering
-            /// Enough to propose, and to apply where that is allowed.
+            /// Enough evidence to propose dropping it, and to drop it where that is allowed.
             case proposed
-            /// Chooses content: one counter-example is enough.
+            /// Selects content: one counter-example is enough.
             case vetoed
         }
 
-        /// Pairs of URLs with other values and equal bytes.
+        /// The number of pairs of URLs with different values and equal bytes.
         package var pairs: UInt32 = 0
-        /// Paths on which that was seen, as short digests; no more than eight are told apart.
+        /// The paths of these pairs, as short digests; at most eight are distinguished.
         package var paths: [UInt32] = []
         package var isVetoed = false
 
@@ -49,15 +49,15 @@ package struct KeyEvidence: Sendable {
         }
     }
 
-    /// Pairs that make a proposal.
+    /// The pairs required for a proposal.
     package static let leastPairs: UInt32 = 4
-    /// Different paths that make a proposal.
+    /// The different paths required for a proposal.
     package static let leastPaths = 3
     private static let mostNames = 32
     private static let mostOrigins = 128
     private static let mostParameters = 16
 
-    /// Names that choose content wherever they are used; nothing is learnt of them.
+    /// Names that select content everywhere; no evidence is collected for them.
     private static let choosing: [KeyGlob] = [
         "id", "*_id", "*Id", "*ID", "seg*", "part*", "chunk*", "frag*", "start*", "end*", "range*",
         "byte*", "offset*", "length", "len", "from", "to", "time*", "duration", "pos*", "page*",
@@ -75,7 +75,7 @@ package struct KeyEvidence: Sendable {
 
     /// Per origin (scheme, host, port): name to finding.
     private var findings: [String: [String: Finding]] = [:]
-    /// Whether the response that is taken in has changed the state of a finding, or made one.
+    /// True if the current response has changed the state of a finding or created one.
     private var hasNews = false
     private var samples = RecentMap<UInt64, [Value]>(capacity: 4_096)
     private var rests = RecentMap<UInt64, (name: UInt64, fingerprint: KeyFingerprint)>(
@@ -83,11 +83,11 @@ package struct KeyEvidence: Sendable {
 
     package init() {}
 
-    /// Takes in a response.
+    /// Learns from a response.
     ///
     /// - Parameters:
-    ///   - url: what was asked for.
-    ///   - fingerprint: what came.
+    ///   - url: the requested URL.
+    ///   - fingerprint: the identity of the response.
     /// - Returns: The origin whose findings changed their state; nil if none did.
     package mutating func learn(_ url: AbsoluteURL, _ fingerprint: KeyFingerprint) -> String? {
         let items = KeyMaker.items(of: url)
@@ -106,7 +106,7 @@ package struct KeyEvidence: Sendable {
         return hasNews ? origin : nil
     }
 
-    /// Equal bytes under other values speak for every name that differs.
+    /// Counts equal bytes with different values as evidence for every name that differs.
     private mutating func support(
         _ origin: String, _ place: UInt64, _ values: [Value], _ fingerprint: KeyFingerprint
     ) {
@@ -127,8 +127,8 @@ package struct KeyEvidence: Sendable {
         samples[hasher] = values
     }
 
-    /// Other bytes with one other value speak against that name; other bytes where nothing differs
-    /// but what was spoken for speak against all of that.
+    /// Vetoes a name if other bytes came with only its value changed, and all proposed names if
+    /// other bytes came with only their values changed.
     private mutating func oppose(
         _ origin: String, _ place: UInt64, _ values: [Value], _ fingerprint: KeyFingerprint
     ) {
@@ -183,32 +183,32 @@ package struct KeyEvidence: Sendable {
 
     // MARK: Results
 
-    /// Names of an origin that never changed the bytes, in order.
+    /// Returns the proposed names of an origin, sorted.
     package func proposed(for origin: String) -> [String] {
         (findings[origin] ?? [:]).filter { $0.value.state == .proposed }.keys.sorted()
     }
 
-    /// All that is known, by origin and name.
+    /// All findings, by origin and name.
     package var all: [(origin: String, name: String, finding: Finding)] {
         findings.sorted { $0.key < $1.key }.flatMap { origin, names in
             names.sorted { $0.key < $1.key }.map { (origin, $0.key, $0.value) }
         }
     }
 
-    /// Forgets what is known of an origin, vetoes included.
+    /// Forgets the findings of an origin, including vetoes.
     package mutating func forget(_ origin: String) { findings[origin] = nil }
 
     // MARK: Keeping
 
-    /// What is known of a parameter, by its name.
+    /// The finding of a parameter, with its name.
     package typealias Named = (name: String, finding: Finding)
 
-    /// The findings of one origin, in the order of names.
+    /// Returns the findings of one origin, sorted by name.
     package func findings(of origin: String) -> [Named] {
         (findings[origin] ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// Takes in a finding of an earlier run, where there is room.
+    /// Restores a finding of an earlier run, if there is room.
     package mutating func restore(_ finding: Finding, of name: String, origin: String) {
         guard findings[origin] != nil || findings.count < Self.mostOrigins,
             (findings[origin]?.count ?? 0) < Self.mostNames
@@ -220,23 +220,24 @@ package struct KeyEvidence: Sendable {
 
     // MARK: Digests
 
-    /// FNV-1a of 64 bits, finished with a shuffle: the table is small and forgets, and a collision
-    /// can only add to evidence that one counter-example takes away.
+    /// Returns the 64-bit FNV-1a hash with a final mixing step.
     ///
-    /// Of a span and not of any sequence, which other modules would walk through witness tables, at
-    /// hundreds of instructions a byte.
+    /// The table is small and drops old entries, and a collision can only add to evidence that one
+    /// counter-example removes. Takes a span and not any sequence, which other modules would
+    /// iterate through witness tables, at hundreds of instructions a byte.
     package static func hash(_ bytes: Span<UInt8>) -> UInt64 {
         var hash = FNV1a()
         hash.take(bytes)
         return mix(hash.value, 0)
     }
 
-    /// As `hash` of the UTF-8 bytes of a text.
+    /// Returns `hash` of the UTF-8 bytes of a text.
     package static func hash(_ text: String) -> UInt64 { hash(text.utf8.span) }
 
-    /// Of a block of a body: eight bytes a step, since every miss with a query takes one.
+    /// Returns a digest of a block of a body, eight bytes a step, since it runs for every miss with
+    /// a query.
     ///
-    /// Not kept across restarts.
+    /// Not stored across restarts.
     package static func digest(_ block: Span<UInt8>) -> UInt64 {
         var value = FNV1a().value
         var index = 0

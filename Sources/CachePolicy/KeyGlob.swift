@@ -1,12 +1,12 @@
-/// Patterns of key rules: `*` stands for any bytes, `?` for one.
+/// A pattern of key rules: `*` matches any bytes, `?` matches one.
 package struct KeyGlob: Hashable, Sendable, CustomStringConvertible {
     private let pattern: [UInt8]
-    /// The pattern as it was written.
+    /// The pattern as written.
     package var description: String { String(decoding: pattern, as: UTF8.self) }
-    /// Whether the pattern stands for more than one text.
+    /// True if the pattern can match more than one text.
     package let isWild: Bool
 
-    /// The bytes of all that fits; nil where they may be more or less.
+    /// The length of all matches; nil for a pattern with wildcards.
     var length: Int? { isWild ? nil : pattern.count }
 
     package init(_ text: some StringProtocol) {
@@ -14,15 +14,15 @@ package struct KeyGlob: Hashable, Sendable, CustomStringConvertible {
         isWild = pattern.contains(0x2A) || pattern.contains(0x3F)
     }
 
-    /// Whether all of `bytes` fits; case counts, escapes are not decoded.
+    /// True if all of `bytes` match; case-sensitive, escapes are not decoded.
     ///
-    /// Takes time in proportion to the product of both lengths at worst.
+    /// Takes time proportional to the product of both lengths in the worst case.
     package func matches(_ bytes: ArraySlice<UInt8>) -> Bool {
-        // Most patterns are names, and most names are of another length.
+        // Most patterns have no wildcard, and most names have another length.
         guard isWild else { return bytes.count == pattern.count && bytes.elementsEqual(pattern) }
         var at = bytes.startIndex
         var index = 0
-        // Where to go on when what follows the last `*` does not fit: one byte further.
+        // The place to retry from if the text after the last `*` does not match: one byte further.
         var retry: (index: Int, at: Int)?
         while at < bytes.endIndex {
             if index < pattern.count, pattern[index] == 0x2A {
@@ -42,6 +42,6 @@ package struct KeyGlob: Hashable, Sendable, CustomStringConvertible {
         return pattern[index...].allSatisfy { $0 == 0x2A }
     }
 
-    /// Whether all of `text` fits.
+    /// True if all of `text` matches.
     package func matches(_ text: String) -> Bool { matches(Array(text.utf8)[...]) }
 }

@@ -1,9 +1,9 @@
 import URISyntax
 
-/// Whether any rule has a part in the key of a URL, told without taking its query apart: most URLs that
-/// players ask for have nothing to change.
+/// A quick check whether any rule affects the key of a URL, without splitting its query: no rule
+/// changes the keys of most requested URLs.
 extension KeyMaker {
-    /// Whether any rule may have a part in the key of a URL; false is certain.
+    /// True if any rule may affect the key of a URL; false is certain.
     static func rulesConcern(_ url: AbsoluteURL, _ rules: [KeyRuleInForce]) -> Bool {
         for rule in rules {
             switch rule.rule {
@@ -27,7 +27,7 @@ extension KeyMaker {
         let bytes = url.bytes.span
         var former: Range<Int>?
         var start = query.lowerBound
-        // One pass more than there are separators: behind the last one stands an item too.
+        // One iteration more than there are separators, for the item after the last one.
         while start <= query.upperBound {
             var end = start
             var nameEnd: Int?
@@ -36,7 +36,7 @@ extension KeyMaker {
                 end += 1
             }
             let name = start..<(nameEnd ?? end)
-            // Equal names may be equal items, or in the wrong order: that takes more than a glance.
+            // Equal names may be equal items or wrongly ordered, which this check does not decide.
             if hasOrder, let former, !precedes(bytes, former, name) { return true }
             let isSet = nameEnd != nil
             if isTelemetry(bytes, name)
@@ -67,7 +67,7 @@ extension KeyMaker {
             && bytes[name.lowerBound + 2] == 0x43 && bytes[name.lowerBound + 3] == 0x44
     }
 
-    /// Whether a rule may take out or change the item of this name; `isSet` where a value follows.
+    /// True if a rule may remove or change the item of this name; `isSet` if it has a value.
     private static func concerns(
         _ name: ArraySlice<UInt8>, isSet: Bool, _ rule: KeyRule
     ) -> Bool {

@@ -1,14 +1,14 @@
-// Makes the key of a URL by rules, and tells which of them had a part in it.
+// Makes the key of a URL by rules, and reports which rules changed it.
 import Numbers
 package import URISyntax
 
-/// Where a rule comes from.
+/// The source of a rule.
 package enum KeyRuleSource: String, Sendable {
-    /// Part of the program.
+    /// Built in.
     case shipped
-    /// Written in the configuration.
+    /// From the configuration.
     case configured
-    /// Found by evidence.
+    /// Derived from evidence.
     case learned
 }
 
@@ -23,26 +23,26 @@ package struct KeyRuleInForce: Hashable, Sendable {
     }
 }
 
-/// A step that changed the key.
+/// One change of a key by a rule.
 package struct KeyStep: Hashable, Sendable {
     package let rule: String
     package let source: KeyRuleSource
-    /// What it took out or wrote, by name; never a value that may be secret.
+    /// The names that it removed or wrote; never a value that may be secret.
     package let effect: String
 }
 
-/// The key of a URL and how it came about.
+/// The key of a URL, and the steps that made it.
 package struct KeyedURL: Sendable {
     /// The normalised URL.
     package let text: String
     package let steps: [KeyStep]
-    /// True where URLs that differ in more than spelling may have this key.
+    /// True if URLs that differ in more than spelling may have this key.
     package let isMerged: Bool
 }
 
-/// A URL in parts, worked on by rules.
+/// The parts of a URL while rules are applied.
 package struct KeyMaker {
-    /// A parameter as it stands in the URL.
+    /// A parameter as written in the URL.
     struct Item: Equatable {
         let raw: ArraySlice<UInt8>
         let nameEnd: Int
@@ -53,7 +53,7 @@ package struct KeyMaker {
         }
 
         var name: ArraySlice<UInt8> { raw[..<nameEnd] }
-        /// Empty without a `=`.
+        /// Empty without `=`.
         var value: ArraySlice<UInt8> { nameEnd < raw.endIndex ? raw[(nameEnd + 1)...] : [] }
         var nameText: String { String(decoding: name, as: UTF8.self) }
     }
@@ -80,7 +80,7 @@ package struct KeyMaker {
 
     private static let telemetry = Array("CMCD".utf8)
 
-    /// The parameters of a URL, in their order.
+    /// Returns the parameters of a URL, in their order.
     static func items(of url: AbsoluteURL) -> [Item] {
         guard let query = url.queryRange else { return [] }
         let bytes = url.bytes
@@ -91,12 +91,12 @@ package struct KeyMaker {
             items.append(Item(bytes[start..<index]))
             start = index + 1
         }
-        // Behind the last separator stands one too.
+        // The item after the last separator.
         items.append(Item(bytes[start..<query.upperBound]))
         return items
     }
 
-    /// The key of a URL under rules, which are applied in their order, and how it came about.
+    /// Returns the key of a URL under rules, applied in their order, and the steps that made it.
     ///
     /// Without rules it is `AbsoluteURL.normalisedForKey`. Telemetry of players (CTA-5004, `CMCD`)
     /// is never part of a key.
@@ -108,13 +108,13 @@ package struct KeyMaker {
         return KeyedURL(text: maker.text, steps: maker.steps, isMerged: maker.isMerged)
     }
 
-    /// The key of a URL; what `key(of:rules:)` gives, without how it came about.
+    /// Returns the key of a URL as `key(of:rules:)` does, without the steps.
     package static func text(of url: AbsoluteURL, rules: [KeyRuleInForce]) -> String {
         guard rulesConcern(url, rules) else { return url.normalisedForKey }
         return KeyMaker(url, rules, tellsSteps: false).text
     }
 
-    /// Whether URLs that differ in more than spelling may have this one's key.
+    /// True if URLs that differ in more than spelling may have the same key as this one.
     package static func isMerged(_ url: AbsoluteURL, rules: [KeyRuleInForce]) -> Bool {
         rulesConcern(url, rules) && KeyMaker(url, rules, tellsSteps: false).isMerged
     }
@@ -122,7 +122,7 @@ package struct KeyMaker {
     var text: String {
         var bytes = Array(origin.utf8)
         bytes.append(contentsOf: path)
-        // A query that all rules have emptied is none; one that was empty before stays.
+        // A query from which rules removed all items disappears; one that was empty stays.
         if !items.isEmpty {
             for (index, item) in items.enumerated() {
                 bytes.append(index == 0 ? 0x3F : 0x26)
@@ -259,8 +259,8 @@ package struct KeyMaker {
         }
     }
 
-    /// Whether all that makes a signature of this kind is there, once each: of two `token`s one may
-    /// be the origin's own.
+    /// True if all parameters of a signature of this kind are present exactly once: of two `token`s
+    /// one may be the origin's own.
     private func isSigned(_ kind: KeySignatures.Kind) -> Bool {
         for need in kind.needs {
             var found: Item?

@@ -1,43 +1,44 @@
-// What the configuration says of origins: policy and key rules by host pattern.
+// The configuration of origins: policy and key rules by host pattern.
 package import URISyntax
 
-/// How far URLs are normalised for keys where the configuration leaves it open.
+/// How far URLs are normalised for keys where the configuration has no rules.
 package enum KeyMode: String, CaseIterable, Sendable {
-    /// URLs as they are; rules that the configuration spells out still hold.
+    /// URLs as they are; rules written in the configuration still apply.
     case off
     /// Spelling, and signatures of known kinds.
     case standard
-    /// Also what was learnt of an origin.
+    /// Also rules learned for an origin.
     case auto
 }
 
-/// The settings of the origins that fit one pattern.
+/// The settings of the origins that match one pattern.
 package struct OriginSettings: Hashable, Sendable {
-    /// Fits a host, or host and port; lower case.
+    /// Matches a host, or host and port; lower case.
     package var pattern: KeyGlob
-    /// Nil leaves the policy of the place: playback or mount.
+    /// Nil keeps the policy of the context: playback or mount.
     package var policy: Policy?
-    /// Nil leaves the mode of the place.
+    /// Nil keeps the mode of the context.
     package var keys: KeyMode?
     package var rules: [KeyRule] = []
-    /// How far to run ahead of players, in the words of the configuration; nil leaves it open.
+    /// The extent of look-ahead, in the words of the configuration; nil if unspecified.
     package var lookAhead: String?
-    /// Segments that are kept from the start of a title; nil leaves it open.
+    /// The number of segments kept from the start of a title; nil if unspecified.
     package var keepHead: Int?
 
     package init(pattern: String) { self.pattern = KeyGlob(pattern.lowercased()) }
 }
 
-/// All of them; the most exact pattern that says something decides it.
+/// The settings of all origins; each is taken from the most specific pattern that specifies it.
 ///
-/// Key rules add up: those of all patterns that fit are applied, the most exact pattern's last.
+/// Key rules accumulate: the rules of all matching patterns apply, those of the most specific
+/// pattern last.
 package struct KeyOrigins: Hashable, Sendable {
     private let origins: [OriginSettings]
 
-    /// All settings, the most exact pattern first.
+    /// All settings, the most specific pattern first.
     package var all: [OriginSettings] { origins }
 
-    /// Patterns without wildcards come first, then longer ones before shorter ones.
+    /// Sorts patterns without wildcards first, then longer ones before shorter ones.
     package init(_ origins: [OriginSettings] = []) {
         self.origins = origins.enumerated().sorted { left, right in
             let a = left.element.pattern, b = right.element.pattern
@@ -47,15 +48,15 @@ package struct KeyOrigins: Hashable, Sendable {
         }.map(\.element)
     }
 
-    /// Whether nothing is configured for any origin.
+    /// True if nothing is configured for any origin.
     package var isEmpty: Bool { origins.isEmpty }
 
-    /// The mode of an origin written as `scheme://host[:port]`; nil where none is set.
+    /// Returns the mode of an origin written as `scheme://host[:port]`; nil if unspecified.
     package func mode(of origin: String) -> KeyMode? {
         (try? AbsoluteURL(origin)).flatMap { settings(of: $0.origin).keys }
     }
 
-    /// What holds ahead of players of one origin.
+    /// Returns the look-ahead settings of one origin.
     package func ahead(of origin: Origin) -> (lookAhead: String?, keepHead: Int?) {
         let fitting = self.fitting(origin)
         return (
@@ -70,7 +71,7 @@ package struct KeyOrigins: Hashable, Sendable {
         return origins.filter { one in names.contains { one.pattern.matches($0) } }
     }
 
-    /// What holds for one origin.
+    /// Returns the policy, mode and rules of one origin.
     package func settings(of origin: Origin) -> (
         policy: (Policy, pattern: String)?, keys: KeyMode?, rules: [KeyRule]
     ) {

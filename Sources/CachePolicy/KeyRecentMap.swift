@@ -1,14 +1,14 @@
-/// A dictionary that forgets its oldest key when it is full.
+/// A dictionary that evicts its oldest key when it is full.
 ///
-/// Inlinable, since other modules would go through witness tables for each key and value else.
+/// Inlinable, since other modules would otherwise use witness tables for each key and value.
 package struct RecentMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline var values: [Key: Value] = [:]
-    /// Keys in the order of their coming; a ring once it is full.
+    /// Keys in the order of their insertion; a ring once it is full.
     @usableFromInline var order: [Key] = []
     @usableFromInline var oldest = 0
     @usableFromInline let capacity: Int
 
-    /// - Parameter capacity: the most keys that are known, 1 or more.
+    /// - Parameter capacity: the most keys, 1 or more.
     @inlinable package init(capacity: Int) {
         self.capacity = capacity
     }
@@ -19,7 +19,7 @@ package struct RecentMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         get { values[key] }
         set {
             guard let newValue else {
-                // Its place in the ring stays until its turn comes.
+                // Its place in the ring is reused in turn.
                 values[key] = nil
                 return
             }

@@ -2,19 +2,19 @@ import Numbers
 
 /// The rule language of cache keys: one step each, written as a word and its arguments.
 ///
-/// | rule | what it does to the key |
+/// | rule | effect on the key |
 /// |---|---|
 /// | `sort` | orders parameters by name; those of one name keep their order |
 /// | `unique` | keeps the first of parameters that are equal in name and value |
-/// | `drop NAME...` | leaves named parameters out |
-/// | `keep NAME...` | leaves all other parameters out |
+/// | `drop NAME...` | removes the named parameters |
+/// | `keep NAME...` | removes all other parameters |
 /// | `tier NAME N...` | raises a number to the next one listed, or lowers it to the last |
-/// | `fold NAME TEXT VALUE...` | writes TEXT for every value that fits |
-/// | `host NAME[:PORT]` | writes this host for the origin's: mirrors meet under one name |
-/// | `segment PATTERN...` | leaves path segments that fit out |
-/// | `signatures` | leaves signatures of known kinds out, in query and path (`KeySignatures`) |
+/// | `fold NAME TEXT VALUE...` | replaces every matching value by TEXT |
+/// | `host NAME[:PORT]` | replaces the origin's host, so that mirrors share keys |
+/// | `segment PATTERN...` | removes matching path segments |
+/// | `signatures` | removes signatures of known kinds from query and path (`KeySignatures`) |
 ///
-/// Names, values and patterns may hold `*` and `?`. They are compared as they stand in the URL.
+/// Names, values and patterns may contain `*` and `?`. They are compared with the URL as written.
 package enum KeyRule: Hashable, Sendable {
     case sort
     case unique
@@ -26,12 +26,12 @@ package enum KeyRule: Hashable, Sendable {
     case segment([KeyGlob])
     case signatures
 
-    /// Why a text is no rule.
+    /// The reason why a text is not a rule.
     package struct Fault: Error, Hashable, Sendable, CustomStringConvertible {
         package let description: String
     }
 
-    /// Reads a rule.
+    /// Parses a rule.
     package init(_ text: String) throws(Fault) {
         let words = text.split(separator: " ").map(String.init)
         guard let name = words.first else { throw Fault(description: "a key rule is empty") }
@@ -89,7 +89,7 @@ package enum KeyRule: Hashable, Sendable {
             }
     }
 
-    /// Whether the rule may make two URLs one that differ in more than their spelling.
+    /// True if the rule may give one key to URLs that differ in more than spelling.
     package var merges: Bool {
         switch self {
         case .sort, .unique: false
@@ -99,7 +99,7 @@ package enum KeyRule: Hashable, Sendable {
 }
 
 extension KeyRule: CustomStringConvertible {
-    /// The rule as it is written.
+    /// The rule as written.
     package var description: String {
         func list(_ globs: [KeyGlob]) -> String {
             globs.map(\.description).joined(separator: " ")

@@ -1,26 +1,26 @@
 import URISyntax
 
-/// Signatures that common CDNs put into URLs: what they are made of, so that keys can do without.
+/// The URL signatures of common CDNs, so that keys can omit them.
 ///
-/// A kind counts only where all that makes it up is there and looks as it should: `Expires` alone,
-/// or `token=7`, may choose content and stays. Parameters that stand beside a signature and choose
-/// what is sent (Tencent's `exper` and `plive`, Wowza's `wowzaplaystart`, S3's `versionId` and
-/// `response-*`, Azure's `snapshot`) are not listed and stay too.
+/// A signature counts only if all its parameters are present and have the right form: `Expires`
+/// alone, or `token=7`, may select content and is kept. Parameters that accompany a signature and
+/// select content (Tencent's `exper` and `plive`, Wowza's `wowzaplaystart`, S3's `versionId` and
+/// `response-*`, Azure's `snapshot`) are not listed and are kept too.
 package enum KeySignatures {
-    /// What a parameter's value must look like.
+    /// The required form of a parameter's value.
     enum Shape: Sendable {
         case any
-        /// Decimal digits, at least so many.
+        /// Decimal digits, at least this many.
         case digits(Int)
-        /// Hexadecimal digits, at least so many.
+        /// Hexadecimal digits, at least this many.
         case hex(Int)
-        /// Letters, digits, `-`, `_`, `=` and escapes, at least so many.
+        /// Base64 in any alphabet with `=`, `.`, `~` and escapes, at least this many bytes.
         case base64(Int)
         /// A pattern.
         case glob(KeyGlob)
-        /// A Unix time of ten or eleven digits, this byte, and at least so many bytes more.
+        /// A Unix time of ten or eleven digits, this byte, and at least this many bytes more.
         case stamped(UInt8, Int)
-        /// Fields joined by `~` that end in a MAC, escaped or not.
+        /// Fields joined by `~` that end with a MAC, escaped or not.
         case akamai
 
         func fits(_ value: ArraySlice<UInt8>) -> Bool {
@@ -52,14 +52,14 @@ package enum KeySignatures {
         }
     }
 
-    /// One way of signing.
+    /// One kind of signature.
     struct Kind: Sendable {
         let name: String
-        /// Parameters that must all be there, with their shapes.
+        /// Parameters that must all be present, with their shapes.
         let needs: [(name: KeyGlob, shape: Shape)]
-        /// Of these one must be there, where any are listed.
+        /// Parameters of which at least one must be present, unless empty.
         var oneOf: [KeyGlob] = []
-        /// What belongs to the signature besides.
+        /// Optional parameters of the signature.
         var also: [KeyGlob] = []
 
         init(
@@ -71,8 +71,8 @@ package enum KeySignatures {
             self.also = also.map { KeyGlob($0) }
         }
 
-        /// Whether parameters with names of these lengths may be signed so; false is certain, and told
-        /// without looking at names.
+        /// True if parameters with names of these lengths may be such a signature; false is
+        /// certain, without comparing names.
         func mayHaveSigned(_ lengths: [Int]) -> Bool {
             needs.first.map { lengths.contains($0.name.length ?? lengths[0]) } ?? true
         }
@@ -80,11 +80,11 @@ package enum KeySignatures {
 
     private static let akamai = [KeyGlob("*hmac=*"), KeyGlob("*hmac%3D*"), KeyGlob("*hmac%3d*")]
 
-    /// All kinds, in the order they are looked for.
+    /// All kinds, in the order in which they are tried.
     ///
-    /// The names are those of the makers' documents.
+    /// The names are those of the vendors' documentation.
     static let kinds: [Kind] = [
-        // AWS Signature Version 4 in the query, of S3 and what speaks its language.
+        // AWS Signature Version 4 in the query, for S3 and compatible services.
         Kind(
             "s3",
             needs: [
@@ -111,7 +111,7 @@ package enum KeySignatures {
         Kind(
             "cloudfront", needs: [("Signature", .base64(20)), ("Key-Pair-Id", .any)],
             oneOf: ["Expires", "Policy"], also: ["Hash-Algorithm"]),
-        // Cloud CDN and Media CDN sign with the same names, Media CDN with a start as well.
+        // Cloud CDN and Media CDN use the same names, Media CDN also a start.
         Kind(
             "google-cdn", needs: [("Signature", .base64(20)), ("KeyName", .any)],
             oneOf: ["Expires"], also: ["URLPrefix", "Starts"]),
@@ -148,7 +148,7 @@ package enum KeySignatures {
             also: ["wowzatokenstarttime", "wowzatokenendtime"]),
     ]
 
-    /// The first bytes of the parameters that a signature must have, a bit each.
+    /// The first bytes of the first required parameter of each kind, one bit each.
     private static let firstBytes: (low: UInt64, high: UInt64) = {
         var bits: (low: UInt64, high: UInt64) = (0, 0)
         for name in kinds.compactMap({ $0.needs.first?.name.description.utf8.first }) {
@@ -161,8 +161,8 @@ package enum KeySignatures {
         return bits
     }()
 
-    /// Whether a parameter may be part of a signature: it has the name of one that a kind must have
-    /// first, so that a URL without any has none.
+    /// True if a parameter may begin a signature: it has the name of a kind's first required
+    /// parameter, without which a URL has no signature.
     static func mayBegin(_ name: ArraySlice<UInt8>) -> Bool {
         guard let first = name.first, first < 128 else { return false }
         let bits =
@@ -170,7 +170,7 @@ package enum KeySignatures {
         return bits & 1 == 1 && kinds.contains { $0.needs.first?.name.matches(name) ?? true }
     }
 
-    /// Path segments that are signatures by their look.
+    /// Patterns of path segments that are signatures.
     static let pathTokens: [(name: String, pattern: KeyGlob)] = [
         ("akamai", KeyGlob("hdnts=*hmac=*")), ("akamai", KeyGlob("hdntl=*hmac=*")),
         ("akamai", KeyGlob("hdnea=*hmac=*")), ("akamai", KeyGlob("exp=*~hmac=*")),

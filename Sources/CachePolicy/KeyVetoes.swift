@@ -1,8 +1,8 @@
-/// Hosts whose URLs are not merged any more, because merged ones were found to differ.
+/// Hosts whose URLs are no longer merged, because merged ones were found to differ.
 package struct KeyVetoes: Sendable {
-    /// Why the URLs of a host are kept apart.
+    /// The reason why the URLs of a host are not merged.
     package enum Reason: String, Sendable, CaseIterable {
-        /// A merged URL answered with `no-store`: the response may be one viewer's.
+        /// A merged URL was answered with `no-store`: the response may be for one viewer only.
         case noStore = "no-store"
         /// Two URLs with one key had different strong validators.
         case validator
@@ -12,8 +12,10 @@ package struct KeyVetoes: Sendable {
         case content
     }
 
-    /// Playlists are judged apart from what they name: those that change with the viewer say
-    /// nothing about segments, which are everybody's.
+    /// The resources that a veto applies to.
+    ///
+    /// Playlists are judged separately from the media they name: playlists that differ between
+    /// viewers say nothing about segments, which all viewers share.
     package enum Scope: String, Sendable, CaseIterable {
         case playlists
         case media
@@ -35,24 +37,24 @@ package struct KeyVetoes: Sendable {
 
     package init() {}
 
-    /// The reason why a place is barred; nil if it is not.
+    /// Returns the reason why a place is barred; nil if it is not.
     package subscript(place: Place) -> Reason? { reasons[place] }
 
     /// Bars a place.
     ///
-    /// - Returns: false where it was barred already.
+    /// - Returns: false if it was already barred, or the table is full.
     package mutating func add(_ reason: Reason, _ place: Place) -> Bool {
         guard reasons[place] == nil, reasons.count < Self.most else { return false }
         reasons[place] = reason
         return true
     }
 
-    /// Lifts the vetoes of an origin.
+    /// Removes the vetoes of an origin.
     package mutating func forget(_ origin: String) {
         for scope in Scope.allCases { reasons[Place(origin: origin, scope: scope)] = nil }
     }
 
-    /// All of them, in order.
+    /// All vetoes, sorted.
     package var all: [(place: Place, reason: Reason)] {
         reasons.sorted {
             ($0.key.origin, $0.key.scope.rawValue) < ($1.key.origin, $1.key.scope.rawValue)

@@ -1,12 +1,12 @@
 /// How stored responses of an origin may be reused.
 package enum Policy: String, CaseIterable, Sendable {
-    /// Playlist semantics: what a finished playlist names is reusable for as long as it is kept,
-    /// unless the origin says `no-store`; live playlists for half a target duration.
+    /// Playlist semantics: resources of a finished playlist are reusable for as long as they are
+    /// stored, unless the origin says `no-store`; live playlists for half a target duration.
     case media
-    /// RFC 9111 to the letter.
+    /// RFC 9111 strictly.
     case rfc
-    /// Never asks the network; what is stored is served whatever its age.
+    /// Never contacts the network; stored responses are served whatever their age.
     case offline
-    /// Always asks the origin whether what is stored is still right.
+    /// Always revalidates stored responses.
     case refresh
 }

@@ -1,5 +1,5 @@
-// `Vary`: which request fields chose a response, and the text that tells its variants apart (RFC
-// 9111 section 4.1).
+// `Vary`: the request fields that selected a response, and the text that distinguishes its variants
+// (RFC 9111 section 4.1).
 package import HTTP
 import Numbers
 import URISyntax
@@ -8,13 +8,13 @@ import URISyntax
 package struct SelectingFields: Sendable, Hashable {
     /// In lower case, sorted, each once.
     package let names: [String]
-    /// True for `*`: no request can be known to fit.
+    /// True for `*`: no request is known to match.
     package let isAny: Bool
 
-    /// Reads the fields of a response.
+    /// Parses the fields of a response.
     ///
-    /// A body in a content coding depends on what the client accepts, whether the origin says so or
-    /// not.
+    /// A body with a content coding depends on `Accept-Encoding`, even if the origin does not say
+    /// so.
     package init(_ response: Fields) {
         var named = Set(response.listMembers(.vary).map { ASCII.lowercased($0) })
         isAny = named.contains("*")
@@ -26,18 +26,19 @@ package struct SelectingFields: Sendable, Hashable {
         names = isAny ? [] : named.sorted()
     }
 
-    /// A set read back; `names` must be in lower case and sorted.
+    /// Creates a set from stored names, which must be in lower case and sorted.
     package init(names: [String]) {
         self.names = names
         isAny = false
     }
 
-    /// True where every request fits.
+    /// True if every request matches.
     package var isEmpty: Bool { names.isEmpty && !isAny }
 
-    /// The normalised values of the named fields in a request: equal texts select the same variant.
+    /// Returns the normalised values of the named fields in a request: equal texts select the same
+    /// variant.
     ///
-    /// Holds what a client sent, so it goes into digests and not into logs.
+    /// Contains what a client sent, so it is only used for digests and never logged.
     package func text(of request: Fields) -> String {
         names.map { name in
             guard let value = request.combined(name) else { return name }
@@ -47,8 +48,8 @@ package struct SelectingFields: Sendable, Hashable {
 
     // MARK: Normalising
 
-    /// Members without white space around them; for fields whose order and case say nothing, in
-    /// lower case and sorted, the most wanted first.
+    /// Returns the members without white space around them; for fields whose order and case do not
+    /// matter, in lower case and sorted by descending weight.
     private static func normalised(_ value: String, of name: String) -> String {
         var fields = Fields()
         fields.append(name, value)
@@ -61,7 +62,8 @@ package struct SelectingFields: Sendable, Hashable {
         }
     }
 
-    /// The one language that a request wants most, in lower case; nil where there are several.
+    /// Returns the single most preferred language of a request, in lower case; nil if there are
+    /// several.
     package static func preferredLanguage(_ request: Fields) -> String? {
         let wanted = request.listMembers("Accept-Language").map(Weighted.init).sorted()
         guard let first = wanted.first, first.weight > 0, first.value != "*" else { return nil }

@@ -1,13 +1,13 @@
-// Whether a response may be stored (RFC 9111 section 3, and what playlists add to it).
+// Whether a response may be stored (RFC 9111 section 3, with additions for playlists).
 package import HTTP
 
-/// The answer, with the reason by its stable name.
+/// The decision whether a response is stored, with the reason by its stable name.
 package enum Storability: Equatable, Sendable {
     case store
-    /// Streamed through an unnamed file and forgotten.
+    /// Streamed through an unnamed file and discarded.
     case streamOnly(NoStoreReason)
 
-    /// Why a response is not stored; the raw value is what logs and `Cache-Status` show.
+    /// The reason why a response is not stored; the raw value is what logs and `Cache-Status` show.
     package enum NoStoreReason: String, Sendable, CaseIterable {
         case noStore = "no-store"
         case isPrivate = "private"
@@ -15,17 +15,17 @@ package enum Storability: Equatable, Sendable {
         case varyStar = "vary-star"
         case authorization = "authorization"
         case noFreshness = "no-freshness"
-        /// An unsafe request came between, or the response is one to an unsafe method.
+        /// An unsafe request came between, or the response is to an unsafe method.
         case method = "method"
         /// Neither budget nor disk has room for it.
         case noRoom = "no-room"
-        /// `must-understand` came with a status that has no caching rules here.
+        /// `must-understand` with a status whose caching rules are not implemented.
         case mustUnderstand = "must-understand"
         /// The request said `no-store`.
         case requestNoStore = "request-no-store"
     }
 
-    /// What the decision is made from.
+    /// The input of the decision.
     package struct Question: Sendable {
         package var policy: Policy
         package var requestFields: Fields
@@ -45,7 +45,7 @@ package enum Storability: Equatable, Sendable {
         }
     }
 
-    /// Decides for the response to a GET.
+    /// Decides about the response to a GET.
     package static func decide(_ question: Question) -> Storability {
         if question.policy != .rfc {
             if CacheControl(question.responseFields).noStore { return .streamOnly(.noStore) }
@@ -56,10 +56,10 @@ package enum Storability: Equatable, Sendable {
         return lifetimeDecision(question, control)
     }
 
-    /// What forbids to store, whatever the lifetime (RFC 9111 section 3).
+    /// Returns a reason not to store that is independent of the lifetime (RFC 9111 section 3).
     private static func refusal(_ question: Question, _ control: CacheControl) -> NoStoreReason? {
         if RequestDirectives(question.requestFields).noStore { return .requestNoStore }
-        // Neither is a representation; a part that can be used is kept as a 200 with holes.
+        // None of these is a full representation; a usable part is stored as a 200 with holes.
         let never: [HTTPStatus] = [.notModified, .partialContent, .rangeNotSatisfiable]
         guard !question.status.isInformational, !never.contains(question.status) else {
             return .status
@@ -80,7 +80,7 @@ package enum Storability: Equatable, Sendable {
         return nil
     }
 
-    /// Playback: whole or partial content is kept, errors never are.
+    /// Decides for playback: full or partial content is stored, errors never are.
     private static func mediaDecision(_ question: Question) -> Storability {
         switch question.status.rawValue {
         case 200, 203, 206: .store
@@ -99,7 +99,7 @@ package enum Storability: Equatable, Sendable {
         guard StatusRules.isHeuristicallyCacheable(question.status) else {
             return .streamOnly(.status)
         }
-        // Without a validator it could never be used again.
+        // Without a validator it could never be reused.
         let hasValidator = fields.contains(.etag) || fields.contains(.lastModified)
         return hasValidator ? .store : .streamOnly(.noFreshness)
     }

@@ -1,24 +1,25 @@
-// The head that is kept with a stored response, and its form on disk.
+// The head that is stored with a response, and its form on disk.
 package import HTTP
 import Numbers
 package import Posix
 import URISyntax
 
-/// What is known of a stored response besides its body (RFC 9111 section 3.1).
+/// The metadata of a stored response (RFC 9111 section 3.1).
 package struct StoredHead: Sendable, Equatable {
-    /// The status of the response; 206 is kept as the 200 that it is a part of.
+    /// The status of the response; a 206 is stored as the 200 that it is a part of.
     package var status: HTTPStatus
-    /// End-to-end fields that may be replayed.
+    /// End-to-end fields that may be sent again.
     package var fields: Fields
     /// When the request was sent.
     package var requestTime: WallTime
     /// When the head arrived.
     package var responseTime: WallTime
-    /// The URL that answered, after redirects: the base of relative references.
+    /// The URL that responded, after redirects: the base of relative references.
     package var finalURL: String
     /// True when the body is a playlist, which is rewritten for each session.
     package var isPlaylist: Bool
-    /// The kind of cache it was stored by; nil for playback, where HTTP's rules do not lead.
+    /// The kind of cache it was stored by; nil for playback, where HTTP caching rules do not
+    /// decide.
     package var kind: CacheKind?
 
     package init(
@@ -34,8 +35,8 @@ package struct StoredHead: Sendable, Equatable {
         self.isPlaylist = isPlaylist
     }
 
-    /// Fields that describe one hop, one transfer or one viewer, or that speak for an origin whose
-    /// place we take; none of them is replayed from the store.
+    /// Fields that describe one hop, one transfer or one viewer, or that apply to the origin that
+    /// Sluice replaces; none of them is sent again from the store.
     private static let dropped = FieldNameSet([
         "set-cookie", "set-cookie2", "strict-transport-security", "alt-svc", "link",
         "content-security-policy", "content-security-policy-report-only", "report-to", "nel",
@@ -46,12 +47,12 @@ package struct StoredHead: Sendable, Equatable {
         "refresh", "cache-status", "x-frame-options",
     ])
 
-    /// The fields of an origin's response that are kept (RFC 9111 section 3.1).
+    /// Returns the fields of an origin's response that are stored (RFC 9111 section 3.1).
     ///
     /// - Parameters:
-    ///   - response: the fields as they came.
-    ///   - kind: what HTTP's rules are followed for: all end-to-end fields are kept then, as bytes;
-    ///     nil for playback, which keeps what may stand in answers of ours.
+    ///   - response: the fields as received.
+    ///   - kind: the kind of cache, which keeps all end-to-end fields as bytes; nil for playback,
+    ///     which keeps only fields that may occur in Sluice's responses.
     /// - Returns: the fields to store.
     package static func keptFields(of response: Fields, for kind: CacheKind? = nil) -> Fields {
         if kind != nil {
@@ -63,7 +64,7 @@ package struct StoredHead: Sendable, Equatable {
             !dropped.contains(name) && !isAccessControl(name)
         }
         guard !fields.isASCII else { return fields }
-        // What stands in answers of ours is text.
+        // Sluice's own responses contain text only.
         var texts = Fields()
         for (name, value) in fields { texts.append(name, value) }
         return texts
@@ -78,10 +79,10 @@ package struct StoredHead: Sendable, Equatable {
 
     private static let accessControl = Array("access-control-".utf8)
 
-    /// Takes out the fields that a shared cache must not store, those that `private` names (RFC
-    /// 9111 section 5.2.2.7).
+    /// Removes the fields that a shared cache must not store, those that `private` names (RFC 9111
+    /// section 5.2.2.7).
     ///
-    /// - Returns: what was taken out; it belongs to the answer that brought it.
+    /// - Returns: the removed fields; they belong only to the response that contained them.
     package mutating func removePrivateFields() -> Fields {
         var removed = Fields()
         guard let kind, kind.isShared,
@@ -94,12 +95,12 @@ package struct StoredHead: Sendable, Equatable {
         return removed
     }
 
-    /// Takes over the fields of a 304 (RFC 9111 section 3.2) and its times.
+    /// Updates the fields from a 304 (RFC 9111 section 3.2), and the times.
     package mutating func update(
         from notModified: Fields, requestTime: WallTime, responseTime: WallTime
     ) {
-        // What describes the stored bytes stays: they did not change. Content-Type changes only
-        // where HTTP's rules lead; for playback it was found out here.
+        // Fields that describe the stored bytes stay, since these did not change. Content-Type
+        // changes only under HTTP caching rules; for playback Sluice has determined it.
         var fixed: Set<FieldName> = ["Content-Encoding", "Content-Range"]
         if kind == nil { fixed.insert(.contentType) }
         let news = Self.keptFields(of: notModified, for: kind)
@@ -107,7 +108,7 @@ package struct StoredHead: Sendable, Equatable {
             .map { (name: FieldName(String(decoding: $0.name, as: UTF8.self)), line: $0) }
             .filter { !fixed.contains($0.name) }
         for (name, _) in lines { fields.remove(name) }
-        // The age and the date are those of the answer that was just given.
+        // Age and date are those of the 304.
         fields.remove(.age)
         if !news.contains(.date) { fields.set(.date, HTTPDate.format(responseTime.seconds)) }
         for (_, line) in lines { fields.append(nameBytes: line.name, valueBytes: line.value) }
@@ -115,8 +116,8 @@ package struct StoredHead: Sendable, Equatable {
         self.responseTime = responseTime
     }
 
-    /// The validator for `If-Range`: a strong entity tag, else a date old enough to be strong
-    /// (RFC 9110 section 8.8.2.2); nil if neither is there.
+    /// The validator for `If-Range`: a strong entity tag, otherwise a date old enough to be strong
+    /// (RFC 9110 section 8.8.2.2); nil without either.
     package var strongValidator: String? {
         if let tag = EntityTag.parse(fields), !tag.isWeak { return tag.description }
         guard let modified = fields.first(.lastModified), let at = HTTPDate.parse(modified) else {
@@ -128,10 +129,10 @@ package struct StoredHead: Sendable, Equatable {
 
     // MARK: On disk
 
-    /// Lines of text: a version, the values, an empty line, the fields as in HTTP/1.1.
+    /// The text form: a version and values in the first line, then the fields as in HTTP/1.1.
     package var encoded: [UInt8] {
         var bytes: [UInt8] = []
-        // Numbers and words of the first line take no more than 80 bytes.
+        // The numbers and words of the first line take at most 80 bytes.
         bytes.reserveCapacity(80 + finalURL.utf8.count + fieldBytes)
         for number in [
             1, Int64(status.rawValue), requestTime.nanoseconds, responseTime.nanoseconds,
@@ -158,7 +159,7 @@ package struct StoredHead: Sendable, Equatable {
         return bytes
     }
 
-    /// What the field lines take.
+    /// The size of the field lines.
     private var fieldBytes: Int {
         var count = 0
         for index in 0..<fields.count {
@@ -168,9 +169,10 @@ package struct StoredHead: Sendable, Equatable {
         return count
     }
 
-    /// Reads what `encoded` gave; nil for anything else.
+    /// Parses an `encoded` head; nil for any other bytes.
     ///
-    /// The fields share the memory of `bytes`: every hit on what is not open comes through here.
+    /// The fields share the memory of `bytes`, since every hit on an object that is not open parses
+    /// its head.
     package init?(encoded bytes: [UInt8]) {
         let end = bytes.firstIndex(of: ASCII.lineFeed) ?? bytes.count
         var words = Words(rest: bytes[..<end])
@@ -188,7 +190,7 @@ package struct StoredHead: Sendable, Equatable {
             kind: kind)
     }
 
-    /// What the fifth word says: `media`, `playlist`, or either behind a kind of cache.
+    /// Parses the fifth word: `media`, `playlist`, or either after a kind of cache and a hyphen.
     private static func form(_ word: ArraySlice<UInt8>) -> (isPlaylist: Bool, kind: CacheKind?)? {
         if word.elementsEqual(media) { return (false, nil) }
         let words = word.split(separator: 0x2D)
@@ -201,7 +203,7 @@ package struct StoredHead: Sendable, Equatable {
     private static let media = Array("media".utf8)
     private static let playlist = Array("playlist".utf8)
 
-    /// Takes words, which single spaces divide, off the front of a line.
+    /// Takes words, separated by single spaces, off the front of a line.
     private struct Words {
         var rest: ArraySlice<UInt8>
 

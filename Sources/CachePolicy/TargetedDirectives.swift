@@ -3,13 +3,12 @@ package import HTTP
 import Numbers
 import URISyntax
 
-/// Reads targeted cache directives.
+/// Parses targeted cache directives.
 package enum TargetedDirectives {
-    /// The directives of `CDN-Cache-Control`.
+    /// Parses the directives of `CDN-Cache-Control`.
     ///
-    /// - Returns: Nil where the field is absent, empty or no well-formed dictionary: it is then as
-    ///   if it were not there (RFC 9213 section 2.1). A directive whose value has another type than
-    ///   its own is left out.
+    /// - Returns: Nil if the field is absent, empty or not a well-formed dictionary: it is then
+    ///   ignored (RFC 9213 section 2.1). A directive whose value has the wrong type is left out.
     package static func parse(_ fields: Fields) -> CacheControl? {
         guard let bytes = fields.combinedBytes(.cdnCacheControl) else { return nil }
         var reader = DictionaryReader(bytes: bytes)
@@ -64,14 +63,14 @@ package enum TargetedDirectives {
     }
 }
 
-/// Reads a dictionary of structured fields (RFC 8941 section 4.2.2), as strictly as it is written
-/// there: one fault, and nothing of the field counts.
+/// Parses a dictionary of structured fields (RFC 8941 section 4.2.2) as strictly as specified: one
+/// fault makes the whole field invalid.
 struct DictionaryReader {
     enum Value: Equatable {
         case integer(Int64)
         case string(String)
         case `true`
-        /// A token, a decimal, a byte sequence, false or an inner list: no directive has one.
+        /// A token, a decimal, a byte sequence, false or an inner list: the value of no directive.
         case other
     }
 
@@ -84,7 +83,7 @@ struct DictionaryReader {
 
     private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// The members in their order; of a repeated name the last one counts.
+    /// Parses the members in their order; the last one of a repeated name counts.
     ///
     /// - Returns: Nil for a fault.
     mutating func members() -> [(name: String, value: Value)]? {
@@ -109,7 +108,7 @@ struct DictionaryReader {
             if next == nil { return found }
             guard skip(ASCII.comma) else { return nil }
             skipBlanks()
-            // A comma at the end announces a member that does not come.
+            // A trailing comma is a fault.
             if next == nil { return nil }
         }
         return found
@@ -140,7 +139,7 @@ struct DictionaryReader {
         return String(decoding: name, as: UTF8.self)
     }
 
-    /// Parameters say nothing that any directive knows; they only have to be well-formed.
+    /// Skips parameters, which no directive uses; they only have to be well-formed.
     private mutating func parameters() -> Bool {
         while skip(ASCII.semicolon) {
             while skip(ASCII.space) {}

@@ -1,15 +1,15 @@
-// What is kept under a URL's own key when its responses have `Vary`: which fields select, and
-// which variants there are.
+// The entry under a URL's primary key when its responses have `Vary`: the fields that select, and
+// the stored variants.
 package import HTTP
 import URISyntax
 
-/// The variants of one URL; its form on disk stands where an object's head would.
+/// The variants of one URL; on disk it replaces an object's head.
 package struct VariantIndex: Sendable, Equatable {
     /// One stored variant.
     package struct Variant: Sendable, Equatable {
-        /// What its key text ends with.
+        /// The end of its key text.
         package var mark: String
-        /// Its entity tag as it was sent, to ask the origin about; empty for none.
+        /// Its entity tag as sent, for revalidation; empty without one.
         package var tag: String
         /// Its one `Content-Language` in lower case; empty for none or several.
         package var language: String
@@ -21,21 +21,21 @@ package struct VariantIndex: Sendable, Equatable {
         }
     }
 
-    /// The sets of fields that responses named, the latest first.
+    /// The sets of fields that responses named, latest first.
     package private(set) var sets: [SelectingFields] = []
-    /// The latest first.
+    /// The stored variants, latest first.
     package private(set) var variants: [Variant] = []
 
-    /// More sets than this are forgotten: an origin that names other fields each time is not
-    /// worth remembering.
+    /// The most sets that are remembered: an origin that names other fields each time is not worth
+    /// more.
     private static let mostSets = 4
-    /// More variants than this are forgotten; they can still be found by their key, but not be
-    /// asked about.
+    /// The most variants that are remembered; others can still be found by their key, but not be
+    /// revalidated.
     private static let mostVariants = 24
 
     package init() {}
 
-    /// Notes a variant that was stored.
+    /// Records a stored variant.
     package mutating func note(_ set: SelectingFields, _ variant: Variant) {
         sets.removeAll { $0 == set }
         sets.insert(set, at: 0)
@@ -45,7 +45,7 @@ package struct VariantIndex: Sendable, Equatable {
         variants = Array(variants.prefix(Self.mostVariants))
     }
 
-    /// The variant of a response.
+    /// Returns the variant of a response.
     package static func variant(of response: Fields, mark: String) -> Variant {
         let languages = response.listMembers(.contentLanguage)
         return Variant(
@@ -57,7 +57,8 @@ package struct VariantIndex: Sendable, Equatable {
 
     private static let firstLine = "variants 1"
 
-    /// Lines of text: what it is, a line of names for each set, a line for each variant.
+    /// The text form: a first line that names the format, a line of names for each set, a line for
+    /// each variant.
     package var encoded: [UInt8] {
         var lines = [Self.firstLine]
         lines += sets.map { "by " + $0.names.joined(separator: ",") }
@@ -68,7 +69,7 @@ package struct VariantIndex: Sendable, Equatable {
         return Array(lines.joined(separator: "\n").utf8)
     }
 
-    /// Reads what `encoded` gave; nil for anything else, a response's head included.
+    /// Parses an `encoded` index; nil for any other bytes, including a response's head.
     package init?(encoded bytes: [UInt8]) {
         guard bytes.starts(with: Self.firstLine.utf8) else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")

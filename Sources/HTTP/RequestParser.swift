@@ -4,8 +4,8 @@ import URISyntax
 package enum ParseOutcome: Sendable, Equatable {
     /// The head is not complete in the input.
     ///
-    /// The first `examined` bytes have been scanned and will not be scanned again, but must be passed
-    /// again.
+    /// The first `examined` bytes have been scanned and will not be scanned again, but must be
+    /// passed again.
     case incomplete(examined: Int)
     /// A complete head; the content or the next request begins after `consumed` bytes.
     case head(RequestHead, consumed: Int)
