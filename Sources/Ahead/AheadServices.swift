@@ -1,4 +1,4 @@
-// What running ahead of players takes of the rest of the daemon.
+// The dependencies of look-ahead, feeds and downloads on the rest of the daemon.
 package import HTTP
 package import Library
 package import Logging
@@ -22,12 +22,12 @@ package final class AheadServices: Sendable {
     package let addresses: OwnAddresses
     package let concurrency: ConcurrencyReport
     package let crashes: CrashHistory
-    /// Signs links where the daemon has a token; nil otherwise.
+    /// Signs links if the daemon has a token; otherwise nil.
     package let signer: Signer?
     package let log: Logger
-    /// The origin's URL that a text means; nil for none.
+    /// Returns the origin URL that a text names; nil if it names none.
     package let originURL: @Sendable (String) -> AbsoluteURL?
-    /// What a player means by a reference that is relative to the URL of its request.
+    /// Resolves a player's reference that is relative to the URL of its request.
     package let originURLOfNext: @Sendable (String, RequestHead) -> AbsoluteURL?
 
     package init(

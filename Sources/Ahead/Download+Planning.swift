@@ -8,9 +8,9 @@ import Routing
 import Upstream
 import URISyntax
 
-/// How a download learns what it needs: the entry, then the playlists that the order means.
+/// Planning of a download: reads the entry, then the playlists that the order selects.
 extension Download {
-    /// Reads the playlists and says what is needed.
+    /// Reads the playlists and plans the pieces.
     package func start() {
         run += 1
         state = .planning
@@ -28,7 +28,7 @@ extension Download {
         switch Self.kind(byName: order.url) {
         case .file: beginFile()
         case .playlist: readEntry()
-        // Asking for a playlist would cost a part of a file that is not one.
+        // Requesting it as a playlist would fetch part of a file if it is not one.
         case .unknown: table.holdsPlaylist(self) ? readEntry() : beginFile()
         }
     }
@@ -37,7 +37,7 @@ extension Download {
         read(order.url, variables: [:]) { download, playlist in download.planned(playlist) }
     }
 
-    /// Plans anew from the playlist that the first part of a supposed file turned out to be.
+    /// Plans again from a playlist that was first taken for a file.
     func turnIntoPlaylist() {
         run += 1
         state = .planning
@@ -50,7 +50,7 @@ extension Download {
         readEntry()
     }
 
-    /// What the name of an entry tells about it.
+    /// The kind of an entry, judged by its name.
     private enum NamedKind {
         case file
         case playlist
@@ -89,7 +89,7 @@ extension Download {
 
     private func planningFailed(_ failure: ProxyFailure) {
         if failure.fault == .origin, failure.originStatus == .ok, toRead.isEmpty, !isNoFile {
-            // No playlist, but an answer: a file.
+            // A response, but not a playlist: a file.
             return beginFile()
         }
         guard Self.isWorthWaiting(failure) else { return fail(failure.message) }

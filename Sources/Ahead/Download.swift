@@ -1,4 +1,5 @@
-// One download: a title, or a part of one, brought into the store whole and kept there.
+// One download: a title, or a part of one, that is fetched completely into the store and kept
+// there.
 //
 // Life cycle; everything happens on the downloads' thread.
 //
@@ -9,7 +10,7 @@
 //     any of these ──pause──▶ paused ──resume──▶ queued
 //     planning, running, checking ──▶ failed ──resume──▶ queued
 //
-// What has come is in the store and nowhere else: a download that is taken up again looks there.
+// Fetched bytes are recorded only in the store: a resumed download looks them up there.
 import HLS
 import HTTP
 import Library
@@ -22,20 +23,20 @@ package import Routing
 package import Store
 import Upstream
 
-/// One of them; lives in `DownloadTable`.
+/// One download; owned by `DownloadTable`.
 package final class Download {
     package enum State: Sendable, Equatable {
         case queued
         case planning
         case running
-        /// Goes on by itself; says what it waits for.
+        /// Continues by itself; holds the reason for waiting.
         case waiting(String)
         case checking
         case paused
         case complete
         case failed(String)
 
-        /// Whether it takes part in what is fetched now, or will by itself.
+        /// True if it is fetching, or will continue by itself.
         var isActive: Bool {
             switch self {
             case .paused, .complete, .failed: false
@@ -53,60 +54,61 @@ package final class Download {
     var plan = DownloadPlan()
     /// Playlists that are still to be read, in their order.
     var toRead: [ChosenPlaylist] = []
-    /// Pieces to be fetched, by their place in the plan, the next one last.
+    /// The pieces to be fetched, by index in the plan, the next one last.
     var pending: [Int] = []
     package var running: [Int: BackgroundFetch] = [:]
-    /// Bytes of those under way that were there when they were asked for.
+    /// The stored bytes of pieces in flight at the time of their request.
     private(set) var presentBefore: [Int: Int64] = [:]
-    /// Bytes of each piece that is there.
+    /// The stored bytes of each complete piece.
     var present: [Int: Int64] = [:]
-    /// What could not be had, and why.
+    /// Pieces that could not be fetched, with the reason.
     package var refused: [Int: String] = [:]
-    /// The playlists that were read, with where they are kept.
+    /// The keys of the playlists that were read.
     package var playlists: [ObjectKey] = []
-    /// Bytes that this run brought.
+    /// The bytes fetched in this run.
     var broughtBytes: Int64 = 0
     var goodput = Goodput(halfLife: 3)
-    /// What the bytes of the last second are counted against.
+    /// The fetched bytes at the last measurement.
     var bytesAtTick: Int64 = 0
-    /// Bytes that the rate still allows; may fall below 0.
+    /// The bytes that the rate limit still allows; may be negative.
     var credit: Double = 0
     var failuresInARow = 0
-    /// Why it was paused, where nobody asked for that.
+    /// The reason for a pause that no client requested.
     var pauseReason: String?
-    /// When what failed is tried again.
+    /// The time of the next retry.
     var retryAt: Monotonic?
-    /// How often checking found something missing.
+    /// The number of checks that found missing pieces.
     var checks = 0
-    /// Whether the first part of a file is awaited, which tells the file's length and kind.
+    /// True while the first part of a file is awaited, which reveals the file's length and kind.
     var isFirstPart = false
-    /// Whether fetching the entry as a file has failed already.
+    /// True if fetching the entry as a file has already failed.
     var isNoFile = false
-    /// Set while this is a proposal for changing another download; told once whether it can be met.
+    /// Set while this is a proposal for changing another download; called once when it is known
+    /// whether the order can be met.
     var verdict: ((Verdict) -> Void)?
-    /// Tells the replies of this run from those of one that was stopped.
+    /// Distinguishes replies to this run from those to an earlier one.
     package var run = 0
-    /// What is shown of one that is not running: from its file.
+    /// The figures to show while it is not running, from its record.
     var kept = Summary()
 
     /// Whether a proposed order can be met.
     package enum Verdict: Sendable {
         case canBeMet
         case cannotBeMet(String)
-        /// The origin does not answer.
+        /// The origin does not respond.
         case cannotBeToldNow(String)
     }
 
-    /// Figures that outlive a run.
+    /// Figures that are kept between runs.
     struct Summary: Sendable, Equatable {
         var pieces = 0
-        /// Of these in the store when it was last looked.
+        /// Of these, the pieces in the store at the last check.
         var done = 0
         package var bytes: Int64 = 0
         package var seconds = 0.0
         var labels: [String] = []
 
-        /// Below 100, which is for what was checked.
+        /// At most 99; 100 is for checked downloads.
         package var percent: Int64 {
             pieces > 0 ? Int64(min(99, max(0, Double(done) / Double(pieces) * 100))) : 0
         }
@@ -146,7 +148,7 @@ package final class Download {
         pump()
     }
 
-    /// Starts as many pieces as may be; to be called whenever one ends, and now and then.
+    /// Starts as many pieces as allowed; called whenever one ends, and periodically.
     func pump() {
         guard state == .running else { return }
         let most = window
@@ -157,13 +159,14 @@ package final class Download {
         if running.isEmpty, pending.isEmpty { check() }
     }
 
-    /// A few more than may run, so that a slot that gets free never waits for us.
+    /// The number of fetches to keep running: slightly more than the limit, so that a free slot is
+    /// used immediately.
     private var window: Int {
         guard retryAt == nil, table.hasBudget else { return 0 }
         let most = min(table.services.concurrency.now.limit + 2, ConcurrencyPlan.most + 2)
         guard let rate = table.rate(of: self) else { return most }
         guard credit > 0 else { return 0 }
-        // Few at once, so that what is under way does not pass the rate by much.
+        // Few in parallel, so that fetches in flight do not exceed the rate by much.
         return max(1, min(most, Int(rate / 1_000_000)))
     }
 
@@ -215,7 +218,7 @@ package final class Download {
         table.count(bytes)
     }
 
-    /// The first part of a file told its length.
+    /// Plans the remaining parts of a file once the first one has revealed its length.
     private func extendFile(to total: Int64) {
         let known = plan.pieces.count
         plan.addParts(of: order.url, total: total)
@@ -228,16 +231,16 @@ package final class Download {
             guard state == .running else { return }
             wait(for: failure.message)
         } else if isFirstPart, failure.originStatus == .rangeNotSatisfiable {
-            // Nothing of a file lies there; what is generated, as playlists may be, has no ranges.
+            // The resource is empty or generated, as playlists may be, and then has no ranges.
             turnIntoPlaylist()
         } else {
             refused[index] = failure.message
-            // A wrong token refuses everything: nothing is gained by asking for all of it.
+            // A wrong token makes every request fail: stops before requesting everything.
             if refused.count >= 10, present.isEmpty { finishRefused() }
         }
     }
 
-    /// Whether what failed may work later without anybody doing anything.
+    /// True if a retry may succeed without intervention.
     static func isWorthWaiting(_ failure: ProxyFailure) -> Bool {
         if failure.fault == .us { return failure.status != .internalServerError }
         return failure.allowsStale
@@ -245,23 +248,23 @@ package final class Download {
 
     // MARK: Waiting
 
-    /// Stands still, and goes on by itself: after a second, then two, up to half a minute.
+    /// Waits, and continues by itself: after one second, then two, up to half a minute.
     package func wait(for reason: String) {
         if let verdict { return verdict(.cannotBeToldNow(reason)) }
         failuresInARow += 1
         let seconds = min(30, Int64(1) << Int64(min(failuresInARow - 1, 5)))
         retryAt = table.loop.now + .seconds(seconds)
         state = .waiting(reason)
-        // Those under way have a chance of their own; what they bring counts.
+        // Fetches in flight continue; their bytes count.
         table.save(self)
         table.wake()
     }
 
-    /// Goes on after a wait, where it stood.
+    /// Continues after a wait.
     func goOn() {
         retryAt = nil
         guard !plan.pieces.isEmpty, toRead.isEmpty else {
-            // Planning broke off: it begins anew when its turn comes.
+            // Planning was interrupted: it starts again in turn.
             state = .queued
             return
         }
@@ -272,7 +275,7 @@ package final class Download {
 
     // MARK: Figures
 
-    /// Bytes of the pieces that are there.
+    /// The bytes of the complete pieces.
     package var presentBytes: Int64 { present.values.reduce(0, +) }
 
     private var summary: Summary {
@@ -281,9 +284,9 @@ package final class Download {
             seconds: plan.seconds, labels: plan.labels)
     }
 
-    /// Whole per cents, below 100 until it is complete and checked.
+    /// Returns whole per cents, below 100 until it is complete and checked.
     ///
-    /// - Parameter share: how many pieces those under way make up.
+    /// - Parameter share: the pieces in flight as a fraction of pieces.
     /// - Returns: 0...99.
     package func percent(_ share: Double) -> Int64 {
         let done = Double(present.count) + share
@@ -292,7 +295,7 @@ package final class Download {
 
     // MARK: Ends
 
-    /// Stops what is under way; what has come stays.
+    /// Cancels fetches in flight; stored bytes are kept.
     package func stop(as state: State) {
         run += 1
         self.state = state
@@ -323,7 +326,7 @@ package final class Download {
         )
     }
 
-    /// Looks whether every piece is really there, and only then says so.
+    /// Checks that every piece is really in the store before completing.
     private func check() {
         guard refused.isEmpty else { return finishRefused() }
         state = .checking

@@ -9,19 +9,19 @@ import Routing
 import Store
 import URISyntax
 
-/// Says which files make the folder; whoever asked fetches and writes them.
+/// Determines the files of the folder; the client fetches and writes them.
 ///
-/// Everything lies in one folder: `index.m3u8`, a list for each stream, and the resources with a
-/// number before their names. What is not stored is left out of the lists.
+/// All files are in one folder: `index.m3u8`, a playlist for each stream, and the resources with a
+/// number before their names. Resources that are not stored are left out of the playlists.
 struct DownloadExport {
     /// A file of the folder.
     fileprivate struct File {
         let name: String
-        /// What it holds, for lists.
+        /// The content, for playlists.
         var text: [UInt8]?
-        /// Where it is to be fetched from, as a path on the daemon.
+        /// The path on the daemon to fetch it from.
         var source = ""
-        /// Its stored parts, where it is not stored whole.
+        /// Its stored ranges, unless it is stored completely.
         var ranges: Set<Range<Int64>> = []
         var isWhole = false
     }
@@ -31,7 +31,7 @@ struct DownloadExport {
     private var files: [File] = []
     private var places: [AbsoluteURL: Int] = [:]
     private var lists: [AbsoluteURL: String] = [:]
-    /// What keeps the lists that are exported from being played.
+    /// The key systems that prevent playback of the exported playlists.
     private var protection: ContentProtection?
 
     init(services: AheadServices, session: Session) {
@@ -39,7 +39,7 @@ struct DownloadExport {
         self.session = session
     }
 
-    /// Answers `GET /api/export`; blocks on the disk.
+    /// Responds to `GET /api/export`; blocks on the disk.
     package static func answer(_ query: String, services: AheadServices) -> AdministrationAnswer {
         guard let text = AdministrationQuery(query)["title"] else { return .missing("title") }
         let catalogue = TitleCatalogue(
@@ -128,7 +128,7 @@ struct DownloadExport {
             else { continue }
             made[url] = media(child, base, variables: variables)
         }
-        // Where something is whole, what is not would only disappoint.
+        // If any stream is complete, incomplete ones are left out.
         let hasWhole = streams.contains { made[$0]?.isWhole == true }
         let isKept = { (url: AbsoluteURL) in made[url].map { $0.isWhole || !hasWhole } ?? false }
         let filtered = MultivariantFilter.filter(list) { reference in
@@ -151,14 +151,14 @@ struct DownloadExport {
         return linked?.bytes
     }
 
-    /// Lists that the filter left out may have placed files; only named ones are given.
+    /// Removes files that only playlists left out by the filter have added.
     private mutating func dropUnnamed() {
         let texts = files.compactMap(\.text)
         let named = Set(texts.flatMap(Self.names))
         files.removeAll { $0.text == nil && !named.contains($0.name) }
     }
 
-    /// Every word of a list that may be a file's name.
+    /// Returns every word of a playlist that may be a file name.
     private static func names(_ text: [UInt8]) -> [String] {
         text.split(whereSeparator: { $0 == 0x0A || $0 == 0x22 }).map {
             String(decoding: $0, as: UTF8.self)
@@ -171,7 +171,8 @@ struct DownloadExport {
         try? Playlist(body, base: base, PlaylistReading(variables: variables, keepsLines: true))
     }
 
-    /// A media playlist of what is stored, with links into the folder; nil where nothing is.
+    /// Returns a media playlist of the stored segments, with links into the folder; nil without
+    /// any.
     private mutating func media(
         _ list: Playlist, _ base: AbsoluteURL, variables: [String: String]
     ) -> (text: [UInt8], isWhole: Bool)? {
@@ -208,7 +209,7 @@ struct DownloadExport {
 
     // MARK: Resources
 
-    /// The name of a resource's file; nil where it is not stored.
+    /// Returns the name of a resource's file; nil if it is not stored.
     @discardableResult
     private mutating func place(
         _ url: AbsoluteURL, role: ResourceRole?, range: Range<Int64>?

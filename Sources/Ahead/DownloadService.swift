@@ -1,4 +1,4 @@
-// The downloads as other threads see them: their thread, and the requests under `/api/downloads`.
+// The thread-safe access to downloads: their thread, and the requests under `/api/downloads`.
 package import HTTP
 package import Library
 import Lookahead
@@ -11,19 +11,19 @@ import Routing
 import Synchronization
 import URISyntax
 
-/// Takes orders and tells how they stand.
+/// Accepts download orders and reports their state.
 ///
-/// Any thread may use it.
+/// Can be used from any thread.
 package final class DownloadService: Sendable {
     private let services: AheadServices
     private let thread: LoopThread
     private let table = Mutex<LoopBound<DownloadTable>?>(nil)
 
-    /// Starts the thread and takes up what an earlier run left.
+    /// Starts the thread and restores the downloads of the previous run.
     ///
     /// - Parameters:
-    ///   - services: what fetches and keeps.
-    ///   - rules: what holds for all of them.
+    ///   - services: fetches and stores.
+    ///   - rules: the rules for all downloads.
     /// - Throws: `SystemError` when there is no room for another thread.
     package init(services: AheadServices, rules: DownloadRules) throws(SystemError) {
         self.services = services
@@ -35,7 +35,7 @@ package final class DownloadService: Sendable {
         }
     }
 
-    /// Ends the thread; what runs goes on in the next run of the daemon.
+    /// Ends the thread; active downloads continue in the next run of the daemon.
     ///
     /// Blocks.
     package func stop() {
@@ -46,12 +46,12 @@ package final class DownloadService: Sendable {
         table.withLock { $0 = nil }
     }
 
-    /// Whether a path is one of these.
+    /// True if this service responds to a path.
     package static func answers(_ path: String) -> Bool {
         path == "/api/downloads" || path.hasPrefix("/api/downloads/") || path == "/api/export"
     }
 
-    /// Answers a request; `done` is called on the downloads' thread.
+    /// Responds to a request; `done` is called on the downloads' thread.
     package func answer(
         _ method: HTTPMethod, _ target: String,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
@@ -141,7 +141,7 @@ package final class DownloadService: Sendable {
 }
 
 extension DownloadTable {
-    /// The listing: downloads in the order of their orders, and what holds for all.
+    /// The listing: downloads in the order of their creation, and the common limits.
     var json: JSONValue {
         let concurrency = services.concurrency.now
         return .object([
@@ -161,13 +161,13 @@ extension DownloadTable {
 }
 
 extension Download {
-    /// The member of a listing; figures are bytes, seconds and bytes a second.
+    /// The member of a listing; figures are in bytes, seconds and bytes per second.
     package var json: JSONValue {
         let now = progress
         return .object([
             .init("id", .text(id.text)),
             .init("name", .text(name)),
-            // Queries carry tickets, and those are no one else's.
+            // Redacted, since queries may contain tokens.
             .init("url", .text(order.url.redacted)),
             .init("state", .text(stateName)),
             .init("reason", reason.map(JSONValue.text) ?? .null),

@@ -9,9 +9,9 @@ import Routing
 import Store
 import URISyntax
 
-/// What downloads ask of the store: what is there, and that it stays.
+/// The store accesses of downloads: checking for pieces and pinning them.
 extension DownloadTable {
-    /// Keeps the title from eviction, what will come of it too.
+    /// Pins the title against eviction, including objects that are yet to be stored.
     func pin(_ download: Download) {
         do throws(StateFault) {
             try services.store.pin(
@@ -21,12 +21,12 @@ extension DownloadTable {
         }
     }
 
-    /// What is there of the pieces that are under way.
+    /// The stored bytes of the pieces in flight.
     struct PartsUnderWay {
         var bytes: Int64 = 0
-        /// Of these, what was not there when they were asked for.
+        /// Of these, the bytes fetched since the request.
         var brought: Int64 = 0
-        /// How many whole pieces they make.
+        /// Their sum as a fraction of pieces.
         var share = 0.0
     }
 
@@ -41,7 +41,7 @@ extension DownloadTable {
         return parts
     }
 
-    /// The bytes that are there of a piece from its start on, and its length where that is known.
+    /// Returns the stored bytes of a piece from its start on, and its length if known.
     func present(_ index: Int, of download: Download) -> (bytes: Int64, length: Int64?) {
         let piece = download.plan.pieces[index]
         let resource = services.names.resource(
@@ -55,7 +55,7 @@ extension DownloadTable {
         return (max(0, min(reached, end ?? reached) - start), end.map { max(0, $0 - start) })
     }
 
-    /// Whether what is stored of the entry is a playlist; blocks on the disk.
+    /// True if the stored entry is a playlist; blocks on the disk.
     func holdsPlaylist(_ download: Download) -> Bool {
         let url = download.order.url
         return services.keys.entryKeys(url, of: download.session).contains { key in
@@ -63,7 +63,7 @@ extension DownloadTable {
                 let facts = ObjectFacts.of(object)
             else { return false }
             if facts.head.isPlaylist { return true }
-            // An answer to a range request was not looked at when it came.
+            // The response to a range request was not examined on arrival.
             let count = Int(
                 min(object.spans.contiguousEnd(from: 0), Int64(PlaylistDetector.prefixLength)))
             return (try? readBody(of: object, count: count)).map(
@@ -71,7 +71,7 @@ extension DownloadTable {
         }
     }
 
-    /// The pieces that are not in the store, or not whole; blocks on the disk.
+    /// Returns the pieces that are missing or incomplete in the store; blocks on the disk.
     func missing(in download: Download) -> [Int] {
         download.plan.pieces.indices.filter { index in
             let piece = download.plan.pieces[index]
@@ -87,7 +87,7 @@ extension DownloadTable {
         }
     }
 
-    /// Pins what the title shares with others as well, now that it is known.
+    /// Also pins the resources that the title shares with others, now that they are known.
     func finished(_ download: Download) {
         let keys = download.plan.pieces.map { piece in
             services.names.resource(

@@ -1,4 +1,4 @@
-// All downloads: which run, what holds them back, what is remembered of them.
+// All downloads: their scheduling, their limits and their records.
 import DurableState
 import Glibc
 import HTTP
@@ -12,9 +12,9 @@ import Reactor
 import Routing
 import Store
 
-/// Lives on the downloads' own thread, which may wait for the disk.
+/// The table of downloads; confined to the downloads' thread, which may block on the disk.
 package final class DownloadTable {
-    /// Downloads that run side by side; others wait for their turn.
+    /// The most downloads that run in parallel; others are queued.
     private static let mostRunning = 4
 
     let services: AheadServices
@@ -23,7 +23,7 @@ package final class DownloadTable {
     let network: NetworkWatch
     private(set) var downloads: [SessionID: Download] = [:]
     private(set) var order: [SessionID] = []
-    /// Orders for downloads that exist, of which it is not known yet whether they can be met.
+    /// New orders for existing downloads that are being checked.
     private var proposals: [SessionID: Download] = [:]
     private var day: DownloadDay
     private var unsavedBytes: Int64 = 0
@@ -67,15 +67,15 @@ package final class DownloadTable {
 
     // MARK: Orders
 
-    /// What came of an order.
+    /// The result of an order.
     enum Reply {
         case taken(Download, isNew: Bool)
         case refused(HTTPStatus, String)
     }
 
-    /// Adds an order, which starts when its turn comes, or changes the download of the same title.
+    /// Adds an order, which starts in turn, or changes the download of the same title.
     ///
-    /// A download that exists is changed only once it is known that the new order can be met.
+    /// An existing download is changed only once it is known that the new order can be met.
     func add(_ new: DownloadOrder, _ reply: @escaping (Reply) -> Void) {
         let session = services.sessions.session(for: new.entry)
         if let known = downloads[session.id] { return change(known, to: new, reply) }
@@ -142,7 +142,7 @@ package final class DownloadTable {
         }
     }
 
-    /// Forgets a download; what has come of it stays in the cache, like anything that was played.
+    /// Removes a download; its bytes stay in the cache like those of any played title.
     func cancel(_ download: Download) {
         download.stop(as: .paused)
         downloads[download.id] = nil
@@ -153,9 +153,9 @@ package final class DownloadTable {
         wake()
     }
 
-    // MARK: The second's work
+    // MARK: Scheduling
 
-    /// Has the table look once a second for as long as anything is active.
+    /// Schedules the table twice a second while any download is active.
     func wake() {
         schedule(after: .zero)
         guard !isTicking else { return }
@@ -164,8 +164,8 @@ package final class DownloadTable {
         tick()
     }
 
-    /// Every two seconds while anything runs ahead of players: what speaks for fewer; and every half
-    /// minute what the network allows is kept.
+    /// Every two seconds while fetches are in flight reads the machine's load; every half minute
+    /// saves the measured limit of the network.
     private func lookAround(rounds: Int) {
         loop.schedule(after: .seconds(2)) { [weak self] _ in
             guard let self else { return }
@@ -201,17 +201,17 @@ package final class DownloadTable {
     private func measure(_ download: Download, _ seconds: Double) {
         let bytes = download.broughtBytes + partsUnderWay(of: download).brought
         if download.state == .running {
-            // A part that broke off and is fetched anew takes bytes away.
+            // Bytes of a part that broke off and is fetched again are subtracted.
             download.goodput.add(bytes: max(0, bytes - download.bytesAtTick), seconds: seconds)
         }
         download.bytesAtTick = bytes
         if let rate = rate(of: download) {
-            // No more than two seconds' worth is saved up.
+            // Accumulates credit for at most two seconds.
             download.credit = min(Double(rate) * 2, download.credit + Double(rate) * seconds)
         }
     }
 
-    /// Starts what may start, holds what may not go on.
+    /// Starts queued downloads and suspends those that must wait.
     private func look() {
         let obstacle = obstacle()
         var running = 0
@@ -233,7 +233,7 @@ package final class DownloadTable {
         }
     }
 
-    /// What keeps all downloads from going on now; nil when nothing does.
+    /// Returns the reason that stops all downloads now; nil without one.
     private func obstacle() -> String? {
         let now = LocalTime(.now())
         if let hours = rules.quietHours, hours.contains(minute: now.minute) {
@@ -246,17 +246,18 @@ package final class DownloadTable {
         return nil
     }
 
-    /// Whether the day's budget has anything left.
+    /// True if the daily budget is not used up.
     var hasBudget: Bool { rules.dailyBytes.map { day.bytes < $0 } ?? true }
 
-    /// Bytes a second that a download may take: its own rate and a share of everybody's.
+    /// Returns the bytes per second that a download may take: its own rate, limited by its share of
+    /// the common rate.
     func rate(of download: Download) -> Int64? {
         let count = Int64(max(1, downloads.values.count { $0.state == .running }))
         let shared = rules.rate.map { $0 / count }
         return [download.order.rate, shared].compactMap { $0 }.min()
     }
 
-    /// Counts what came against the day's budget.
+    /// Counts fetched bytes against the daily budget.
     func count(_ bytes: Int64) {
         day.bytes += bytes
         unsavedBytes += bytes
@@ -268,9 +269,9 @@ package final class DownloadTable {
         services.store.state.put(DownloadDayRecord(day: day.day, bytes: day.bytes))
     }
 
-    // MARK: Keeping
+    // MARK: Saving
 
-    /// Writes what has to outlive the daemon; says in the log where that cannot be.
+    /// Saves the state for the next run; logs an error if that fails.
     func save(_ download: Download) {
         guard downloads[download.id] === download else { return }
         do throws(StateFault) {
@@ -283,11 +284,11 @@ package final class DownloadTable {
     }
 }
 
-/// The time of day where the daemon runs.
+/// The local time of day.
 struct LocalTime {
-    /// As in 2026-11-21.
+    /// For example 2026-11-21.
     let day: String
-    /// Since midnight.
+    /// Minutes since midnight.
     let minute: Int
 
     init(_ time: WallTime) {

@@ -8,12 +8,12 @@ import Reactor
 import Store
 import URISyntax
 
-/// Finds out what an item of a feed is whose name does not tell.
+/// Determines the kind of a feed item whose name does not reveal it.
 extension Feed {
-    /// Bytes that are fetched to look at: of use whatever the item is.
+    /// The first bytes that are fetched to determine the kind; useful for any kind of item.
     private static let firstLook: Int64 = 32_000
 
-    /// Brings the first bytes of an item; what they are decides how it is read.
+    /// Fetches the first bytes of an item to determine how it is read.
     func look(at url: AbsoluteURL, _ content: Int, _ session: Session) {
         let resource = services.names.resource(url, session, role: nil, forwarding: agent)
         var wanted = BackgroundFetch.Request(resource: resource, range: 0..<Self.firstLook)
@@ -33,7 +33,7 @@ extension Feed {
         switch end {
         case .stored: judge(resource, content)
         case .failed(let failure, _):
-            // What is generated, as playlists may be, has no ranges.
+            // Generated resources, as playlists may be, have no ranges.
             guard failure.originStatus == .rangeNotSatisfiable else {
                 return failed(content, failure)
             }
@@ -66,7 +66,7 @@ extension Feed {
         perform(planner.learned(content, .file(resource.url), at: now))
     }
 
-    /// An item could not be read.
+    /// Reports to the planner that an item could not be read.
     package func failed(_ content: Int, _ failure: ProxyFailure) {
         guard !failure.isOfContent else {
             return perform(planner.isRefused(content, failure.message, at: now))

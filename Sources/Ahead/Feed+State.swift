@@ -2,9 +2,9 @@ import Library
 import Lookahead
 package import Model
 
-/// What is told of a feed.
+/// The state of a feed for clients.
 extension Feed {
-    /// For `GET /api/feeds/<name>`.
+    /// The response to `GET /api/feeds/<name>`.
     package var state: JSONValue {
         let window = planner.window.map { member -> JSONValue in
             let report = planner.report(on: member)
@@ -35,7 +35,7 @@ extension Feed {
         streams[content]?.chosen?.height.map(Int64.init)
     }
 
-    /// The first entries that cannot be asked for.
+    /// The first entries that cannot be requested.
     private var faults: [JSONValue] {
         order.items.enumerated().lazy.filter { $0.element.fault != nil }.prefix(20).map {
             .object([

@@ -11,30 +11,30 @@ import Routing
 import Store
 import URISyntax
 
-/// One feed: carries out what its planner says, and tells it what came of it.
+/// One feed: carries out the actions of its planner, and reports their results to it.
 ///
-/// Lives on the thread of what runs ahead of players.
+/// Confined to the look-ahead thread.
 package final class Feed {
     package let name: String
     unowned let driver: LookaheadDriver
     var planner: FeedPlanner
     let order: FeedOrder
-    /// Places in the list by the content's number: the first one.
+    /// The first place in the list of each content number.
     private var places: [Int: Int] = [:]
     private var sessions: [Int: Session] = [:]
     private var contentOf: [UInt64: Int] = [:]
     private(set) var streams: [Int: (graph: StreamGraph, chosen: StreamGraph.Stream?)] = [:]
     private(set) var fetches: [AheadID: BackgroundFetch] = [:]
-    /// Fetches of the first bytes of items whose names do not tell what they are.
+    /// Fetches of the first bytes of items whose names do not reveal their kind.
     var looks: [Int: BackgroundFetch] = [:]
     private var playedHeight: Int?
-    /// What the player sends beside the entries' headers.
+    /// The player's User-Agent, sent in addition to the entries' headers.
     private(set) var agent = Fields()
     private var isTicking = false
     package private(set) var isOver = false
-    /// False for one that was kept over a restart, until its client shows up again.
+    /// False for a feed restored after a restart until its client returns.
     private var isAwake = false
-    /// Why it is not taken up after a restart; nil where it may be.
+    /// The reason why it is not resumed after a restart; nil if it may be.
     var pauseReason: String?
 
     package var services: AheadServices { driver.services }
@@ -56,7 +56,7 @@ package final class Feed {
         }
     }
 
-    // MARK: What the client says
+    // MARK: Requests of the client
 
     package func start() {
         guard !isAwake else { return }
@@ -73,14 +73,14 @@ package final class Feed {
     func move(to index: Int, _ direction: FeedPlanner.Direction?) {
         guard pauseReason == nil else { return }
         awake()
-        // First, so that the line is free for what is asked for next.
+        // First, so that bandwidth is free for the next item's requests.
         if planner.contents[index] != planner.active, let left = sessions[planner.active] {
             services.flights.letGo(ofSession: left.id.number)
         }
         perform(planner.move(to: index, direction, at: now))
     }
 
-    /// Ends all that runs.
+    /// Cancels all fetches.
     package func end() {
         isOver = true
         services.crashes.forget(.feed, name)
@@ -89,11 +89,11 @@ package final class Feed {
         looks = [:]
     }
 
-    // MARK: What players do
+    // MARK: Requests of players
 
-    /// Takes in what a player asked for.
+    /// Handles a player's request.
     ///
-    /// - Returns: whether this feed sees to it that the player has what comes next.
+    /// - Returns: true if this feed fetches what the player needs next.
     func heard(_ resource: Resource) -> Bool {
         guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
         if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
@@ -104,7 +104,7 @@ package final class Feed {
         return content == planner.active && planner.parameters.isOn
     }
 
-    /// Goes by the rendition that the player chose, for this item and for those to come.
+    /// Adopts the rendition that the player chose, for this item and later ones.
     private func noteChoice(of content: Int, _ url: AbsoluteURL) {
         guard let known = streams[content],
             let stream = known.graph.streams.first(where: { $0.url == url }),
@@ -136,7 +136,7 @@ package final class Feed {
     private func tickWhileNeeded() {
         guard !isTicking, planner.needsTicks(at: now) else { return }
         isTicking = true
-        // What its player brings of the active item is looked at more often.
+        // Checks more often while the player's own fetches of the active item are awaited.
         let pause = planner.awaited.isEmpty ? 500 : 100
         driver.loop.schedule(after: .milliseconds(Int64(pause))) { [weak self] _ in
             guard let self else { return }
@@ -146,7 +146,7 @@ package final class Feed {
         }
     }
 
-    /// Looks how much of the active item its player has brought.
+    /// Checks how much of the active item its player has fetched.
     private func noticePlayed() {
         guard let session = sessions[planner.active] else { return }
         for (part, piece) in planner.awaited {
@@ -162,7 +162,7 @@ package final class Feed {
 
     private func fetch(_ id: AheadID, _ content: Int, _ piece: MediaPiece, yields: Bool) {
         guard let session = sessions[content] else { return }
-        // A file that is played from its entry has no role from any playlist.
+        // A file that is played directly has no role from a playlist.
         let role = piece.role == .media ? nil : piece.role
         let resource = services.names.resource(piece.url, session, role: role, forwarding: agent)
         var wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
@@ -212,7 +212,7 @@ package final class Feed {
         ask(url, content) { feed, list in feed.take(list, content) }
     }
 
-    /// Has the planner hear something once it has said all it had to say.
+    /// Passes an event to the planner after its current actions have been carried out.
     private func later(_ body: @escaping (Feed) -> [FeedAction]) {
         driver.loop.atRoundEnd { [weak self] _ in
             guard let self else { return }
@@ -256,7 +256,7 @@ package final class Feed {
         read(stream, of: content)
     }
 
-    /// Variables of multivariant playlists, for the lists that they name.
+    /// Variables of multivariant playlists, for the playlists that they name.
     private var variables: [Int: [String: String]] = [:]
 
     private func read(_ stream: StreamGraph.Stream, of content: Int) {
@@ -275,7 +275,7 @@ package final class Feed {
     private func learned(_ content: Int, _ lists: [OwnPlaylist], rate: Double?) {
         let pictures = lists.map { list in
             let picture = MediaPicture(list.list)
-            // Players begin a live stream three segments before its end (RFC 8216 section 6.3.3).
+            // Players start a live stream three segments before its end (RFC 8216 section 6.3.3).
             return picture.isLive
                 ? MediaPicture(segments: picture.segments.suffix(3), isLive: true) : picture
         }

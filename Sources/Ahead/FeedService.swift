@@ -1,4 +1,5 @@
-// Answers `/api/feeds`: what a server loop can say at once, and the way to the thread of the feeds.
+// Responds to `/api/feeds`: directly where a server loop can, otherwise through the thread of the
+// feeds.
 import DurableState
 import HTTP
 package import HTTPServer
@@ -10,17 +11,17 @@ import Store
 import Synchronization
 import URISyntax
 
-/// One for all loops; any thread may use it.
+/// The requests for feeds; one instance for all loops, usable from any thread.
 package final class FeedService: Sendable {
-    /// The number of entries of each feed, known without asking its thread, so that a swipe is answered
-    /// at once.
+    /// The number of entries of each feed, known without its thread, so that a swipe gets an
+    /// immediate response.
     private let entryCounts = Mutex<[String: Int]>([:])
-    /// Why feeds start paused, by name.
+    /// The reasons of feeds that are paused after a restart, by name.
     private let paused = Mutex<[String: String]>([:])
 
-    /// More feeds than this at once are refused.
+    /// The most feeds; further ones are rejected.
     private static let mostFeeds = 64
-    /// The longest body of an order.
+    /// The largest body of an order in bytes.
     private static let mostBytes = 16 << 20
     private static let path = "/api/feeds"
 
@@ -38,7 +39,7 @@ package final class FeedService: Sendable {
 
     // MARK: Requests
 
-    /// Answers a request; `reply` is called once, on any thread.
+    /// Responds to a request; `reply` is called once, on any thread.
     package func answer(
         _ exchange: Exchange,
         _ reply: @escaping @Sendable (AdministrationAnswer) -> Void
@@ -84,7 +85,7 @@ package final class FeedService: Sendable {
         .failure(.notFound, "there is no feed \(name); PUT \(path)/\(name) makes one")
     }
 
-    /// A swipe: answered from here, whatever the planner is busy with.
+    /// Handles a swipe; responds immediately, even while the planner is busy.
     private func move(_ name: String, _ request: RequestHead)
         -> AdministrationAnswer
     {
@@ -153,14 +154,15 @@ package final class FeedService: Sendable {
         }
     }
 
-    /// What has come of a body.
+    /// The part of a body received so far.
     private final class Collected {
         var bytes: [UInt8] = []
     }
 
-    /// Reads the body to its end; nil where it is too long.
+    /// Reads the body to its end; nil if it is too long.
     ///
-    /// `sofar` is shared by all turns: a client that sends byte by byte costs no copies.
+    /// `sofar` is shared by all calls, so that a body that arrives byte by byte is not copied each
+    /// time.
     private func collect(
         _ exchange: Exchange, _ sofar: Collected, _ done: @escaping ([UInt8]?) -> Void
     ) {
@@ -206,8 +208,8 @@ package final class FeedService: Sendable {
         return feed
     }
 
-    /// Takes up what an earlier run of the daemon had; nothing is fetched for it before its client
-    /// says where the viewer is.
+    /// Restores the feeds of the previous run; nothing is fetched for them until their client
+    /// reports its position.
     package func restore() {
         observer.enqueue { [self] driver, _ in
             for record in services.store.state.records(FeedRecord.self) {

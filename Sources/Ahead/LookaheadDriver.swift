@@ -9,9 +9,9 @@ import Routing
 import Store
 package import URISyntax
 
-/// Carries out what the planner of look-ahead says, and tells it how that ends.
+/// Carries out the actions of the look-ahead planner, and reports their results to it.
 ///
-/// Lives on the thread of what runs ahead.
+/// Confined to the look-ahead thread.
 package final class LookaheadDriver {
     let services: AheadServices
     private unowned let observer: LookaheadObserver
@@ -19,14 +19,14 @@ package final class LookaheadDriver {
     private var planner: LookaheadPlanner
     private var fetches: [AheadID: BackgroundFetch] = [:]
     private var isTicking = false
-    /// Of the sessions that were heard of last.
+    /// The stream graphs of recent sessions.
     private var graphs = RecentMap<UInt64, StreamGraph>(capacity: 256)
     private var players = RecentMap<PlayerID, Resource>(capacity: 256)
-    /// The picture that each of them plays.
+    /// The video playlist that each session plays.
     private var pictures = RecentMap<UInt64, AbsoluteURL>(capacity: 256)
     private var generations = RecentMap<ListID, UInt64>(capacity: 512)
 
-    /// By their names.
+    /// By name.
     var feeds: [String: Feed] = [:]
 
     init(_ services: AheadServices, _ observer: LookaheadObserver, loop: EventLoop) {
@@ -38,16 +38,16 @@ package final class LookaheadDriver {
 
     private var now: Double { loop.now.inSeconds }
 
-    /// Bytes per second that the line gave of late; nil where nothing was measured.
+    /// The bandwidth measured recently in bytes per second; nil without a measurement.
     var bytesPerSecond: Double? { planner.bytesPerSecond }
 
-    /// Takes in what a fetch of another planner measured.
+    /// Reports the measurement of another planner's fetch.
     func measured(_ report: BackgroundFetch.Report) {
         guard report.broughtBytes > 0 else { return }
         planner.measured(bytes: report.broughtBytes, seconds: report.activeSeconds)
     }
 
-    // MARK: What players do
+    // MARK: Requests of players
 
     func read(
         _ resource: Resource, from start: Int64, by player: PlayerID, _ hints: PlayerHints?
@@ -57,15 +57,16 @@ package final class LookaheadDriver {
         perform(planner.read(resource.url, from: start, by: player, hints, at: now))
     }
 
-    /// Tells the feeds what a player asked for; true where one of them looks after what comes next.
+    /// Passes a player's request to the feeds; true if one of them fetches what the player needs
+    /// next.
     private func feedsTake(_ resource: Resource) -> Bool {
         feeds.values.reduce(false) { taken, feed in feed.heard(resource) || taken }
     }
 
-    /// A player cut off a body.
+    /// Handles a player's abort of a body.
     ///
-    /// Waits a moment for its next request: VLC cuts off a body some 10 ms before it asks for the
-    /// next one, which may be under way already.
+    /// Waits briefly for its next request: VLC aborts a body some 10 ms before its next request,
+    /// which may already be under way.
     func left(_ player: PlayerID, _ url: AbsoluteURL) {
         let then = now
         loop.schedule(after: Self.hangUp) { [weak self] _ in
@@ -74,17 +75,18 @@ package final class LookaheadDriver {
         }
     }
 
-    /// How long after a hang-up a player that asks for nothing has stopped.
+    /// The time without a request after which a player that aborted a body has stopped.
     private static let hangUp = Interval.milliseconds(100)
 
-    /// A player got a list; `drawn` is what was learnt of it where it was read for that.
+    /// Handles a playlist sent to a player; `drawn` is its sketch if one was made while it was
+    /// read.
     func list(
         _ resource: Resource, _ object: StoredObject, _ drawn: DrawnList?, by player: PlayerID
     ) {
         players[player] = resource
         guard !feedsTake(resource) else { return }
         let id = ListID(session: resource.session.id.number, url: resource.url)
-        // Feeds read the lists of their items themselves.
+        // Feeds read the playlists of their items themselves.
         guard observer.runsAhead else {
             generations[id] = nil
             return planner.forget(id)
@@ -107,9 +109,9 @@ package final class LookaheadDriver {
         graphs[id.session] = StreamGraph(multivariant)
     }
 
-    /// Takes up a media playlist that a player got.
+    /// Passes a media playlist that a player got to the planner.
     private func learn(_ list: DrawnList, _ id: ListID, _ resource: Resource) {
-        // A delta update leaves out what it is about; parts are the player's to ask for.
+        // A delta update lacks the skipped segments; parts are left to the player.
         guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly else { return }
         let graph = graphs[id.session]
         let terms = LookaheadPlanner.ListTerms(
@@ -119,11 +121,11 @@ package final class LookaheadDriver {
         perform(planner.saw(list.picture, of: id, terms, at: now))
     }
 
-    /// How far to run ahead with a list.
+    /// Returns how far to run ahead with a playlist.
     ///
-    /// In mode auto only where no better rendition is to be had: a player that gets segments from
-    /// the store sooner than the line could bring them takes the line for faster than it is, and
-    /// would choose a rendition that it cannot carry. Where they are paced, it does not.
+    /// In mode auto only if there is no better rendition: a player that gets segments from the
+    /// store faster than the network could deliver them overestimates the bandwidth, and would
+    /// choose a rendition that the network cannot sustain. Pacing prevents that.
     private func mode(of list: AbsoluteURL, _ session: UInt64) -> LookaheadMode {
         let mode = services.lookAhead(of: list)
         guard mode == .auto, services.settings.pace == .off, let graph = graphs[session] else {
@@ -178,9 +180,9 @@ package final class LookaheadDriver {
     }
 }
 
-/// What was learnt of a playlist while it was read for something else.
+/// The facts of a playlist collected while it was read for another purpose.
 ///
-/// A class, so that the many exchanges that learn nothing have no room for it.
+/// A class, so that the many exchanges without one need no space for it.
 package final class DrawnList: Sendable {
     package let summary: PlaylistSummary
     package let sketch: MediaPicture.Sketch
@@ -192,7 +194,7 @@ package final class DrawnList: Sendable {
         self.sketch = sketch
     }
 
-    /// The sketch of a playlist that was read for this alone.
+    /// Creates the sketch of a parsed playlist.
     package convenience init(_ list: Playlist) {
         var sketch = MediaPicture.Sketch()
         list.media?.segments.forEach { sketch.add($0) }
@@ -201,11 +203,11 @@ package final class DrawnList: Sendable {
 }
 
 extension AheadResult {
-    /// How a fetch for a planner ended.
+    /// Creates the result of a fetch for a planner.
     ///
     /// - Parameters:
-    ///   - end: as it was told.
-    ///   - size: the bytes of the piece, where it is a part of its resource.
+    ///   - end: the end of the fetch.
+    ///   - size: the bytes of the piece, if it is a part of its resource.
     init(_ end: BackgroundFetch.End, size: Int64?) {
         let report = end.report
         switch end {
@@ -220,17 +222,17 @@ extension AheadResult {
 }
 
 extension AheadServices {
-    /// How far may be run ahead of players of this origin.
+    /// Returns how far look-ahead may go for players of this origin.
     ///
-    /// With one connection to a host allowed, which is what accounts for one viewer have, the mode
-    /// auto leaves it to the player.
+    /// If the origin allows only one connection, as accounts for one viewer do, mode auto leaves it
+    /// to the player.
     func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
         if let told = keys.ahead(of: url.origin).lookAhead { return told }
         if settings.lookAhead == .auto, settings.hostLimit == 1 { return .off }
         return settings.lookAhead
     }
 
-    /// How many segments from the start of a title of this origin are kept; nil for all.
+    /// Returns how many segments from the start of a title of this origin are kept; nil for all.
     package func keepHead(of url: AbsoluteURL) -> Int? {
         keys.ahead(of: url.origin).keepHead ?? settings.keepHead
     }

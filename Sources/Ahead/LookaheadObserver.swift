@@ -1,4 +1,4 @@
-// Tells the planner of look-ahead what players ask for; costs a request a look into a table.
+// Reports players' requests to the look-ahead planner; costs each request a table look-up.
 import HLS
 import HTTP
 package import HTTPServer
@@ -11,10 +11,10 @@ package import Store
 import Synchronization
 import URISyntax
 
-/// One for all loops; any thread may tell it something.
+/// The reporter of player activity; one for all loops, usable from any thread.
 package final class LookaheadObserver: Sendable {
-    /// What was told lately, so that a player that asks for one segment in many small ranges, or a
-    /// crowd that watches the same one, is not told of a thousand times.
+    /// Recent reports, so that a player that requests one segment in many small ranges, or many
+    /// viewers of the same one, are reported only once.
     private struct Lately {
         private var words = [UInt64](repeating: 0, count: 1_024)
 
@@ -23,7 +23,7 @@ package final class LookaheadObserver: Sendable {
         mutating func note(_ news: News) { words[news.slot] = news.word }
     }
 
-    /// What may have been told lately: which one, and about when.
+    /// A possible report: its subject, and roughly its time.
     private struct News {
         let slot: Int
         let word: UInt64
@@ -36,10 +36,10 @@ package final class LookaheadObserver: Sendable {
         }
     }
 
-    /// The sessions of which a list was told.
+    /// The sessions of which a playlist was reported.
     ///
-    /// The planner knows a segment by a list of its own session only. Several sessions share a bit: to
-    /// be told of one too many costs it a look.
+    /// The planner knows segments only from playlists of their own session. Several sessions share
+    /// a bit: an unnecessary report costs the planner only a look-up.
     private struct Listed {
         private var words = [UInt64](repeating: 0, count: 256)
 
@@ -67,32 +67,32 @@ package final class LookaheadObserver: Sendable {
     private let isAhead: Atomic<Bool>
     private let hasFeeds = Atomic(false)
 
-    /// A segment is told of again after so many seconds.
+    /// The seconds after which a segment is reported again.
     private static let pause: Int64 = 2
 
     /// - Parameters:
-    ///   - services: what the planner's driver uses.
-    ///   - thread: the thread that it lives on.
-    ///   - runsAhead: whether anything may be fetched ahead of any player.
+    ///   - services: the services for the planner's driver.
+    ///   - thread: the thread of the driver.
+    ///   - runsAhead: true if anything may be fetched ahead of any player.
     package init(_ services: AheadServices, thread: LoopThread, runsAhead: Bool) {
         self.services = services
         self.thread = thread
         isAhead = Atomic(runsAhead)
     }
 
-    /// Whether anybody wants to know.
+    /// True if reports are needed.
     package var isOn: Bool { runsAhead || hasFeeds.load(ordering: .relaxed) }
 
-    /// Whether anything may be fetched ahead of any player; changes with the configuration.
+    /// True if anything may be fetched ahead of any player; changes with the configuration.
     package var runsAhead: Bool {
         get { isAhead.load(ordering: .relaxed) }
         set { isAhead.store(newValue, ordering: .relaxed) }
     }
 
-    /// A feed wants to know from now on.
+    /// Enables reports for feeds permanently.
     func turnOn() { hasFeeds.store(true, ordering: .relaxed) }
 
-    /// Runs `body` on the planner's thread; in the order of the calls.
+    /// Runs `body` on the planner's thread, in the order of the calls.
     package func enqueue(_ body: @escaping @Sendable (LookaheadDriver, EventLoop) -> Void) {
         thread.handle.enqueue { [self] loop in
             let bound = driver.withLock { driver in
@@ -105,9 +105,9 @@ package final class LookaheadObserver: Sendable {
         }
     }
 
-    // MARK: What players do
+    // MARK: Requests of players
 
-    /// A player was answered with media, from this byte on.
+    /// Reports that a player got media, from this byte on.
     package func read(_ resource: Resource, from start: Int64, _ exchange: Exchange) {
         guard isOn, resource.kind == nil, resource.role != .part else { return }
         guard concernsPlanner(resource),
@@ -117,8 +117,8 @@ package final class LookaheadObserver: Sendable {
         enqueue { driver, _ in driver.read(resource, from: start, by: player, hints) }
     }
 
-    /// Whether a list that is read for a player is to be drawn on the way, so that it need not be read
-    /// again: not for each of a crowd.
+    /// True if a playlist that is read for a player is also to be sketched, so that it need not be
+    /// read again; false if it was reported recently.
     package func draws(_ resource: Resource, generation: UInt64, _ exchange: Exchange) -> Bool {
         guard runsAhead, mayBeList(resource) else { return false }
         let news = News(Self.mark(resource, generation), exchange)
@@ -133,8 +133,8 @@ package final class LookaheadObserver: Sendable {
         resource.key.hashValue ^ Int(truncatingIfNeeded: generation)
     }
 
-    /// A player was answered with a playlist; `drawn` is what was learnt of the origin's text if that
-    /// was read for it.
+    /// Reports that a player got a playlist; `drawn` is its sketch if the origin's text was read
+    /// for the player.
     package func list(
         _ resource: Resource, _ object: StoredObject, _ drawn: DrawnList?, _ exchange: Exchange
     ) {
@@ -145,17 +145,17 @@ package final class LookaheadObserver: Sendable {
         enqueue { driver, _ in driver.list(resource, object, drawn, by: player) }
     }
 
-    /// A player cut off a body.
+    /// Reports that a player aborted a body.
     package func left(_ resource: Resource, _ exchange: Exchange) {
         guard isOn, resource.kind == nil, concernsPlanner(resource) else { return }
         let (player, _) = identify(resource, exchange)
         enqueue { driver, _ in driver.left(player, resource.url) }
     }
 
-    /// Whether anybody could make something of what a player does with a resource.
+    /// True if the planner or a feed may use reports about a resource.
     ///
-    /// What an entry itself leads to is named by no list of its session, which is told without making
-    /// the session's number; feeds name entries.
+    /// An entry's own resource is in no playlist of its session, which is known without computing
+    /// the session's number; feeds contain entries.
     private func concernsPlanner(_ resource: Resource) -> Bool {
         if hasFeeds.load(ordering: .relaxed) { return true }
         guard !resource.session.isOfEntry else { return false }
@@ -171,13 +171,13 @@ package final class LookaheadObserver: Sendable {
         }
     }
 
-    // MARK: Who it is
+    // MARK: Identifying players
 
-    /// What stands in a target whose query carries hints (CTA-5004).
+    /// The text in a target whose query contains hints (CTA-5004).
     private static let hintsName = Array("CMCD=".utf8)
 
-    /// Players of one session are told apart by what they say of themselves, else by address and
-    /// agent.
+    /// Distinguishes players of one session by the session ID in their hints, otherwise by address
+    /// and User-Agent.
     private func identify(
         _ resource: Resource, _ exchange: Exchange
     ) -> (PlayerID, PlayerHints?) {

@@ -1,4 +1,4 @@
-// Watches the machine for the controllers of concurrency: its network, its load, its battery.
+// Observes the machine for the controllers of concurrency: its network, its load, its battery.
 import DurableState
 import Glibc
 import Logging
@@ -8,10 +8,11 @@ import Origin
 import Posix
 import Reactor
 
-/// Lives on the downloads' thread, since it reads files.
+/// The observer of network, load and battery; confined to the downloads' thread, since it reads
+/// files.
 ///
-/// A change of network is told by the kernel (rtnetlink(7)); where it cannot be heard, it is seen
-/// when something is fetched ahead the next time.
+/// The kernel reports network changes (rtnetlink(7)); if that is unavailable, a change is noticed
+/// at the next look-ahead fetch.
 final class NetworkWatch: ReadinessHandler {
     private let flights: Flights
     private let report: ConcurrencyReport
@@ -23,14 +24,14 @@ final class NetworkWatch: ReadinessHandler {
     private var willLook = false
     private var cpu: (seconds: Double, at: Monotonic)?
 
-    /// Looks for the first time, and takes up what is remembered of this network.
+    /// Reads the state for the first time, and restores the remembered limit of this network.
     ///
     /// - Parameters:
-    ///   - flights: told what the machine and its network are like.
-    ///   - report: what the transfers have brought.
-    ///   - log: told of another network.
-    ///   - state: where networks are remembered.
-    ///   - loop: the loop of the thread that asks the kernel.
+    ///   - flights: receives the state of the machine and its network.
+    ///   - report: the figures of the transfers.
+    ///   - log: receives network changes.
+    ///   - state: the database of remembered networks.
+    ///   - loop: the loop of the thread that watches the kernel's messages.
     init(
         _ flights: Flights, _ report: ConcurrencyReport, log: Logger, state: StateDatabase,
         loop: EventLoop
@@ -68,8 +69,8 @@ final class NetworkWatch: ReadinessHandler {
                 | CInt(SOCK_NONBLOCK.rawValue), 0)
         guard number >= 0 else { return }
         let made = OwnedDescriptor(taking: number)
-        // struct sockaddr_nl of linux/netlink.h: family, padding, port, groups; links, addresses and
-        // routes of both families (RTMGRP_).
+        // struct sockaddr_nl of linux/netlink.h: family, padding, port, groups; the groups are links,
+        // addresses and routes of both families (RTMGRP_).
         let groups: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
         let address: [UInt32] = [UInt32(AF_NETLINK).littleEndian, 0, groups]
         let status = address.withUnsafeBytes { raw in
@@ -85,18 +86,18 @@ final class NetworkWatch: ReadinessHandler {
         guard let number = socket?.number else { return }
         var buffer = [UInt8](repeating: 0, count: 16 << 10)
         while recv(number, &buffer, buffer.count, 0) > 0 {}
-        // A change comes as many messages.
+        // One change causes many messages.
         guard !willLook else { return }
         willLook = true
         loop.schedule(after: .seconds(1)) { [weak self] _ in
             self?.willLook = false
             self?.look()
-            // Origins that did not answer may do so over what is there now.
+            // Origins that were down may be reachable through the new network.
             self?.flights.hurryProbes()
         }
     }
 
-    /// Looks which network this is now; another one has its own limit, and is measured anew.
+    /// Checks for another network, which has its own limit and is measured anew.
     func look() {
         let now = Self.read()
         guard now.interface != network.interface || now.text != network.text else { return }
@@ -107,7 +108,7 @@ final class NetworkWatch: ReadinessHandler {
         lookAround()
     }
 
-    /// Keeps what this network allows, once that was measured.
+    /// Saves the limit of this network, once it has been measured.
     package func remember() {
         let figures = report.now
         guard figures.plan == .probe, figures.goodput > 0 else { return }
@@ -126,7 +127,7 @@ final class NetworkWatch: ReadinessHandler {
 
     // MARK: The machine
 
-    /// Tells the controllers of load, battery and a mobile network; reads a few small files.
+    /// Reports load, battery and a mobile network to the controllers; reads a few small files.
     func lookAround() {
         var now = Surroundings()
         now.cpuPressure = Surroundings.pressure(Self.text(of: "/proc/pressure/cpu"))
@@ -141,7 +142,8 @@ final class NetworkWatch: ReadinessHandler {
         flights.follow(now)
     }
 
-    /// Processors that this process has kept busy since it was asked last (getrusage(2)).
+    /// Returns the average number of processors that this process has kept busy since the last call
+    /// (getrusage(2)).
     private func cpuUse() -> Double? {
         var usage = rusage()
         guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 else { return nil }
@@ -155,7 +157,8 @@ final class NetworkWatch: ReadinessHandler {
         return elapsed > 0 ? max(0, seconds - cpu.seconds) / elapsed : nil
     }
 
-    /// On the battery is who has one that empties and no supply that is on.
+    /// Reads the battery state: on battery means that a battery is discharging and no supply is
+    /// online.
     private func readBattery(_ now: inout Surroundings) {
         let folder = "/sys/class/power_supply"
         var hasSupply = false
@@ -176,7 +179,8 @@ final class NetworkWatch: ReadinessHandler {
         now.isOnBattery = empties && !hasSupply
     }
 
-    /// A small file of the kernel's, whose size it does not tell; empty where there is none.
+    /// Reads a small kernel file, whose size the kernel does not report; empty if it does not
+    /// exist.
     private static func text(of path: String) -> String {
         guard let file = try? openFile(path, flags: O_RDONLY),
             let bytes = try? readBytes(from: file.number, at: 0, count: 32 << 10)

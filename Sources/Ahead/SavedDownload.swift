@@ -1,11 +1,11 @@
-// What is remembered of downloads from run to run, as records of the state database.
+// The records of downloads in the state database, from run to run.
 //
-// Which parts have come is not in it: the store knows that.
+// Stored pieces are not recorded: the store knows them.
 import DurableState
 import Library
 import Routing
 
-/// One download as its record says it.
+/// One download as read from its record.
 struct SavedDownload {
     let id: SessionID
     let order: DownloadOrder
@@ -14,7 +14,7 @@ struct SavedDownload {
     let name: String
     let summary: Download.Summary
 
-    /// Nil where the record's order is none.
+    /// Nil if the record's order is invalid.
     init?(_ record: DownloadRecord) {
         guard let order = DownloadOrder(record.order) else { return nil }
         self.order = order
@@ -24,7 +24,7 @@ struct SavedDownload {
         case "paused": state = .paused
         case "complete": state = .complete
         case "failed": state = .failed(record.reason ?? "")
-        // Whatever it was doing, it begins with a look at what is there.
+        // In any other state it begins by checking what is stored.
         default: state = .queued
         }
         pauseReason = state == .paused ? record.reason : nil
@@ -35,7 +35,7 @@ struct SavedDownload {
 }
 
 extension Download {
-    /// What is kept of it.
+    /// The record to save.
     var record: DownloadRecord {
         var record = DownloadRecord(id: id.number, order: order.record)
         record.name = name
@@ -54,12 +54,12 @@ extension Download {
     }
 }
 
-/// Bytes that were downloaded on a day.
+/// The bytes downloaded on one day.
 struct DownloadDay: Equatable {
     var day: String
     var bytes: Int64
 
-    /// Begins at nothing on another day.
+    /// Resets the count on another day.
     mutating func turn(to today: String) {
         if day != today { self = DownloadDay(day: today, bytes: 0) }
     }
