@@ -1,4 +1,4 @@
-// The thread on which blocking work on the store, so that no server loop waits for the disk.
+// The thread that runs blocking store administration, so that no server loop waits for the disk.
 package import HTTP
 package import Logging
 package import Posix
@@ -6,9 +6,10 @@ import Reactor
 import Synchronization
 package import URISyntax
 
-/// Answers requests one after the other, off the loops.
+/// Processes administration requests one at a time, off the server loops.
 package final class AdministrationWorker: Sendable {
-    /// More requests than this are turned away, so that nobody can pile them up.
+    /// The most requests in the queue; further ones are rejected, so that the queue cannot grow
+    /// without limit.
     private static let mostWaiting = 32
 
     private let administration: StoreAdministration
@@ -18,27 +19,29 @@ package final class AdministrationWorker: Sendable {
     /// Starts the thread.
     ///
     /// - Parameters:
-    ///   - catalogue: the titles of the store that is administered.
-    ///   - log: told what a purge of an earlier run had left to do.
-    ///   - origin: the origin's URL that a text means.
-    /// - Throws: what `pthread_create(3)` fails with.
+    ///   - catalogue: the titles of the store to administer.
+    ///   - log: receives a notice if a purge of an earlier run is continued.
+    ///   - origin: returns the origin URL that a text names.
+    /// - Throws: the error of `pthread_create(3)`.
     package init(
         _ catalogue: TitleCatalogue, log: Logger,
         origin: @escaping @Sendable (String) -> AbsoluteURL?
     ) throws(SystemError) {
         administration = StoreAdministration(catalogue: catalogue, origin: origin)
-        // Before the listeners are there: what was purged is not found from here on.
+        // Before the listeners start: from here on purged objects are not found.
         administration.purging.resume(log)
         thread = try LoopThread(name: "titles") { _ in }
     }
 
-    /// Ends a purge where it is, finishes what else was begun and ends the thread; blocks.
+    /// Stops a purge where it is, finishes other requests that were begun and ends the thread;
+    /// blocks.
     package func stop() {
         administration.stop()
         thread.stopAndJoin()
     }
 
-    /// Answers a request; `done` is called on the worker's thread.
+    /// Responds to a request; `done` is called on the worker's thread, or immediately if the
+    /// request is rejected.
     package func answer(
         _ method: HTTPMethod, _ target: String,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void

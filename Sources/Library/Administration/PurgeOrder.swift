@@ -1,25 +1,25 @@
-// What a purge was asked to remove, in memory and as a record: an order that was accepted is carried out,
-// also by the next run of the daemon.
+// The subject of a purge, in memory and as a record: an accepted order is carried out even if only
+// the next run of the daemon can do so.
 import CachePolicy
 package import DurableState
 import Numbers
 package import Posix
 package import Store
 
-/// One order.
+/// One purge order.
 package struct PurgeOrder: Equatable, Sendable {
     package enum Subject: Equatable, Sendable {
-        /// Key texts of one URL; pinned objects go too.
+        /// Key texts of one URL; also removes pinned objects.
         case texts(Set<String>)
-        /// Numbers of titles; pinned ones go too.
+        /// Numbers of titles; also removes pinned ones.
         case titles(Set<UInt64>)
-        /// A host, with or without its port; in lower case.
+        /// A host in lower case, with or without its port.
         case host(String)
         case unusedSince(WallTime)
     }
 
     package let subject: Subject
-    /// What is stored later does not concern it.
+    /// Objects stored later are not affected.
     package let given: WallTime
 
     init(_ subject: Subject, given: WallTime = .now()) {
@@ -27,7 +27,7 @@ package struct PurgeOrder: Equatable, Sendable {
         self.given = given
     }
 
-    /// Whether an object is to go; `isPinned` is asked only where it matters.
+    /// True if an object is to be removed; `isPinned` is called only if that matters.
     package func fits(_ entry: StoreEntry, isPinned: (StoreEntry) -> Bool) -> Bool {
         switch subject {
         case .texts(let texts): texts.contains(CacheKey.url(ofText: entry.url))
@@ -38,10 +38,10 @@ package struct PurgeOrder: Equatable, Sendable {
     }
 }
 
-// MARK: Keeping
+// MARK: Records
 
 extension PurgeOrder {
-    /// The order as it is kept, at a place among the others.
+    /// Returns the order as a record with a number among the others.
     package func record(_ number: Int) -> PurgeRecord {
         let (kind, items): (PurgeRecord.Kind, [String]) =
             switch subject {
@@ -54,7 +54,7 @@ extension PurgeOrder {
             number: Int64(number), given: max(0, given.nanoseconds), kind: kind, items: items)
     }
 
-    /// Nil where the record names nothing.
+    /// Nil if the record has no valid subject.
     init?(_ record: PurgeRecord) {
         switch record.kind {
         case .url: subject = .texts(Set(record.items))
@@ -76,7 +76,7 @@ extension PurgeOrder {
     }
 }
 
-/// The orders that are not carried out yet; every method blocks on the disk.
+/// The pending purge orders; every method blocks on the disk.
 struct PurgeOrders: Sendable {
     package let database: StateDatabase
 
@@ -89,7 +89,7 @@ struct PurgeOrders: Sendable {
         try database.keep([order.record(Int(last) + 1)])
     }
 
-    /// What cannot be removed is carried out once more by the next run.
+    /// If this fails, the next run carries out the orders again.
     package func removeAll() {
         try? database.keep(
             database.records(PurgeRecord.self).map {

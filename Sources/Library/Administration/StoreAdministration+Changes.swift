@@ -9,8 +9,8 @@ import URISyntax
 extension StoreAdministration {
     // MARK: Pins
 
-    /// Keeps titles from eviction: what is there of them, what they share with others, and what
-    /// will be fetched for them.
+    /// Pins titles against eviction: their stored objects, those shared with other titles, and
+    /// those fetched for them later.
     package func pin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let titles: [Title]
         switch pinnable(arguments) {
@@ -32,7 +32,7 @@ extension StoreAdministration {
         return .value(.ok, .object([.init("titles", .list(pinned))]))
     }
 
-    /// The titles to pin: those found, or the one that a player would start at the URL.
+    /// Returns the titles to pin: those found, or the one that a player would start at the URL.
     private func pinnable(_ arguments: AdministrationQuery) -> Result<[Title], Refusal> {
         if let text = arguments["title"] { return find(text) }
         guard let text = arguments["url"] else { return .failure(.missing("url or title")) }
@@ -63,10 +63,10 @@ extension StoreAdministration {
 
     // MARK: Purging
 
-    /// Removes what exactly one argument names.
+    /// Removes the objects that a single argument names.
     ///
-    /// Pins stay, so that what is fetched again is kept. What is named by its URL or title goes
-    /// even if it is pinned; by host or age only the rest does.
+    /// Pins stay, so that objects fetched again are kept. A purge by URL or title also removes
+    /// pinned objects; one by host or age does not.
     package func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let names = ["url", "title", "host", "older-than"].filter { arguments[$0] != nil }
         guard names.count == 1, let text = arguments[names[0]] else {
@@ -98,7 +98,7 @@ extension StoreAdministration {
         }
     }
 
-    /// Whether a stored URL's host is this one, with or without its port.
+    /// True if a stored URL has this host, with or without its port.
     static func isHost(_ host: String, of url: String) -> Bool {
         guard let authority = authority(of: url) else { return false }
         if authority == host { return true }
@@ -107,7 +107,7 @@ extension StoreAdministration {
         return rest.first == ":" && rest.dropFirst().allSatisfy(\.isNumber)
     }
 
-    /// Host and explicit port of a stored URL, which is normalised and in lower case there.
+    /// Returns host and explicit port of a stored URL, which is normalised and in lower case.
     static func authority(of url: String) -> Substring? {
         guard let start = url.firstRange(of: "://") else { return nil }
         return url[start.upperBound...].prefix { $0 != "/" && $0 != " " }
@@ -115,8 +115,8 @@ extension StoreAdministration {
 
     // MARK: Clearing
 
-    /// Removes everything but pinned titles at once, and these too with `pinned=true`; the files are
-    /// deleted in the background.
+    /// Removes everything except pinned titles immediately, and also these with `pinned=true`; the
+    /// files are deleted in the background.
     package func clear(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         let sparesPinned: Bool
         switch arguments["pinned"] {
@@ -142,7 +142,7 @@ extension StoreAdministration {
         }
     }
 
-    /// What was cleared and is still to be deleted.
+    /// The files that were cleared and are still to be deleted.
     var clearing: AdministrationAnswer {
         let left = store.deletion
         return .value(

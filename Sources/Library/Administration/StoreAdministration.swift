@@ -1,5 +1,5 @@
-// Administration of the store: list, pin, purge, verify, disk usage. The same code answers the daemon's pages
-// and the commands that open a folder while no daemon runs.
+// Administration of the store: list, pin, purge, verify, disk usage. Used by the daemon's pages and
+// by the commands that open a folder while no daemon runs.
 package import HTTP
 package import Model
 import Numbers
@@ -8,23 +8,24 @@ package import Routing
 package import Store
 package import URISyntax
 
-/// What is answered to one request.
+/// The response to one request.
 package enum AdministrationAnswer: Sendable {
     case value(HTTPStatus, JSONValue)
-    /// Refused, and why: for people.
+    /// A rejection, with the reason in words.
     case failure(HTTPStatus, String)
 }
 
-/// Answers the requests under `/api/` that read or change what is kept.
+/// Responds to the requests under `/api/` that read or change the store.
 ///
-/// Every answer blocks on the disk, a long listing for up to two seconds: it is made on a thread
-/// of its own, never on a server loop.
+/// Every response blocks on the disk, a long listing for up to two seconds: never on a server loop,
+/// but on a thread for it.
 package final class StoreAdministration: Sendable {
-    /// The origin's URL that a text means: as it is, or behind a URL of ours; nil for neither.
+    /// Returns the origin URL that a text names, directly or inside a URL of this daemon; nil if it
+    /// names none.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
 
     package let catalogue: TitleCatalogue
-    /// What the settings allow the store, where that is not what it was opened with.
+    /// The limits from the settings, if they differ from those the store was opened with.
     package let allowance: StoreConfiguration?
     package let origin: OriginURL
     let verification: StoreVerification
@@ -43,15 +44,15 @@ package final class StoreAdministration: Sendable {
         purging = StorePurge(store: catalogue.store)
     }
 
-    /// Ends what runs in the background; blocks until it has ended.
+    /// Stops background work; blocks until it has ended.
     package func stop() { purging.stop() }
 
-    /// Whether a path is one of these.
+    /// True if this service responds to a path.
     package static func answers(_ path: String) -> Bool {
         path.hasPrefix("/api/titles/") || methods[path] != nil
     }
 
-    /// Whether a request changes something, so that pages of other sites may not send it.
+    /// True if a request changes something, so that pages of other sites must not send it.
     package static func changes(_ method: HTTPMethod) -> Bool {
         method != .get && method != .head
     }
@@ -61,12 +62,12 @@ package final class StoreAdministration: Sendable {
         "/api/purge": .post, "/api/clear": .post, "/api/verify": .post,
     ]
 
-    /// Answers a request; blocks.
+    /// Responds to a request; blocks.
     ///
     /// - Parameters:
     ///   - method: GET or POST.
     ///   - target: path and query as in a request line.
-    /// - Returns: the value to send, or why there is none.
+    /// - Returns: the value to send, or the reason for a failure.
     package func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {
         let request = RequestHead(method: method, target: target)
         store.catchUp(within: .seconds(2 as Int64))
@@ -84,7 +85,7 @@ package final class StoreAdministration: Sendable {
         case ("/api/clear", .get), ("/api/clear", .head): return clearing
         case (let path, .get) where path.hasPrefix("/api/titles/"),
             (let path, .head) where path.hasPrefix("/api/titles/"):
-            // A URL may have been put there as it is, with its own query.
+            // The rest may be a URL with its own query, not encoded.
             return title(PercentCoding.decode(target.dropFirst("/api/titles/".utf8.count)))
         case (let path, _):
             let wanted = Self.methods[path] == .post ? "POST" : "GET"
@@ -127,7 +128,8 @@ package final class StoreAdministration: Sendable {
         package let reason: String
     }
 
-    /// The titles that a text means, at least one: by number, or by the URL that they start from.
+    /// Finds the titles that a text names, at least one: by number, or by the URL that they start
+    /// from.
     package func find(_ text: String) -> Result<[Title], Refusal> {
         if let id = SessionID(text: text) {
             guard let title = catalogue.title(id) else {
@@ -151,7 +153,7 @@ package final class StoreAdministration: Sendable {
     }
 }
 
-/// The arguments of a request's query, decoded; of several of one name the first.
+/// The decoded arguments of a request's query; the first of several with the same name counts.
 package struct AdministrationQuery {
     private let items: [QueryItem]
 
@@ -163,13 +165,13 @@ package struct AdministrationQuery {
         items.first { $0.rawName == name }?.value()
     }
 
-    /// A number within a range; the default where it is not given, nil where it is none.
+    /// Returns a number within a range; the default if absent, nil if invalid.
     package func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int? {
         guard let text = self[name] else { return standard }
         return OutsideNumber.integer(text, in: range)
     }
 
-    /// A length of time: a whole number with s, m, h, d or w behind it; nil for anything else.
+    /// Parses a duration: a whole number followed by s, m, h, d or w; nil for anything else.
     package static func duration(_ text: String) -> Interval? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
         guard let unit = text.last.flatMap({ units[$0] }),
@@ -180,7 +182,7 @@ package struct AdministrationQuery {
 }
 
 extension SessionID {
-    /// Reads twelve hexadecimal digits, as `text` gives them; nil for anything else.
+    /// Parses twelve hexadecimal digits, the form of `text`; nil for anything else.
     package init?(text: String) {
         guard text.utf8.count == 12, text.utf8.allSatisfy({ $0 != 0x2B && $0 != 0x2D }),
             let number = OutsideNumber.integer(text, in: 0...UInt64.max, radix: 16)

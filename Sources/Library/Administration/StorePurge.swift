@@ -1,5 +1,5 @@
-// Purges in the background: started once, asked about as often as one likes, and gone on with by the
-// next run where this one ends before.
+// Purges in the background: started once, polled for progress, and continued by the next run if
+// this one ends before.
 import DurableState
 import HTTP
 package import Logging
@@ -9,7 +9,7 @@ import Reactor
 import Store
 import Synchronization
 
-/// One purge at a time.
+/// Runs one purge at a time.
 package final class StorePurge: Sendable {
     private enum State {
         case none
@@ -18,14 +18,14 @@ package final class StorePurge: Sendable {
         case failed(String)
     }
 
-    /// A purge that is over by then is answered with its outcome, a longer one with its progress.
+    /// The time to wait for the outcome of a purge; a longer one is answered with its progress.
     private static let patience = Interval.seconds(1 as Int64)
 
     private let store: ObjectStore
     private let kept: PurgeOrders
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
-    /// Held for as long as the thread may run.
+    /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
     init(store: ObjectStore) {
@@ -33,9 +33,10 @@ package final class StorePurge: Sendable {
         kept = PurgeOrders(database: store.state)
     }
 
-    /// Goes on with what an earlier run has not finished; to be called before anybody asks for objects.
+    /// Continues a purge that an earlier run has not finished; must be called before any object is
+    /// looked up.
     ///
-    /// What is to go is not found any more from now on, whether its file is deleted yet or not.
+    /// From now on its objects are not found, whether or not their files are deleted yet.
     package func resume(_ log: Logger) {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
@@ -45,15 +46,15 @@ package final class StorePurge: Sendable {
         _ = start(fits, patience: .zero)
     }
 
-    /// Starts a purge, unless one runs; blocks for a second at most.
+    /// Starts a purge, unless one is running; blocks for a second at most.
     package func start(_ order: PurgeOrder) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
-        // One that could not be finished by a former run is done with this one.
+        // Includes purges that an earlier run could not finish.
         let former = kept.all()
         do throws(StateFault) {
             try kept.add(order)
         } catch {
-            // Room is what a purge makes.
+            // A purge frees space, so that it is carried out without a record.
             guard case .noRoom = error else {
                 return .failure(
                     .insufficientStorage,
@@ -68,7 +69,8 @@ package final class StorePurge: Sendable {
     private static let refusal = AdministrationAnswer.failure(
         .conflict, "another purge runs; GET /api/purge tells how far it is")
 
-    /// What the orders name; of those of an earlier run only what was stored when they were given.
+    /// Returns a test for the objects that the orders name; for orders of an earlier run only
+    /// objects stored before the order.
     private func test(
         of orders: [PurgeOrder], isGivenNow: Bool = false
     ) -> @Sendable (StoreEntry) -> Bool {
@@ -103,7 +105,7 @@ package final class StorePurge: Sendable {
                 thread = made
                 return former
             }
-            // It has ended: only then is a purge free to start.
+            // It has ended, otherwise no purge could start; this does not block.
             former?.join()
             _ = isOver.wait(atMost: patience)
         } catch {
@@ -112,7 +114,7 @@ package final class StorePurge: Sendable {
         return answer
     }
 
-    /// Ends it after the object that it is removing, and leaves the rest to the next run; blocks.
+    /// Stops after the object that is being removed, and leaves the rest to the next run; blocks.
     package func stop() {
         isStopped.store(true, ordering: .releasing)
         let running = thread.withLock { thread in
@@ -138,7 +140,7 @@ package final class StorePurge: Sendable {
         }
     }
 
-    /// How far the purge is, or what it removed.
+    /// The progress of the purge, or its outcome.
     package var answer: AdministrationAnswer {
         switch state.withLock({ $0 }) {
         case .none: .value(.ok, .object([.init("state", .text("none"))]))

@@ -1,12 +1,12 @@
-// Listing many titles: the last played first, a page at a time.
+// A listing of many titles, last played first, in pages.
 import Numbers
 package import Posix
 import Routing
 import Store
 
-/// A place in the listing, which stays right when titles come and go.
+/// A position in the listing that stays valid when titles are added or removed.
 package struct TitlePlace: Sendable, Comparable {
-    /// Later use comes earlier in the listing.
+    /// Titles used later come first.
     let lastUsed: WallTime
     package let title: UInt64
 
@@ -17,7 +17,7 @@ package struct TitlePlace: Sendable, Comparable {
 }
 
 extension TitlePlace {
-    /// As `text` gave it; nil for anything else.
+    /// Parses a `text`; nil for anything else.
     init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1)
         guard parts.count == 2,
@@ -28,27 +28,27 @@ extension TitlePlace {
         title = id.number
     }
 
-    /// For the next request.
+    /// The text form, for the next request.
     package var text: String { "\(lastUsed.nanoseconds)-\(SessionID(title).text)" }
 }
 
 extension TitleCatalogue {
-    /// A part of the listing.
+    /// One page of the listing.
     package struct Page: Sendable {
         package var titles: [Title]
-        /// Where the next page goes on; nil at the end.
+        /// The start of the next page; nil at the end.
         package var next: TitlePlace?
-        /// All titles, those of other pages too.
+        /// The number of all titles, including those of other pages.
         package var total: Int
     }
 
-    /// The titles behind a place, pinned ones of which nothing is kept at the end.
+    /// Returns the titles after a position; pinned titles without stored objects come last.
     ///
     /// - Parameters:
-    ///   - after: the place; nil for the start.
+    ///   - after: the position; nil for the start.
     ///   - limit: the most titles of a page.
-    ///   - time: a page ends early when it takes longer, with one title at least.
-    /// - Returns: titles, the last played first.
+    ///   - time: a page that takes longer ends early, with at least one title.
+    /// - Returns: titles, last played first.
     package func page(after: TitlePlace?, limit: Int, within time: Interval) -> Page {
         let deadline = Monotonic.now() + time
         var places = store.titleTotals().filter { $0.title != 0 }
@@ -59,7 +59,7 @@ extension TitleCatalogue {
         var page = Page(titles: [], next: nil, total: places.count)
         let wanted = places.filter { place in after.map { $0 < place } ?? true }.sorted()
         for place in wanted {
-            // Removed meanwhile, or nothing that a player starts from.
+            // Removed meanwhile, or without an object that a player could start from.
             guard let title = title(SessionID(place.title)) else { continue }
             page.titles.append(title)
             guard page.titles.count < limit, .now() < deadline else {

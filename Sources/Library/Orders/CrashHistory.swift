@@ -1,21 +1,22 @@
-// Ends crash loops: counts how often the daemon died just after a recording, a feed or a download began
-// to run, so that one which may be the cause is not taken up for ever.
+// Ends crash loops: counts how often the daemon crashed just after a recording, a feed or a
+// download was started, so that an item that may be the cause is not restarted forever.
 //
-// An item is on probation for a minute from when it begins or is taken up again. What is on probation
-// when the daemon dies counts one crash; a clean stop or a minute survived counts none. After two in a
+// An item is on probation for a minute after it starts or is resumed. If the daemon crashes, one
+// crash is counted for each item on probation; a clean stop or surviving the minute resets the
+// count. After two crashes in a row the item starts paused, until a user resumes it.
 // row the item starts paused, and a person decides.
 package import DurableState
 package import Logging
 package import Posix
 import Synchronization
 
-/// The counts; pure.
+/// The crash counts, without I/O.
 package struct CrashCounts: Sendable, Equatable {
-    /// An item that ran for this long did not bring the daemon down.
+    /// An item that has run for this long is not the cause of a crash.
     static let probation = Interval.seconds(60 as Int64)
-    /// So many crashes in a row are enough.
+    /// The crashes in a row after which an item starts paused.
     package static let most = 2
-    /// More items are not counted.
+    /// The most items that are counted.
     private static let mostItems = 10_000
 
     private struct Trial: Sendable, Equatable {
@@ -23,13 +24,13 @@ package struct CrashCounts: Sendable, Equatable {
         var since: Monotonic
     }
 
-    /// Of items that have not begun in this run.
+    /// The counts of items that have not started in this run.
     private var former: [String: Int] = [:]
     private var trials: [String: Trial] = [:]
 
     init() {}
 
-    /// Reads what the former run left: what was on probation then has one crash more.
+    /// Restores the counts of the previous run: items on probation then get one more crash.
     init(_ records: [CrashRecord]) {
         for record in records.prefix(Self.mostItems) {
             let crashes = record.crashes + (record.isRunning ? 1 : 0)
@@ -37,14 +38,14 @@ package struct CrashCounts: Sendable, Equatable {
         }
     }
 
-    /// For the next run.
+    /// The records for the next run.
     package var records: [CrashRecord] {
         trials.map { CrashRecord(item: $0.key, crashes: $0.value.crashes, isRunning: true) }
             + former.filter { $0.value > 0 }
             .map { CrashRecord(item: $0.key, crashes: $0.value, isRunning: false) }
     }
 
-    /// What has to change where `before` is kept.
+    /// Returns the changes to the stored records since `before`.
     package func changes(since before: CrashCounts) -> [StateChange] {
         let kept = Dictionary(before.records.map { ($0.item, $0) }, uniquingKeysWith: { $1 })
         let now = Dictionary(records.map { ($0.item, $0) }, uniquingKeysWith: { $1 })
@@ -56,24 +57,24 @@ package struct CrashCounts: Sendable, Equatable {
 
     package var isEmpty: Bool { trials.isEmpty && former.isEmpty }
 
-    /// Crashes in a row in which an item was on probation, before this run.
+    /// Returns the number of crashes in a row before this run in which an item was on probation.
     package func crashes(of item: String) -> Int { former[item] ?? 0 }
 
-    /// An item begins to run; it keeps the crashes that are counted against it.
+    /// Starts an item's probation; its crashes stay counted.
     package mutating func begins(_ item: String, at now: Monotonic) {
         guard trials[item] == nil, trials.count < Self.mostItems else { return }
         trials[item] = Trial(crashes: former.removeValue(forKey: item) ?? 0, since: now)
     }
 
-    /// An item does not run any more, or is judged by a person: nothing is counted against it.
+    /// Resets an item that has stopped, or that a user has handled.
     package mutating func forget(_ item: String) {
         former[item] = nil
         trials[item] = nil
     }
 
-    /// Ends the probation of what has run for long enough, and with it what is counted.
+    /// Ends the probation of items that have run for long enough, and resets their counts.
     ///
-    /// - Returns: whether anything changed.
+    /// - Returns: true if anything changed.
     package mutating func settle(at now: Monotonic) -> Bool {
         let before = trials.count
         trials = trials.filter { now - $0.value.since < Self.probation }
@@ -81,9 +82,9 @@ package struct CrashCounts: Sendable, Equatable {
     }
 }
 
-/// The counts and their records; any thread may use it.
+/// The crash counts and their records; can be used from any thread.
 package final class CrashHistory: Sendable {
-    /// What is counted.
+    /// The kinds of items.
     package enum Kind: String {
         case download
         case recording
@@ -106,12 +107,12 @@ package final class CrashHistory: Sendable {
         let kept = database.records(CrashRecord.self)
         let counts = CrashCounts(kept)
         state = Mutex(State(counts: counts))
-        // What was running then waits now; later changes are told from what is kept.
+        // Saves the crashes added above; later changes are computed against the saved records.
         let waiting = counts.records.filter { !kept.contains($0) }
         if !waiting.isEmpty { try? database.keep(waiting.map { StateChange($0) }) }
     }
 
-    /// Whether an item is to start paused, and why; logs it.
+    /// Returns the reason if an item is to start paused, otherwise nil; logs it.
     package func verdict(on kind: Kind, _ id: String) -> String? {
         let crashes = state.withLock { $0.counts.crashes(of: Self.name(kind, id)) }
         guard crashes >= CrashCounts.most else { return nil }
@@ -130,12 +131,12 @@ package final class CrashHistory: Sendable {
         change { $0.forget(Self.name(kind, id)) }
     }
 
-    /// To be called now and then.
+    /// Ends probations that are over; called periodically.
     package func settle() {
         change { _ = $0.settle(at: .now()) }
     }
 
-    /// The daemon stops as it was told to: nothing counts.
+    /// Resets all counts on a clean stop.
     package func endCleanly() {
         change { $0 = CrashCounts() }
         state.withLock { $0.isOver = true }
@@ -143,14 +144,14 @@ package final class CrashHistory: Sendable {
 
     private static func name(_ kind: Kind, _ id: String) -> String { "\(kind.rawValue):\(id)" }
 
-    /// Changes the counts and writes them where they changed; blocks on the disk then.
+    /// Changes the counts and saves them if they changed, blocking on the disk.
     private func change(_ body: (inout CrashCounts) -> Void) {
         state.withLock { state in
             guard !state.isOver else { return }
             let before = state.counts
             body(&state.counts)
             guard state.counts != before else { return }
-            // What cannot be written counts no crash: the item is taken up as before.
+            // A failed write counts no crash: the item is then restarted as before.
             try? database.keep(state.counts.changes(since: before))
         }
     }

@@ -1,11 +1,11 @@
-// Which playlists of a multivariant playlist an order means.
+// The choice of a multivariant playlist's playlists by an order.
 package import HLS
 package import URISyntax
 
 /// A media playlist to be downloaded.
 package struct ChosenPlaylist: Sendable, Equatable {
     package let url: AbsoluteURL
-    /// What tells it from its neighbours, for people.
+    /// A short description that distinguishes it from the others, for users.
     package let label: String
 
     package init(url: AbsoluteURL, label: String) {
@@ -14,9 +14,9 @@ package struct ChosenPlaylist: Sendable, Equatable {
     }
 }
 
-/// Chooses; pure.
+/// Chooses playlists by an order, without I/O.
 package struct DownloadChoice {
-    /// Why an order cannot be met, for the one who gave it.
+    /// The reason why an order cannot be met, for the client.
     package struct Fault: Error, Equatable {
         package let message: String
     }
@@ -34,9 +34,9 @@ package struct DownloadChoice {
         renditions = list.renditions
     }
 
-    /// The playlists, variant streams first, each once.
+    /// Returns the playlists, variant streams first, each once.
     ///
-    /// - Throws: `Fault` where the title has not what was ordered; it names what there is.
+    /// - Throws: `Fault` if the title lacks what was ordered; it names the available choices.
     package func playlists() throws(Fault) -> [ChosenPlaylist] {
         guard !variants.isEmpty else {
             throw Fault(message: "the playlist names no variant stream")
@@ -76,14 +76,14 @@ package struct DownloadChoice {
         }
     }
 
-    /// By picture first: of two codecs the better one may need fewer bits.
+    /// Compares by height first, since a better codec may need a lower bit rate.
     private static func isLess(_ a: Variant, _ b: Variant) -> Bool {
         (a.height ?? 0, a.bandwidth ?? 0) < (b.height ?? 0, b.bandwidth ?? 0)
     }
 
     // MARK: Renditions
 
-    /// The renditions of a type in the groups of the chosen variants.
+    /// Returns the renditions of a type in the groups of the chosen variants.
     private func chosen(
         _ type: String, for streams: [Variant], _ wanted: DownloadOrder.Languages
     ) throws(Fault) -> [Rendition] {
@@ -100,7 +100,7 @@ package struct DownloadChoice {
             throw Fault(
                 message: "the title has no \(Self.word(type)) in '\(language)'; it has \(has)")
         case .standard:
-            // Subtitles are for those who ask for them, unless they belong to the picture.
+            // Subtitles are opt-in, except forced ones.
             return groups.sorted().flatMap { group -> [Rendition] in
                 let own = members.filter { $0.groupID == group }
                 if type == "SUBTITLES" { return own.filter(\.isForced) }
@@ -110,7 +110,7 @@ package struct DownloadChoice {
         }
     }
 
-    /// Whether a tag is the wanted one or a narrower one: `en` wants `en-GB` too.
+    /// True if a tag is the wanted one or more specific: `en` also matches `en-GB`.
     private static func isLanguage(_ tag: String?, _ wanted: String) -> Bool {
         guard let tag = tag?.lowercased() else { return false }
         let wanted = wanted.lowercased()

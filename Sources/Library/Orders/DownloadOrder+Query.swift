@@ -2,14 +2,15 @@ import HTTP
 import Routing
 package import URISyntax
 
-/// Reads what a person asked to have downloaded from the arguments of a request.
+/// Parsing of a download order from the arguments of a request.
 extension DownloadOrder {
-    /// Reads a request's arguments.
+    /// Parses a request's arguments.
     ///
     /// - Parameters:
-    ///   - query: of the request: `url`, the settings, and `h_<Name>` for the session's headers.
-    ///   - origin: the origin's URL that a text means.
-    /// - Throws: `StoreAdministration.Refusal` with what is wrong.
+    ///   - query: the query of the request: `url`, the settings, and `h_<Name>` for the session's
+    ///     headers.
+    ///   - origin: returns the origin URL that a text names.
+    /// - Throws: `StoreAdministration.Refusal` with the fault.
     package init(query: String, origin: (String) -> AbsoluteURL?) throws(StoreAdministration
         .Refusal)
     {
@@ -32,7 +33,7 @@ extension DownloadOrder {
                 throw StoreAdministration.Refusal(status: .badRequest, reason: fault)
             }
         }
-        // The same rules for headers as when a player starts.
+        // Applies the same rules to headers as when a player starts.
         switch Router(mounts: []).route(RequestHead(method: .get, target: entry)) {
         case .entry(let entry): headers = entry.headers
         case .refused(let status, let reason):

@@ -1,23 +1,23 @@
-// What a person asked to have downloaded, as a request's arguments and as it is kept.
+// A download order, as arguments of a request and as a record.
 package import DurableState
 import Numbers
 package import Routing
 package import URISyntax
 
-/// One order.
+/// One download order.
 package struct DownloadOrder: Sendable, Equatable {
-    /// Which variant streams.
+    /// The variant streams to download.
     package enum Variants: Sendable, Equatable {
         case best
         case worst
         case all
-        /// The one of this height, in lines of the picture.
+        /// The variant of this height in pixels.
         case height(Int)
     }
 
-    /// Which renditions of a kind.
+    /// The renditions of a kind to download.
     package enum Languages: Sendable, Equatable {
-        /// The one that a player without requests takes; for subtitles none.
+        /// The rendition that a player takes by default; no subtitles except forced ones.
         case standard
         case none
         case all
@@ -30,24 +30,24 @@ package struct DownloadOrder: Sendable, Equatable {
     package var variants = Variants.best
     var audio = Languages.standard
     var subtitles = Languages.standard
-    /// Seconds of playing time where it begins and ends; nil for the title's own.
+    /// Start and end in seconds of playing time; nil for those of the title.
     package var from: Double?
     package var to: Double?
-    /// The most bytes a second; nil for what the line gives.
+    /// The most bytes per second; nil for no limit.
     package var rate: Int64?
 
     private static let leastRate: Int64 = 1_000
 
     package init(url: AbsoluteURL) { self.url = url }
 
-    /// What a player would start the title from.
+    /// The entry that a player would start the title from.
     package var entry: Entry { Entry(url: url, headers: headers) }
 
     // MARK: Arguments
 
-    /// Reads one setting.
+    /// Parses one setting.
     ///
-    /// - Returns: what is wrong with it, for the one who gave it; nil where it is good.
+    /// - Returns: the fault for the client; nil if valid.
     package mutating func set(_ name: String, _ value: String) -> String? {
         switch name {
         case "variant": return setVariants(value)
@@ -105,7 +105,7 @@ package struct DownloadOrder: Sendable, Equatable {
         return nil
     }
 
-    /// Seconds of `90`, `90.5`, `1:30` or `1:02:03`; nil for anything else.
+    /// Parses `90`, `90.5`, `1:30` or `1:02:03` as seconds; nil for anything else.
     package static func time(_ text: String) -> Double? {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard (1...3).contains(parts.count) else { return nil }
@@ -120,10 +120,10 @@ package struct DownloadOrder: Sendable, Equatable {
     }
 }
 
-// MARK: Keeping
+// MARK: Records
 
 extension DownloadOrder {
-    /// The order as it is kept.
+    /// The order as a record.
     package var record: OrderRecord {
         var record = OrderRecord(url: url.text)
         record.headers = headers.map { "\($0.name):\($0.value)\n" }.joined()
@@ -150,9 +150,9 @@ extension DownloadOrder {
         }
     }
 
-    /// Reads an order; nil for one without a URL that can be asked for.
+    /// Restores an order; nil without a URL that can be fetched.
     ///
-    /// Settings that are impossible are left out.
+    /// Invalid settings are ignored.
     package init?(_ record: OrderRecord) {
         guard let url = try? AbsoluteURL(record.url) else { return nil }
         self.init(url: url)

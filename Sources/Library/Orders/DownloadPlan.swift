@@ -1,4 +1,4 @@
-// What has to be in the store for a download to be whole.
+// The pieces that a complete download must have in the store.
 package import HLS
 import Numbers
 package import URISyntax
@@ -21,9 +21,9 @@ package struct DownloadPlan: Sendable {
     package private(set) var pieces: [DownloadPiece] = []
     /// Playing time of the longest playlist.
     package private(set) var seconds = 0.0
-    /// The streams and renditions that are in it, for people.
+    /// The streams and renditions of the plan, for users.
     package private(set) var labels: [String] = []
-    /// What keeps a playlist of it from being played with stored keys.
+    /// The key systems that prevent playback with stored keys.
     package private(set) var protection: ContentProtection?
     private var known: Set<Identity> = []
 
@@ -42,9 +42,9 @@ package struct DownloadPlan: Sendable {
         let range: Range<Int64>?
     }
 
-    /// Adds what a media playlist names within `from..<to`.
+    /// Adds the segments of a media playlist within `from..<to`, and what they need.
     ///
-    /// Keys and initialization sections that no chosen segment uses are left out.
+    /// Keys and initialization sections that no selected segment uses are left out.
     package mutating func add(
         _ list: MediaPlaylist, label: String, from: Double?, to: Double?
     ) {
@@ -76,13 +76,13 @@ package struct DownloadPlan: Sendable {
         self.seconds = max(self.seconds, kept)
     }
 
-    /// What a segment needs beside itself: the key in force and the initialization section, and the
-    /// key of that one.
+    /// Returns a function for the other resources that a segment needs: the keys and initialization
+    /// section in force.
     private func structure(
         of list: MediaPlaylist, without foreignLines: Set<Int>
     ) -> (MediaPlaylist.Segment) -> [(AbsoluteURL, Range<Int64>?, ResourceRole)] {
-        // A playlist may name several keys of a segment, of which the context holds one: all keys
-        // between two segments are taken with the segment that follows.
+        // A playlist may list several keys for a segment, of which the context holds only one: all
+        // keys between two segments are added with the segment that follows.
         var keysBefore: [Int: [AbsoluteURL]] = [:]
         var foreign: Set<AbsoluteURL> = []
         for reference in list.keys.compactMap(\.reference) {
@@ -110,15 +110,16 @@ package struct DownloadPlan: Sendable {
         pieces.append(piece)
     }
 
-    /// Plans the first part of a file without a playlist; its answer tells the length of the file.
+    /// Plans the first part of a file without a playlist; its response tells the length of the
+    /// file.
     package mutating func addFirstPart(of url: AbsoluteURL) {
         labels = ["file"]
         add(DownloadPiece(url: url, role: nil, range: 0..<Self.part, seconds: 0, start: 0))
     }
 
-    /// Plans the other parts of a file, which can be fetched side by side, once its length is known.
+    /// Plans the other parts of a file, which can be fetched in parallel, once its length is known.
     ///
-    /// The first part keeps its place and ends where the file does.
+    /// The first part keeps its index and ends where the file does.
     package mutating func addParts(of url: AbsoluteURL, total: Int64) {
         pieces = []
         known = []
@@ -134,14 +135,15 @@ package struct DownloadPlan: Sendable {
         } while offset < total
     }
 
-    /// Bytes of one part of a file: half a second of a fast line.
+    /// The bytes of one part of a file: half a second on a fast network.
     package static let part: Int64 = 4 << 20
 
-    /// A file of more than 256 GiB has larger parts: its length is what an origin says.
+    /// The most parts; a file of more than 256 GiB has larger ones, since its length is whatever
+    /// the origin says.
     static let mostParts: Int64 = 65_536
 
-    /// Brings the pieces of all playlists into the order of playing, so that what has come can be
-    /// played from its start.
+    /// Sorts the pieces of all playlists by playing time, so that a partial download can be played
+    /// from its start.
     package mutating func sort() {
         let order = pieces.indices.sorted { a, b in
             (pieces[a].start, a) < (pieces[b].start, b)

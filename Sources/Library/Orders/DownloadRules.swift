@@ -1,14 +1,14 @@
 import Numbers
 
-/// What holds for all downloads together.
+/// The rules for all downloads together.
 package struct DownloadRules: Sendable, Equatable {
-    /// Hours of the day in which nothing is downloaded.
+    /// Hours of the day without downloads.
     package struct Hours: Sendable, Equatable {
         /// Minutes since midnight; an end before the start is on the next day.
         package let start: Int
         package let end: Int
 
-        /// Reads `18:00-23:30`; nil for anything else.
+        /// Parses `18:00-23:30`; nil for anything else.
         package init?(_ text: String) {
             let parts = text.split(separator: "-", omittingEmptySubsequences: false)
             guard parts.count == 2, let start = Self.minute(parts[0]),
@@ -27,13 +27,13 @@ package struct DownloadRules: Sendable, Equatable {
             return hour * 60 + minute
         }
 
-        /// Whether a minute of the day lies in them.
+        /// True if a minute of the day is within these hours.
         package func contains(minute: Int) -> Bool {
             start < end
                 ? (start..<end).contains(minute) : minute >= start || minute < end
         }
 
-        /// As in 23:30.
+        /// For example 23:30.
         package var endText: String {
             let minutes = end % 60
             return "\(end / 60):\(minutes < 10 ? "0" : "")\(minutes)"

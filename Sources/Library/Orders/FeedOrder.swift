@@ -1,41 +1,40 @@
-// What a client asks for with `PUT /api/feeds/<name>`: the list, where the viewer is, and what may be
-// spent.
+// The body of `PUT /api/feeds/<name>`: the list, the viewer's position, and the parameters.
 import HTTP
 package import Lookahead
 import Model
 package import Routing
 import URISyntax
 
-/// A checked order.
+/// A validated order of a feed.
 package struct FeedOrder: Sendable {
     /// One item of the list.
     package struct Item: Sendable {
-        /// Nil for one that cannot be asked for.
+        /// Nil for an item that cannot be requested.
         package let entry: Entry?
-        /// Nil where its kind decides.
+        /// The item's weight; nil if its kind determines it.
         package let weight: Double?
-        /// What is wrong with it.
+        /// The fault of an item that cannot be requested.
         package var fault: String?
-        /// A number that equal items share.
+        /// A number shared by equal items.
         package var content = 0
     }
 
     package let items: [Item]
     package let index: Int
     package let direction: FeedPlanner.Direction
-    /// The tallest picture that is wanted; nil leaves it to what players choose.
+    /// The largest height to fetch; nil to follow the players' choice.
     package let height: Int?
     package let parameters: FeedParameters
 
     /// The most items of one list.
     static let mostItems = 50_000
 
-    /// Why an order cannot be taken.
+    /// The reason why an order is rejected.
     package struct Fault: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     package init(parsing body: [UInt8]) throws(Fault) {
         let json: JSONValue
         do throws(JSONFault) {
@@ -65,7 +64,7 @@ package struct FeedOrder: Sendable {
         parameters = try Self.parameters(json)
     }
 
-    /// A number as a place in a list.
+    /// Parses a number as an index into the list.
     private static func index(_ value: JSONValue?, of count: Int) throws(Fault) -> Int {
         guard let value else { return 0 }
         guard case .number(let number) = value, (0..<Int64(count)).contains(number) else {
@@ -110,7 +109,7 @@ package struct FeedOrder: Sendable {
 
     // MARK: Items
 
-    /// A bad entry spoils its own place only.
+    /// Parses an item; an invalid one affects no other items.
     private static func item(_ value: JSONValue) -> Item {
         func bad(_ reason: String) -> Item { Item(entry: nil, weight: nil, fault: reason) }
         let text = value.asText ?? value["url"]?.asText
@@ -148,11 +147,11 @@ package struct FeedOrder: Sendable {
             && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
-    /// Gives equal items one number, in the order of their first appearance.
+    /// Gives equal items the same number, in the order of their first occurrence.
     private static func numbered(_ items: [Item]) -> [Item] {
         struct Sameness: Hashable {
             let entry: Entry?
-            /// Bad ones are all different.
+            /// Invalid items are all distinct.
             let place: Int
         }
         var numbers: [Sameness: Int] = [:]

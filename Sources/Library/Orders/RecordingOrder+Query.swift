@@ -2,18 +2,18 @@ import HTTP
 package import Posix
 import Routing
 
-/// Reads what a person asked to have recorded from the arguments of a request.
+/// Parsing of a recording order from the arguments of a request.
 extension RecordingOrder {
-    /// The longest time that a recording runs, in seconds: a week.
+    /// The longest duration of a recording in seconds: a week.
     package static let longest = 7 * 86_400
 
-    /// Reads a request's arguments.
+    /// Parses a request's arguments.
     ///
     /// - Parameters:
-    ///   - query: of the request: `url`, `for`, `name`, and what chooses renditions.
-    ///   - now: when it starts.
-    ///   - origin: the origin's URL that a text means.
-    /// - Throws: `StoreAdministration.Refusal` with what is wrong.
+    ///   - query: the query of the request: `url`, `for`, `name`, and the choice of renditions.
+    ///   - now: the time of the start.
+    ///   - origin: returns the origin URL that a text names.
+    /// - Throws: `StoreAdministration.Refusal` with the fault.
     package init(query: String, now: WallTime, origin: StoreAdministration.OriginURL)
         throws(StoreAdministration.Refusal)
     {
@@ -26,7 +26,7 @@ extension RecordingOrder {
             throw StoreAdministration.Refusal(
                 status: .badRequest, reason: "there is no setting '\(name)' of a recording")
         }
-        // Whoever records has no second chance to fetch a rendition.
+        // By default everything is recorded, since a rendition cannot be fetched later.
         if !items.contains(where: { $0.rawName == "audio" }) { choice.audio = .all }
         if !items.contains(where: { $0.rawName == "subtitles" }) { choice.subtitles = .all }
         guard let text = items.first(where: { $0.rawName == "for" })?.value() else {

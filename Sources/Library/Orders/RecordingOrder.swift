@@ -1,23 +1,22 @@
-// What a person asked to have recorded, and what has become of it: kept, so that a restart goes on with
-// it.
+// A recording order and its state, saved so that a restart continues it.
 package import DurableState
 import Numbers
 package import Posix
 package import Routing
 import URISyntax
 
-/// One recording's books.
+/// The order and state of one recording.
 package struct RecordingOrder: Sendable, Equatable {
     package enum State: String, Sendable {
         /// Its playlists are followed.
         case running
-        /// Not taken up again after crashes, until a person resumes it.
+        /// Not restarted after crashes, until a user resumes it.
         case paused
         /// The last segments are fetched and the playlists written.
         case finishing
         /// It plays from the store.
         case done
-        /// Nothing that plays has come of it.
+        /// No playable recording was made.
         case failed
 
         package var isOver: Bool { self == .done || self == .failed }
@@ -27,22 +26,23 @@ package struct RecordingOrder: Sendable, Equatable {
     package let id: String
     /// URL, headers, variants and renditions.
     package var choice: DownloadOrder
-    /// For listings; nil for what the URL or the playlist tells.
+    /// The name in listings; nil for the one derived from the URL or the playlist.
     package var name: String?
     package var started: WallTime
     package var until: WallTime
-    /// When it was over; nil while it is not, and for one that an earlier version has ended.
+    /// The time of its end; nil before, and for recordings ended by an earlier version.
     package var ended: WallTime?
     package var state = State.running
-    /// Why it ended, or what is wrong now; empty for nothing.
+    /// The reason for its end, or a current problem; empty without one.
     package var reason = ""
-    /// The media playlists; empty until the entry was read.
+    /// The media playlists; empty until the entry has been read.
     package var lists: [ChosenPlaylist] = []
-    /// Whether the entry names the lists, or is the only one itself.
+    /// True if the entry is a multivariant playlist that names the lists; otherwise it is the only
+    /// list.
     package var isMultivariant = false
-    /// Bytes fetched by former runs, or of all once it is over.
+    /// The bytes fetched by earlier runs; once it is over, by all runs.
     package var bytes: Int64 = 0
-    /// Of the longest list, once it is over.
+    /// The duration of the longest list, once it is over.
     package var seconds = 0.0
     package var segments = 0
     package var lost = 0
@@ -54,14 +54,14 @@ package struct RecordingOrder: Sendable, Equatable {
         self.until = until
     }
 
-    /// What a player would start from.
+    /// The entry that a player would start from.
     package var entry: Entry { choice.entry }
 }
 
-// MARK: Keeping
+// MARK: Records
 
 extension RecordingOrder {
-    /// The recording as it is kept; numbers are brought to the nearest that is read again.
+    /// The recording as a record; numbers are clamped to the ranges that can be read again.
     package var record: RecordingRecord {
         let largest = Int64(OutsideNumber.largest)
         func sum(_ number: Int64) -> Int64 { min(max(0, number), largest) }
@@ -81,7 +81,7 @@ extension RecordingOrder {
         return record
     }
 
-    /// Nil where the record says nothing that can be recorded.
+    /// Nil if the record has no valid order or state.
     package init?(_ record: RecordingRecord) {
         guard let choice = DownloadOrder(record.order), let state = State(rawValue: record.state)
         else { return nil }

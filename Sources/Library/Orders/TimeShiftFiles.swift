@@ -1,6 +1,7 @@
-// Snapshots of longer windows on disk, so that a restart forgets none.
+// Snapshots of time shift windows on disk, so that they survive a restart.
 //
-// One file for each list, replaced as a whole: a line that says whose it is, then what
+// One file for each list, replaced as a whole: a first line that identifies the format, then the
+// result of `TimeShift.snapshot`. Unreadable files are ignored.
 // `TimeShift.snapshot` writes. A file that cannot be read is as none.
 import DurableState
 import Glibc
@@ -14,9 +15,9 @@ package import URISyntax
 
 /// The folder of snapshots.
 package struct TimeShiftFiles: Sendable {
-    /// All of them together take no more than this many bytes; the oldest go first.
+    /// The most bytes of all snapshots together; the oldest are deleted first.
     package static let mostBytes: Int64 = 256_000_000
-    /// More than a window of many days has.
+    /// The largest snapshot that is read; a window of many days is smaller.
     private static let mostOfOne = 64 << 20
     private static let firstLine = "SLUICE WINDOW 1"
 
@@ -34,7 +35,7 @@ package struct TimeShiftFiles: Sendable {
         return "\(folder)/\(ObjectKey(sha256Of: "\(session.text) \(name)").hex.prefix(32))"
     }
 
-    /// What was saved of a list; nil for nothing.
+    /// Loads the snapshot of a list; nil without one.
     ///
     /// Blocks on the disk.
     package func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
@@ -47,7 +48,7 @@ package struct TimeShiftFiles: Sendable {
         return shift.segments.isEmpty ? nil : shift
     }
 
-    /// Replaces what is saved of a list; blocks on the disk.
+    /// Replaces the snapshot of a list; blocks on the disk.
     package func save(_ shift: TimeShift, _ url: AbsoluteURL, _ session: SessionID)
         throws(SystemError)
     {
@@ -57,12 +58,12 @@ package struct TimeShiftFiles: Sendable {
             in: folder)
     }
 
-    /// Forgets what is saved of a list.
+    /// Deletes the snapshot of a list.
     package func remove(_ url: AbsoluteURL, _ session: SessionID) {
         try? removeFile(path(url, session))
     }
 
-    /// Deletes what no window can use any more, and the oldest where there is too much.
+    /// Deletes snapshots that are too old for any window, and the oldest beyond `mostBytes`.
     package func clean(now: WallTime) {
         guard let files = try? listFolder(folder) else { return }
         var found: [(path: String, bytes: Int64, changed: Int64)] = []

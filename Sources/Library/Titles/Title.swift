@@ -1,4 +1,4 @@
-// A title: what a player started from, with all that was fetched for it.
+// A title: the entry that a player started from, with all resources fetched for it.
 package import HLS
 package import Model
 import Posix
@@ -6,39 +6,40 @@ package import Routing
 package import Store
 package import URISyntax
 
-/// One title as it is kept now.
+/// One title with the current state of its stored objects.
 package struct Title: Sendable {
     package enum Kind: String, Sendable {
-        /// Every list of it has its end.
+        /// All its playlists have ended.
         case vod
-        /// A list of it still grows.
+        /// One of its playlists is still growing.
         case live
         /// A media file without a playlist.
         case file
-        /// Its entry is not kept (any more), so that nothing tells what belongs together.
+        /// Its entry is not stored, so that the structure is unknown.
         case parts
     }
 
     package var id: SessionID
     package var name: String
-    /// The entry; nil when it is not known.
+    /// The entry; nil if unknown.
     package var url: AbsoluteURL?
-    /// The key of the entry's object; nil when it is not kept.
+    /// The key of the entry's object; nil if it is not stored.
     package var entryKey: ObjectKey?
     package var kind: Kind
     var isPinned: Bool
-    /// Objects that were fetched for it, and the bytes that they take on the disk.
+    /// The number of objects fetched for it, and the disk space they use.
     var objects: Int
     package var bytes: Int64
-    /// Bytes of objects that it needs and that were fetched for other titles.
+    /// Bytes of objects that it needs but that were fetched for other titles.
     package var sharedBytes: Int64
     /// The keys of those objects.
     package var sharedKeys: [ObjectKey]
-    /// When anything of it was last used; nil when nothing is kept.
+    /// The time of the last use of any of its objects; nil without any.
     var lastUsed: WallTime?
     package var variants: [TitleVariant]
 
-    /// The best kept of its variant streams, or else of all it has; nil for loose parts.
+    /// The most complete variant stream, or the most complete of all variants if there are no
+    /// streams; nil for loose parts.
     package var best: TitleVariant? {
         let streams = variants.filter { $0.kind == .variant }
         return (streams.isEmpty ? variants : streams).max { left, right in
@@ -47,7 +48,7 @@ package struct Title: Sendable {
         }
     }
 
-    /// What keeps it from being played with stored keys; nil where nothing does.
+    /// The key systems that prevent playback with stored keys; nil without any.
     package var protection: ContentProtection? {
         variants.compactMap(\.protection).reduce(nil) { sum, protection in
             guard var sum else { return protection }
@@ -56,13 +57,13 @@ package struct Title: Sendable {
         }
     }
 
-    /// The member of a listing; figures are seconds, bytes and seconds since 1970.
+    /// The member of a listing; figures are in seconds, bytes and seconds since 1970.
     package var json: JSONValue {
         let best = best
         return .object([
             .init("id", .text(id.text)),
             .init("name", .text(name)),
-            // Queries carry tickets, and those are no one else's.
+            // Redacted, since queries may contain tokens.
             .init("url", url.map { .text($0.redacted) } ?? .null),
             .init("kind", .text(kind.rawValue)),
             .init("pinned", .truth(isPinned)),
@@ -97,7 +98,7 @@ extension TitleVariant {
 }
 
 extension ContentProtection? {
-    /// What encrypts a title whose keys cannot be stored; null where nothing does.
+    /// The encryption of a title whose keys cannot be stored; null without it.
     package var json: JSONValue {
         map { protection in
             .object([

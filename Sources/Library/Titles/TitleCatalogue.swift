@@ -4,12 +4,10 @@ package import Routing
 package import Store
 package import URISyntax
 
-/// The titles that are kept, computed from what is stored: there is no state of its own that could
-/// be lost or could disagree with the store.
+/// The titles in a store, computed from its objects: there is no separate state that could be lost
+/// or disagree with the store.
 ///
-/// Looks titles up in a store.
-///
-/// Every method blocks on the disk, for milliseconds a title, and belongs on no server loop.
+/// Every method blocks on the disk, for milliseconds a title, and must not run on a server loop.
 package struct TitleCatalogue: Sendable {
     package let store: ObjectStore
     package let sessions: SessionTable
@@ -27,7 +25,7 @@ package struct TitleCatalogue: Sendable {
         self.limits = limits
     }
 
-    /// A title of this number; nil when nothing of it is kept and it is not pinned.
+    /// Returns the title of this number; nil if no object of it is stored and it is not pinned.
     package func title(_ id: SessionID) -> Title? {
         let rows = store.rows(ofTitle: id.number)
         let pin = store.pins().first { $0.title == id.number }
@@ -36,10 +34,11 @@ package struct TitleCatalogue: Sendable {
         return reading.title(entry: pin.flatMap { try? AbsoluteURL($0.url) }, isPinned: pin != nil)
     }
 
-    /// The titles that start at a URL: with no headers of their own, with those of the session
-    /// that it was kept for, or at another URL that has the same key.
+    /// Returns the titles that start at a URL: without headers, with the headers of stored
+    /// sessions, or at another URL with the same key.
     ///
-    /// There is at least one: if nothing is kept, what a player that starts there will make.
+    /// At least one is returned: if nothing is stored, the title that a player starting there would
+    /// create.
     package func titles(startingAt url: AbsoluteURL) -> [Title] {
         let plain = sessions.session(for: Entry(url: url))
         let pins = Set(store.pins().map(\.title))

@@ -3,9 +3,9 @@ import Model
 import Retention
 import Store
 
-/// What the store takes on the disk, by kind and by host.
+/// The disk usage of the store, by kind and by host.
 extension StoreAdministration {
-    /// Hosts beyond this many are told as one.
+    /// The most hosts that are listed; the others are summed up.
     private static let mostHosts = 50
 
     func diskUse() -> AdministrationAnswer {
@@ -69,7 +69,7 @@ extension StoreAdministration {
     }
 }
 
-/// Objects and their bytes.
+/// A number of objects and their bytes.
 private struct DiskShare {
     var objects = 0
     var bytes: Int64 = 0

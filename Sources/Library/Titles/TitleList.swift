@@ -1,13 +1,13 @@
-// One stored playlist of a title, read for what has to be kept to play it again.
+// One stored playlist of a title, read for the resources that playing it again requires.
 package import HLS
 package import URISyntax
 
-/// A bytes range of a resource that playing needs.
+/// A resource, or a byte range of one, that playing requires.
 package struct TitlePiece: Sendable, Equatable {
     package let url: AbsoluteURL
-    /// Bytes of the resource; nil for the whole of it.
+    /// The byte range; nil for the whole resource.
     package let range: Range<Int64>?
-    /// Playing time; 0 for what plays for no time itself: initialization sections and keys.
+    /// Playing time; 0 for initialization sections and keys.
     package let seconds: Double
 }
 
@@ -15,35 +15,37 @@ package struct TitlePiece: Sendable, Equatable {
 package struct TitleChild: Sendable, Equatable {
     package let url: AbsoluteURL
     package let kind: TitleVariant.Kind
-    /// What tells it from its neighbours: resolution and bit rate, or name and language.
+    /// A short description that distinguishes it from the others: resolution and bit rate, or name
+    /// and language.
     package let label: String
-    /// Bits per second; nil where the list does not say.
+    /// Bits per second; nil if the playlist lacks it.
     package let bandwidth: Int64?
 }
 
-/// What is read out of a playlist.
+/// The facts of a playlist that titles are computed from.
 package struct TitleList: Sendable, Equatable {
     /// The variant streams and renditions of a multivariant playlist.
     package let children: [TitleChild]
-    /// What a media playlist needs, in its order, each once.
+    /// The resources that a media playlist requires, in its order; keys and initialization sections
+    /// once.
     package let pieces: [TitlePiece]
     package let isMultivariant: Bool
     package let isLive: Bool
-    /// What the title is called, where the list says so.
+    /// The title's name, if the playlist contains one.
     package let name: String?
-    /// Variables for the lists that this one names.
+    /// Variables for the playlists that this one names.
     package let variables: [String: String]
-    /// What keeps a media playlist from being played with stored keys.
+    /// The key systems that prevent playback of a media playlist with stored keys.
     package let protection: ContentProtection?
 
-    /// Reads a playlist.
+    /// Parses a playlist.
     ///
     /// - Parameters:
     ///   - body: the playlist as the origin sent it.
     ///   - base: the URL that it came from, after redirects.
-    ///   - variables: those of the multivariant playlist that named it.
-    ///   - limits: what a playlist may cost.
-    /// - Throws: `PlaylistError` for what is no playlist, or too large a one.
+    ///   - variables: the variables of the multivariant playlist that names it.
+    ///   - limits: the limits of a playlist.
+    /// - Throws: `PlaylistError` if it is not a playlist, or exceeds the limits.
     init(
         _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
         limits: PlaylistLimits = .standard
@@ -70,10 +72,10 @@ package struct TitleList: Sendable, Equatable {
         var structure: Set<AbsoluteURL> = []
         list.forEachReference { reference in
             switch reference.role {
-            // No request of ours brings it.
+            // Only a key system can fetch it.
             case .key where foreignKeys.contains(reference.line): break
             case .key, .initialization:
-                // A section that is named again for each discontinuity is one.
+                // A section that is repeated after each discontinuity is listed once.
                 guard reference.tag != .preloadHint, structure.insert(reference.url).inserted else {
                     return
                 }

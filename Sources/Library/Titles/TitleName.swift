@@ -1,17 +1,17 @@
-// What people call a title: what its playlist says, else the telling parts of its URL.
+// The display name of a title: from its playlist, otherwise from the significant parts of its URL.
 package import HLS
 import HTTP
 package import URISyntax
 
-/// Names of titles.
+/// Derives the display names of titles.
 package enum TitleName {
-    /// Longer names are cut; people read them in columns.
+    /// The most characters of a name, since names are shown in columns.
     private static let longest = 80
 
-    /// A comment of ours that says what a recording is called.
+    /// The private comment with the name of a recording.
     package static let comment = "#SLUICE-TITLE:"
 
-    /// What a recording's playlist is called; nil for any other.
+    /// Returns the name in a recording's playlist; nil for any other playlist.
     package static func recorded(in playlist: [UInt8]) -> String? {
         let start = Array(comment.utf8)
         let lines = playlist.prefix(1_024).split(whereSeparator: { $0 == 0x0A || $0 == 0x0D })
@@ -22,8 +22,8 @@ package enum TitleName {
         return name.isEmpty ? nil : name
     }
 
-    /// The title that a multivariant playlist says, in EXT-X-SESSION-DATA (RFC 8216, 4.3.4.4); nil
-    /// where it says none.
+    /// Returns the title in a multivariant playlist's EXT-X-SESSION-DATA (RFC 8216, 4.3.4.4); nil
+    /// without one.
     package static func announced(in list: MultivariantPlaylist) -> String? {
         for data in list.sessionData {
             guard let id = data.dataID.map(ASCII.lowercased),
@@ -35,17 +35,17 @@ package enum TitleName {
         return nil
     }
 
-    /// The last telling parts of a URL's path; the host where there is none.
+    /// Returns the last significant segments of a URL's path; the host if there are none.
     ///
-    /// `https://h/vod/show/s1e2/master.m3u8` is `show/s1e2`: names that every stream has tell
-    /// nothing, and two parts tell an episode from that of another show.
+    /// `https://h/vod/show/s1e2/master.m3u8` gives `show/s1e2`: generic names are left out, and two
+    /// segments distinguish an episode from that of another show.
     package static func derived(from url: AbsoluteURL) -> String {
         var parts = url.path.split(separator: "/").map { cleaned(PercentCoding.decode($0)) }
             .filter { !$0.isEmpty }
         guard let file = parts.popLast() else { return url.host }
         let (stem, ending) = split(file)
         let isFile = !["m3u8", "m3u", "php", "aspx", "ism", "mpd", ""].contains(ending)
-        // Parts before the file, without those that sites put before everything.
+        // Path segments before the file, without generic ones.
         var telling = parts.filter { !isGeneric($0) }.suffix(isGeneric(stem) ? 2 : 1)
         if !isGeneric(stem) { telling.append(isFile ? file : stem) }
         if telling.isEmpty { telling = [url.host] + parts.suffix(1) + [stem] }
@@ -59,7 +59,7 @@ package enum TitleName {
         )
     }
 
-    /// Words that stand in most streams' URLs.
+    /// Names that occur in the URLs of most streams.
     private static let generic: Set<String> = [
         "master", "index", "main", "manifest", "playlist", "media", "variant", "stream", "video",
         "prog_index", "chunklist", "hls", "vod", "live", "play", "out", "v1", "v2", "v3", "cmaf",
@@ -69,12 +69,12 @@ package enum TitleName {
     private static func isGeneric(_ part: String) -> Bool {
         let lower = ASCII.lowercased(part)
         if lower.contains("=") || generic.contains(lower) { return true }
-        // `.ism` and `.smil` stand in the path of what is packaged on request.
+        // `.ism` and `.smil` occur in the paths of streams that are packaged on request.
         let (stem, _) = split(lower)
         return generic.contains(stem)
     }
 
-    /// Without control characters, and blanks at the ends; cut to a length that fits a line.
+    /// Replaces control characters, trims blanks and limits the length.
     private static func cleaned(_ text: String) -> String {
         let visible = text.unicodeScalars.map { scalar -> Character in
             scalar.properties.generalCategory == .control

@@ -1,4 +1,4 @@
-// One look at one title: its entry, the lists that it names, and what is there of all these name.
+// One reading of one title: its entry, its playlists, and which of their resources are stored.
 import CachePolicy
 import HLS
 import HTTP
@@ -7,15 +7,15 @@ import Routing
 import Store
 import URISyntax
 
-/// Holds what was looked up meanwhile; used once and thrown away.
+/// A reading with its cache of look-ups; used once and discarded.
 struct TitleReading {
-    /// No title has more variants and renditions; a hostile list might say so.
+    /// The most variants and renditions that are read, since a hostile playlist might name many.
     private static let mostLists = 64
 
     private let catalogue: TitleCatalogue
     private let session: Session
     private let rows: [StoreEntry]
-    /// Rows by key, nil for what is known to be missing.
+    /// Rows by key; nil for those known to be missing.
     private var entries: [ObjectKey: StoreEntry?]
     private var kept: [ObjectKey: KeptBytes] = [:]
     private var needed: Set<ObjectKey> = []
@@ -27,12 +27,12 @@ struct TitleReading {
         entries = Dictionary(rows.map { ($0.key, $0) }, uniquingKeysWith: { $1 })
     }
 
-    /// Reads it.
+    /// Reads the title.
     ///
     /// - Parameters:
-    ///   - entry: where it starts, if that is known already.
-    ///   - isPinned: whether it is pinned.
-    /// - Returns: the title, with no variants where its entry is not kept.
+    ///   - entry: the entry URL, if it is already known.
+    ///   - isPinned: true if the title is pinned.
+    /// - Returns: the title, without variants if its entry is not stored.
     package mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
         var title = Title(
             id: session.id, name: "title \(session.id.text)", url: entry,
@@ -51,7 +51,7 @@ struct TitleReading {
         for key in needed where !known.contains(key) {
             guard let found = entries[key], let row = found else { continue }
             if row.title == session.id.number {
-                // The index learnt of it after the rows were read.
+                // It was added to the index after the rows were read.
                 title.objects += 1
                 title.bytes += row.bytes
             } else {
@@ -65,7 +65,7 @@ struct TitleReading {
 
     // MARK: The entry
 
-    /// What a title starts from.
+    /// The entry of a title in the store.
     private struct Root {
         let url: AbsoluteURL
         let key: ObjectKey
@@ -82,8 +82,8 @@ struct TitleReading {
         return nil
     }
 
-    /// The object whose URL makes the title's number; else, since rules of keys may have shortened
-    /// the URL, a multivariant playlist, or the first object that a player can start from.
+    /// Finds the object whose URL gives the title's number; since key rules may have shortened
+    /// URLs, otherwise a multivariant playlist, or the first object that a player can start from.
     private func root(among rows: [StoreEntry]) -> Root? {
         let letters = [ResourceRole.playlist.letter, ResourceRole.media.letter]
         let starts = rows.filter { letters.contains($0.role) }.sorted { $0.created < $1.created }
@@ -178,7 +178,7 @@ struct TitleReading {
 
     // MARK: Objects
 
-    /// Looks up the rows that are not known yet, in one go.
+    /// Looks up unknown rows in one query.
     private mutating func note(_ keys: [ObjectKey]) {
         let unknown = keys.filter { entries[$0] == nil }
         guard !unknown.isEmpty else { return }
@@ -187,12 +187,12 @@ struct TitleReading {
         }
     }
 
-    /// What is there of a resource whose row has been looked up.
+    /// Returns the stored bytes of a resource whose row has been looked up.
     private mutating func bytes(of key: ObjectKey) -> KeptBytes? {
         guard let found = entries[key], let row = found else { return nil }
         if row.isComplete { return KeptBytes(isComplete: true, total: row.total) }
         if let known = kept[key] { return known }
-        // Growing, or left in the middle: only the object itself knows what it has.
+        // The object is growing or incomplete: only the object itself knows its spans.
         guard let object = catalogue.store.peek(key) else { return nil }
         let bytes = Self.bytes(of: object)
         kept[key] = bytes

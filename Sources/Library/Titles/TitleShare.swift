@@ -1,14 +1,15 @@
-// How much of a title is kept: seconds and per cent, from what its playlists need and what is there.
+// The stored share of a title: seconds and per cent, from the resources that its playlists need and
+// the stored bytes.
 package import HLS
 package import Store
 
-/// The present bytes of one stored resource.
+/// The stored bytes of one resource.
 package struct KeptBytes: Sendable, Equatable {
-    /// True when every byte is there.
+    /// True if every byte is stored.
     package var isComplete: Bool
-    /// The length of the whole resource in bytes; nil when it is not known.
+    /// The length of the whole resource in bytes; nil if unknown.
     package var total: Int64?
-    /// The present ranges; they need not be filled in for a complete resource.
+    /// The stored ranges; may be empty for a complete resource.
     package var spans: SpanSet
 
     init(isComplete: Bool, total: Int64?, spans: SpanSet = SpanSet()) {
@@ -17,7 +18,7 @@ package struct KeptBytes: Sendable, Equatable {
         self.spans = spans
     }
 
-    /// The part of a range, or of the whole, that is present: 0...1.
+    /// Returns the stored share of a range, or of the whole resource: 0...1.
     package func share(of range: Range<Int64>?) -> Double {
         if isComplete { return 1 }
         guard let wanted = range ?? total.map({ 0..<$0 }), !wanted.isEmpty else { return 0 }
@@ -26,9 +27,9 @@ package struct KeptBytes: Sendable, Equatable {
     }
 }
 
-/// One variant stream, rendition or file of a title, and how much of it is kept.
+/// One variant stream, rendition or file of a title, and its stored share.
 package struct TitleVariant: Sendable, Equatable {
-    /// What it is to a player.
+    /// The kind of stream or rendition.
     package enum Kind: String, Sendable {
         case variant
         case video
@@ -42,26 +43,28 @@ package struct TitleVariant: Sendable, Equatable {
 
     package var kind: Kind
     package var label: String
-    /// Bits per second; nil where no list says.
+    /// Bits per second; nil if no playlist has it.
     package var bandwidth: Int64?
-    /// Playing time of all that the stored list names; nil without a stored list, and for a file.
+    /// Playing time of all segments in the stored playlist; nil without a stored playlist, and for
+    /// a file.
     package var seconds: Double?
-    /// Playing time that is kept; a segment that is there in part counts by its bytes.
+    /// Stored playing time; a partially stored segment counts by its bytes.
     package var keptSeconds: Double
-    /// The kept share, 0...1: of the seconds, or for a file of the bytes.
+    /// The stored share, 0...1: of the seconds, or of the bytes for a file.
     package var share: Double
-    /// True when all is there that playing to the end takes, initialization sections and keys too.
+    /// True if everything is stored that playing to the end requires, including initialization
+    /// sections and keys.
     package var isWhole: Bool
     package var isLive: Bool
-    /// Set where its keys are not to be had, so that it is never whole.
+    /// Set if its keys cannot be stored, so that it is never whole.
     package var protection: ContentProtection?
 
-    /// Whole per cents, 0...100; 100 only for what is whole.
+    /// Whole per cents, 0...100; 100 only if whole.
     package var percent: Int64 {
         isWhole ? 100 : min(99, Int64((max(0, share) * 100).rounded(.down)))
     }
 
-    /// One of which not even the playlist is kept.
+    /// Creates a variant whose playlist is not stored.
     init(unknown child: TitleChild) {
         self.init(kind: child.kind, label: child.label, bandwidth: child.bandwidth)
     }
@@ -76,19 +79,19 @@ package struct TitleVariant: Sendable, Equatable {
         isLive = false
     }
 
-    /// A file without playlist.
+    /// Creates a file without a playlist.
     init(file: KeptBytes, label: String) {
         self.init(kind: .file, label: label, bandwidth: nil)
         share = file.share(of: nil)
         isWhole = file.isComplete
     }
 
-    /// One whose playlist is kept.
+    /// Creates a variant whose playlist is stored.
     ///
     /// - Parameters:
-    ///   - child: what named it.
+    ///   - child: its entry in the multivariant playlist.
     ///   - list: its playlist.
-    ///   - kept: what is there of a piece's resource; nil for nothing.
+    ///   - kept: returns the stored bytes of a piece's resource; nil if there are none.
     init(
         _ child: TitleChild, list: TitleList, kept: (TitlePiece) -> KeptBytes?
     ) {

@@ -1,4 +1,4 @@
-// The check of every stored byte, in the background: started once, asked about as often as one likes.
+// The background check of every stored byte: started once, polled for progress.
 import HTTP
 import Model
 import Posix
@@ -6,7 +6,7 @@ import Reactor
 import Store
 import Synchronization
 
-/// One check at a time.
+/// Runs one check at a time.
 final class StoreVerification: Sendable {
     private enum State {
         case none
@@ -18,14 +18,14 @@ final class StoreVerification: Sendable {
 
     private let store: ObjectStore
     private let state = Mutex(State.none)
-    /// Held for as long as the thread may run.
+    /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
     init(store: ObjectStore) {
         self.store = store
     }
 
-    /// Starts a check, unless one runs already.
+    /// Starts a check, unless one is already running.
     package func start() -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
@@ -40,7 +40,7 @@ final class StoreVerification: Sendable {
                 thread = made
                 return former
             }
-            // It has ended: only then is a check free to start.
+            // It has ended, otherwise no check could start; this does not block.
             former?.join()
         } catch {
             state.withLock { $0 = .failed("no thread for the check: \(error)") }
@@ -53,7 +53,7 @@ final class StoreVerification: Sendable {
         state.withLock { $0 = .done(report) }
     }
 
-    /// How far the check is, or what it found.
+    /// The progress of the check, or its result.
     package var answer: AdministrationAnswer {
         switch state.withLock({ $0 }) {
         case .none: .value(.ok, .object([.init("state", .text("none"))]))
