@@ -69,8 +69,8 @@ final class NetworkWatch: ReadinessHandler {
                 | CInt(SOCK_NONBLOCK.rawValue), 0)
         guard number >= 0 else { return }
         let made = OwnedDescriptor(taking: number)
-        // struct sockaddr_nl of linux/netlink.h: family, padding, port, groups; the groups are links,
-        // addresses and routes of both families (RTMGRP_).
+        // struct sockaddr_nl of linux/netlink.h: family, padding, port, groups. The groups are
+        // links, addresses and routes of both families (RTMGRP_).
         let groups: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
         let address: [UInt32] = [UInt32(AF_NETLINK).littleEndian, 0, groups]
         let status = address.withUnsafeBytes { raw in
