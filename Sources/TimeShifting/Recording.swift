@@ -1,10 +1,10 @@
-// One recording: keeps a live stream going with no player, and leaves a film.
+// One recording: follows a live stream without a player, and ends as a complete title.
 //
 //     running ──time over, stopped, ended by the origin, no room──▶ finishing ──▶ done
 //        └───────────────nothing to record ─────────────────────────────────────▶ failed
 //
-// Its session's playlists are its own: what a player of the recording gets while it runs is the
-// window from its start on, and afterwards the playlists that `write` has left in the store.
+// It has its own session. While it runs, a player of the recording gets the window from its start
+// on, afterwards the playlists that `write` has stored.
 import CachePolicy
 import DurableState
 import HLS
@@ -21,25 +21,25 @@ import Synchronization
 import Upstream
 import URISyntax
 
-/// Bound to the keeper's loop.
+/// A running recording; confined to the keeper's loop.
 final class Recording {
     private(set) var order: RecordingOrder
     package let session: Session
     let services: TimeShiftServices
     private let loop: EventLoop
     private(set) var followers: [TimeShiftFollower] = []
-    /// Keys of what it needs and what was fetched for other titles.
+    /// Keys of objects that it needs but that were fetched for other titles.
     private var sharedKeys: Set<ObjectKey> = []
     private var pinnedKeys: Set<ObjectKey>?
     private var failuresForRoom = 0
     private var deadline: Monotonic?
     private var isStopped = false
-    /// Told when the books have changed.
+    /// Called after the order has changed.
     var didChange: (() -> Void)?
 
-    /// What is under way at the end is waited for so long.
+    /// How long to wait for fetches in flight at the end.
     private static let patience = Interval.seconds(20)
-    /// An entry that cannot be read is read again after so long.
+    /// The delay before a retry of reading the entry.
     private static let retry = Interval.seconds(2)
 
     init(_ order: RecordingOrder, _ services: TimeShiftServices, _ loop: EventLoop) {
@@ -51,7 +51,7 @@ final class Recording {
 
     // MARK: Starting
 
-    /// Starts, or goes on where a former run stopped.
+    /// Starts, or continues where an earlier run stopped.
     package func start() {
         pin()
         if !order.lists.isEmpty { return follow() }
@@ -73,7 +73,7 @@ final class Recording {
         switch result {
         case .failure(let failure):
             say(failure.message)
-            // What is no playlist does not become one.
+            // A resource that is not a playlist will not become one.
             guard failure.allowsStale || failure.retryAfter != nil else {
                 return end(.failed, failure.message)
             }
@@ -128,7 +128,7 @@ final class Recording {
         didChange?()
     }
 
-    /// What is stored of a list may be newer than what a former run had saved of its window.
+    /// Merges the stored playlist, which may be newer than the window that an earlier run saved.
     private func takeStored(_ list: ShiftedList, _ resource: Resource) {
         guard let object = services.store.peek(resource.key), object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist,
@@ -170,7 +170,7 @@ final class Recording {
         }
     }
 
-    /// Once a second.
+    /// Checks for the end of the recording; called once a second.
     func tick() {
         switch order.state {
         case .running:
@@ -193,7 +193,7 @@ final class Recording {
 
     // MARK: Ending
 
-    /// Fetches what is under way, and ends.
+    /// Stops following, waits for the fetches in flight, and ends.
     func finish(_ reason: String) {
         guard order.state == .running else { return }
         if order.lists.isEmpty {
@@ -231,7 +231,7 @@ final class Recording {
         }
     }
 
-    /// Leaves in the entry what came to anything.
+    /// Reduces the entry to the playlists with recorded segments.
     private func writeEntry(
         _ result: Result<OwnPlaylist, ProxyFailure>, naming urls: Set<AbsoluteURL>
     ) {
@@ -262,7 +262,8 @@ final class Recording {
         didChange?()
     }
 
-    /// What its names stood for is looked up in the snapshot, if they have not always done so.
+    /// Removes the list from memory; keeps its snapshot if any marks are set, since they identify
+    /// the stored resources.
     private func forget(_ url: AbsoluteURL) {
         let list = services.timeShift.list(url, of: session)
         services.timeShift.forget(list)
@@ -273,7 +274,7 @@ final class Recording {
         }
     }
 
-    /// The daemon stops: what is under way is taken up at its next start.
+    /// Stops with the daemon; the recording continues in the next run.
     package func stop() {
         isStopped = true
         order.bytes += fetchedBytes

@@ -2,9 +2,9 @@ import HLS
 import Library
 import Synchronization
 
-/// How far a recording has come.
+/// The progress of a recording.
 extension Recording {
-    /// What is there of each list now.
+    /// The recorded and the lost segments of each list.
     var progress: [(label: String, segments: Int, seconds: Double, lost: Int)] {
         zip(order.lists, followers).map { chosen, follower in
             let fetched = follower.fetches.stored

@@ -1,4 +1,4 @@
-// All recordings: what runs, what has ended, and their records.
+// All recordings: running, ended and paused, and their records.
 import DurableState
 import Glibc
 import HLS
@@ -13,18 +13,18 @@ import Store
 import Synchronization
 import URISyntax
 
-/// Bound to the keeper's loop.
+/// The table of recordings; confined to the keeper's loop.
 package final class Recorder {
     private unowned let keeper: TimeShiftKeeper
     private var running: [String: Recording] = [:]
     private var over: [String: RecordingOrder] = [:]
-    /// Those that start paused.
+    /// Recordings that start paused.
     private var paused: [String: RecordingOrder] = [:]
     private var services: TimeShiftServices { keeper.services }
 
-    /// More than this many do not run beside each other.
+    /// The most recordings that run in parallel.
     static let mostRunning = 32
-    /// More than this many that are over are not told of; the oldest go first.
+    /// The most ended recordings that are listed; the oldest are removed first.
     private static let mostOver = 1_000
 
     init(_ keeper: TimeShiftKeeper) {
@@ -33,7 +33,7 @@ package final class Recorder {
 
     // MARK: Life
 
-    /// Takes up what a former run has left.
+    /// Restores the recordings of the previous run.
     func resume() {
         for record in services.store.state.records(RecordingRecord.self) {
             guard let order = RecordingOrder(record) else {
@@ -112,7 +112,7 @@ package final class Recorder {
 
     // MARK: Changing
 
-    /// Answers a request under `/api/recordings`; may block on the disk.
+    /// Responds to a request under `/api/recordings`; may block on the disk.
     package func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {
         let request = RequestHead(method: method, target: target)
         let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
@@ -172,7 +172,7 @@ package final class Recorder {
         return .value(.ok, json(order, nil))
     }
 
-    /// Takes up what started paused; nothing else is changed.
+    /// Starts a paused recording; has no effect on others.
     private func resume(_ id: String) {
         guard var order = paused.removeValue(forKey: id) else { return }
         order.state = .running
@@ -181,7 +181,7 @@ package final class Recorder {
         begin(order)
     }
 
-    /// Removes a recording that is over, with all that was fetched for it alone.
+    /// Removes a recording that is not running, with all objects fetched for it alone.
     private func forget(_ id: String) -> AdministrationAnswer {
         guard let order = over[id] ?? paused[id] else {
             let isRunning = running[id] != nil
@@ -199,9 +199,10 @@ package final class Recorder {
         return .value(.ok, json(order, nil))
     }
 
-    // MARK: Telling
+    // MARK: JSON
 
-    /// A recording as the API gives it; `wasOver` where it was asked to end and had ended before.
+    /// Returns a recording for the API; `wasOver` if it had already ended when it was asked to
+    /// stop.
     private func json(
         _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false
     ) -> JSONValue {
@@ -243,7 +244,7 @@ package final class Recorder {
 
     private func sum(_ numbers: [Int]) -> Int { numbers.reduce(0, +) }
 
-    /// The path that a player starts it from.
+    /// Returns the path that a player starts it from.
     private func link(_ url: AbsoluteURL, _ session: Session) -> String {
         var path = Array("\(services.basePath)/".utf8)
         path.append(ResourceRole.playlist.letter)

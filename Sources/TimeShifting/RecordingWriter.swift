@@ -12,16 +12,16 @@ import Store
 import Synchronization
 package import URISyntax
 
-/// Puts playlists of our own into the store, so that a recording plays like anything else there.
+/// Stores playlists that Sluice has made, so that a recording plays like any stored title.
 extension TimeShiftServices {
-    /// Stores a playlist under the key that a session finds it by; blocks on the disk.
+    /// Stores a playlist under the key that a session looks up; blocks on the disk.
     ///
     /// - Parameters:
     ///   - body: the playlist.
     ///   - url: its URL.
-    ///   - base: what its references are relative to.
-    ///   - session: whose it is.
-    /// - Throws: `SystemError` where the disk has no room for it.
+    ///   - base: the base of its references.
+    ///   - session: the session that it belongs to.
+    /// - Throws: `SystemError` if there is no room for it.
     package func store(
         playlist body: [UInt8], at url: AbsoluteURL, base: AbsoluteURL, of session: Session
     ) throws(SystemError) {
@@ -60,16 +60,16 @@ extension TimeShiftServices {
 }
 
 extension Recording {
-    /// The line by which a playlist says what its title is called.
+    /// Returns the comment line with a title's name.
     static func titleLine(_ name: String) -> [UInt8] { Array("\(TitleName.comment)\(name)\n".utf8) }
 
-    /// `body` with the recording's name in its second line.
+    /// Returns `body` with the recording's name in its second line.
     package func named(_ body: [UInt8]) -> [UInt8] {
         guard let name = order.name, let end = body.firstIndex(of: 0x0A) else { return body }
         return Array(body[...end]) + Self.titleLine(name) + Array(body[(end + 1)...])
     }
 
-    /// The entry with what was chosen, or what can be played, of its variants and renditions.
+    /// Returns the entry reduced to the given playlists; nil if none of its variants remains.
     func filtered(_ found: OwnPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
         let result = MultivariantFilter.filter(found.list) { reference in
             reference.role == .playlist && urls.contains(reference.url)
@@ -78,7 +78,7 @@ extension Recording {
         return named(result.bytes)
     }
 
-    /// What a list comes to once it is over.
+    /// A finished list of a recording.
     struct Finished {
         package let url: AbsoluteURL
         package let bytes: [UInt8]
@@ -87,7 +87,7 @@ extension Recording {
         let seconds: Double
     }
 
-    /// Reads every list as a film; blocks on the disk.
+    /// Writes every list as a finished playlist; blocks on the disk.
     func finishedLists() -> [Finished] {
         order.lists.compactMap { chosen in
             let list = services.timeShift.list(chosen.url, of: session)

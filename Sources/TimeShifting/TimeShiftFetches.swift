@@ -1,4 +1,5 @@
-// Brings the segments of a growing list into the store, with the keys and sections they need.
+// Fetches the segments of a growing playlist into the store, with their keys and initialization
+// sections.
 import HLS
 import HTTP
 import Model
@@ -10,14 +11,14 @@ import URISyntax
 
 /// The fetches for one list.
 ///
-/// Bound to the keeper's loop.
+/// Confined to the keeper's loop.
 final class TimeShiftFetches {
-    /// A resource, or a part of one.
+    /// A resource, or a byte range of one.
     package struct Piece: Hashable {
         package let url: AbsoluteURL
         package let role: ResourceRole
         let range: SubRange?
-        /// The segment that it was wanted for first.
+        /// The number of the first segment that needs it.
         package let number: Int
     }
 
@@ -26,25 +27,26 @@ final class TimeShiftFetches {
     private let session: Session
     private let forwardedFields: Fields
     private let yields: Bool
-    /// Told when a piece is stored, nil, or its fetch has failed; it is tried again then for a while.
+    /// Called with nil when a piece is stored, or with the failure of an attempt; failed attempts
+    /// are retried for a while.
     var didEnd: ((Piece, ProxyFailure?) -> Void)?
-    /// The bytes of what has come so far.
+    /// The bytes fetched so far.
     private(set) var fetchedBytes: Int64 = 0
-    /// Numbers of the segments that are there.
+    /// Numbers of the stored segments.
     package private(set) var stored: Set<Int> = []
 
     private var waiting: [Piece] = []
     private var running: [Piece: BackgroundFetch] = [:]
     private var attempts: [Piece: Int] = [:]
-    /// Keys and sections that were asked for already.
+    /// Keys and initialization sections that have already been requested.
     private var structure: Set<AbsoluteURL> = []
-    /// The first segment that was not wanted yet; nil before the first.
+    /// The first segment that was not requested yet; nil before the first call of `want`.
     private var next: Int?
     private var isStopped = false
 
-    /// Pieces of one list that are fetched at once.
+    /// The most pieces of one list that are fetched in parallel.
     private static let mostRunning = 4
-    /// A piece that failed is tried again so often, each time a little later.
+    /// The most attempts for a piece, with increasing delays.
     private static let mostAttempts = 6
 
     init(_ services: TimeShiftServices, _ loop: EventLoop, for resource: Resource, yields: Bool) {
@@ -55,13 +57,13 @@ final class TimeShiftFetches {
         self.yields = yields
     }
 
-    /// Whether everything that was wanted has come or was given up.
+    /// True if every requested piece is stored or given up.
     var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
 
-    /// Wants every segment of the origin's window that was not wanted before.
+    /// Requests every segment of the origin's window that was not requested before.
     ///
-    /// At first also what left it just now: players' reloads may have moved it before this began, and
-    /// origins hold on to segments for a while.
+    /// The first call also requests segments that have just left the window: players' reloads may
+    /// have moved it before, and origins keep segments for a while.
     func want(_ shift: TimeShift) {
         let start = next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
         guard let last = shift.segments.last?.number, start <= last else { return }
@@ -137,7 +139,7 @@ final class TimeShiftFetches {
         }
     }
 
-    /// Takes back what is under way.
+    /// Cancels all fetches.
     package func stop() {
         isStopped = true
         for fetch in running.values { fetch.cancel() }

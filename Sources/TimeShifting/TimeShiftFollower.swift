@@ -1,4 +1,4 @@
-// Goes on with one live playlist as a player would, so that nothing of it is missed.
+// Follows one live playlist as a player would, so that no segment is missed.
 import HLS
 import HTTP
 import Model
@@ -7,9 +7,9 @@ import Posix
 import Reactor
 import Upstream
 
-/// Reloads a list at the pace of its target duration and merges what comes.
+/// Reloads a playlist at the pace of its target duration and merges the results.
 ///
-/// Bound to the keeper's loop.
+/// Confined to the keeper's loop.
 final class TimeShiftFollower {
     package let list: ShiftedList
     package let resource: Resource
@@ -20,13 +20,13 @@ final class TimeShiftFollower {
     private var isStopped = false
     private var target = Duration.seconds(2)
 
-    /// Whether the segments are fetched, and not only their list.
+    /// True if segments are fetched, and not only the playlist.
     var bringsSegments = true
     private(set) var hasEnded = false
-    /// True for a playlist that was complete when it was first read, or is none of segments.
+    /// True for a playlist that was complete when first read, or has no segments.
     private(set) var hasNoWindow = false
     package private(set) var failure: ProxyFailure?
-    /// Told after each reload.
+    /// Called after each reload.
     var didReload: (() -> Void)?
 
     init(
@@ -40,7 +40,7 @@ final class TimeShiftFollower {
         fetches = TimeShiftFetches(services, loop, for: resource, yields: yields)
     }
 
-    /// Reloads now and from now on.
+    /// Reloads the playlist, now and then periodically.
     package func reload() {
         guard !isStopped else { return }
         let wanted = OwnPlaylist.Request(
@@ -71,8 +71,8 @@ final class TimeShiftFollower {
         let shift = list.shift
         if bringsSegments { fetches.want(shift) }
         hasEnded = shift.isEnded
-        // As a player does (RFC 8216, 6.3.4), but soon again where the origin failed: a short
-        // window may be gone in a few target durations.
+        // As players do (RFC 8216, 6.3.4), but without a longer delay after the origin failed: a
+        // short window may be gone in a few target durations.
         if !hasEnded { schedule(hasChanged || failure != nil ? target : target / 2) }
         didReload?()
     }
@@ -85,7 +85,7 @@ final class TimeShiftFollower {
         else {
             return false
         }
-        // What is no live list has nothing to be followed.
+        // A playlist that is not live need not be followed.
         guard outcome.isShifted else {
             hasNoWindow = true
             stop()
@@ -100,14 +100,14 @@ final class TimeShiftFollower {
         timer = loop.schedule(after: pace) { [weak self] _ in self?.reload() }
     }
 
-    /// Reloads no more and takes back what is under way.
+    /// Stops reloading and cancels all fetches.
     package func stop() {
         isStopped = true
         if let timer { loop.cancel(timer) }
         fetches.stop()
     }
 
-    /// Reloads no more; what is under way comes to its end.
+    /// Stops reloading; fetches in flight continue.
     func finish() {
         isStopped = true
         if let timer { loop.cancel(timer) }

@@ -1,5 +1,5 @@
-// Looks after longer windows while nobody asks for them: goes on with their lists for a while,
-// saves them, checks them against the store, and lets go what fell out of them.
+// Maintains time shift windows independent of player requests: follows their playlists for a while,
+// saves them, checks them against the store, and removes segments that have left them.
 import HLS
 package import HTTP
 package import Library
@@ -12,7 +12,7 @@ import Store
 import Synchronization
 import URISyntax
 
-/// The keeper's thread, as others see it.
+/// The thread-safe access to the keeper's thread.
 package final class TimeShiftThread: Sendable {
     private let thread: LoopThread
     private let keeper = Mutex<LoopBound<TimeShiftKeeper>?>(nil)
@@ -22,7 +22,7 @@ package final class TimeShiftThread: Sendable {
         thread = try LoopThread(name: "timeshift") { _ in }
     }
 
-    /// Begins its work; recordings of former runs are taken up.
+    /// Starts the keeper and resumes recordings of the previous run.
     package func start(_ services: TimeShiftServices) {
         thread.handle.enqueue { [self] loop in
             let made = TimeShiftKeeper(services, loop)
@@ -31,14 +31,14 @@ package final class TimeShiftThread: Sendable {
         }
     }
 
-    /// Saves everything and ends the thread; blocks on the disk.
+    /// Saves all windows and ends the thread; blocks on the disk.
     package func stop() {
         onKeeper { $0.stop() }
         thread.stopAndJoin()
         keeper.withLock { $0 = nil }
     }
 
-    /// Runs `body` on the keeper's thread; not at all before `start` and after `stop`.
+    /// Runs `body` on the keeper's thread; ignored before `start` and after `stop`.
     func onKeeper(_ body: @escaping @Sendable (TimeShiftKeeper) -> Void) {
         thread.handle.enqueue { [self] loop in
             guard let keeper = keeper.withLock({ $0 }) else { return }
@@ -46,7 +46,7 @@ package final class TimeShiftThread: Sendable {
         }
     }
 
-    /// Has the keeper go on with a list that a player has asked for.
+    /// Makes the keeper follow a list that a player has requested.
     package func look(after list: ShiftedList, of resource: Resource) {
         let isNew = list.state.withLock { state in
             defer { state.isFollowed = true }
@@ -58,19 +58,20 @@ package final class TimeShiftThread: Sendable {
 
     private let running = Mutex<Set<SessionID>>([])
 
-    /// Notes that a recording runs, or has ended.
+    /// Records that a recording runs, or has ended.
     package func note(running session: SessionID, _ isRunning: Bool) {
         running.withLock { sessions in
             if isRunning { sessions.insert(session) } else { sessions.remove(session) }
         }
     }
 
-    /// Whether a session's playlists are what was recorded, about which no origin is asked.
+    /// True if a session's playlists are those of an ended recording, for which no origin is
+    /// contacted.
     package func isOver(_ session: Session) -> Bool {
         session.shift.recording != nil && running.withLock { !$0.contains(session.id) }
     }
 
-    /// Answers a request under `/api/recordings`; `done` is called on the keeper's thread.
+    /// Responds to a request under `/api/recordings`; `done` is called on the keeper's thread.
     package func answer(
         _ method: HTTPMethod, _ target: String,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
@@ -78,14 +79,14 @@ package final class TimeShiftThread: Sendable {
         onKeeper { done($0.recorder.answer(method, target)) }
     }
 
-    /// Lets go what has fallen out of a window.
+    /// Removes segments that have left a window.
     func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
         guard !segments.isEmpty else { return }
         onKeeper { $0.drop(segments, of: list) }
     }
 }
 
-/// Bound to its thread, which may block on the disk.
+/// The keeper of time shift windows; confined to its thread, which may block on the disk.
 package final class TimeShiftKeeper {
     let services: TimeShiftServices
     let loop: EventLoop
@@ -94,11 +95,11 @@ package final class TimeShiftKeeper {
     private var isStopped = false
     private var ticks = 0
 
-    /// A session that no player has asked for anything is followed for so long.
+    /// How long a session is followed after a player's last request.
     private static let linger = Interval.seconds(300)
-    /// Lists that nobody uses are taken out of memory after so long.
+    /// How long an unused list is kept in memory.
     private static let idle = Interval.seconds(900)
-    /// A list is compared with the index so often.
+    /// The ticks between checks of a list against the index.
     private static let verifyTicks = 120
 
     init(_ services: TimeShiftServices, _ loop: EventLoop) {
@@ -112,7 +113,7 @@ package final class TimeShiftKeeper {
         tick()
     }
 
-    /// Saves everything.
+    /// Saves all windows.
     func stop() {
         isStopped = true
         recorder.stop()
@@ -124,7 +125,7 @@ package final class TimeShiftKeeper {
 
     func follow(_ list: ShiftedList, of resource: Resource) {
         let id = ObjectIdentifier(list)
-        // A recording looks after its own.
+        // A recording follows its lists itself.
         guard !isStopped, followers[id] == nil, list.session.shift.recording == nil else { return }
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
@@ -136,7 +137,8 @@ package final class TimeShiftKeeper {
         follower.reload()
     }
 
-    /// Decides, after a reload, how a list is gone on with.
+    /// Decides after a reload whether a list is still followed, and whether its segments are
+    /// fetched.
     private func settle(_ follower: TimeShiftFollower) {
         let now = loop.now
         let list = follower.list
@@ -145,8 +147,8 @@ package final class TimeShiftKeeper {
         guard let latest, now - latest < Self.linger, !follower.hasEnded,
             list.version != 0
         else { return unfollow(follower) }
-        // Players that change to another rendition leave this one: its numbers are kept in step,
-        // its segments are the other's then.
+        // When players switch to another rendition, this one's numbers are kept in step, but its
+        // segments are no longer fetched.
         let asked = list.state.withLock { $0.lastAsked } ?? latest
         let target = list.shift.segments.last?.duration ?? .seconds(2)
         let patience = Interval(nanoseconds: 4 * Int64(target / .nanoseconds(1)) + 1_000_000_000)
@@ -160,9 +162,9 @@ package final class TimeShiftKeeper {
         save(follower.list)
     }
 
-    // MARK: Books
+    // MARK: Maintenance
 
-    /// Once a second.
+    /// Saves, checks and unloads lists; called once a second.
     private func tick() {
         guard !isStopped else { return }
         ticks += 1
@@ -177,7 +179,8 @@ package final class TimeShiftKeeper {
         loop.schedule(after: .seconds(1 as Int64)) { [weak self] _ in self?.tick() }
     }
 
-    /// A long list is saved less often: writing a day of segments costs tens of megabytes.
+    /// Saves a list if it is due; long lists less often, since writing a day of segments costs tens
+    /// of megabytes.
     private func saveIfDue(_ list: ShiftedList) {
         let now = loop.now
         let isDue = list.state.withLock { state in
@@ -220,16 +223,16 @@ package final class TimeShiftKeeper {
         if isIdle { services.timeShift.forget(list) }
     }
 
-    // MARK: What fell out
+    // MARK: Segments out of the window
 
-    /// Takes segments out of the store that were kept for windows only, and are in none now.
+    /// Removes segments from the store that were stored only for windows, and are in none now.
     func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
         let pins = services.store.pins()
         let pinnedTitles = Set(pins.map(\.title))
         let pinnedKeys = Set(pins.flatMap(\.keys))
         let others = services.timeShift.all.filter { $0 !== list }.map(\.shift)
         for segment in segments {
-            // One resource with ranges holds what is still in the window.
+            // A resource with byte ranges also contains segments that are still in the window.
             guard let url = segment.url, segment.byteRange == nil,
                 !others.contains(where: { $0.names(segment) }), !list.shift.names(segment)
             else { continue }

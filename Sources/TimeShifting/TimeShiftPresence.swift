@@ -5,9 +5,9 @@ import Store
 import Synchronization
 import URISyntax
 
-/// Which segments of a longer window are really there: only what was fetched counts.
+/// Which segments of a window are really stored: only fetched ones count.
 extension TimeShiftTable {
-    /// The key that a resource of a role is stored under; `mark` tells what its name stands for.
+    /// Returns the key that a resource of a role is stored under; `mark` is the epoch of its URL.
     func storedKey(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
     ) -> ObjectKey {
@@ -16,7 +16,7 @@ extension TimeShiftTable {
         return ObjectKey(key)
     }
 
-    /// Whether all that a segment needs to be played is stored, or on its way; opens files.
+    /// True if everything that playing a segment requires is stored or being fetched; opens files.
     package func isKept(_ segment: TimeShiftSegment, _ session: Session) -> Bool {
         guard let url = segment.url else { return false }
         let marks = segment.marks
@@ -35,9 +35,10 @@ extension TimeShiftTable {
             storedKey(url, session, role: .segment, mark: marks.segment), segment.byteRange)
     }
 
-    /// Whether the wanted bytes of an object are stored, or on their way.
+    /// True if the wanted bytes of an object are stored or being fetched.
     ///
-    /// Sections and keys need not be `whole`: they are used as they were read, which may be by a range.
+    /// Initialization sections and keys need not be `whole`: they are used as fetched, which may be
+    /// by a range.
     private func isKept(_ key: ObjectKey, _ range: SubRange? = nil, whole: Bool = true) -> Bool {
         guard let object = store.peek(key) else { return false }
         if object.isComplete || (!whole && object.presentBytes > 0) { return true }
@@ -48,13 +49,13 @@ extension TimeShiftTable {
 }
 
 extension ShiftedList {
-    /// A segment that left the origin's window is looked for this many segments longer: its fetch
-    /// may be under way.
+    /// For this many further segments a segment that left the origin's window is looked up again,
+    /// since its fetch may be in flight.
     static let grace = 8
 
-    /// Looks for segments that have left the origin's window since the last look; some file opens.
+    /// Looks up segments that have left the origin's window since the last call; opens a few files.
     ///
-    /// - Returns: true where what players get has changed.
+    /// - Returns: true if the playlist for players has changed.
     @discardableResult
     package func lookForKept(_ table: TimeShiftTable) -> Bool {
         let (shift, open) = state.withLock { state -> (TimeShift, Set<Int>) in
@@ -91,11 +92,11 @@ extension ShiftedList {
         return true
     }
 
-    /// Compares everything before the origin's window with the index.
+    /// Checks everything before the origin's window against the index.
     ///
-    /// Blocks on the disk, for a second or two with a day of segments. What left the window just now is
-    /// left to `lookForKept`, which gives it time. With `all` that, and the window itself, is looked at
-    /// too.
+    /// Blocks on the disk, for a second or two with a day of segments. Segments that have just left
+    /// the window are left to `lookForKept`, which allows for their fetches. With `all` these and
+    /// the window itself are checked too.
     package func verify(_ table: TimeShiftTable, all: Bool = false) {
         let (shift, open, lookedTo) = state.withLock { ($0.shift, $0.open, $0.lookedTo) }
         let end = min(shift.windowStart, lookedTo)
@@ -116,7 +117,7 @@ extension ShiftedList {
                 guard key != nil else { continue }
                 let row = rows[cursor]
                 cursor += 1
-                // The index learns of what came just now a moment later, and knows no ranges.
+                // The index is updated slightly later than the store, and does not know ranges.
                 if row?.isComplete != true, !table.isKept(segment, session) {
                     lost.insert(segment.number)
                 }

@@ -1,4 +1,4 @@
-// What longer windows and recordings take of the rest of the daemon.
+// The dependencies of time shift windows and recordings on the rest of the daemon.
 package import Library
 package import Logging
 package import Model
@@ -20,11 +20,11 @@ package struct TimeShiftServices: Sendable {
     package let keeper: TimeShiftThread
     package let crashes: CrashHistory
     package let log: Logger
-    /// Signs links where the daemon has a token; nil otherwise.
+    /// Signs links if the daemon has a token; otherwise nil.
     package let signer: Signer?
-    /// What stands before each path of ours; "" or "/x".
+    /// The prefix of all paths of the daemon; "" or "/x".
     package let basePath: String
-    /// The origin's URL that a text means; nil for none.
+    /// Returns the origin URL that a text names; nil if it names none.
     package let originURL: @Sendable (String) -> AbsoluteURL?
 
     package init(

@@ -5,7 +5,7 @@ import Numbers
 package import URISyntax
 
 extension TimeShiftTable {
-    /// Delivery directives with the numbers that the origin knows (8216bis, 6.2.5.2).
+    /// Returns delivery directives with the origin's numbers (8216bis, 6.2.5.2).
     package func translated(
         _ directives: [QueryItem], for url: AbsoluteURL, _ session: Session
     ) -> [QueryItem] {

@@ -3,10 +3,11 @@ package import Model
 import Synchronization
 
 extension TimeShiftTable {
-    /// The `window` member of a report.
+    /// Returns the `window` member of a report.
     ///
-    /// - Parameter resource: what is asked about.
-    /// - Returns: an object; nil for what is no list with a longer window in memory.
+    /// - Parameter resource: the resource of the report.
+    /// - Returns: an object; nil unless the resource is a playlist with a time shift window in
+    ///   memory.
     package func report(on resource: Resource) -> JSONValue? {
         guard resource.session.isShifted,
             let list = known(resource.url, of: resource.session.id)

@@ -1,8 +1,9 @@
 // The windows of live playlists that reach farther back than the origin's, by session and playlist.
 //
-// A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists. The
-// origin's windows are merged into it as they come, whoever asked for them: a player, or the
-// `TimeShiftKeeper` that goes on for a while after the players. What players get is written from it.
+// A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists.
+// Every fetched window of the origin is merged into it, whether fetched for a player or by the
+// `TimeShiftKeeper`, which continues for a while after the last player. The playlists for players
+// are written from it.
 package import HLS
 import Library
 package import Logging
@@ -13,9 +14,9 @@ package import Store
 package import Synchronization
 package import URISyntax
 
-/// All of them.
+/// The table of time shift windows.
 ///
-/// Any thread may use it. A list that was not used for long is kept on disk only.
+/// Can be used from any thread. A list that was not used for long is kept only on disk.
 package final class TimeShiftTable: Sendable {
     private let lists = Mutex<[PlaylistMemory.Key: ShiftedList]>([:])
     let windows: TimeShiftFiles
@@ -25,19 +26,19 @@ package final class TimeShiftTable: Sendable {
     package let live: LiveMemory
     package let memory: PlaylistMemory
     package let counters: Counters
-    /// Lets go what falls out of windows.
+    /// Removes segments that have left windows.
     package let thread: TimeShiftThread
 
-    /// Snapshots are kept in the folder of the store, each kind in a folder of its own.
+    /// Creates the table; snapshots are in the folder of the store, each kind in its own folder.
     ///
     /// - Parameters:
-    ///   - store: where segments are looked for.
-    ///   - names: what their URLs mean.
-    ///   - live: what the names in live lists stand for.
+    ///   - store: the store of the segments.
+    ///   - names: the naming of resources.
+    ///   - live: the epochs of URLs in live playlists.
     ///   - memory: variables of multivariant playlists.
-    ///   - counters: count what was missed.
-    ///   - thread: lets go what falls out of windows.
-    ///   - log: told of damaged snapshots.
+    ///   - counters: counters of missed segments and epochs.
+    ///   - thread: removes segments that have left windows.
+    ///   - log: receives reports of damaged snapshots.
     package init(
         store: ObjectStore, names: ResourceNames, live: LiveMemory, memory: PlaylistMemory,
         counters: Counters, thread: TimeShiftThread, log: Logger
@@ -53,15 +54,15 @@ package final class TimeShiftTable: Sendable {
         recorded = TimeShiftFiles(folder: folder + "/recordings/windows", log: log)
     }
 
-    /// Where a session's snapshots are kept; those of recordings last.
+    /// Returns the snapshot folder of a session; recordings have a permanent one.
     func files(of session: Session) -> TimeShiftFiles {
         session.shift.recording == nil ? windows : recorded
     }
 
-    /// The list of a playlist, with what is remembered of it; reads a file the first time.
+    /// Returns the list of a playlist with its saved window; reads a file the first time.
     ///
-    /// Blocks once a list and run, or when nobody has used it for a quarter of an hour: about 0.1 s
-    /// for a day of segments of 4 s. Callers keep that off the server loops.
+    /// Blocks once for each list and run, and again after a quarter of an hour without use: about
+    /// 0.1 s for a day of segments of 4 s. Callers must not be on a server loop.
     package func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let key = PlaylistMemory.Key(list: url, session: session.id)
         if let known = lists.withLock({ $0[key] }) { return known }
@@ -76,7 +77,7 @@ package final class TimeShiftTable: Sendable {
         }
     }
 
-    /// The list of a playlist if one is in memory.
+    /// Returns the list of a playlist if it is in memory.
     package func known(_ url: AbsoluteURL, of session: SessionID) -> ShiftedList? {
         let key = PlaylistMemory.Key(list: url, session: session)
         return lists.withLock { $0[key] }
@@ -85,7 +86,7 @@ package final class TimeShiftTable: Sendable {
     /// All lists in memory.
     package var all: [ShiftedList] { lists.withLock { Array($0.values) } }
 
-    /// The rendition of the same session that is the farthest, for a list to keep in step with.
+    /// Returns the most advanced rendition of the same session, for a list to keep in step with.
     func sibling(of list: ShiftedList) -> TimeShift? {
         let others = all.filter { $0.session.id == list.session.id && $0 !== list }
         return others.map(\.shift).filter { !$0.segments.isEmpty }.max { left, right in
@@ -94,7 +95,7 @@ package final class TimeShiftTable: Sendable {
         }
     }
 
-    /// Takes lists out of memory; whoever holds one goes on with what would be another one.
+    /// Removes a list from memory; code that still holds it would use a separate copy.
     package func forget(_ list: ShiftedList) {
         let key = PlaylistMemory.Key(list: list.url, session: list.session.id)
         lists.withLock { lists in
@@ -103,41 +104,42 @@ package final class TimeShiftTable: Sendable {
     }
 }
 
-/// The longer window of one media playlist of one session.
+/// The time shift window of one media playlist in one session.
 ///
-/// Any thread may use it.
+/// Can be used from any thread.
 package final class ShiftedList: Sendable {
     package let url: AbsoluteURL
     package let session: Session
 
     package struct State {
         package var shift: TimeShift
-        /// Changes whenever what players get changes; 0 where they get the origin's text.
+        /// Changes whenever the playlist for players changes; 0 if they get the origin's text.
         package var version: UInt64 = 0
-        /// The stored object that was merged last.
+        /// The generation of the stored object that was merged last.
         package var generation: UInt64 = 0
         /// True for a playlist with no window to extend: multivariant, or complete when first seen.
         var isOther = false
         /// True for a media playlist that was complete when first seen.
         package var isComplete = false
-        /// Numbers of segments that have left the origin's window and were not found kept yet.
+        /// Numbers of segments that have left the origin's window and are not yet known to be
+        /// stored.
         package var open: Set<Int> = []
-        /// Numbers of those that are not kept.
+        /// Numbers of the segments that are not stored.
         package var missing: Set<Int> = []
-        /// Segments before this number were looked at when they left the window.
+        /// Segments before this number have been looked up after they left the window.
         var lookedTo = 0
-        /// True while nothing was merged into what a former run had saved.
+        /// True until the first merge into a restored window.
         var isRestored = false
-        /// True while the keeper looks after it.
+        /// True while the keeper follows the list.
         var isFollowed = false
         var lastAsked: Monotonic?
-        /// When it was saved last, and whether it has changed since.
+        /// The time of the last save.
         var savedAt: Monotonic?
         var isUnsaved = false
     }
 
     package let state: Mutex<State>
-    /// Held by the one thread that merges.
+    /// Held by the thread that merges.
     private let merging = Mutex(())
 
     package init(url: AbsoluteURL, session: Session, shift: TimeShift) {
@@ -145,7 +147,7 @@ package final class ShiftedList: Sendable {
         self.session = session
         var state = State(shift: shift)
         if let last = shift.segments.last {
-            // Taken to be there until the index has been asked.
+            // Assumes that the segments are stored until the index has been checked.
             state.lookedTo = last.number + 1
             state.isRestored = true
             state.version = 1
@@ -153,23 +155,23 @@ package final class ShiftedList: Sendable {
         self.state = Mutex(state)
     }
 
-    /// What is remembered now.
+    /// The current window.
     package var shift: TimeShift { state.withLock { $0.shift } }
 
     package var version: UInt64 { state.withLock { $0.isOther ? 0 : $0.version } }
 
-    /// Whether an object was merged already.
+    /// True if an object has already been merged.
     package func hasMerged(_ generation: UInt64) -> Bool {
         state.withLock { $0.generation == generation }
     }
 
-    /// What a merge has brought.
+    /// The result of a merge.
     package struct Outcome: Sendable {
         var relation = TimeShift.Relation.unchanged
-        /// Segments that fell out at the far end.
+        /// Segments that were dropped at the old end.
         var dropped: [TimeShiftSegment] = []
         var missed = 0
-        /// False for a playlist that has no window.
+        /// False for a playlist without a window.
         package var isShifted = true
     }
 
@@ -180,7 +182,7 @@ package final class ShiftedList: Sendable {
         package let base: AbsoluteURL
         /// The key of the playlist.
         package let key: ObjectKey
-        /// The stored object that it was read from; 0 for none.
+        /// The generation of the stored object that it was read from; 0 for none.
         package var generation: UInt64 = 0
 
         package init(body: [UInt8], base: AbsoluteURL, key: ObjectKey, generation: UInt64 = 0) {
@@ -191,10 +193,10 @@ package final class ShiftedList: Sendable {
         }
     }
 
-    /// Takes in a window, after the memory of live lists has.
+    /// Merges a window, after `LiveMemory` has been updated with it.
     ///
-    /// - Returns: what it has brought; what fell out is let go already.
-    /// - Throws: what a rewrite would throw; nothing has changed then.
+    /// - Returns: the result; dropped segments are already being removed.
+    /// - Throws: the error that a rewrite would throw; nothing has changed then.
     @discardableResult
     package func merge(_ reading: Reading, _ table: TimeShiftTable) throws(PlaylistError) -> Outcome
     {
@@ -204,7 +206,7 @@ package final class ShiftedList: Sendable {
             countsAnew: table.live.relation(of: reading.key) == .reset)
         let summary = try Playlist(reading.body, base: nil).summary
         let outcome = try merging.withLock { _ throws(PlaylistError) in
-            // A long one in a copy: nobody who asks for the state may have to wait for it.
+            // Long windows are merged in a copy, so that the state is not locked for long.
             guard isLong || reading.body.count >= TextWorker.longText else {
                 return try state.withLock { state throws(PlaylistError) in
                     try state.merge(reading, summary, self, surroundings, table)
@@ -226,16 +228,16 @@ package final class ShiftedList: Sendable {
         return outcome
     }
 
-    /// Whether its text takes a loop too long.
+    /// True if writing its text would block a server loop for too long.
     package var isLong: Bool { state.withLock { $0.shift.segments.count >= TextWorker.longWindow } }
 
-    /// What players get: the origin's text, extended back.
+    /// Returns the playlist for players: the origin's text, extended back.
     package func playlist(ending: TimeShift.Ending) -> [UInt8] {
         let (shift, missing) = state.withLock { ($0.shift, $0.missing.union($0.open)) }
         return shift.playlist(ending: ending) { !missing.contains($0.number) }
     }
 
-    /// Notes that a player asked for it.
+    /// Records a player's request.
     package func noteAsked(at now: Monotonic) {
         state.withLock { $0.lastAsked = now }
     }
@@ -249,7 +251,7 @@ extension ShiftedList.State {
         if let oldest = missing.min(), oldest < first { missing = missing.filter { $0 >= first } }
     }
 
-    /// Takes in a window of `list`.
+    /// Merges a window of `list`.
     fileprivate mutating func merge(
         _ reading: ShiftedList.Reading, _ summary: PlaylistSummary, _ list: ShiftedList,
         _ surroundings: TimeShift.Surroundings, _ table: TimeShiftTable
@@ -280,7 +282,7 @@ extension ShiftedList.State {
         return outcome
     }
 
-    /// Takes over what a merge changed in a copy; what others have noted meanwhile stays.
+    /// Applies the changes of a merge in a copy; changes by other threads in the meantime are kept.
     fileprivate mutating func take(_ merged: Self, lookedTo looked: Int?, hasChanged: Bool) {
         shift = merged.shift
         generation = merged.generation
@@ -293,7 +295,7 @@ extension ShiftedList.State {
 }
 
 extension TimeShiftTable {
-    /// What the names of a segment stand for now.
+    /// Returns the current epochs of a segment's URLs.
     package func marks(of segment: TimeShiftSegment, _ session: Session) -> TimeShiftSegment.Marks {
         func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
             guard let url else { return 0 }
