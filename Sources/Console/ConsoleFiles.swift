@@ -1,14 +1,14 @@
-// The console's files: what a browser gets at `/` and below `/console/`.
+// The console's files: the responses at `/` and below `/console/`.
 import ConsoleAssets
 package import HTTP
 package import HTTPServer
 import Model
 import Synchronization
 
-/// Answers requests for the files.
+/// Responds to requests for the files.
 ///
-/// None of them holds anything of what the daemon keeps, so that they need no access token: the page
-/// asks for one.
+/// No file contains any of the daemon's data, so that none requires an access token: the page asks
+/// for it.
 package final class ConsoleFiles: Sendable {
     /// One file as it is sent.
     private struct File: Sendable {
@@ -18,9 +18,10 @@ package final class ConsoleFiles: Sendable {
         var compressed: [UInt8]?
     }
 
-    /// The path of the console where a mount has taken `/`, and of its files.
+    /// The path of the files, and of the console if a mount occupies `/`.
     package static let folder = "/console/"
-    /// Only files of the daemon run on the page, and only the daemon is asked for anything.
+    /// The content security policy: the page runs only the daemon's files and sends requests only
+    /// to the daemon.
     package static let policy = [
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'",
         "img-src 'self' data: blob:", "media-src 'self' blob:", "worker-src 'self' blob:",
@@ -33,14 +34,14 @@ package final class ConsoleFiles: Sendable {
 
     /// - Parameters:
     ///   - player: the file of hls.js.
-    ///   - compress: gzip.
+    ///   - compress: compresses with gzip; nil if that fails.
     package init(player: ConsolePlayer, compress: @escaping @Sendable ([UInt8]) -> [UInt8]?) {
         self.player = player
         self.compress = compress
     }
 
-    /// Whether a request asks for a file of the console: `/` only by those who read HTML, which are
-    /// browsers and neither curl nor players.
+    /// True if a request is for a file of the console: `/` only if it accepts HTML, as browsers do
+    /// but curl and players do not.
     package static func answers(_ path: String, _ request: RequestHead) -> Bool {
         if path == "/" { return acceptsPages(request) }
         return path.hasPrefix(folder)
@@ -56,7 +57,7 @@ package final class ConsoleFiles: Sendable {
         }
     }
 
-    /// The answer to a request that `answers` is true for; nil where there is no such file.
+    /// Returns the response to a request for which `answers` is true; nil if there is no such file.
     package func answer(_ path: String, _ request: RequestHead) -> (ResponseHead, ResponseBody)? {
         let name = Self.name(of: path)
         if name == ConsolePlayer.name {
@@ -76,16 +77,16 @@ package final class ConsoleFiles: Sendable {
         return (ResponseHead(status: .ok, fields: fields), .bytes(bytes))
     }
 
-    /// Whether the client has this version (RFC 9110 section 13.1.2).
+    /// True if the client has this version (RFC 9110 section 13.1.2).
     static func names(_ tag: String, _ request: RequestHead) -> Bool {
         request.fields.listMembers(.ifNoneMatch).contains {
             $0 == "*" || $0 == tag || $0 == "W/" + tag
         }
     }
 
-    /// The fields that all files have.
+    /// Returns the fields that all files have.
     ///
-    /// Files are asked for again each time, which costs a 304.
+    /// Browsers revalidate files each time, which costs a 304.
     private static func fields(_ type: String) -> Fields {
         var fields = Fields()
         fields.append(.contentType, type + "; charset=utf-8")
@@ -105,7 +106,7 @@ package final class ConsoleFiles: Sendable {
         return String(path.dropFirst(folder.count))
     }
 
-    /// A file, made ready when it is asked for first.
+    /// Returns a file, prepared at the first request.
     private func file(_ name: String, atRoot: Bool) -> File? {
         let key = atRoot ? "/" + name : name
         if let known = files.withLock({ $0[key] }) { return known }
@@ -118,8 +119,8 @@ package final class ConsoleFiles: Sendable {
         return file
     }
 
-    /// The page with the place of its files: it is served at two paths, and `base-uri` forbids to say
-    /// so in one element.
+    /// Returns the page with the paths of its files: it is served at two paths, and `base-uri`
+    /// forbids a base element.
     private static func page(_ bytes: [UInt8], atRoot: Bool) -> [UInt8] {
         let text = String(decoding: bytes, as: UTF8.self)
         let parts = text.split(separator: "{files}", omittingEmptySubsequences: false)
@@ -131,12 +132,12 @@ package final class ConsoleFiles: Sendable {
         return name.hasSuffix(".css") ? "text/css" : "text/javascript"
     }
 
-    /// The names of the files that are part of the program.
+    /// The names of the embedded files.
     package static var names: [String] {
         (0..<console_asset_count()).map { String(cString: console_asset_name($0)) }
     }
 
-    /// The bytes of one of them.
+    /// Returns the bytes of an embedded file.
     package static func embedded(_ name: String) -> [UInt8]? {
         guard let place = names.firstIndex(of: name) else { return nil }
         return Array(
@@ -145,7 +146,8 @@ package final class ConsoleFiles: Sendable {
     }
 }
 
-/// A short digest for entity tags: FNV-1a over 64 bits; versions of a file differ, nobody forges.
+/// A short digest for entity tags: FNV-1a with 64 bits; it has to distinguish versions, not to
+/// resist forgery.
 enum TextDigest {
     static func of(_ bytes: [UInt8]) -> String {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325

@@ -1,24 +1,25 @@
-// hls.js, for browsers that do not play HLS themselves. It is a file beside the daemon and no part of it.
+// hls.js, for browsers that do not play HLS themselves: a separate file that is not embedded in the
+// daemon.
 import Glibc
 import HTTP
 import HTTPServer
 import Posix
 import Reactor
 
-/// Where hls.js lies.
+/// The location of hls.js.
 package struct ConsolePlayer: Sendable {
     static let name = "hls.mjs"
-    /// Longer files are no player.
+    /// The largest file that is served, in bytes.
     private static let longest: Int64 = 8 << 20
 
     private let paths: [String]
 
-    /// - Parameter path: the file; nil looks at the usual places.
+    /// - Parameter path: the file; nil to search the usual places.
     package init(path: String?) {
         paths = path.map { [$0] } ?? Self.usualPlaces
     }
 
-    /// Below the prefix of an installation, and where `make setup` puts it for a build.
+    /// Places below the prefix of an installation, and where `make setup` puts it for a build.
     private static var usualPlaces: [String] {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
@@ -61,7 +62,7 @@ package struct ConsolePlayer: Sendable {
         return (ResponseHead(status: .notFound, fields: fields), .bytes(Array(text.utf8)))
     }
 
-    /// Opens a regular file of a usable length.
+    /// Opens a regular file of an accepted length.
     private func file(_ path: String) -> (file: SharedDescriptor, length: Int64, changed: Int64)? {
         guard let opened = try? openFile(path, flags: O_RDONLY | O_NONBLOCK) else { return nil }
         var status = stat()
@@ -75,7 +76,7 @@ package struct ConsolePlayer: Sendable {
     }
 }
 
-/// The bytes of a file; bound to its loop.
+/// The body of a file; confined to its loop.
 private final class FileSource: BodySource {
     private let file: SharedDescriptor
     private let length: Int64

@@ -1,5 +1,5 @@
-// The cookie that a browser has after its user gave the access token once. Scripts cannot read it, and
-// browsers send it with requests of the console's own page only.
+// The cookie that a browser gets after its user has entered the access token once. Scripts cannot
+// read it, and browsers send it only with requests of the console's own page.
 package import HTTP
 import Model
 import Numbers
@@ -9,13 +9,14 @@ extension ConsoleSession {
     package static let cookie = "sluice_console"
 }
 
-/// Makes and checks the cookie: an end, and a MAC over it whose key follows from the access token.
+/// Creates and validates the cookie: an expiry time, and a MAC over it with a key derived from the
+/// access token.
 ///
-/// No table of sessions is kept, and another token ends them all.
+/// There is no table of sessions; changing the token ends them all.
 package struct ConsoleSession: Sendable {
-    /// A week.
+    /// The lifetime of a session: a week.
     static let length = Interval.seconds(7 * 86_400 as Int64)
-    /// As many cookies of that name are looked at.
+    /// The most cookies of that name that are checked.
     private static let mostOffered = 4
 
     private let signer: Signer
@@ -24,19 +25,19 @@ package struct ConsoleSession: Sendable {
         signer = Signer(token: token, for: "console")
     }
 
-    /// The value of the field `Set-Cookie` that begins a session.
+    /// Returns the value of the `Set-Cookie` field that begins a session.
     ///
     /// - Parameters:
-    ///   - now: the time from which it lasts.
-    ///   - path: the path of the daemon's pages, with a slash at its end.
-    ///   - isSecure: whether it may be sent over TLS only.
+    ///   - now: the start of its lifetime.
+    ///   - path: the path of the daemon's pages, with a trailing slash.
+    ///   - isSecure: true if it must be sent over TLS only.
     /// - Returns: the value.
     package func begin(now: WallTime, path: String, isSecure: Bool) -> String {
         let value = value(until: (now + Self.length).seconds)
         return Self.field(value, lasts: Self.length, path: path, isSecure: isSecure)
     }
 
-    /// The value of the field that ends one.
+    /// Returns the value of the `Set-Cookie` field that ends a session.
     package static func end(path: String, isSecure: Bool) -> String {
         field("", lasts: .zero, path: path, isSecure: isSecure)
     }
@@ -57,7 +58,7 @@ package struct ConsoleSession: Sendable {
         return "\(end).\(digits.joined())"
     }
 
-    /// Whether fields of a request have a cookie that is valid now.
+    /// True if the fields of a request have a cookie that is valid now.
     package func isOpen(_ fields: Fields, now: WallTime) -> Bool {
         let offered = Self.pairs(fields).filter { $0.hasPrefix("\(Self.cookie)=") }
         return offered.prefix(Self.mostOffered).contains { pair in
@@ -70,7 +71,7 @@ package struct ConsoleSession: Sendable {
         }
     }
 
-    /// The fields without the cookie, which is no origin's business.
+    /// Removes the cookie, which must not be sent to origins.
     package static func strip(_ fields: inout Fields) {
         guard fields.contains(.cookie) else { return }
         let pairs = pairs(fields)

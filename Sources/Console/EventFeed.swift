@@ -1,25 +1,26 @@
-// What the daemon does, told to those who listen: server-sent events (HTML standard, section 9.2).
+// The daemon's events for listeners: server-sent events (HTML standard, section 9.2).
 //
-// Any thread tells, listeners take on their own loops. A listener that takes too slowly loses events
-// and is told how many; nobody ever waits for it.
+// Any thread can send events, listeners read them on their own loops. A slow listener loses events
+// and is told how many; no thread ever waits for it.
 package import HTTPServer
 package import Model
 package import Reactor
 import Synchronization
 
-/// The listeners, and what waits for each of them.
+/// The listeners, and the pending events of each.
 package final class EventFeed: Sendable {
-    /// Each is a page that is open; more than these are answered 503.
+    /// The most listeners, one for each open page; further ones get a 503.
     package static let mostListeners = 8
-    /// Bytes that may wait for one listener: about a minute of figures.
+    /// The most bytes pending for one listener: about a minute of figures.
     package static let mostWaiting = 256 << 10
-    /// The version of the events, the member `v` of each; it changes where members change their meaning.
+    /// The version of the events, the member `v` of each; it changes when members change their
+    /// meaning.
     package static let version: Int64 = 1
 
     fileprivate struct Listener {
         var waiting: [UInt8] = []
         var lost = 0
-        /// Whether its loop was told that something waits.
+        /// True if its loop has been notified of pending events.
         var isTold = false
         let tell: @Sendable () -> Void
     }
@@ -30,7 +31,7 @@ package final class EventFeed: Sendable {
         var isClosed = false
     }
 
-    /// What a listener finds.
+    /// The result of reading pending events.
     enum Take {
         case bytes([UInt8])
         case nothing
@@ -42,28 +43,29 @@ package final class EventFeed: Sendable {
     private let heard = Atomic<Bool>(false)
     private let isLogged: Bool
 
-    /// - Parameter isLogged: whether requests are recorded also without listeners.
+    /// - Parameter isLogged: true if requests are recorded even without listeners.
     package init(isLogged: Bool) {
         self.isLogged = isLogged
         recording = Atomic(isLogged)
     }
 
-    /// Whether a record is to be made of each request; one load.
+    /// True if a record is to be made of each request; costs one atomic load.
     @inline(__always)
     package var isRecording: Bool { recording.load(ordering: .relaxed) }
 
-    /// Whether anybody listens.
+    /// True if there are listeners.
     package var isHeard: Bool { heard.load(ordering: .relaxed) }
 
-    // MARK: Telling
+    // MARK: Sending
 
-    /// Tells all listeners.
+    /// Sends an event to all listeners.
     package func tell(_ event: String, _ data: JSONValue) {
         guard isHeard else { return }
         tell(Self.frame(event, data), only: nil)
     }
 
-    /// The bytes of one event; `data` is an object and gets the version as its first member.
+    /// Returns the bytes of one event; `data` is an object and gets the version as its first
+    /// member.
     package static func frame(_ event: String, _ data: JSONValue) -> [UInt8] {
         var members = [JSONValue.Member("v", .number(version))]
         if case .object(let given) = data { members += given }
@@ -80,7 +82,7 @@ package final class EventFeed: Sendable {
 
     // MARK: Listening
 
-    /// Lets a listener in; nil where there are as many as may be, or the daemon stops.
+    /// Adds a listener; nil if there are too many, or the daemon is stopping.
     package func join(on loop: EventLoop) -> EventStream? {
         let stream = EventStream(self)
         let bound = LoopBound(stream, to: loop)
@@ -109,7 +111,7 @@ package final class EventFeed: Sendable {
         recording.store(isLogged || !state.listeners.isEmpty, ordering: .relaxed)
     }
 
-    /// What waits for a listener, with what it has lost.
+    /// Returns the pending events of a listener, with the number of lost ones.
     func take(_ id: Int) -> Take {
         state.withLock { state in
             guard var listener = state.listeners[id] else { return .closed }
@@ -127,7 +129,7 @@ package final class EventFeed: Sendable {
         }
     }
 
-    /// Ends all streams, since the daemon stops.
+    /// Ends all streams when the daemon stops.
     package func close() {
         let tells = state.withLock { state in
             state.isClosed = true
@@ -138,9 +140,10 @@ package final class EventFeed: Sendable {
 }
 
 extension EventFeed.Listener {
-    /// Keeps an event, or counts it as lost.
+    /// Appends an event, or counts it as lost.
     ///
-    /// - Returns: how to tell the listener; nil where it knows that something waits.
+    /// - Returns: the notification of the listener; nil if it is already notified or the event is
+    ///   lost.
     fileprivate mutating func take(_ frame: [UInt8]) -> (@Sendable () -> Void)? {
         guard waiting.count + frame.count <= EventFeed.mostWaiting else {
             lost += 1
@@ -153,18 +156,18 @@ extension EventFeed.Listener {
     }
 }
 
-/// The events of one listener; bound to its loop.
+/// The events of one listener; confined to its loop.
 package final class EventStream: BodySource {
     private let feed: EventFeed
     fileprivate(set) var id = 0
     private var bytes: ArraySlice<UInt8> = []
-    /// True once the listener has gone.
+    /// True once the listener has disconnected.
     package private(set) var isOver = false
     package var wake: ((EventLoop) -> Void)?
 
     fileprivate init(_ feed: EventFeed) { self.feed = feed }
 
-    /// Tells this listener alone.
+    /// Sends an event to this listener only.
     package func tell(_ event: String, _ data: JSONValue) {
         feed.tell(EventFeed.frame(event, data), only: id)
     }

@@ -1,20 +1,21 @@
-// What was served in the last day, at falling resolution.
+// The figures of the last day, at decreasing resolution.
 package import Model
 import Numbers
 
 /// Counts of the last day, at three resolutions.
 ///
-/// For two hours by the minute, for eight by five minutes, for all of it by the quarter of an hour. A
-/// stretch of time in which nothing was counted has no entry.
+/// Kept by the minute for two hours, by five minutes for eight, and by the quarter of an hour for the
+/// whole day. Intervals without counts have no entry.
 ///
-/// Pure: counts and the time are handed in. At most 312 entries of six numbers, about 20 kB as text.
+/// Without I/O: counts and time are parameters. At most 312 entries of six numbers, about 20 kB as
+/// text.
 package struct FigureHistory: Equatable, Sendable {
-    /// What is counted, in the order of the numbers.
+    /// The names of the counts, in their order.
     package static let series = ["player_bytes", "origin_bytes", "requests", "hits", "errors"]
-    /// Seconds of one entry, and how many entries are kept.
+    /// The seconds of one entry and the most entries of each resolution.
     static let tiers: [(step: Int64, most: Int)] = [(60, 120), (300, 96), (900, 96)]
     private static let day: Int64 = 86_400
-    /// The largest number that every reader of JSON holds exactly.
+    /// The largest integer that all JSON parsers represent exactly.
     private static let largest: Int64 = 1 << 53
 
     struct Entry: Equatable, Sendable {
@@ -29,11 +30,12 @@ package struct FigureHistory: Equatable, Sendable {
 
     package var isEmpty: Bool { entries.allSatisfy(\.isEmpty) }
 
-    /// Adds what was counted since the last time.
+    /// Adds the counts since the last call.
     ///
     /// - Parameters:
     ///   - counts: one number for each of `series`; negative ones count as 0.
-    ///   - now: seconds since 1970. Where the clock was put back, the latest entry takes the counts.
+    ///   - now: seconds since 1970. If the clock was set back, the counts are added to the latest
+    ///     entry.
     package mutating func add(_ counts: [Int64], now: Int64) {
         guard counts.count == Self.series.count, counts.contains(where: { $0 > 0 }) else { return }
         let counts = counts.map { min(max(0, $0), Self.largest) }
@@ -64,7 +66,7 @@ package struct FigureHistory: Equatable, Sendable {
 
     // MARK: As JSON
 
-    /// For the API, and for the file that outlives a restart.
+    /// The history as JSON, for the API and for the file that keeps it across restarts.
     package var json: JSONValue {
         let tiers = zip(Self.tiers, entries).map { tier, entries in
             JSONValue.object([
@@ -83,11 +85,12 @@ package struct FigureHistory: Equatable, Sendable {
         ])
     }
 
-    /// Reads what `json` wrote; what does not fit is left out.
+    /// Parses the result of `json`; invalid parts are left out.
     ///
     /// - Parameters:
     ///   - text: any bytes.
-    ///   - now: seconds since 1970; entries of the future, and those older than a day, are left out.
+    ///   - now: seconds since 1970; entries in the future, and those older than a day, are left
+    ///     out.
     package init(reading text: [UInt8], now: Int64) {
         self.init()
         guard let value = try? JSONValue(parsing: text), value["v"]?.asNumber == 1,
