@@ -155,7 +155,7 @@ package final class DownloadTable {
 
     // MARK: Scheduling
 
-    /// Schedules the table twice a second while any download is active.
+    /// Checks all downloads now, and then twice a second while any is active.
     func wake() {
         schedule(after: .zero)
         guard !isTicking else { return }

@@ -14,7 +14,7 @@ import URISyntax
 /// The reporter of player activity; one for all loops, usable from any thread.
 package final class LookaheadObserver: Sendable {
     /// Recent reports, so that a player that requests one segment in many small ranges, or many
-    /// viewers of the same one, are reported only once.
+    /// viewers of the same one, are not reported for each request.
     private struct Lately {
         private var words = [UInt64](repeating: 0, count: 1_024)
 

@@ -37,8 +37,8 @@ package enum HTTPDate {
 
     /// Parses a date in any of the three formats: IMF-fixdate, RFC 850 and asctime.
     ///
-    /// Case is ignored, as RFC 9111 section 4.2 encourages caches to do, and the weekday need not
-    /// match the date. A leap second counts as the second before it.
+    /// Case is ignored, as RFC 9111 section 4.2 recommends for caches; the weekday need not match
+    /// the date. A leap second counts as the second before it.
     ///
     /// - Parameters:
     ///   - text: The field value.

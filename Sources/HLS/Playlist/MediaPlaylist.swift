@@ -1,6 +1,6 @@
 import URISyntax
 
-/// What a media playlist lists (RFC 8216bis, 4.4.3 to 4.4.5), each kind in the order of the list.
+/// The content of a media playlist (RFC 8216bis, 4.4.3 to 4.4.5), each kind in its order.
 package struct MediaPlaylist: Sendable {
     package let segments: [Segment]
     /// EXT-X-PART, of complete segments and of the segment in progress.

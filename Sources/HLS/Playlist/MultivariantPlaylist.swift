@@ -1,6 +1,6 @@
 import URISyntax
 
-/// What a multivariant playlist lists (RFC 8216bis, 4.4.6), each kind in the order of the list.
+/// The content of a multivariant playlist (RFC 8216bis, 4.4.6), each kind in its order.
 package struct MultivariantPlaylist: Sendable {
     /// All variants, including I-frame and image streams.
     package let variants: [Variant]

@@ -4,7 +4,6 @@
 // An item is on probation for a minute after it starts or is resumed. If the daemon crashes, one
 // crash is counted for each item on probation; a clean stop or surviving the minute resets the
 // count. After two crashes in a row the item starts paused, until a user resumes it.
-// row the item starts paused, and a person decides.
 package import DurableState
 package import Logging
 package import Posix

@@ -2,7 +2,6 @@
 //
 // One file for each list, replaced as a whole: a first line that identifies the format, then the
 // result of `TimeShift.snapshot`. Unreadable files are ignored.
-// `TimeShift.snapshot` writes. A file that cannot be read is as none.
 import DurableState
 import Glibc
 package import HLS
