@@ -293,7 +293,7 @@ package final class Download {
         return Int64(min(99, max(0, done / Double(max(1, plan.pieces.count)) * 100)))
     }
 
-    // MARK: Ends
+    // MARK: Stopping
 
     /// Cancels fetches in flight; stored bytes are kept.
     package func stop(as state: State) {

@@ -198,7 +198,7 @@ package struct KeyEvidence: Sendable {
     /// Forgets the findings of an origin, including vetoes.
     package mutating func forget(_ origin: String) { findings[origin] = nil }
 
-    // MARK: Keeping
+    // MARK: Saving
 
     /// The finding of a parameter, with its name.
     package typealias Named = (name: String, finding: Finding)

@@ -166,7 +166,7 @@ struct OfflineReading {
         return key.epoch == .first ? name : ObjectKey(key)
     }
 
-    // MARK: What is missing
+    // MARK: Missing resources
 
     /// The most origins that are contacted for one title.
     private static let mostOrigins = 4

@@ -159,7 +159,7 @@ private final class OwnReading {
         return nil
     }
 
-    // MARK: Asking
+    // MARK: Fetching
 
     private func ask(about object: StoredObject?) {
         guard resource.policy != .offline else {

@@ -31,7 +31,7 @@ package final class Recorder {
         self.keeper = keeper
     }
 
-    // MARK: Life
+    // MARK: Life cycle
 
     /// Restores the recordings of the previous run.
     func resume() {
@@ -110,7 +110,7 @@ package final class Recorder {
         }
     }
 
-    // MARK: Changing
+    // MARK: Requests
 
     /// Responds to a request under `/api/recordings`; may block on the disk.
     package func answer(_ method: HTTPMethod, _ target: String) -> AdministrationAnswer {

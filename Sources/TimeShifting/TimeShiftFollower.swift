@@ -23,7 +23,7 @@ final class TimeShiftFollower {
     /// True if segments are fetched, and not only the playlist.
     var bringsSegments = true
     private(set) var hasEnded = false
-    /// True for a playlist that was complete when first read, or has no segments.
+    /// True for a playlist that was complete when first read, or is not a media playlist.
     private(set) var hasNoWindow = false
     package private(set) var failure: ProxyFailure?
     /// Called after each reload.

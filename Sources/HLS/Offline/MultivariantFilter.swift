@@ -173,7 +173,7 @@ private struct FilterPlan {
         var missing = had.subtracting(have)
         for rendition in renditions
         where rendition.isKept && missing.remove(rendition.group) != nil {
-            // Subtitles are not forced to be a default, and captions are chosen by the player.
+            // Forced subtitles must not become a default, and captions are chosen by the player.
             if rendition.group.type == "AUDIO" || rendition.group.type == "VIDEO" {
                 defaults.insert(rendition.tag.line)
             }

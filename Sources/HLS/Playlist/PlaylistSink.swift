@@ -1,4 +1,4 @@
-/// The consumer of what the pass over a playlist parses.
+/// The consumer of the results of the pass over a playlist.
 ///
 /// The text arrives as edits in the order of the list, its meaning as values. A sink needs one of
 /// the two; the pass specialized for it omits the other.
