@@ -201,7 +201,7 @@ package final class DownloadTable {
     private func measure(_ download: Download, _ seconds: Double) {
         let bytes = download.broughtBytes + partsUnderWay(of: download).brought
         if download.state == .running {
-            // Bytes of a part that broke off and is fetched again are subtracted.
+            // The total shrinks when a part that broke off is fetched again.
             download.goodput.add(bytes: max(0, bytes - download.bytesAtTick), seconds: seconds)
         }
         download.bytesAtTick = bytes

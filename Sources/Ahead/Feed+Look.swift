@@ -10,7 +10,7 @@ import URISyntax
 
 /// Determines the kind of a feed item whose name does not reveal it.
 extension Feed {
-    /// The first bytes that are fetched to determine the kind; useful for any kind of item.
+    /// The number of first bytes fetched to determine the kind; useful for any kind of item.
     private static let firstLook: Int64 = 32_000
 
     /// Fetches the first bytes of an item to determine how it is read.

@@ -224,7 +224,7 @@ extension AheadResult {
 extension AheadServices {
     /// Returns how far look-ahead may go for players of this origin.
     ///
-    /// If the origin allows only one connection, as accounts for one viewer do, mode auto leaves it
+    /// With a limit of one connection to a host, as for accounts for one viewer, mode auto leaves it
     /// to the player.
     func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
         if let told = keys.ahead(of: url.origin).lookAhead { return told }
