@@ -224,8 +224,8 @@ extension AheadResult {
 extension AheadServices {
     /// Returns how far look-ahead may go for players of this origin.
     ///
-    /// With a limit of one connection to a host, as for accounts for one viewer, mode auto leaves it
-    /// to the player.
+    /// With a limit of one connection to a host, as for accounts for one viewer, mode auto leaves
+    /// it to the player.
     func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
         if let told = keys.ahead(of: url.origin).lookAhead { return told }
         if settings.lookAhead == .auto, settings.hostLimit == 1 { return .off }

@@ -4,8 +4,8 @@ import Numbers
 
 /// Counts of the last day, at three resolutions.
 ///
-/// Kept by the minute for two hours, by five minutes for eight, and by the quarter of an hour for the
-/// whole day. Intervals without counts have no entry.
+/// Kept by the minute for two hours, by five minutes for eight, and by the quarter of an hour for
+/// the whole day. Intervals without counts have no entry.
 ///
 /// Without I/O: counts and time are parameters. At most 312 entries of six numbers, about 20 kB as
 /// text.
