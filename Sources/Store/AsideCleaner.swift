@@ -1,11 +1,11 @@
-// Deletes what clears have set aside, on a thread of its own: a million files take minutes, and nothing
-// waits for them. What is left at a stop is deleted after the next start.
+// Deletes the objects that a clear set aside, on a separate thread: a million files take minutes,
+// and nothing waits for them. What is left when the store closes is deleted after the next start.
 import Logging
 import Posix
 import Reactor
 import Synchronization
 
-/// What is still to be deleted.
+/// The objects and bytes that are still to be deleted.
 package struct Deletion: Sendable, Equatable {
     package var objects = 0
     package var bytes: Int64 = 0
@@ -16,12 +16,12 @@ package struct Deletion: Sendable, Equatable {
     }
 }
 
-/// The thread, while there is something to delete.
+/// The thread that deletes set-aside folders and rows; it runs only while there is work.
 final class AsideCleaner: Sendable {
     private struct State {
         var waiting: [AsideFolder] = []
         var left = Deletion()
-        /// True while the thread runs, or a last look of it is to come.
+        /// True while the thread runs or may still look for more work.
         var isRunning = false
         var isStopped = false
         var thread: PosixThread?
@@ -42,7 +42,8 @@ final class AsideCleaner: Sendable {
 
     var left: Deletion { state.withLock { $0.left } }
 
-    /// Takes up what former runs left; its bytes count against the budget until they are deleted.
+    /// Queues the folders that earlier runs left; their bytes count against the budget until
+    /// deleted.
     func resume() {
         for found in folder.asideFolders() {
             let parts = (try? listFolder(found.path).count) ?? 0
@@ -55,7 +56,7 @@ final class AsideCleaner: Sendable {
         if (try? index.hasSetAside()) == true { start() }
     }
 
-    /// Deletes a folder before long; its bytes are counted already.
+    /// Queues a folder for deletion; its bytes must already be counted in `usage`.
     func add(_ aside: AsideFolder) {
         state.withLock { state in
             state.waiting.append(aside)
@@ -65,7 +66,7 @@ final class AsideCleaner: Sendable {
         start()
     }
 
-    /// Ends the thread after the file that it is deleting; blocks.
+    /// Stops the thread after the file that it is deleting; blocks until it has ended.
     func stop() {
         let thread = state.withLock { state in
             state.isStopped = true
@@ -83,7 +84,7 @@ final class AsideCleaner: Sendable {
             return .some(state.thread)
         }
         guard let former else { return }
-        // It has ended: only then is another one started.
+        // The former thread has finished its work; join it before starting another.
         former?.join()
         do throws(SystemError) {
             let made = try PosixThread(name: "delete") { self.run() }
@@ -139,7 +140,7 @@ final class AsideCleaner: Sendable {
             }
             try removeFolder(aside.path)
         } catch {
-            // They stay counted, since they are still there; the next start tries again.
+            // The files are still there, so they stay counted; the next start tries again.
             log.error(
                 "cannot delete what was cleared",
                 metadata: ["path": "\(aside.path)", "error": "\(error)"])

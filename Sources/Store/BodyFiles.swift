@@ -1,41 +1,42 @@
-// Bodies that are longer than one file may be: their bytes lie in several files.
+// Bodies that exceed the maximum file size: their bytes are spread over several files.
 //
-// A process may be limited to files of a length (getrlimit(2), RLIMIT_FSIZE), and so is every file
-// system. A body that meets such a limit is not kept, but its readers still get all of it: what
-// lies behind the limit goes to further files without names, each of which is closed as soon as
-// every reader is past it.
+// The file size may be limited for the process (getrlimit(2), RLIMIT_FSIZE), and every file system
+// has a limit of its own. A body that reaches such a limit is not stored, but its readers still get
+// all of it: the bytes after the limit go to further unnamed files, each of which is closed as soon
+// as every reader has passed it.
 import Glibc
 package import Posix
 import Synchronization
 
-/// Which part of a body lies in which file.
+/// The mapping from positions of a body to files.
 ///
 /// Positions count from the start of the object's own file, as its header does: the byte at body
 /// offset 0 is at position `bodyOffset`.
 struct BodyLayout: Sendable, Equatable {
-    /// Where one byte lies.
+    /// The file and offset of one byte.
     struct Place: Sendable, Equatable {
         /// 0 for the object's own file.
         let part: Int64
         /// Its offset in that file.
         let offset: Int64
-        /// The position behind the last byte that this file takes.
+        /// The end of the range of positions that this file holds.
         let end: Int64
     }
 
-    /// Positions and offsets agree modulo this, so that pieces are cut alike in all files.
+    /// Positions and file offsets are congruent modulo this, so all files are divided at the same
+    /// pieces.
     static let cut: Int64 = 64 << 10
 
-    /// Behind the last position that the object's own file takes.
+    /// The end of the range of positions that the object's own file holds.
     let firstEnd: Int64
     /// The length of every further part, in bytes.
     let partSize: Int64
 
-    /// Nil where files may not even hold two pieces.
+    /// Creates a layout; nil if files cannot hold even two pieces.
     ///
     /// - Parameters:
-    ///   - firstEnd: behind the last position that the object's own file takes.
-    ///   - largestFile: how long a file may be at least, in bytes.
+    ///   - firstEnd: the end of the range of positions that the object's own file holds.
+    ///   - largestFile: a file length that is known to be possible, in bytes.
     init?(firstEnd: Int64, largestFile: Int64) {
         let size = min(largestFile, Self.largestPart) / Self.cut * Self.cut - Self.cut
         guard size >= Self.cut, firstEnd >= 0 else { return nil }
@@ -53,18 +54,18 @@ struct BodyLayout: Sendable, Equatable {
         return Place(part: part, offset: position - shift, end: range.upperBound)
     }
 
-    /// The positions of a part behind the object's own file.
+    /// The positions that a part holds; `part` must be 1 or more.
     func range(of part: Int64) -> Range<Int64> {
         let start = firstEnd + (part - 1) * partSize
         return start..<start + partSize
     }
 }
 
-/// The files of a body beside the object's own.
+/// The files of a body, other than the object's own.
 struct BodyFiles: Sendable {
-    /// Files at most; each is a descriptor of the process.
+    /// The maximum number of files; each occupies a descriptor of the process.
     static let limit = 64
-    /// With so many, the origin is held back until readers have got on.
+    /// At this many files, the origin is paused until readers have advanced.
     static let crowd = 32
 
     let layout: BodyLayout
@@ -72,13 +73,13 @@ struct BodyFiles: Sendable {
 
     init(_ layout: BodyLayout) { self.layout = layout }
 
-    /// Gives positions back to the disk.
+    /// Punches holes for positions that are no longer needed.
     ///
     /// - Parameters:
-    ///   - gone: cut at multiples of `BodyLayout.cut`.
+    ///   - gone: the positions to free, cut at multiples of `BodyLayout.cut`.
     ///   - left: the positions that still hold bytes.
     ///   - own: the object's own file.
-    /// - Returns: files that hold nothing any more, to be closed outside any lock.
+    /// - Returns: files that hold nothing any more; the caller closes them outside any lock.
     mutating func punch(_ gone: Range<Int64>, left: SpanSet, own: CInt) -> [SharedDescriptor] {
         let first = gone.clamped(to: 0..<layout.firstEnd)
         if !first.isEmpty { Self.punch(first, own) }
@@ -98,11 +99,11 @@ struct BodyFiles: Sendable {
         return closed
     }
 
-    /// Gives whole pieces of a file back.
+    /// Punches a hole over whole pieces of a file.
     ///
-    /// Where a part begins or ends within a piece, its file has nothing in the rest of that piece; but
-    /// of a page that is punched in part the kernel would zero bytes that are on their way into a
-    /// socket.
+    /// Rounding outwards is safe where a part begins or ends within a piece: its file has nothing
+    /// in the rest of that piece. It is necessary because the kernel zeroes the punched bytes of a
+    /// partly punched page, which may be on their way into a socket.
     private static func punch(_ offsets: Range<Int64>, _ file: CInt) {
         let start = offsets.lowerBound / BodyLayout.cut * BodyLayout.cut
         let end = (offsets.upperBound + BodyLayout.cut - 1) / BodyLayout.cut * BodyLayout.cut
@@ -110,21 +111,21 @@ struct BodyFiles: Sendable {
     }
 }
 
-/// A stretch of a body in one file, as far as that file has it.
+/// A contiguous piece of a body in one file; ends at the latest where that file's part ends.
 package struct BodyStretch: Sendable {
-    /// Whoever reads the stretch holds the file with it.
+    /// The file, kept open for as long as the stretch is held.
     package let file: SharedDescriptor
     package let offset: Int64
     package let count: Int64
 }
 
 extension StoredObject {
-    /// Where present bytes lie.
+    /// Returns the location of present bytes.
     ///
     /// - Parameters:
     ///   - offset: in bytes of the body.
-    ///   - count: bytes that are wanted, at least one; the stretch may be shorter.
-    /// - Returns: nil where the file is gone, since the bytes were given back to the disk.
+    ///   - count: the number of bytes to read, at least one; the stretch may be shorter.
+    /// - Returns: nil if the file was closed because its bytes were freed.
     package func stretch(at offset: Int64, count: Int64) -> BodyStretch? {
         let position = bodyOffset + offset
         guard isSpread else { return BodyStretch(file: descriptor, offset: position, count: count) }
@@ -139,7 +140,7 @@ extension StoredObject {
         }
     }
 
-    /// Reads present bytes of the body (pread(2)); fewer only where they cannot be had.
+    /// Reads present bytes of the body (pread(2)); returns fewer only if the rest cannot be read.
     package func readBody(from offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -153,13 +154,15 @@ extension StoredObject {
         return bytes
     }
 
-    /// True while the body lies in so many files that readers should get on before it grows.
+    /// True while the body occupies so many files that it should not grow until readers have
+    /// advanced.
     package var hasManyFiles: Bool {
         isSpread && state.withLock { ($0.files?.parts.count ?? 0) >= BodyFiles.crowd }
     }
 
-    /// Writes bytes where they belong, into further files behind what one file may hold; `position`
-    /// counts from the start of the object's own file.
+    /// Writes bytes to the file or files that hold their positions, and spreads the body over
+    /// further files when the object's own file cannot grow; `position` counts from the start of
+    /// the object's own file.
     func writeSpread(
         _ bytes: UnsafeRawBufferPointer, at position: Int64
     ) throws(SystemError) {
@@ -203,14 +206,14 @@ extension StoredObject {
         return (file, place.offset, place.end)
     }
 
-    /// Goes on in further files from a position that the object's own file does not take, or throws
-    /// `error` where there is no way; an object with a name loses it.
+    /// Continues the body in further files from a position that the object's own file cannot hold,
+    /// or throws `error` if that is impossible; a named object loses its name.
     private func spread(from position: Int64, because error: SystemError) throws(SystemError) {
         let limit = fileSizeLimit() ?? .max
         let largest = min(position, limit)
         func layout(_ state: borrowing ObjectState) -> BodyLayout? {
             let present = state.spans.isEmpty ? 0 : bodyOffset + state.spans.end
-            // Bytes that are there stay where they are, and these would be among them.
+            // Present bytes are not moved, so none of them may lie after `position`.
             guard present <= position else { return nil }
             return BodyLayout(firstEnd: max(present, largest), largestFile: largest)
         }

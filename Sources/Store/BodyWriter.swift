@@ -1,20 +1,20 @@
-// Writes bodies into files on a thread of its own, so that whoever receives them goes on meanwhile.
+// Writes bodies to files on a separate thread, so that the receiving thread continues meanwhile.
 //
-// Of a transfer's processor time a good part is the copy into the page cache, several times the
-// rest where a virtual machine's memory has to be got back from its host first. One thread that
-// receives and another that writes use two processors for it.
+// A good part of a transfer's processor time is the copy into the page cache: several times the
+// rest where a virtual machine must first get memory back from its host. With one thread that
+// receives and another that writes, a transfer uses two processors.
 import Glibc
 package import Posix
 import Reactor
 import Synchronization
 
-/// A thread with a short queue of pieces, and buffers to gather pieces in.
+/// A thread with a short queue of pieces to write, and buffers to gather pieces in.
 ///
-/// One thread puts pieces off and settles them: that of the loop whose flights they are of. The
-/// queue is bounded; what finds no room in it is written by that thread itself, which so is slowed
-/// down to the pace of the disk.
+/// One thread enqueues and settles pieces: that of the loop that owns the flights. The queue is
+/// bounded; when it is full, the loop's thread writes the piece itself, which slows it down to the
+/// pace of the disk.
 ///
-/// The end of its owner ends the thread; what is in the queue then is dropped.
+/// The thread ends with the deinitialization of the writer; pieces still in the queue are dropped.
 package final class BodyWriter: Sendable {
     let queue: PieceQueue
     private let thread: PosixThread
@@ -31,7 +31,8 @@ package final class BodyWriter: Sendable {
         thread.join()
     }
 
-    /// An empty buffer with room for `capacity` bytes: the one used last, if there is a spare one.
+    /// Returns an empty buffer: the spare one used last, or a new one with room for `capacity`
+    /// bytes.
     package func takeBuffer(capacity: Int) -> [UInt8] {
         if let spare = queue.takeSpare() { return spare }
         var made: [UInt8] = []
@@ -39,21 +40,21 @@ package final class BodyWriter: Sendable {
         return made
     }
 
-    /// Empties a buffer and keeps it for the next one that takes one; a few are kept.
+    /// Empties a buffer and keeps it for reuse, up to a small number of spare buffers.
     package func giveBack(_ buffer: inout [UInt8]) {
         var returned: [UInt8] = []
         swap(&returned, &buffer)
         queue.keep(&returned)
     }
 
-    /// Lets go of all spare buffers.
+    /// Releases all spare buffers.
     package func dropBuffers() { queue.dropSpares() }
 }
 
-/// What was put off of one fill.
+/// The write progress of one fill whose pieces are written by the thread.
 final class PutOff: Sendable {
     struct State: Sendable {
-        /// The end of what is in the file.
+        /// The end of the bytes that are in the file.
         var written: Int64
         var failure: SystemError?
     }
@@ -68,11 +69,11 @@ final class PutOff: Sendable {
     }
 }
 
-/// The queue; shared by the thread and those who put pieces off.
+/// The queue, shared by the writer thread and the threads that enqueue pieces.
 final class PieceQueue: Sendable {
     /// Bytes on their way into the file.
     ///
-    /// A class, so that nothing else than it refers to its buffer, which can be used again then.
+    /// A class, so that it holds the only reference to its buffer, which can then be reused.
     final class Piece: Sendable {
         let object: StoredObject
         let fill: FillID
@@ -91,17 +92,17 @@ final class PieceQueue: Sendable {
 
     private struct State: Sendable {
         var pieces: [Piece] = []
-        /// What the thread is writing a piece of.
+        /// The fill of the piece that the thread is writing.
         var current: PutOff?
         var isAsleep = false
-        /// True while somebody waits for the end of the current piece.
+        /// True while a thread waits for the end of the current piece.
         var isAwaited = false
         var isStopped = false
         var spares: [[UInt8]] = []
     }
 
-    /// Pieces that wait at most: while one is written, two are at hand, and more would only take
-    /// memory; measured with 1 to 32 transfers, eight gain nothing.
+    /// The maximum number of queued pieces: two are ready while one is written, and more would only
+    /// take memory; measured with 1 to 32 transfers, eight gain nothing.
     static let limit = 3
 
     private let state = Mutex(State())
@@ -152,7 +153,7 @@ final class PieceQueue: Sendable {
         if mustWake { wake.open() }
     }
 
-    /// Writes a piece, unless one before it failed, and keeps its buffer.
+    /// Writes a piece, unless an earlier piece of its fill failed, and keeps its buffer for reuse.
     private func write(_ piece: Piece) {
         var bytes: [UInt8] = []
         piece.bytes.withLock { swap(&bytes, &$0) }
@@ -179,9 +180,9 @@ final class PieceQueue: Sendable {
         }
     }
 
-    // MARK: Those who put off
+    // MARK: Producers
 
-    /// Takes a piece over, with its bytes; false where the queue is full.
+    /// Enqueues a piece and takes its bytes; returns false if the queue is full.
     func add(_ bytes: inout [UInt8], of fill: FillWriter, _ putOff: PutOff) -> Bool {
         let mustWake = state.withLock { state -> Bool? in
             guard state.pieces.count < Self.limit, !state.isStopped else { return nil }
@@ -195,10 +196,10 @@ final class PieceQueue: Sendable {
         return mustWake != nil
     }
 
-    /// Returns once everything that was put off of a fill is in the file, or cannot be.
+    /// Returns once every queued piece of a fill is in the file or has failed.
     ///
-    /// The piece that is being written is waited for; those that wait are written here, after it,
-    /// since a watermark passes over no gap.
+    /// Waits for the piece that is being written, then writes the queued pieces on the calling
+    /// thread, in order, since a watermark may not pass over a gap.
     func settle(_ putOff: PutOff) {
         while true {
             let mine = state.withLock { state -> [Piece]? in
@@ -222,7 +223,8 @@ final class PieceQueue: Sendable {
 
     // MARK: Buffers
 
-    /// Spare ones at most: as many as wait, are written and are gathered at a time.
+    /// The maximum number of spare buffers: one per queued piece, one being written, one being
+    /// gathered.
     private static let mostSpares = limit + 2
 
     func takeSpare() -> [UInt8]? { state.withLock { $0.spares.popLast() } }

@@ -9,16 +9,16 @@ struct ByteWriter {
     }
 }
 
-/// Takes bytes and little-endian integers from the front of memory that somebody else holds; nil
-/// once they run out.
+/// Reads bytes and little-endian integers from the front of memory owned by the caller; methods
+/// return nil once the bytes run out.
 struct RawReader {
     private var rest: UnsafeRawBufferPointer
-    /// The bytes that were taken or passed over.
+    /// The number of bytes read or skipped.
     private(set) var offset = 0
 
     init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
 
-    /// Passes over bytes that are known to be there.
+    /// Skips bytes that are known to be present.
     mutating func skip(_ count: Int) {
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         offset += count
@@ -47,7 +47,7 @@ struct RawReader {
         }
     }
 
-    /// Spans as pairs of 64-bit numbers; nil unless they ascend without touching.
+    /// Reads spans as pairs of 64-bit numbers; nil unless they ascend without touching.
     mutating func spans(_ count: Int) -> SpanSet? {
         guard count >= 0, count <= rest.count / 16 else { return nil }
         var spans = SpanSet()

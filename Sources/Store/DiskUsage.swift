@@ -1,29 +1,29 @@
 // Counts the bytes that objects take on the disk, against a budget.
 import Synchronization
 
-/// The bytes an object's file takes.
+/// Computes the bytes that an object's file takes.
 enum Footprint {
     private static let block: Int64 = 4096
 
-    /// Header pages and a body of so many bytes in one piece, in whole blocks of 4 KiB.
+    /// Returns the size of the header pages plus one contiguous body, in whole blocks of 4 KiB.
     static func bytes(header: Int64, present: Int64) -> Int64 {
         header + (present + block - 1) / block * block
     }
 
-    /// Header pages and the blocks that spans lie in.
+    /// Returns the size of the header pages plus the blocks that the spans lie in.
     static func bytes(header: Int64, spans: SpanSet) -> Int64 {
         header + spans.totalBytes(inBlocksOf: block)
     }
 }
 
-/// The sum over all objects, in memory or not.
+/// The disk usage of all objects, open or not.
 ///
-/// An object at rest counts `Footprint.bytes`; one that is being filled counts what is reserved for
-/// it. Named objects are counted before their bytes are written, so the sum stays within the budget;
-/// the windows of temporary ones are counted when they are there.
+/// An object at rest counts `Footprint.bytes`; an object that is being filled counts its
+/// reservation. Named objects are counted before their bytes are written, so the sum stays within
+/// the budget; the windows of temporary objects are counted once they are written.
 final class DiskUsage: Sendable {
     let budget: Int64
-    /// Eviction keeps this much of the budget free, so that new objects need not wait for it.
+    /// Eviction keeps this many bytes of the budget free, so that new objects need not wait for it.
     let headroom: Int64
     private let usedBytes = Atomic<Int64>(0)
     private let objects = Atomic<Int>(0)
@@ -39,8 +39,8 @@ final class DiskUsage: Sendable {
     var objectCount: Int { objects.load(ordering: .relaxed) }
     var isOverBudget: Bool { used > budget - headroom }
 
-    /// Counts the folders that the store has had: what an object took in a former one is no matter
-    /// of this one.
+    /// The number of times the store's folder was replaced: bytes charged in an earlier era must
+    /// not be released in this one.
     var era: Int { eras.load(ordering: .relaxed) }
 
     /// True when the last eviction found nothing to free.
@@ -53,9 +53,9 @@ final class DiskUsage: Sendable {
         usedBytes.add(bytes, ordering: .relaxed)
     }
 
-    /// Counts bytes that are going to be written.
+    /// Charges bytes that are about to be written.
     ///
-    /// - Returns: false, with nothing changed, where they would pass the budget.
+    /// - Returns: false, with nothing changed, if they would exceed the budget.
     func tryCharge(_ bytes: Int64) -> Bool {
         var known = used
         while known + bytes <= budget {
@@ -73,12 +73,12 @@ final class DiskUsage: Sendable {
         isStuck = false
     }
 
-    /// Counts names that appear or go under the folder of objects.
+    /// Adds to the number of objects when names are added to or removed from the objects folder.
     func countObjects(_ difference: Int) {
         objects.add(difference, ordering: .relaxed)
     }
 
-    /// Begins at nothing, for a folder that is new.
+    /// Resets all counts, for a new, empty folder.
     func startAnew() {
         eras.add(1, ordering: .relaxed)
         usedBytes.store(0, ordering: .relaxed)

@@ -4,7 +4,7 @@ import Posix
 import Reactor
 import Synchronization
 
-/// Looking for damage inside the index after an unclean stop, beside everything else.
+/// A search for damage inside the index after an unclean stop, while the store is in use.
 enum IndexCheck {
     /// Starts a thread that reads the whole index once.
     static func start(_ core: StoreCore) throws(SystemError) -> PosixThread {
@@ -21,11 +21,11 @@ enum IndexCheck {
 }
 
 extension StoreWorker {
-    /// Files that are read at once to fill a new index.
+    /// The number of files read per loop turn to fill a new index.
     private static let step = 200
 
-    /// Sets the damaged index aside and fills a new one from the objects; the books stay as they
-    /// are, long URLs are lost.
+    /// Sets the damaged index aside and fills a new one from the objects; disk usage and the object
+    /// count stay unchanged, long URLs are lost.
     func replaceIndex(_ reason: String, on loop: EventLoop) {
         core.log.error("the index is damaged and is built anew", metadata: ["error": "\(reason)"])
         compareToTheEnd()

@@ -1,34 +1,35 @@
-// What the store is told about an object when it is made.
+// The caller's description of a new object.
 package import Posix
 package import Retention
 
 /// The facts about one representation that are known before its body.
 package struct ObjectDescription: Sendable {
     package var key: ObjectKey
-    /// The text the object is listed and purged by; kept in the clear in the file's header.
+    /// The URL by which the object is listed and purged; stored as plain text in the file's header.
     package var url: String
-    /// The caller's classification; the store only keeps it.
+    /// The caller's classification; the store only records it.
     package var role: UInt8
-    /// What the player started from, 48 bits; 0 for none.
+    /// The title of the session that the object was first fetched for, 48 bits; 0 for none.
     ///
-    /// Listing, pins and retention go by it.
+    /// Used for listing, pins and retention.
     package var title: UInt64
-    /// What the object is to its title; retention goes by it.
+    /// The object's role within its title, used by retention.
     package var kind: RetentionKind
-    /// False for what is fetched ahead of any player's wish; the first read makes it true.
+    /// False if the object was fetched ahead and no player has read it; the first read sets it.
     package var isRead: Bool
-    /// The response head in whatever encoding the caller uses; opaque here.
+    /// The response head in an encoding that the caller chooses; opaque to the store.
     package var head: [UInt8]
     /// The length of the whole body in bytes, if known.
     package var total: Int64?
     package var created: WallTime
-    /// False for what may not be kept: such an object has no name on disk and is never looked up.
+    /// False if the response must not be stored: the object has no name on disk and is never looked
+    /// up.
     package var isStorable: Bool
-    /// True when the whole body will be fetched, so that reserving its blocks pays.
+    /// True if the whole body will be fetched, so that reserving its blocks pays.
     package var expectsWholeBody: Bool
-    /// The whole body where it is there already: `total` bytes, at most `StoredObject.shortLimit`.
+    /// The whole body if it is known already: `total` bytes, at most `StoredObject.shortLimit`.
     ///
-    /// It is written with the header, and the object complete at once, if it gets a name.
+    /// It is written together with the header; a named object is then complete when it is created.
     package var body: [UInt8]?
 
     package init(

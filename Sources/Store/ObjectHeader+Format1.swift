@@ -1,13 +1,14 @@
 import Posix
 
-/// Reading the headers of the first format, which had one slot and no checksums of the body.
+/// Decodes headers of format 1, which had one slot and no checksums of the body.
 ///
-/// The next header of such a file goes to the second slot, beyond the former header, and is of the
-/// present format; the one after that replaces the former.
+/// The next header of such a file is written to the second slot, after the old header, in the
+/// current format; the header after that replaces the old one.
 extension ObjectHeader {
     private static let formerMagic = Array("SLUICE1\n".utf8)
 
-    /// Magic (8 bytes), format version (u32), pages (u32), key (32 bytes), generation (u64), total
+    /// Decodes the fields of format 1, in this order: magic (8 bytes), format version (u32), pages
+    /// (u32), key (32 bytes), generation (u64), total
     /// (i64), created (i64), flags (u8), role (u8), two zero bytes, lengths of URL and head and
     /// number of spans (three u32), URL, head, spans (two i64 each), and the first 16 bytes of
     /// SHA-256 over all before it.

@@ -1,31 +1,33 @@
-// Reading headers back: one read of a file's start gives its header, and a short body along with it.
+// Reads headers: one read of a file's start returns its header and, if short, its body.
 import Posix
 import Retention
 
-/// What the start of a file says and holds.
+/// The content of the start of a file.
 struct ObjectStart {
     var header: ObjectHeader
-    /// The whole body, where it is complete, short and vouched for by this epoch; else nil.
+    /// The whole body if it is complete, short and was written in this epoch; otherwise nil.
     var content: [UInt8]?
 }
 
 extension ObjectHeader {
-    /// What is read of a file at once: one page of header and a body of the length that goes out in
+    /// The number of bytes read at once: one page of header and a body short enough to be sent in
     /// one piece with a response head.
     ///
-    /// For 100,000 objects of 4 KB that is one system call a hit instead of three.
+    /// For objects of 4 KB (measured with 100,000) a hit then takes one system call instead of
+    /// three.
     static let startLength = Int(pageSize) + StoredObject.shortLimit
 
-    /// Reads and verifies the header of an open file (pread(2)); blocks on the disk if it is cold.
+    /// Reads and verifies the header of an open file (pread(2)); blocks on the disk if it is not in
+    /// the page cache.
     ///
-    /// What was written in `epoch` need not be compared with its checksums.
+    /// Bytes that were written in `epoch` need not be compared with their checksums.
     ///
-    /// - Returns: nil for a file that is no whole object, or that is shorter than its spans say.
+    /// - Returns: nil if the file holds no valid header or is shorter than its spans claim.
     static func read(from file: CInt, epoch: UInt64) throws(SystemError) -> ObjectHeader? {
         try readStart(of: file, epoch: epoch)?.header
     }
 
-    /// As `read(from:epoch:)`, with the body if it came with the same read.
+    /// Reads the header as `read(from:epoch:)` does, and the body if it came with the same read.
     static func readStart(of file: CInt, epoch: UInt64) throws(SystemError) -> ObjectStart? {
         var outcome = Result<ObjectStart?, SystemError>.success(nil)
         withUnsafeTemporaryAllocation(byteCount: startLength, alignment: 8) { room in
@@ -54,7 +56,8 @@ extension ObjectHeader {
         guard bytes.count < length else {
             return try start(verifying: bytes, pages: pages, file, epoch)
         }
-        // Longer, or cut short for once: what does not verify is deleted, so that is made sure of.
+        // The header is longer, or the read was short: read again, since a file that fails
+        // verification is deleted.
         let whole = try readBytes(from: file, at: 0, count: length)
         var outcome = Result<ObjectStart?, SystemError>.success(nil)
         whole.withUnsafeBytes { bytes in
@@ -67,7 +70,7 @@ extension ObjectHeader {
         return try outcome.get()
     }
 
-    /// The number of pages that a header says it has; nil where it cannot have so many.
+    /// Returns the number of pages that a header states; nil if it is out of range.
     private static func pages(in bytes: UnsafeRawBufferPointer) -> UInt32? {
         guard bytes.count >= 16 else { return nil }
         let pages = UInt32(
@@ -89,12 +92,12 @@ extension ObjectHeader {
         return ObjectStart(header: header, content: header.content(in: bytes))
     }
 
-    /// The slot that was written last and is whole.
+    /// Decodes the valid slot that was written last.
     private static func newestSlot(
         in bytes: UnsafeRawBufferPointer, pages: UInt32, epoch: UInt64
     ) -> ObjectHeader? {
         let length = slotLength(pages)
-        // The newer one is nearly always whole, and then the other one need not be looked at.
+        // The newer slot is nearly always valid; then the other one is not looked at.
         let isFirstNewer = claimedSequence(bytes, at: 0) > claimedSequence(bytes, at: length)
         for offset in isFirstNewer ? [0, length] : [length, 0] where bytes.count > offset {
             let slot = bytes[offset..<min(bytes.count, offset + length)]
@@ -105,14 +108,14 @@ extension ObjectHeader {
         return nil
     }
 
-    /// The sequence that a slot names, be it whole or not.
+    /// Returns the sequence that a slot states, without verifying the slot.
     private static func claimedSequence(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> UInt64 {
         guard offset + 24 <= bytes.count else { return 0 }
         return UInt64(
             littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 16, as: UInt64.self))
     }
 
-    /// The body, if it is whole among the first bytes of the file and need not be compared first.
+    /// Returns the body if all of it is among `bytes` and needs no comparison with its checksums.
     private func content(in bytes: UnsafeRawBufferPointer) -> [UInt8]? {
         guard isComplete, let total, total > 0, total <= Int64(StoredObject.shortLimit),
             extents.isProven, !isCramped, bodyOffset + total <= Int64(bytes.count)
@@ -122,7 +125,7 @@ extension ObjectHeader {
 
     // MARK: Slots
 
-    /// Reads one slot back; nil for anything that was not written whole by `encoded`.
+    /// Decodes one slot; nil unless `encoded` wrote all of it.
     init?(decodingSlot bytes: [UInt8], epoch trusted: UInt64) {
         guard
             let read = bytes.withUnsafeBytes({ ObjectHeader(decodingSlot: $0, epoch: trusted) })
@@ -130,7 +133,7 @@ extension ObjectHeader {
         self = read
     }
 
-    /// As above; every lookup of an object that is not open comes through here.
+    /// Decodes one slot without copying it; every lookup of an object that is not open uses this.
     init?(decodingSlot bytes: UnsafeRawBufferPointer, epoch trusted: UInt64) {
         guard Self.isWhole(bytes) else { return nil }
         var reader = RawReader(bytes)
@@ -165,7 +168,7 @@ extension ObjectHeader {
         guard isComplete == (flags[0] & 1 == 1), spans.end <= self.total ?? .max else { return nil }
     }
 
-    /// Whether a slot begins as one does and its checksum fits.
+    /// True if a slot starts with the magic and its checksum matches.
     private static func isWhole(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count >= fixedLength, bytes.starts(with: magic) else { return false }
         let length = Int(

@@ -1,8 +1,8 @@
-// The first pages of an object's file, by which the file describes itself.
+// The header: the first pages of an object's file, which describe the object.
 //
-// The header has two slots of `pages` times 2048 bytes, the first at offset 0, and is written to
-// them in turn: into the one that does not hold what was written last, and not before that is
-// synced. So a write that is torn, lost or late leaves the one before it, and what was once
+// A header has two slots of `pages` times 2048 bytes, the first at offset 0. Each new header goes
+// to the slot that does not hold the latest one, and only after the latest one is synced. So a
+// write that is torn, lost or delayed leaves the previous header intact, and what was once
 // committed stays claimed. Of two valid slots the one with the higher sequence counts. Half a page
 // is enough for a slot: disks tear pages at sectors, which are 512 bytes or more.
 //
@@ -19,20 +19,22 @@ import Retention
 /// The fields of one header.
 struct ObjectHeader: Equatable {
     static let pageSize: Int64 = 4096
-    /// A header of more pages than this (1 MiB) was not written by this program.
+    /// The largest number of pages (1 MiB) that this program writes; more means a foreign file.
     static let pagesLimit: UInt32 = 256
     static let magic = Array("SLUICE2\n".utf8)
     static let fixedLength = 116
     static let checksumLength = 16
-    /// Room for spans, checksums and a head that grows with a 304, beyond what is known at creation.
+    /// Reserve for more spans and checksums, and for a head that grows when a 304 response updates
+    /// it.
     private static let slack = 512
 
     var pages: UInt32
-    /// Counts the headers that were written to the file.
+    /// The number of headers written to the file before this one.
     var sequence: UInt64 = 0
     var key: ObjectKey
     var generation: UInt64
-    /// The run of the store, from one unclean stop to the next, that vouches for the bytes.
+    /// The epoch that the bytes were written in: the runs of the store from one unclean stop to the
+    /// next.
     var epoch: UInt64 = 0
     var total: Int64?
     var isComplete: Bool
@@ -45,13 +47,13 @@ struct ObjectHeader: Equatable {
     var head: [UInt8]
     var spans: SpanSet
     var extents: ExtentMap
-    /// True where a header of the first format leaves no room for a second slot.
+    /// True if a header of format 1 leaves no room for a second slot.
     var isCramped = false
 
-    /// Where the body starts in the file.
+    /// The offset of the body in the file.
     var bodyOffset: Int64 { Int64(pages) * Self.pageSize }
 
-    /// Where this header stands in the file.
+    /// The offset of this header in the file.
     var slotOffset: Int64 { Self.slotOffset(pages: pages, sequence: sequence) }
 
     static func slotLength(_ pages: UInt32) -> Int { Int(pages) * Int(pageSize) / 2 }
@@ -60,7 +62,7 @@ struct ObjectHeader: Equatable {
         sequence % 2 == 0 ? 0 : Int64(slotLength(pages))
     }
 
-    /// The number of pages a new file gets; nil when head and URL pass the limit.
+    /// Returns the number of pages of a new file; nil if head and URL exceed the limit.
     static func pages(url: String, head: [UInt8], total: Int64?, spans: Int = 8) -> UInt32? {
         let blocks = min((total ?? 0) >> ExtentMap.smallestBlockShift, 4096)
         let fixed = fixedLength + url.utf8.count + head.count + checksumLength + slack
@@ -71,16 +73,16 @@ struct ObjectHeader: Equatable {
         return (fixed + slot - 1) / slot <= Int(pagesLimit) ? pagesLimit : nil
     }
 
-    /// What the header says once it is encoded, and whether it says all there is.
+    /// An encoded header, and whether it claims all spans.
     struct Encoded {
         var bytes: [UInt8]
         var isWhole: Bool
     }
 
-    /// The bytes to write at `slotOffset`.
+    /// Encodes the header: the bytes to write at `slotOffset`.
     ///
-    /// Where there is no room for all spans, the shortest are left out: the file then claims less
-    /// than it holds, never more. Nil when even without spans the head does not fit any more.
+    /// If there is no room for all spans, the shortest are left out: the file then claims less than
+    /// it holds, never more. Returns nil if the head does not fit even without spans.
     func encoded() -> Encoded? {
         let urlBytes = Array(url.utf8)
         let length = Self.fixedLength + urlBytes.count + head.count + Self.checksumLength
@@ -118,7 +120,7 @@ struct ObjectHeader: Equatable {
         return Encoded(bytes: out.bytes, isWhole: claimedSpans == spans)
     }
 
-    /// As many extents as fit, the longest spans first.
+    /// Returns as many extents as fit, those of the longest spans first.
     private func claims(in room: Int) -> (ExtentMap, SpanSet) {
         var claimed = extents
         for range in claimed.unsummed { claimed.remove(range) }

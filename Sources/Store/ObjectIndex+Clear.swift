@@ -1,17 +1,17 @@
 import GRDB
 
-/// Setting all rows aside at once, and deleting them some at a time.
+/// Sets all rows aside in one step, and deletes them in batches.
 extension ObjectIndex {
     private static let asidePrefix = "objects_gone_"
 
-    /// Begins an empty table of objects; the former one is emptied by `deleteSetAside`.
+    /// Starts an empty table of objects; `deleteSetAside` deletes the rows of the former one.
     ///
-    /// - Parameter kept: the objects whose rows stay.
-    /// - Throws: what SQLite says.
+    /// - Parameter kept: the objects whose rows are copied into the new table.
+    /// - Throws: errors of SQLite.
     func setAside(butFor kept: [ObjectKey]) throws {
         let name = Self.asidePrefix + String(UInt64.random(in: 0...UInt64.max), radix: 16)
         try pool.write { db in
-            // Triggers and indexes go with a table that is renamed, under their own names.
+            // Renaming a table keeps its triggers and indexes under their own names.
             try db.execute(
                 sql: """
                     DROP TRIGGER objects_added; DROP TRIGGER objects_resized;
@@ -40,7 +40,7 @@ extension ObjectIndex {
         }
     }
 
-    /// They keep the totals.
+    /// The triggers that maintain the totals.
     private static let triggers = """
         CREATE TRIGGER objects_added AFTER INSERT ON objects BEGIN
           UPDATE totals SET objects = objects + 1, bytes = bytes + new.bytes; END;
@@ -50,14 +50,14 @@ extension ObjectIndex {
           UPDATE totals SET objects = objects - 1, bytes = bytes - old.bytes; END;
         """
 
-    /// Whether rows of a former clear are left.
+    /// True if rows of an earlier clear are left.
     func hasSetAside() throws -> Bool { try pool.read { try Self.tables($0).first != nil } }
 
-    /// Deletes some rows that were set aside.
+    /// Deletes a batch of rows that were set aside.
     ///
-    /// - Parameter count: how many at most: players' rows wait meanwhile.
-    /// - Returns: false when none are left.
-    /// - Throws: what SQLite says.
+    /// - Parameter count: the maximum number of rows; writes caused by players wait meanwhile.
+    /// - Returns: false if none are left.
+    /// - Throws: errors of SQLite.
     func deleteSetAside(atMost count: Int) throws -> Bool {
         try pool.write { db in
             guard let table = try Self.tables(db).first else { return false }

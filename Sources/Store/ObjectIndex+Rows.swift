@@ -3,20 +3,20 @@ import Numbers
 import Posix
 import Retention
 
-/// Rows of objects: batches of changes in, listings and single rows out.
+/// The rows of objects: batches of changes, listings and single rows.
 extension ObjectIndex {
-    /// The number of objects and the sum of their bytes, as the triggers count them.
+    /// Returns the number of objects and the sum of their bytes, which triggers maintain.
     func totals() throws -> (objects: Int, bytes: Int64) {
         try pool.read { db in
             guard let row = try Row.fetchOne(db, sql: "SELECT objects, bytes FROM totals") else {
                 return (0, 0)
             }
-            // A damaged file may hold anything.
+            // A damaged file may hold values of any type.
             return (Int.fromDatabaseValue(row[0]) ?? 0, Int64.fromDatabaseValue(row[1]) ?? 0)
         }
     }
 
-    /// Writes a batch in one transaction.
+    /// Writes a batch of changes and uses in one transaction.
     func apply(rows: [ObjectKey: RowChange], uses: [ObjectKey: Use]) throws {
         try inTransaction { db in
             for (key, change) in rows {
@@ -27,7 +27,7 @@ extension ObjectIndex {
                         .execute(arguments: [key.hex])
                 }
             }
-            // Those of new rows are in them already.
+            // The uses of changed rows were written with those rows.
             for (key, use) in uses where rows[key] == nil {
                 let isRead = use.bytes > 0
                 try db.cachedStatement(
@@ -40,8 +40,8 @@ extension ObjectIndex {
         }
     }
 
-    /// As `DatabaseWriter.write`, which has SQLite read the text of `BEGIN` and `COMMIT` each time: most
-    /// batches are of one row, and that is a quarter of what they cost.
+    /// Runs a transaction with cached statements; `DatabaseWriter.write` has SQLite parse `BEGIN`
+    /// and `COMMIT` each time, a quarter of the cost of a batch of one row, which most are.
     private func inTransaction(_ body: (Database) throws -> Void) throws {
         try pool.writeWithoutTransaction { db in
             try db.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
@@ -49,14 +49,14 @@ extension ObjectIndex {
                 try body(db)
                 try db.cachedStatement(sql: "COMMIT TRANSACTION").execute()
             } catch {
-                // SQLite may have ended it by itself, as on a full disk; the first failure counts.
+                // SQLite may have rolled back by itself, as on a full disk; report the first error.
                 try? db.rollback()
                 throw error
             }
         }
     }
 
-    /// Writes a row with what players did with its object meanwhile: one statement, not two.
+    /// Writes a row together with the object's uses: one statement instead of two.
     private static func put(_ row: IndexRow, _ use: Use?, in db: Database) throws {
         let used = max((row.lastUsed ?? row.created).nanoseconds, use?.time.nanoseconds ?? 0)
         let wasRead = (use?.bytes ?? 0) > 0
@@ -79,12 +79,12 @@ extension ObjectIndex {
         ])
     }
 
-    /// One object's row.
+    /// Returns the row of one object.
     func row(of key: ObjectKey) throws -> IndexRow? {
         try rows(of: [key]).first ?? nil
     }
 
-    /// The rows of some objects, in their order.
+    /// Returns the rows of some objects, in the order of `keys`.
     func rows(of keys: [ObjectKey]) throws -> [IndexRow?] {
         try pool.read { db in
             let statement = try db.cachedStatement(sql: "SELECT * FROM objects WHERE key = ?")
@@ -94,13 +94,13 @@ extension ObjectIndex {
         }
     }
 
-    /// The object whose key starts with some 16 bytes.
+    /// Returns the row of the object whose key starts with these 16 bytes.
     func row(ofName name: UInt128) throws -> IndexRow? {
         let start = String(name, radix: 16, width: 32)
         return try fetch("WHERE key >= ? AND key < ? LIMIT 1", [start, start + "g"]).first
     }
 
-    /// What retention needs of the objects whose key starts with one byte.
+    /// Returns what retention needs of the objects whose key starts with one byte.
     func keptRows(startingWith byte: UInt8) throws -> [KeptRow] {
         let start = String(byte, radix: 16, width: 2)
         return try pool.read { db in
@@ -109,7 +109,7 @@ extension ObjectIndex {
                     SELECT key, bytes, title, kind, is_read, last_used, uses, complete
                     FROM objects WHERE key >= ? AND key < ?
                     """)
-            // One after the other: copies of all would take as long again as reading them.
+            // With a cursor: copying all rows would double the time.
             let found = try Row.fetchCursor(statement, arguments: [start, start + "g"])
             var kept: [KeptRow] = []
             while let row = try found.next() {
@@ -119,18 +119,18 @@ extension ObjectIndex {
         }
     }
 
-    /// The objects of one title.
+    /// Returns the rows of the objects of one title.
     func rows(ofTitle title: UInt64) throws -> [IndexRow] {
         try fetch("WHERE title = ?", [Int64(bitPattern: title)])
     }
 
-    /// The objects whose key starts with one byte.
+    /// Returns the rows of the objects whose key starts with one byte.
     func rows(startingWith byte: UInt8) throws -> [IndexRow] {
         let start = String(byte, radix: 16, width: 2)
         return try fetch("WHERE key >= ? AND key < ?", [start, start + "g"])
     }
 
-    /// The objects used last, newest first; all when `limit` is negative.
+    /// Returns the most recently used objects, newest first; all if `limit` is negative.
     func newest(limit: Int) throws -> [IndexRow] {
         try fetch("ORDER BY last_used DESC LIMIT ?", [limit])
     }
@@ -161,7 +161,7 @@ extension ObjectIndex {
     }
 }
 
-/// What retention needs to know of an object that an earlier run kept.
+/// What retention needs of an object that an earlier run stored.
 struct KeptRow {
     let key: ObjectKey
     let facts: Retained

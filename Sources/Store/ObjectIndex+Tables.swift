@@ -2,15 +2,16 @@ import FoundationEssentials
 import GRDB
 import Posix
 
-/// The small tables besides the one of objects.
+/// The small tables besides `objects`.
 extension ObjectIndex {
-    /// The state that versions up to 0.4.0 kept here: the rows that they may have written; the others
-    /// are neither read nor believed.
+    /// Returns the state that versions up to 0.4.0 kept here: only rows that they can have written.
     ///
-    /// - Returns: the rows, and how many others there are.
+    /// Other rows are not read, only counted.
+    ///
+    /// - Returns: the rows, and the number of other rows.
     func formerState() throws -> (rows: [(id: [UInt8], blob: [UInt8])], others: Int) {
         try pool.read { db in
-            // The length of a blob is told without reading it.
+            // SQLite returns the length of a blob without reading it.
             let found = try Row.fetchCursor(
                 db, sql: "SELECT id, blob FROM sessions WHERE \(Self.isOurs)")
             var rows: [(id: [UInt8], blob: [UInt8])] = []
@@ -25,7 +26,7 @@ extension ObjectIndex {
         }
     }
 
-    /// Deletes all of that, others included.
+    /// Deletes all former state, other rows included.
     func removeFormerState() throws {
         try pool.write { try $0.execute(sql: "DELETE FROM sessions") }
     }
@@ -35,9 +36,9 @@ extension ObjectIndex {
         AND length(blob) <= \(mostRowBytes)
         """
 
-    /// Of one row.
+    /// The maximum length of one row's values.
     static let mostRowBytes = 16 << 20
-    /// Of all rows: they are in memory together for a moment.
+    /// The maximum for all rows, which are in memory together for a moment.
     private static let mostSessionBytes = 128 << 20
 
     func saveLongURL(id: [UInt8], url: String, now: WallTime) throws {

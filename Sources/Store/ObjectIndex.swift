@@ -6,7 +6,7 @@ import Posix
 import Retention
 import Synchronization
 
-/// What the index knows of one object.
+/// The index's facts about one object.
 struct IndexRow: Sendable, Equatable {
     var key: ObjectKey
     var url: String
@@ -14,30 +14,30 @@ struct IndexRow: Sendable, Equatable {
     var title: UInt64
     var kind: RetentionKind
     var isRead: Bool
-    /// Bytes the object takes on the disk.
+    /// The bytes that the object takes on the disk.
     var bytes: Int64
     var total: Int64?
     var isComplete: Bool
     var created: WallTime
-    /// When it was last used; nil leaves what is known.
+    /// The time of the last use; nil leaves the stored value unchanged.
     var lastUsed: WallTime?
 }
 
-/// Why an index is not opened, apart from what SQLite says.
+/// Why an index is not opened, other than errors of SQLite.
 enum IndexFault: Error {
     /// A newer program wrote it.
     case isNewer
 }
 
-/// The database.
+/// The SQLite database of the index.
 ///
-/// Safe on every thread: writes are serialised, reads run beside them (WAL).
+/// Thread-safe: writes are serialised, and reads run concurrently with them (WAL).
 final class ObjectIndex: Sendable {
     private let opened: Mutex<DatabasePool>
 
-    /// Opens or makes the database.
+    /// Opens or creates the database.
     ///
-    /// Throws when it is plainly damaged; damage inside is found by `check`.
+    /// Throws if the damage shows when it is opened; `check` finds damage inside.
     init(path: String) throws {
         opened = Mutex(try Self.open(path))
     }
@@ -50,9 +50,10 @@ final class ObjectIndex: Sendable {
         configuration.maximumReaderCount = 2
         configuration.busyMode = .timeout(2)
         configuration.prepareDatabase { db in
-            // No value of ours is longer: a damaged or foreign file must not take memory at will.
+            // No value is longer than this; a damaged or foreign file must not use unbounded
+            // memory.
             sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, CInt(2 * mostRowBytes))
-            // A lost last batch costs recency, not correctness.
+            // Losing the last batch costs recency, not correctness.
             try db.execute(sql: "PRAGMA synchronous = NORMAL")
         }
         let pool = try DatabasePool(path: path, configuration: configuration)
@@ -61,7 +62,7 @@ final class ObjectIndex: Sendable {
         return pool
     }
 
-    /// Reads the whole database for damage; blocks for as long as that takes (PRAGMA quick_check).
+    /// Checks the whole database for damage (PRAGMA quick_check); blocks while it reads all of it.
     func check() throws {
         let verdict = try pool.read { try String.fetchOne($0, sql: "PRAGMA quick_check(1)") }
         guard verdict == "ok" else {
@@ -69,10 +70,10 @@ final class ObjectIndex: Sendable {
         }
     }
 
-    /// Ends a check that is running; its thread gets SQLITE_INTERRUPT.
+    /// Aborts a running check; its thread gets SQLITE_INTERRUPT.
     func interrupt() { pool.interrupt() }
 
-    /// Goes on with an empty database, which is at the folder's path now.
+    /// Switches to an empty database, created at the folder's path.
     func openAnew(_ folder: StoreFolder) throws {
         _ = try folder.makeIndexFile()
         let made = try Self.open(folder.indexPath)
@@ -80,14 +81,14 @@ final class ObjectIndex: Sendable {
             defer { opened = made }
             return opened
         }
-        // What reads it still ends with an error.
+        // Reads that still run on the former pool fail with an error.
         try? former.close()
     }
 
-    /// Lets go of the long URLs that have not been made for longest.
+    /// Deletes the long URLs that were saved longest ago.
     ///
-    /// - Parameter count: how many stay.
-    /// - Throws: what SQLite says.
+    /// - Parameter count: the number of long URLs to keep.
+    /// - Throws: errors of SQLite.
     func trimLongURLs(keeping count: Int) throws {
         try pool.write { db in
             try db.execute(
@@ -114,7 +115,7 @@ final class ObjectIndex: Sendable {
                     """)
         }
         migrator.registerMigration("2") { db in
-            // Retention keeps its order in memory, so that a use costs no index entry any more.
+            // Retention keeps its order in memory, so a use no longer costs an index entry.
             // Triggers keep the totals, so that a start need not read every row.
             try db.execute(
                 sql: """
@@ -137,7 +138,7 @@ final class ObjectIndex: Sendable {
         return migrator
     }
 
-    /// True for errors that speak against the file, not against the disk it is on.
+    /// True for errors caused by the content of the file, not by its disk.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError else { return !(error is IndexFault) }
         return switch error.resultCode {
@@ -148,10 +149,10 @@ final class ObjectIndex: Sendable {
         }
     }
 
-    /// Moves the write-ahead log into the database and closes it.
+    /// Checkpoints the write-ahead log into the database and closes it.
     func close() throws {
         let pool = pool
-        // A statement takes back what `interrupt` said; a checkpoint is none.
+        // A statement clears a pending `interrupt`; a checkpoint does not.
         _ = try? pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "SELECT 1") }
         try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
         try pool.close()

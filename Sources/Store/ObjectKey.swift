@@ -17,13 +17,13 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Takes a digest as it is stored; nil unless it has 32 bytes.
+    /// Creates a key from a digest; nil unless it has 32 bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         self.init(unchecked: bytes)
     }
 
-    /// Reads 64 lower-case hexadecimal digits; a start reads one for each object and each row.
+    /// Parses 64 lower-case hexadecimal digits; a start parses one for each object and each row.
     package init?(hex: String) {
         var hex = hex
         let key = hex.withUTF8 { digits -> ObjectKey? in
@@ -41,7 +41,7 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         self.words = words
     }
 
-    /// The number that 16 digits from a place on stand for.
+    /// Returns the value of the 16 digits at `start`.
     private static func word(_ digits: UnsafeBufferPointer<UInt8>, _ start: Int) -> UInt64? {
         var word: UInt64 = 0
         for index in start..<(start + 16) {
@@ -53,7 +53,7 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         return word
     }
 
-    /// Takes a digest out of 32 raw bytes.
+    /// Creates a key from a digest of 32 raw bytes.
     init(raw bytes: UnsafeRawBufferPointer) {
         precondition(bytes.count == 32, "a key has 32 bytes")
         func word(_ index: Int) -> UInt64 {
@@ -87,7 +87,7 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Writes the 64 digits; a miss does it several times for paths, so nothing is allocated.
+    /// Writes the 64 digits; a miss needs several for paths, so nothing is allocated.
     func writeHex(into buffer: UnsafeMutableBufferPointer<UInt8>) {
         let raw = UnsafeMutableRawBufferPointer(buffer)
         for (index, word) in [words.0, words.1, words.2, words.3].enumerated() {
@@ -100,7 +100,7 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The eight digits of a number, the first one in the highest byte: all at once.
+    /// Returns the eight digits of a number, the first one in the highest byte, without a loop.
     private static func digits(of number: UInt32) -> UInt64 {
         var spread = UInt64(number)
         spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
@@ -124,13 +124,14 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { String(hex.prefix(16)) }
 
-    /// The first half, by which retention and the table know the object: no two keys share it.
+    /// The first half of the digest, by which retention and the table identify the object; treated
+    /// as unique.
     var name: UInt128 { UInt128(words.0) << 64 | UInt128(words.1) }
 
-    /// The first byte, after which the folder of the object is named.
+    /// The first byte, which names the object's folder.
     var firstByte: UInt8 { UInt8(truncatingIfNeeded: words.0 >> 56) }
 
-    /// A number below 256 to choose a lock by.
+    /// A number below 256 that selects a name lock.
     var lockBits: Int { Int(truncatingIfNeeded: words.1 >> 48 & 0xFF) }
 
     package static func == (a: ObjectKey, b: ObjectKey) -> Bool {
@@ -138,7 +139,7 @@ package struct ObjectKey: Hashable, Sendable, CustomStringConvertible {
     }
 
     package func hash(into hasher: inout Hasher) {
-        // The digest is uniform already; one word of it tells keys apart.
+        // The digest is uniform already; one word is enough to separate keys.
         hasher.combine(words.0)
     }
 }

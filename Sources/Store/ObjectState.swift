@@ -1,26 +1,26 @@
-// The guarded part of a stored object, and its life cycle.
+// The lock-protected part of a stored object, and its life cycle.
 //
 //     unpublished ──publish──▶ current ──replaced, removed, evicted──▶ unlinked
 //          │
 //          └── last holder gone: the file is removed
 //
-// Where the budget has no room for the rest of a body, an unpublished or current object loses its name
-// and becomes an unnamed one.
+// If the budget has no room for the rest of a body, an unpublished or current object loses its name
+// and becomes unnamed.
 //
-// An unlinked object's space is given back when its last holder is gone; so is that of an unnamed
-// one, which is not storable. `isDiscarded` may be set in any state; a discarded object never
-// becomes current.
+// The space of an unlinked or unnamed object is freed when its last holder releases it; an unnamed
+// object is not storable. `isDiscarded` may be set in any state; a discarded object never becomes
+// current.
 import Posix
 
-/// Where an object's file stands.
+/// The state of an object's file name.
 enum Place: Sendable, Equatable {
     /// In the folder of new files, under its generation.
     case unpublished
     /// Under its key: what a lookup finds, now and after a restart.
     case current
-    /// Its name is gone; holders may still read.
+    /// The name is removed; holders may still read.
     case unlinked
-    /// It has no name, or has lost it: its file ends with its holders.
+    /// The file never had a name or lost it; it is freed with its last holder.
     case unnamed
 }
 
@@ -35,64 +35,62 @@ struct Fill: Sendable {
     }
 }
 
-/// One reader that waits for the byte at an offset.
+/// A reader that waits for the byte at an offset.
 struct WaitingReader: Sendable {
     let offset: Int64
     let waiter: Waiter
 }
 
-/// Everything about an object that changes.
-///
-/// One lock guards it: the object's.
+/// The mutable state of an object, guarded by the object's lock.
 struct ObjectState: Sendable {
     var head: [UInt8]
     var total: Int64?
     var spans: SpanSet
-    /// The checksums of the spans; not kept for what has no name.
+    /// The checksums of the spans; not kept for unnamed objects.
     var extents = ExtentMap()
     var fills: [Fill] = []
     var waiting: [WaitingReader] = []
     var lastFill: UInt64 = 0
     var endedFills: UInt64 = 0
     var lastFailure: FillFailure?
-    /// Where a body that is still being made ended in order when all of it was last asked for.
+    /// The offset at which the last open-ended fill of a growing body ended cleanly.
     var growthEnd: Int64?
-    /// Set for good when a fill failed for want of storage, whatever ends others after it.
+    /// True once any fill failed for lack of storage; later fills do not reset it.
     var didFailToStore = false
     var place: Place
     var isDiscarded = false
-    /// Bytes that the disk usage counts for this object.
+    /// The bytes charged to the disk usage for this object.
     var charge: Int64 = 0
     /// True while blocks beyond the spans are reserved.
     var isPreallocated = false
-    /// How often bytes that are there could not be read.
+    /// The number of times that present bytes could not be read.
     var readFailures = 0
-    /// Body bytes below this were given back to the disk.
+    /// Body bytes below this offset were freed by `punch`.
     var punchedEnd: Int64 = 0
-    /// The files beside the object's own; nil while that one takes the whole body.
+    /// The files besides the object's own; nil while that one holds the whole body.
     var files: BodyFiles?
-    /// True while the store thread has the object on its list.
+    /// True while the object is queued for a commit by the store thread.
     var isQueued = false
-    /// The number of the header that was written last; the store thread's.
+    /// The sequence of the last header written; used by the store thread only.
     var sequence: UInt64 = 0
-    /// True once that header is on the disk for certain; the store thread's.
+    /// True once that header is synced; used by the store thread only.
     var isHeaderSynced = false
-    /// True once a header of the file claims bytes; the store thread's.
+    /// True once a written header claims bytes; used by the store thread only.
     var hasClaims = false
-    /// True while a header that was written with its body waits to be synced with it.
+    /// True while a header that was written together with its body has not been queued for syncing.
     var isClaimedEarly = false
-    /// True when the file's header has no room for all there is; the store thread's.
+    /// True if the file's header has no room for all spans; used by the store thread only.
     var isCramped = false
-    /// What of the object is not in its header yet.
+    /// The present bytes that the header on disk does not claim yet.
     var uncommittedBytes: Int64 = 0
     var hasNewFacts = false
     var attachment: (any Sendable & AnyObject)?
-    /// The whole of a short body; nil while nobody read it, and once some of it was lost.
+    /// The whole of a short body; nil until it is read, and after some of it was lost.
     var content: [UInt8]?
 
     var isComplete: Bool { spans.isComplete(total: total) }
 
-    /// Ends all that is kept of the object beside its bytes.
+    /// Marks the object as unnamed and drops everything kept besides its bytes.
     mutating func becomeUnnamed() {
         place = .unnamed
         extents = ExtentMap()
@@ -101,11 +99,12 @@ struct ObjectState: Sendable {
         hasNewFacts = false
     }
 
-    /// What a reader finds at an offset.
+    /// Returns what a reader finds at an offset.
     func read(at offset: Int64) -> ReadState {
         let end = spans.contiguousEnd(from: offset)
         if end > offset {
-            // Up to what has to be compared with its checksum first; that is asked for apart.
+            // Stops before bytes that must be compared with their checksum; those need a call of
+            // their own.
             let proven = extents.unprovenStart(after: offset) ?? end
             return .present(count: min(end, proven) - offset)
         }
@@ -118,7 +117,7 @@ struct ObjectState: Sendable {
                 end: next ?? total, endedFills: endedFills))
     }
 
-    /// Takes out the waiters that have something to look at now.
+    /// Removes and returns the waiters whose byte, or the end, is now present.
     mutating func takeReadyWaiters() -> [Waiter] {
         guard !waiting.isEmpty else { return [] }
         var ready: [Waiter] = []
@@ -136,7 +135,8 @@ struct ObjectState: Sendable {
         return waiting.map(\.waiter)
     }
 
-    /// Notes that the header on disk is behind; true when the store thread must be told.
+    /// Marks the header on disk as outdated; returns true if the object must be queued for a
+    /// commit.
     mutating func markDirty() -> Bool {
         guard place == .current || place == .unpublished, !isDiscarded, !isQueued else {
             return false

@@ -4,12 +4,12 @@ import Posix
 import Reactor
 import Synchronization
 
-/// Numbers, listing, purging, and the small tables that the layers above keep in the index.
+/// Statistics, listings, removal, pins, and the long URLs kept in the index.
 extension ObjectStore {
-    /// The folder; what is put beside the store's own files is left alone.
+    /// The folder's path; files that others put there are left alone.
     package var folderPath: String { core.folder.path }
 
-    /// The numbers of now.
+    /// Returns the current statistics.
     package func statistics() -> StoreStatistics {
         var statistics = StoreStatistics()
         core.counters.fill(&statistics)
@@ -22,7 +22,7 @@ extension ObjectStore {
         return statistics
     }
 
-    /// The room on the disk and what is taken of it; asks the file system (statvfs(3)).
+    /// Returns the disk space in use and available; asks the file system (statvfs(3)).
     package func space() -> StoreSpace {
         StoreSpace(
             used: core.usage.used, budget: core.usage.budget,
@@ -32,17 +32,18 @@ extension ObjectStore {
 
     // MARK: Listing
 
-    /// The objects used last, newest first, all when `limit` is negative; blocks on the disk.
+    /// Returns the most recently used objects, newest first, all if `limit` is negative; blocks on
+    /// the disk.
     package func entries(limit: Int) -> [StoreEntry] {
         indexed("list objects", []) { try core.index.newest(limit: limit) }.map(StoreEntry.init)
     }
 
-    /// The objects that were first fetched for a title; blocks on the disk.
+    /// Returns the objects that were first fetched for a title; blocks on the disk.
     package func rows(ofTitle title: UInt64) -> [StoreEntry] {
         indexed("list a title", []) { try core.index.rows(ofTitle: title) }.map(StoreEntry.init)
     }
 
-    /// What the index knows of some keys, in their order; blocks on the disk.
+    /// Returns the index's entries for some keys, in the order of `keys`; blocks on the disk.
     package func entries(of keys: [ObjectKey]) -> [StoreEntry?] {
         let rows = indexed("find objects", [IndexRow?](repeating: nil, count: keys.count)) {
             try core.index.rows(of: keys)
@@ -52,15 +53,15 @@ extension ObjectStore {
 
     // MARK: Removal
 
-    /// Removes every object, on the store thread; holders of them go on.
+    /// Removes every object, on the store thread; holders can still read them.
     package func removeAll(_ done: @escaping @Sendable (_ removed: Int) -> Void = { _ in }) {
         remove(where: { _ in true }, done)
     }
 
-    /// Removes the objects whose URL fits, on the store thread; holders of them go on.
+    /// Removes the objects whose URL matches, on the store thread; holders can still read them.
     ///
     /// - Parameters:
-    ///   - fits: asked for each URL, on the store thread.
+    ///   - fits: called for each URL, on the store thread.
     ///   - done: called on the store thread with the number of objects removed.
     package func remove(
         where fits: @escaping @Sendable (_ url: String) -> Bool,
@@ -69,10 +70,10 @@ extension ObjectStore {
         removeAll(where: { fits($0.url) }, { removal in done(removal.objects) })
     }
 
-    /// Removes the objects that fit, on the store thread; holders of them go on.
+    /// Removes the matching objects, on the store thread; holders can still read them.
     ///
     /// - Parameters:
-    ///   - fits: asked for each object, on the store thread.
+    ///   - fits: called for each object, on the store thread.
     ///   - done: called on the store thread with what was removed.
     package func removeAll(
         where fits: @escaping @Sendable (StoreEntry) -> Bool,
@@ -88,28 +89,29 @@ extension ObjectStore {
                 removal.bytes += row.bytes
             }
             worker.flushIndex()
-            // What was purged does not come back after a power cut.
+            // Purged objects must not reappear after a power cut.
             worker.syncAll(by: .now() + .seconds(5 as Int64))
             done(removal)
         }
     }
 
-    /// Has lookups pass over stored objects that fit, and delete them: those that an unfinished purge
-    /// named; nil ends that.
+    /// Makes lookups ignore and delete matching stored objects, for a purge that is not finished;
+    /// nil ends that.
     package func hide(_ fits: (@Sendable (StoreEntry) -> Bool)?) {
         core.hidden.withLock { $0 = fits }
     }
 
-    /// Removes the objects that fit, some at a time, so that everything else goes on meanwhile; blocks
-    /// until it is done.
+    /// Removes the matching objects in small steps, so that other work continues; blocks until
+    /// done.
     ///
-    /// Not to be called on the store thread.
+    /// Must not be called on the store thread.
     ///
     /// - Parameters:
-    ///   - fits: asked for each object.
-    ///   - goesOn: called with what is removed so far; false ends it, and the rest stays stored.
+    ///   - fits: called for each object.
+    ///   - goesOn: called now and then with what was removed so far; returning false stops the
+    ///     purge, and the remaining objects stay.
     /// - Returns: what was removed.
-    /// - Throws: what SQLite says, or that the system has no descriptor.
+    /// - Throws: errors of SQLite, or a lack of descriptors.
     package func purge(
         where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
     ) throws -> Removal {
@@ -124,14 +126,14 @@ extension ObjectStore {
         every: for byte in UInt8.min...UInt8.max {
             for (index, row) in try core.index.rows(startingWith: byte).enumerated() {
                 if index.isMultiple(of: 64), !goesOn(removal) { break every }
-                // What has come in its place meanwhile stays.
+                // An object that replaced this one meanwhile stays.
                 guard fits(StoreEntry(row)), core.remove(row.key, created: row.created) != nil
                 else { continue }
                 removal.objects += 1
                 removal.bytes += row.bytes
             }
         }
-        // What was purged does not come back after a power cut.
+        // Purged objects must not reappear after a power cut.
         let isCertain = try Latch()
         onStoreThread { worker, _ in
             worker.flushIndex()
@@ -144,18 +146,18 @@ extension ObjectStore {
 
     // MARK: Pins
 
-    /// Keeps a title whatever room is needed; blocks until that is on the disk.
+    /// Pins a title, so that it is never evicted; blocks until the pin is on the disk.
     ///
     /// `url` is its entry, for listings; `keys` are objects that belong to it although they were
-    /// fetched for another title first.
+    /// first fetched for another title.
     package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(StateFault) {
         try core.pins.add(Pin(title: title, url: url, since: .now(), keys: keys))
         onStoreThread { worker, _ in worker.reloadPins() }
     }
 
-    /// Lets a title go like any other; blocks until that is on the disk.
+    /// Unpins a title; blocks until that is on the disk.
     ///
-    /// - Returns: false when it was not pinned.
+    /// - Returns: false if it was not pinned.
     package func unpin(title: UInt64) throws(StateFault) -> Bool {
         let wasPinned = try core.pins.remove(title)
         onStoreThread { worker, _ in worker.reloadPins() }
@@ -167,7 +169,8 @@ extension ObjectStore {
 
     // MARK: Long URLs
 
-    /// Keeps a URL under a short name; found at once by `longURL`, on disk a moment later.
+    /// Saves a URL under a short ID; `longURL` finds it immediately, the disk has it a moment
+    /// later.
     package func saveLongURL(id: [UInt8], url: String) {
         unsavedLongURLs.withLock { $0[id] = url }
         onStoreThread { worker, _ in
@@ -176,21 +179,21 @@ extension ObjectStore {
         }
     }
 
-    /// The URL kept under a short name.
+    /// Returns the URL saved under a short ID.
     ///
-    /// May block on the disk for as long as one SQLite read takes.
+    /// May block on the disk for one SQLite read.
     package func longURL(id: [UInt8]) -> String? {
         if let url = unsavedLongURLs.withLock({ $0[id] }) { return url }
         return indexed("find a URL", nil) { try core.index.longURL(id: id) }
     }
 
-    // MARK: Ways to the index
+    // MARK: Access to the index
 
     private func onStoreThread(_ body: @escaping @Sendable (StoreWorker, EventLoop) -> Void) {
         core.channel.worker?.enqueue(body)
     }
 
-    /// Runs an index operation; a failure is counted and logged and gives the fallback.
+    /// Runs an index operation; counts and logs an error and returns `fallback` instead.
     func indexed<Value>(
         _ what: String, _ fallback: Value, _ body: () throws -> Value
     ) -> Value {

@@ -1,9 +1,9 @@
-// Whether resources are kept, for hundreds of keys at a time: what offline playlists are made from.
+// Presence of stored resources, for hundreds of keys at a time; offline playlists are made from it.
 import GRDB
 import Posix
 import Synchronization
 
-/// How much of a resource is kept.
+/// How much of a resource is stored.
 package enum Presence: Sendable, Equatable {
     case absent
     /// Some bytes of it.
@@ -12,19 +12,20 @@ package enum Presence: Sendable, Equatable {
 }
 
 extension ObjectStore {
-    /// Changes whenever stored bytes have gone: removed, evicted, replaced or found damaged.
+    /// A number that changes whenever stored bytes are lost: removed, evicted, replaced or damaged.
     ///
-    /// While it stays the same, what was stored as a whole is still stored as a whole.
+    /// While it stays the same, what was stored completely is still stored completely.
     package var losses: Int {
         core.counters.removals.load(ordering: .acquiring)
             &+ core.counters.damagedExtents.load(ordering: .acquiring)
     }
 
-    /// How much is kept of some resources, in their order; counts as no use.
+    /// Returns how much of some resources is stored, in the order of `keys`; does not count as a
+    /// use.
     ///
-    /// Asks the objects that are open, then the index, and opens files only for what is kept in
-    /// part, or while the folder is still being compared with the index after an unclean stop.
-    /// Blocks on the disk: about 10 µs a key.
+    /// Looks at open objects first, then at the index; opens files only for objects stored in part,
+    /// and while the folder is still being compared with the index after an unclean stop. Blocks on
+    /// the disk: about 10 µs per key.
     package func presence(of keys: [ObjectKey]) -> [Presence] {
         var found = [Presence?](repeating: nil, count: keys.count)
         var unknown: [Int] = []
@@ -35,7 +36,7 @@ extension ObjectStore {
         let rows = indexed("look for objects", nil) {
             try core.index.completeness(of: unknown.map { keys[$0] })
         }
-        // An index that fails, or is being built, knows nothing of what it has no row for.
+        // If the index fails or is being rebuilt, a missing row does not prove absence.
         let knowsAll = rows != nil && core.counters.isReconciled.load(ordering: .acquiring)
         let none = [Bool?](repeating: nil, count: unknown.count)
         for (index, isComplete) in zip(unknown, rows ?? none) {
@@ -48,7 +49,7 @@ extension ObjectStore {
         return found.map { $0 ?? .absent }
     }
 
-    /// What is known without the disk: of open objects, and of rows that are not written yet.
+    /// Returns what is known without the disk: from open objects and rows not written yet.
     private func openPresence(of key: ObjectKey) -> Presence? {
         let open = core.table.withShard(of: key) { $0.look(key) }
         if let open { return open.isDiscarded ? .absent : Self.presence(open) }
@@ -65,7 +66,7 @@ extension ObjectStore {
 }
 
 extension ObjectIndex {
-    /// Whether objects are complete, in the order of their keys; nil for keys without a row.
+    /// Returns whether objects are complete, in the order of `keys`; nil for keys without a row.
     func completeness(of keys: [ObjectKey]) throws -> [Bool?] {
         try pool.read { db in
             let statement = try db.cachedStatement(

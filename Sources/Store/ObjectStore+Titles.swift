@@ -1,4 +1,4 @@
-// The index seen by title, and row by row: for listings and sums over everything.
+// Listings and sums over the whole index, by title and by object.
 import GRDB
 import Logging
 package import Posix
@@ -14,7 +14,7 @@ package struct TitleTotal: Sendable, Equatable {
 }
 
 extension ObjectStore {
-    /// The titles that objects were fetched for, in no order; 0 is that of objects without one.
+    /// Returns the totals per title, in no order; title 0 has the objects without one.
     ///
     /// Blocks on the disk: about a second for a million objects.
     package func titleTotals() -> [TitleTotal] {
@@ -34,9 +34,9 @@ extension ObjectStore {
         }
     }
 
-    /// Calls `body` with every object that the index knows, in no order, one in memory at a time.
+    /// Calls `body` with every object in the index, in no order, holding one in memory at a time.
     ///
-    /// Blocks on the disk: some seconds for a million objects. Writers go on meanwhile.
+    /// Blocks on the disk: some seconds for a million objects. Writers continue meanwhile.
     package func forEachEntry(_ body: (StoreEntry) -> Void) {
         indexed("list objects", ()) {
             try core.index.pool.read { db in

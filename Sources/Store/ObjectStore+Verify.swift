@@ -1,13 +1,13 @@
 import Glibc
 import Posix
 
-/// Reading every byte there is, and deleting what does not prove itself.
+/// Verification of every stored byte, and deletion of what does not match its checksum.
 extension ObjectStore {
-    /// Checks every object; safe while the store is in use.
+    /// Verifies every object; safe while the store is in use.
     ///
-    /// Blocks for as long as reading the whole store takes; not for a loop's thread.
+    /// Blocks while the whole store is read; must not be called on a loop's thread.
     ///
-    /// `each` is told of the progress now and then, on the calling thread.
+    /// `each` is called on the calling thread, every 64 objects and at the end.
     package func verify(_ each: (VerifyProgress) -> Void) -> VerifyReport {
         var report = VerifyReport()
         var progress = VerifyProgress()

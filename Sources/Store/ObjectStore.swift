@@ -1,9 +1,9 @@
 // Objects on disk, found by key.
 //
-// The files describe themselves: a lookup opens a file and verifies its header, and the index is
-// only for order, listing and counts. A header claims bytes only after they were written, and what
-// a power cut leaves is compared with checksums, so neither it nor a killed process makes an object
-// say more than it has.
+// The files describe themselves: a lookup opens a file and verifies its header; the index only
+// serves order, listing and counts. A header claims bytes only after they were written, and bytes
+// found after a power cut are compared with checksums, so neither a power cut nor a killed process
+// makes an object claim bytes that it does not have.
 package import DurableState
 import Glibc
 package import Logging
@@ -17,26 +17,27 @@ import Synchronization
 /// All methods may be called on any thread.
 package final class ObjectStore: Sendable {
     let core: StoreCore
-    /// What is kept besides objects.
+    /// The state database: everything stored besides objects.
     package var state: StateDatabase { core.state }
     private let thread: LoopThread
     private let syncer: Syncer
     private let checker: PosixThread?
     private let isClosed = Atomic<Bool>(false)
-    /// Long URLs on their way into the index.
+    /// Long URLs that are not in the index yet.
     let unsavedLongURLs = Mutex<[[UInt8]: String]>([:])
 
-    // MARK: Life
+    // MARK: Opening and closing
 
-    /// Opens or makes the store of a folder; blocks on the disk, for the same short time however
-    /// many objects there are.
+    /// Opens or creates the store of a folder; blocks on the disk, for a short time that does not
+    /// depend on the number of objects.
     ///
-    /// A damaged index is set aside and built anew from the objects, in the background.
+    /// A damaged index is set aside and rebuilt from the objects, in the background.
     package init(
         folder path: String, configuration: StoreConfiguration, log: Logger
     ) throws(StoreError) {
         let folder = try StoreFolder(path)
-        // The format first, and durably: a cut would else leave an index in a folder of nobody's.
+        // Write the format durably first; otherwise a power cut could leave an index in an unmarked
+        // folder.
         if folder.isNew {
             do throws(SystemError) {
                 try folder.furnish()
@@ -83,7 +84,7 @@ package final class ObjectStore: Sendable {
                 isConnected.open()
                 worker.startComparing(leftovers: leftovers, isRebuilt: isRebuilt, on: loop)
             }
-            // Only for the thread to start: from here on everything can be sent to it.
+            // Only until the thread has started; from here on jobs can be sent to it.
             _ = isConnected.wait(atMost: .seconds(60 as Int64))
             checker = folder.wasClean ? nil : try IndexCheck.start(core)
         } catch {
@@ -105,9 +106,10 @@ package final class ObjectStore: Sendable {
         }
     }
 
-    /// Begins to change the folder, and moves the state of former versions into the database.
+    /// Prepares the folder for changes and imports the state of former versions into the database.
     ///
-    /// In this order: once the folder has this format, no older program looks for state where it was.
+    /// The order matters: once the folder has this format, no older program looks for state in its
+    /// old place.
     private static func begin(
         _ folder: StoreFolder, _ index: ObjectIndex, _ state: StateDatabase, _ log: Logger
     ) throws(StoreError) -> Int {
@@ -139,7 +141,7 @@ package final class ObjectStore: Sendable {
         } catch IndexFault.isNewer {
             throw .newerIndex(folder: folder.path)
         } catch {
-            // A full or read-only disk is no reason to give up a sound index.
+            // A full or read-only disk is no reason to discard a sound index.
             guard ObjectIndex.isDamage(error) else {
                 throw .index(folder: folder.path, reason: "\(error)")
             }
@@ -155,11 +157,11 @@ package final class ObjectStore: Sendable {
         }
     }
 
-    /// Commits what is open, syncs it, writes the index, ends the store thread and unlocks the
-    /// folder; blocks, for about the configured time at most.
+    /// Commits and syncs open objects, writes the index, ends the store thread and unlocks the
+    /// folder; blocks, for about `closeTimeout` at most.
     ///
-    /// Must be called before the store is let go. Objects can be read and filled afterwards, but
-    /// nothing is found or kept any more.
+    /// Must be called before the store is released. Objects can still be read and filled
+    /// afterwards, but nothing is found or stored any more.
     package func close() {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let deadline = Monotonic.now() + core.configuration.closeTimeout
@@ -185,10 +187,10 @@ package final class ObjectStore: Sendable {
         core.folder.unlock()
     }
 
-    /// Commits and writes to the index all there is now; blocks.
+    /// Commits everything and writes it to the index; blocks.
     ///
-    /// - Returns: false when that took longer than `limit` or did not succeed; it goes on in the
-    ///   background then.
+    /// - Returns: false if that took longer than `limit` or did not succeed; it then continues in
+    ///   the background.
     package func flush(within limit: Interval) throws(SystemError) -> Bool {
         let latch = try Latch()
         let deadline = Monotonic.now() + limit
@@ -201,10 +203,10 @@ package final class ObjectStore: Sendable {
         return latch.wait(atMost: limit) && finished.isRaised
     }
 
-    /// Has all that was committed until now synced at once instead of within half a minute; does not
-    /// wait for it.
+    /// Starts syncing what was committed until now instead of within `syncInterval`; does not wait
+    /// for it.
     ///
-    /// For what somebody was told is kept: a download that is complete.
+    /// For data that a user was told is stored, such as a complete download.
     package func makeCertain() {
         core.channel.worker?.enqueue { worker, loop in
             worker.catchUp(loop)
@@ -212,9 +214,10 @@ package final class ObjectStore: Sendable {
         }
     }
 
-    /// Has the index tell of all that has arrived by now; blocks, for at most `limit`.
+    /// Brings the index up to date with everything that has arrived by now; blocks, for at most
+    /// `limit`.
     ///
-    /// For listings: unlike `flush(within:)` it does not wait for the disk.
+    /// For listings: unlike `flush(within:)` it does not wait for a sync.
     package func catchUp(within limit: Interval) {
         guard let worker = core.channel.worker, let latch = try? Latch() else { return }
         worker.enqueue { worker, loop in
@@ -226,25 +229,26 @@ package final class ObjectStore: Sendable {
 
     // MARK: Objects
 
-    /// The current object of a key, complete or not, and marks its use; nil if there is none.
+    /// Returns the current object of a key, complete or not, and records a use; nil if none is
+    /// stored.
     ///
-    /// Microseconds: from memory, or by opening the file and reading its header.
+    /// Takes microseconds: from memory, or by opening the file and reading its header.
     package func lookup(_ key: ObjectKey) -> StoredObject? {
         guard let object = peek(key) else { return nil }
-        // A structure's bytes are always read whole; those of media are told by `noteRead`.
+        // A structure object is always read whole; reads of media are reported by `noteRead`.
         noteRead(object, bytes: object.kind == .structure ? max(1, object.total ?? 1) : 0)
         return object
     }
 
-    /// As `lookup`, without a trace: for looking ahead and for listings.
+    /// Returns the same as `lookup` without recording a use: for look-ahead and listings.
     package func peek(_ key: ObjectKey) -> StoredObject? {
         guard !isClosed.load(ordering: .relaxed) else { return nil }
         return core.find(key)
     }
 
-    /// Tells that a player read bytes of an object, so that retention knows what is watched.
+    /// Records that a player read bytes of an object, so that retention knows what is watched.
     ///
-    /// No bytes say only that it was asked for.
+    /// With 0 bytes it records only that the object was requested.
     package func noteRead(_ object: StoredObject, bytes: Int64) {
         guard object.newPath != nil || object.isStorable else { return }
         let isFirst = core.table.withShard(of: object.key) { shard in
@@ -257,35 +261,33 @@ package final class ObjectStore: Sendable {
         if isFirst { core.channel.noteTouches() }
     }
 
-    /// Makes an object with no bytes.
+    /// Creates an object with no bytes; lookups find it once it is published.
     ///
-    /// It is found by lookups once it is published.
-    ///
-    /// An object that is not storable, that the budget has no room for, or that the disk cannot
-    /// take just now (full, failing, gone, out of descriptors) comes without a name and is not
-    /// storable. Throws when even that fails. Waits up to 20 ms for room that eviction is making.
+    /// An object that is not storable, that exceeds the budget, or that the disk cannot take at the
+    /// moment (full, failing, gone, out of descriptors) is created without a name and is not
+    /// storable. Throws if even that fails. Waits up to 20 ms for eviction to make room.
     package func create(_ description: ObjectDescription) throws(SystemError) -> StoredObject {
         var description = description
         if isClosed.load(ordering: .relaxed) { description.isStorable = false }
         return try core.create(description)
     }
 
-    /// Makes an object the current one of its key; a former one goes when its holders let go.
+    /// Makes an object the current one of its key; a former one is freed when its holders release
+    /// it.
     ///
-    /// Throws when the file cannot be renamed; the object can be read and filled then as before.
-    ///
-    /// Nothing happens for objects that are not storable, discarded, or published already.
+    /// Does nothing for objects that are not storable, discarded, or published already. Throws if
+    /// the file cannot be renamed; the object can then still be read and filled.
     package func publish(_ object: StoredObject) throws(SystemError) {
         guard !isClosed.load(ordering: .relaxed) else { return }
         try core.publish(object)
     }
 
-    /// Notes that no fill works on the object now: it is committed at the next occasion.
+    /// Records that no fill works on the object; it is committed with the next batch.
     package func finish(_ object: StoredObject) {
         core.channel.noteFinished(object)
     }
 
-    /// Takes a key's object out of the store; holders of it go on.
+    /// Removes a key's object from the store; holders can still read it.
     ///
     /// May block on the disk.
     package func remove(_ key: ObjectKey) {
@@ -293,10 +295,10 @@ package final class ObjectStore: Sendable {
         _ = core.remove(key)
     }
 
-    /// Asks for room for `bytes` more; eviction runs on the store thread.
+    /// Requests room for `bytes` more; eviction runs on the store thread.
     ///
-    /// - Returns: false when it is known that nothing can be freed. True is no promise: it holds
-    ///   nothing back.
+    /// - Returns: false if it is known that nothing can be freed. True is no promise: nothing is
+    ///   reserved.
     package func reserve(_ bytes: Int64) -> Bool {
         guard bytes <= core.usage.budget else { return false }
         if core.usage.used + bytes <= core.usage.budget { return true }
@@ -306,7 +308,7 @@ package final class ObjectStore: Sendable {
     }
 }
 
-/// Something that is true once another thread said so.
+/// A flag that another thread can raise once.
 private final class Flag: Sendable {
     private let raised = Atomic<Bool>(false)
 

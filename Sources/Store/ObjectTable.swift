@@ -1,23 +1,23 @@
-// The objects that are open: a sharded table in front of the folder, and the locks of names.
+// The open objects: a sharded table in front of the folder, and the locks of names.
 //
-// Two kinds of locks, taken in this order, never two of a kind:
-// - a *name lock*, one of 256, is held over the change of a key's name on disk and what the table
-//   and the index are told of it, so that no two changes of a key cross and no lookup opens a file
-//   that is just being replaced. Disk calls happen under it.
-// - a *shard lock*, one of 16, guards the table alone, for nanoseconds. A lookup of an object that
-//   is open takes only this one, so no disk call of another key holds it up; one that has to open a
+// There are two kinds of locks, taken in this order; only `withAllNames` holds two of one kind:
+// - a *name lock*, one of 256, is held while a key's name on disk changes and while table and
+//   index are updated, so that changes of one key are serialised and no lookup opens a file that is
+//   being replaced. Disk calls happen under it.
+// - a *shard lock*, one of 16, guards the table only, for nanoseconds. A lookup of an open object
+//   takes only this one, so no disk call for another key delays it; a lookup that has to open a
 //   file waits, in one case of 256, for the disk call of another key: a rename, an unlink or an
 //   open with a read of a page.
 import Posix
 import Synchronization
 
-/// What players did with an object since it was last told.
+/// The uses of an object that the store thread has not collected yet.
 struct Use: Sendable {
-    /// When it was last asked for.
+    /// The time of the last request.
     var time: WallTime
-    /// Bytes that players read of it.
+    /// The number of bytes that players read.
     var bytes: Int64
-    /// Whether the index must be told before long: the object was fetched ahead, and is read now.
+    /// True if the index must record it soon: a player is reading an object that was fetched ahead.
     var isNews = false
 
     static func merge(_ one: Use, _ other: Use) -> Use {
@@ -27,7 +27,7 @@ struct Use: Sendable {
     }
 }
 
-/// One shard.
+/// One shard of the table.
 struct TableShard: Sendable {
     struct Entry: Sendable {
         let key: ObjectKey
@@ -38,18 +38,18 @@ struct TableShard: Sendable {
     private var slots: [UInt128: Int] = [:]
     private(set) var entries: [Entry] = []
     private var clock: UInt64 = 0
-    /// How each key was used, since the store thread last asked.
+    /// The uses of each key since the store thread last collected them.
     var uses: [ObjectKey: Use] = [:]
-    /// Keys whose file the usage knows for certain, while index and folder are being compared; nil
-    /// afterwards, when it knows all of them.
+    /// Keys whose file is already counted correctly in the disk usage while index and folder are
+    /// being compared; nil once all are.
     var settled: Set<ObjectKey>? = []
-    /// Keys that begin with this byte or a smaller one have been compared.
+    /// Keys whose first byte is at most this have been compared.
     var settledThrough = -1
-    /// Keys that were looked for lately and have no file: one fetch asks several times.
+    /// Keys that were recently found to have no file: one fetch looks up its key several times.
     private var absent: Set<UInt128> = []
 
     mutating func note(_ use: Use, of key: ObjectKey) {
-        // In place: the key is hashed once.
+        // Updates in place, so that the key is hashed once.
         if let known = uses.index(forKey: key) {
             uses.values[known] = Use.merge(uses.values[known], use)
         } else {
@@ -57,7 +57,7 @@ struct TableShard: Sendable {
         }
     }
 
-    /// The open object of a key, marked as used.
+    /// Returns the open object of a key and marks it as used.
     mutating func find(_ key: ObjectKey) -> StoredObject? {
         guard let slot = slots[key.name] else { return nil }
         clock += 1
@@ -65,28 +65,28 @@ struct TableShard: Sendable {
         return entries[slot].object
     }
 
-    /// The open object of a key, without a mark.
+    /// Returns the open object of a key without marking it as used.
     func look(_ key: ObjectKey) -> StoredObject? { slots[key.name].map { entries[$0].object } }
 
-    /// Notes that a key has no file; its name is locked.
+    /// Records that a key has no file; the caller holds the key's name lock.
     mutating func noteAbsent(_ key: ObjectKey) {
         if absent.count >= 64 { absent.removeAll(keepingCapacity: true) }
         absent.insert(key.name)
     }
 
-    /// Whether a key is known to have no file.
+    /// True if a key is known to have no file.
     func isAbsent(_ key: ObjectKey) -> Bool { !absent.isEmpty && absent.contains(key.name) }
 
-    /// Forgets what has no file: another folder is in the place of the former one.
+    /// Clears the keys without files, after the folder was replaced.
     mutating func forgetAbsent() { absent = [] }
 
     func contains(_ name: UInt128) -> Bool { slots[name] != nil }
 
-    /// Puts an object in place of what the key had.
+    /// Inserts an object and returns the one that the key had before.
     mutating func put(_ object: StoredObject) -> StoredObject? {
         clock += 1
         if !absent.isEmpty { absent.remove(object.key.name) }
-        // Nearly always there is none, and then the name is hashed once.
+        // Nearly always the key is new; then it is hashed only once.
         if let slot = slots.updateValue(entries.count, forKey: object.key.name) {
             slots[object.key.name] = slot
             let old = entries[slot].object
@@ -109,7 +109,7 @@ struct TableShard: Sendable {
         return object
     }
 
-    /// Lets go of the objects whose key is not among those that stay.
+    /// Removes and returns the objects whose names are not in `kept`.
     mutating func removeAll(but kept: Set<UInt128>) -> [StoredObject] {
         let gone = entries.map(\.key.name).filter { !kept.contains($0) }
         return gone.compactMap { remove($0) }
@@ -123,16 +123,16 @@ struct TableShard: Sendable {
         return entries.map(\.object)
     }
 
-    /// True when nobody but the table holds the object.
+    /// True if only the table holds the object.
     ///
-    /// Nobody can come to hold it meanwhile: a new reference is only handed out under this lock, or
-    /// copied from one that exists.
+    /// No other thread can get a reference meanwhile: references are handed out only under this
+    /// lock, or copied from an existing one.
     mutating func isIdle(_ name: UInt128) -> Bool {
         guard let slot = slots[name] else { return true }
         return isKnownUniquelyReferenced(&entries[slot].object)
     }
 
-    /// Lets go of the idle objects used longest ago, until at most `limit` are open.
+    /// Removes the least recently used idle objects until at most `limit` are open.
     mutating func trim(to limit: Int) -> [StoredObject] {
         var dropped: [StoredObject] = []
         while entries.count > limit {
@@ -154,7 +154,7 @@ struct TableShard: Sendable {
     }
 }
 
-/// All shards.
+/// The table of open objects: all shards and name locks.
 final class ObjectTable: Sendable {
     private final class Box: Sendable {
         let shard = Mutex(TableShard())
@@ -173,16 +173,17 @@ final class ObjectTable: Sendable {
         limitPerShard = max(1, maxOpenObjects / Self.shardCount)
     }
 
-    /// Runs `body` while nobody else changes the key's name on disk.
+    /// Runs `body` while no other thread changes the key's name on disk.
     func withName<Value: Sendable, Failure: Error>(
         of key: ObjectKey, _ body: () throws(Failure) -> Value
     ) throws(Failure) -> Value {
         try names[key.lockBits].lock.withLock { _ throws(Failure) -> Value in try body() }
     }
 
-    /// Runs `body` while nobody else changes any key's name on disk, and no object is opened.
+    /// Runs `body` while no other thread changes any key's name on disk or opens an object.
     ///
-    /// Whoever holds one lock of a name waits for no other, so the order of the locks is enough.
+    /// A thread that holds one name lock never waits for another, so taking them in order cannot
+    /// deadlock.
     func withAllNames<Value: Sendable, Failure: Error>(
         _ body: () throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -198,14 +199,14 @@ final class ObjectTable: Sendable {
         }
     }
 
-    /// Runs `body` with a key's shard locked; no disk call belongs in there.
+    /// Runs `body` with a key's shard locked; `body` must make no disk calls.
     func withShard<Value: Sendable, Failure: Error>(
         of key: ObjectKey, _ body: (inout TableShard) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         try withShard(of: key.name, body)
     }
 
-    /// As above, by the first half of a key.
+    /// Runs `body` with the shard locked that has the name, the first half of a key.
     func withShard<Value: Sendable, Failure: Error>(
         of name: UInt128, _ body: (inout TableShard) throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -215,20 +216,20 @@ final class ObjectTable: Sendable {
         }
     }
 
-    /// Runs `body` with one shard after the other locked.
+    /// Runs `body` once per shard, each locked in turn.
     func withEachShard(_ body: (inout TableShard) -> Void) {
         for box in boxes { box.shard.withLock { body(&$0) } }
     }
 
-    /// Keeps the number of open idle objects in bounds; to be called without a shard locked.
+    /// Closes idle objects of the key's shard beyond its limit; the caller must hold no shard lock.
     func trim(around key: ObjectKey) {
-        // Descriptors are closed outside the lock, when the result is let go.
+        // Descriptors are closed outside the lock, when the result is released.
         _ = withShard(of: key) { shard in
             shard.entries.count > limitPerShard ? shard.trim(to: limitPerShard) : []
         }
     }
 
-    /// As `trim(around:)`, everywhere.
+    /// Closes idle objects beyond the limit in every shard.
     func trimAll() {
         for box in boxes {
             _ = box.shard.withLock { $0.trim(to: limitPerShard) }

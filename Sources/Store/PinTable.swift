@@ -1,15 +1,15 @@
-// The pins of a store, kept in the state database: they outlive the index.
+// The pins of a store, kept in the state database, so that they survive the loss of the index.
 import DurableState
 import Posix
 import Synchronization
 
 /// The pins in memory and on disk.
 ///
-/// Any thread may use it.
+/// Thread-safe.
 final class PinTable: Sendable {
     private let database: StateDatabase
     private let pins: Mutex<[UInt64: Pin]>
-    /// Held over a change, so that memory and disk see them in one order.
+    /// Held during a change, so that memory and disk are changed in the same order.
     private let writing = Mutex<Void>(())
 
     /// Reads the pins; blocks on the disk.
@@ -31,9 +31,9 @@ final class PinTable: Sendable {
         }
     }
 
-    /// Takes a pin out; blocks until that is on the disk.
+    /// Removes a pin; blocks until that is on the disk.
     ///
-    /// - Returns: false when there was none.
+    /// - Returns: false if the title was not pinned.
     func remove(_ title: UInt64) throws(StateFault) -> Bool {
         try writing.withLock { _ throws(StateFault) in
             guard pins.withLock({ $0[title] != nil }) else { return false }

@@ -2,10 +2,10 @@ import COpenSSL
 
 /// SHA-256 (FIPS 180-4), through libcrypto.
 package enum SHA256Digest {
-    /// The 32 bytes of the digest of the UTF-8 bytes of a text.
+    /// Returns the 32 bytes of the digest of a text's UTF-8 bytes.
     package static func of(_ text: String) -> [UInt8] { of(Array(text.utf8)) }
 
-    /// The 32 bytes of the digest.
+    /// Returns the 32 bytes of the digest.
     package static func of(_ bytes: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 32) { digest, count in
             bytes.withUnsafeBytes { write(of: $0, into: UnsafeMutableRawBufferPointer(digest)) }
@@ -13,7 +13,7 @@ package enum SHA256Digest {
         }
     }
 
-    /// Writes the digest of bytes into room for 32.
+    /// Writes the digest to a buffer of at least 32 bytes.
     static func write(
         of bytes: UnsafeRawBufferPointer, into digest: UnsafeMutableRawBufferPointer
     ) {
@@ -24,7 +24,7 @@ package enum SHA256Digest {
         }
     }
 
-    /// Fetched once, because a fetch costs more than the digest of a small header (EVP_MD_fetch(3)).
-    // A fetched method is never changed again, and libcrypto's own threads share it.
+    /// Fetched once: a fetch costs more than the digest of a small header (EVP_MD_fetch(3)).
+    // A fetched method is immutable, and libcrypto itself shares it between threads.
     nonisolated(unsafe) private static let method = EVP_MD_fetch(nil, "SHA256", nil)
 }

@@ -9,7 +9,7 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
 
     package init() {}
 
-    /// Makes a set of any ranges, in any order.
+    /// Creates a set of ranges, given in any order.
     package init(_ ranges: [Range<Int64>]) {
         for range in ranges { insert(range) }
     }
@@ -19,9 +19,9 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         ranges.reduce(0) { $0 + Int64($1.count) }
     }
 
-    /// The bytes of the blocks that hold them: two spans may share one, and a short one takes a whole.
+    /// Returns the bytes of the blocks that the spans lie in; two spans in one block count it once.
     ///
-    /// `block` in bytes, above 0; blocks are counted from offset 0.
+    /// `block` is in bytes, above 0; blocks are counted from offset 0.
     package func totalBytes(inBlocksOf block: Int64) -> Int64 {
         var count: Int64 = 0
         var past: Int64 = 0
@@ -38,11 +38,11 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
 
     package var isEmpty: Bool { ranges.isEmpty }
 
-    /// Adds a range; bytes that are there already do no harm.
+    /// Adds a range; bytes that are present already are ignored.
     package mutating func insert(_ new: Range<Int64>) {
         precondition(new.lowerBound >= 0, "a span starts at 0 or later: \(new)")
         guard !new.isEmpty else { return }
-        // The case of a fill that walks on: the last span grows.
+        // The usual case, a fill that appends: the last span grows.
         if let last = ranges.last, last.upperBound == new.lowerBound {
             ranges[ranges.count - 1] = last.lowerBound..<new.upperBound
             return
@@ -58,7 +58,7 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         ranges.replaceSubrange(first..<past, with: CollectionOfOne(merged))
     }
 
-    /// Takes a range out; bytes that are not there do no harm.
+    /// Removes a range; bytes that are not present are ignored.
     package mutating func remove(_ gone: Range<Int64>) {
         guard !gone.isEmpty else { return }
         let first = index(ofFirstEndingAtOrAfter: gone.lowerBound)
@@ -87,14 +87,15 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         range.isEmpty || contiguousEnd(from: range.lowerBound) >= range.upperBound
     }
 
-    /// The first missing offset at or after `offset`; `offset` itself when that byte is missing.
+    /// Returns the first missing offset at or after `offset`; `offset` itself if that byte is
+    /// missing.
     package func contiguousEnd(from offset: Int64) -> Int64 {
         let index = index(ofFirstEndingAtOrAfter: offset &+ 1)
         guard index < ranges.count, ranges[index].lowerBound <= offset else { return offset }
         return ranges[index].upperBound
     }
 
-    /// The missing ranges inside a range, in ascending order.
+    /// Returns the missing ranges inside a range, in ascending order.
     package func holes(in range: Range<Int64>) -> [Range<Int64>] {
         var found: [Range<Int64>] = []
         var offset = range.lowerBound
@@ -111,7 +112,7 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         return found
     }
 
-    /// True when all of a body of `total` bytes is present; false while the total is unknown.
+    /// True if all of a body of `total` bytes is present; false while the total is unknown.
     package func isComplete(total: Int64?) -> Bool {
         guard let total else { return false }
         return total == 0 || contiguousEnd(from: 0) >= total
@@ -121,7 +122,7 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         ranges.map { "\($0.lowerBound)..<\($0.upperBound)" }.joined(separator: " ")
     }
 
-    /// Binary search; spans are few, but a player that seeks a lot leaves some hundred.
+    /// Finds it by binary search; spans are few, but a player that seeks a lot leaves some hundred.
     private func index(ofFirstEndingAtOrAfter offset: Int64) -> Int {
         var low = 0
         var high = ranges.count

@@ -1,16 +1,16 @@
-// What objects and callers on other threads leave for the store thread.
+// The mailbox of the store thread, filled by objects and by callers on other threads.
 import Posix
 import Reactor
 import Synchronization
 
-/// A change of the index, to be written with the next batch.
+/// A change of an index row, written with the next batch.
 enum RowChange: Sendable {
     case put(IndexRow)
-    /// As `put`, of an object that was found on the disk and not used.
+    /// Like `put`, for an object that was found on the disk and not used.
     case adopt(IndexRow)
     case delete
 
-    /// When the object was made, as a rule; removals come first.
+    /// The object's creation time; deletions sort first.
     var time: WallTime {
         switch self {
         case .put(let row), .adopt(let row): row.created
@@ -19,19 +19,19 @@ enum RowChange: Sendable {
     }
 }
 
-/// Things that happened since the store thread last looked.
+/// Events since the store thread last took its mail.
 struct StoreMail: Sendable {
-    /// Objects whose header on disk is behind.
+    /// Objects whose header on disk is outdated.
     var dirty: [StoredObject] = []
     /// Objects that must be committed without waiting for more growth.
     var finished: [StoredObject] = []
     var discarded: [StoredObject] = []
     /// The last change of each key.
     var rows: [ObjectKey: RowChange] = [:]
-    /// Room asked for beyond what is used, in bytes; nil when nobody asked.
+    /// The room requested beyond current usage, in bytes; nil if none was.
     var wantedBytes: Int64?
     var hasTouches = false
-    /// First bytes of the keys whose names changed on disk, and are not synced.
+    /// First bytes of the keys whose names changed on disk and are not synced yet.
     var folders: Set<UInt8> = []
 
     var isEmpty: Bool {
@@ -42,7 +42,7 @@ struct StoreMail: Sendable {
 
 /// The mailbox of the store thread.
 ///
-/// Its lock is the innermost one: nothing is called under it.
+/// Its lock is the innermost one: no code that takes a lock is called under it.
 final class StoreChannel: Sendable {
     let usage: DiskUsage
     let configuration: StoreConfiguration
@@ -51,18 +51,18 @@ final class StoreChannel: Sendable {
     private struct Guarded {
         var mail = StoreMail()
         var worker: LoopBound<StoreWorker>?
-        /// True while the store thread looks by itself before long, or has been woken.
+        /// True while the store thread will take its mail by itself soon, or has been woken.
         var isAnnounced = false
-        /// True once it has been woken for what cannot wait until then.
+        /// True once the store thread has been woken for urgent mail.
         var isUrgent = false
         weak var room: StoreCore?
     }
 
-    /// Who makes room for growing objects; set once, before the first object.
+    /// The core that makes room for growing objects; set once, before the first object.
     var room: StoreCore? { guarded.withLock { $0.room } }
 
     private let guarded = Mutex(Guarded())
-    /// Monotonic nanoseconds until which new objects stay off the disk.
+    /// Monotonic nanoseconds until which new objects are not stored on the disk.
     private let suspendedUntil = Atomic<Int64>(0)
 
     init(configuration: StoreConfiguration) {
@@ -74,7 +74,7 @@ final class StoreChannel: Sendable {
         guarded.withLock { $0.room = room }
     }
 
-    /// Connects the store thread; mail that came earlier is announced now.
+    /// Connects the store thread and wakes it for mail that came earlier.
     func connect(_ worker: LoopBound<StoreWorker>) {
         guarded.withLock { guarded in
             guarded.worker = worker
@@ -86,9 +86,9 @@ final class StoreChannel: Sendable {
     /// The store thread, once it runs.
     var worker: LoopBound<StoreWorker>? { guarded.withLock { $0.worker } }
 
-    /// Takes what there is.
+    /// Removes and returns all mail.
     ///
-    /// The caller looks again before long: only what cannot wait so long wakes it earlier.
+    /// The caller takes mail again soon; until then only urgent mail wakes it.
     func takeMail() -> StoreMail {
         guarded.withLock { guarded in
             guarded.isUrgent = false
@@ -98,9 +98,9 @@ final class StoreChannel: Sendable {
         }
     }
 
-    /// Has the next mail wake the store thread, unless there is some already.
+    /// Lets the next mail wake the store thread, unless mail is waiting already.
     ///
-    /// - Returns: true when there is none.
+    /// - Returns: true if no mail was waiting.
     func rest() -> Bool {
         guarded.withLock { guarded in
             guard guarded.mail.isEmpty else { return false }
@@ -109,7 +109,7 @@ final class StoreChannel: Sendable {
         }
     }
 
-    /// Takes only what concerns the index.
+    /// Removes and returns only the mail for the index.
     func takeIndexMail() -> StoreMail {
         guarded.withLock { guarded in
             var part = StoreMail()
@@ -119,14 +119,14 @@ final class StoreChannel: Sendable {
         }
     }
 
-    /// The change of a key's row that the store thread has not taken yet.
+    /// Returns the change of a key's row that the store thread has not taken yet.
     ///
-    /// With the key's name locked, nobody can add one.
+    /// While the key's name is locked, no other thread can add one.
     func pendingRow(of key: ObjectKey) -> RowChange? {
         guarded.withLock { $0.mail.rows[key] }
     }
 
-    /// Cuts the store thread off; mail is kept but nobody reads it.
+    /// Disconnects the store thread; mail is collected but no longer read.
     func disconnect() {
         guarded.withLock { $0.worker = nil }
     }
@@ -139,7 +139,7 @@ final class StoreChannel: Sendable {
     func noteTouches() { post { $0.hasTouches = true } }
     func hurry() { post(isUrgent: true) { _ in } }
 
-    /// Notes that a key's folder has to be synced; a change of a row is noted with it.
+    /// Records that a key's folder must be synced; a row change is always recorded with it.
     func noteName(of key: ObjectKey) {
         _ = guarded.withLock { $0.mail.folders.insert(key.firstByte) }
     }
@@ -165,7 +165,7 @@ final class StoreChannel: Sendable {
 
     // MARK: Failing storage
 
-    /// Keeps new objects off the disk for a while after it refused bytes.
+    /// Stops storing new objects for `suspension` after the disk refused bytes.
     func noteStorageFailure(_ error: SystemError) {
         guard error.isStorageExhausted else { return }
         counters.storageFailures.add(1, ordering: .relaxed)

@@ -7,49 +7,50 @@ import Synchronization
 package struct StoreConfiguration: Sendable {
     /// Bytes that objects may take on the disk; at least 0.
     package var budgetBytes: Int64
-    /// Bytes that stay free on the file system; below that nothing new is stored.
+    /// Bytes that must stay free on the file system; with less, nothing new is stored.
     package var minFreeBytes: Int64
-    /// Descriptors kept open for objects that nobody uses.
+    /// The maximum number of descriptors kept open for idle objects.
     package var maxOpenObjects: Int
-    /// A growing object's header is brought up to date after so many bytes, or earlier by time.
+    /// The header of a growing object is rewritten after this many new bytes, or earlier by time.
     package var commitBytes: Int64 = 4 << 20
-    /// A growing object's header is brought up to date so long after its last commit.
+    /// The header of a growing object is rewritten this long after its last commit.
     package var commitInterval: Interval = .seconds(1 as Int64)
-    /// Objects that are whole, or that no fill works on any more, are committed so long after.
+    /// Objects that are complete, or that no fill works on, are committed after this delay.
     ///
-    /// Then those of a while share one waking of the store thread.
+    /// Objects of the same period then share one wake-up of the store thread.
     package var settleInterval: Interval = .milliseconds(50)
-    /// Making certain what was written (syncfs(2), fdatasync(2), fsync(2)) begins so long after it, at
-    /// the latest: as long as the kernel leaves what any program writes in memory
-    /// (`vm.dirty_expire_centisecs`).
+    /// The maximum delay before written data is synced (syncfs(2), fdatasync(2), fsync(2)): as long
+    /// as the kernel keeps any program's writes in memory (`vm.dirty_expire_centisecs`).
     ///
-    /// Many files share one wait then, and what is evicted before costs the disk nothing; see decision
-    /// 0012.
+    /// Many files then share one sync, and an object evicted before costs no disk writes; see
+    /// decision 0012.
     package var syncInterval: Interval = .seconds(30 as Int64)
-    /// Once so many objects wait for that, it begins at once: each takes some 60 bytes meanwhile.
+    /// Syncing starts immediately at this many unsynced objects: each takes some 60 bytes
+    /// meanwhile.
     package var mostUnsynced = 1 << 17
-    /// Index writes are gathered for so long.
+    /// The interval at which index writes are batched.
     package var indexInterval: Interval = .milliseconds(200)
-    /// Blocks are reserved for bodies up to this length: reserved files take page-cache writes at
-    /// about a quarter of the processor time of growing ones.
+    /// Blocks are preallocated for bodies up to this length: writes to preallocated files take
+    /// about a quarter of the processor time of writes that extend a file.
     package var preallocationLimit: Int64 = 64 << 20
-    /// Shorter bodies are written in one go, for which a reservation would cost more than it saves.
+    /// Shorter bodies are written in one call; preallocation would cost more than it saves.
     package var preallocationStart: Int64 = 64 << 10
-    /// Consumed bytes of temporary objects are given back in steps of this; a multiple of 4096.
+    /// Consumed bytes of unnamed objects are freed in steps of this size; a multiple of 4096.
     package var punchBytes: Int64 = 1 << 20
-    /// How long new objects stay off a disk that refused bytes.
+    /// How long no new objects are stored after the disk refused bytes.
     package var suspension: Interval = .seconds(5 as Int64)
-    /// `close` gives up committing after so long.
+    /// How long `close` may take to commit before it gives up.
     package var closeTimeout: Interval = .seconds(5 as Int64)
-    /// Free bytes that the store's own disk must have for a body that is not kept to go there.
+    /// Free bytes that the store's own disk needs for the body of an unnamed object to be placed
+    /// there.
     package var unnamedRoom: Int64 = 64 << 20
-    /// Where bodies go that the store's own disk cannot take; the first that works is used.
+    /// Folders for bodies that the store's own disk cannot take; the first that works is used.
     package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
 
-    /// The most long URLs that are kept by name; those that were named longest ago go.
+    /// The maximum number of saved long URLs; those saved longest ago are deleted first.
     package var longURLLimit = 100_000
 
-    /// Makes the policy that says what goes first when room is needed, for so many bytes.
+    /// Creates the policy that selects eviction victims, for a capacity in bytes.
     package var makePolicy: @Sendable (Int64) -> any RetentionPolicy = { TitleAware(capacity: $0) }
 
     package init(budgetBytes: Int64, minFreeBytes: Int64, maxOpenObjects: Int = 512) {
@@ -99,38 +100,38 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What the store counted since it was opened.
+/// Statistics of the store since it was opened.
 package struct StoreStatistics: Sendable, Equatable {
     /// Objects that a lookup can find.
     package var objects = 0
-    /// Bytes of all objects, temporary ones and reservations included.
+    /// The bytes of all objects, including unnamed ones and reservations.
     package var bytes: Int64 = 0
     package var budgetBytes: Int64 = 0
     package var openObjects = 0
-    /// What was cleared and waits to be deleted; its bytes are among those above.
+    /// Cleared objects that are not deleted yet; their bytes are included in `bytes`.
     package var deletion = Deletion()
     package var evictions = 0
     package var evictedBytes: Int64 = 0
-    /// Headers brought up to date.
+    /// The number of headers written.
     package var commits = 0
     package var commitFailures = 0
     package var indexFailures = 0
     /// Writes that the disk refused for lack of space or health.
     package var storageFailures = 0
-    /// True while new objects stay off the disk because it refused a write.
+    /// True while no new objects are stored because the disk refused a write.
     package var isStoringSuspended = false
     /// Files deleted because their header did not verify.
     package var damagedObjects = 0
-    /// Stretches of bytes that did not fit their checksum, and are fetched again when wanted.
+    /// Extents that did not match their checksum; they are fetched again when requested.
     package var damagedExtents = 0
     package var damagedBytes: Int64 = 0
-    /// Files that were found without a row, and kept.
+    /// Files that were found without an index row, and kept.
     package var adoptedObjects = 0
-    /// Rows that were found without a file.
+    /// Index rows that were found without a file, and deleted.
     package var droppedRows = 0
     /// True once index and folder have been compared.
     package var isReconciled = false
-    /// What the start found.
+    /// The result of the check at start.
     package var start = StartReport()
 }
 

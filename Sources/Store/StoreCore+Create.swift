@@ -4,18 +4,19 @@ import Posix
 import Reactor
 import Synchronization
 
-/// Making the files of new objects, and the room for them.
+/// Creation of new objects' files, and the disk space for them.
 extension StoreCore {
-    /// How long a new object or a growing one waits for eviction, in steps of half a millisecond.
+    /// How long a new or growing object waits for eviction, in steps of half a millisecond.
     private static let patience = 40
 
     // MARK: Room
 
-    /// Counts bytes for an object before they are written.
+    /// Charges bytes to the disk usage before an object writes them.
     ///
-    /// Eviction works ahead, so there is room as a rule; else this waits for it, 20 ms at most.
+    /// Eviction works ahead, so there is usually room; otherwise this waits for it, 20 ms at most.
     ///
-    /// - Returns: false where there is no room in the budget or on the disk; nothing is counted then.
+    /// - Returns: false if there is no room in the budget or on the disk; nothing is charged
+    ///   then.
     func obtain(_ bytes: Int64) -> Bool {
         if take(bytes) {
             if usage.isOverBudget, !usage.isStuck { channel.askEviction(bytes: 0) }
@@ -32,30 +33,30 @@ extension StoreCore {
         return false
     }
 
-    /// Whether the file system has no more free than what must stay so.
+    /// True if the file system's free space has reached the minimum that must stay free.
     var isDiskFull: Bool {
         freeBytes(at: folder.path).map { $0 - (1 << 20) < configuration.minFreeBytes } ?? false
     }
 
-    /// As `obtain`, without waiting.
+    /// Charges bytes like `obtain`, without waiting.
     func take(_ bytes: Int64) -> Bool {
         hasRoomOnDisk(bytes) && usage.tryCharge(bytes)
     }
 
-    /// What may be taken without asking the file system again.
+    /// The bytes that may be charged without asking the file system again.
     struct Allowance: Sendable {
         var bytes: Int64 = 0
         var end = Monotonic(nanoseconds: .min)
 
-        /// For so long one answer of the file system serves.
+        /// How long one answer of the file system is used.
         private static let lifetime = Interval.milliseconds(100)
-        /// A disk that has less to spare is asked each time.
+        /// With less spare space than this, the file system is asked each time.
         private static let leastSpare: Int64 = 256 << 20
 
-        /// After the file system said that there is so much beyond what must stay free.
+        /// Creates an allowance from the free bytes beyond the required minimum.
         init(spare: Int64 = 0) {
             guard spare >= Self.leastSpare else { return }
-            // Others write too.
+            // Only a part, since other programs write too.
             bytes = spare / 16
             end = .now() + Self.lifetime
         }
@@ -67,7 +68,7 @@ extension StoreCore {
         }
     }
 
-    /// Whether there is room beyond what must stay free, as far as that can be asked.
+    /// True if there is room beyond the required minimum, or if the file system cannot be asked.
     private func hasRoomOnDisk(_ bytes: Int64) -> Bool {
         if allowance.withLock({ $0.take(bytes) }) { return true }
         guard let free = freeBytes(at: folder.path) else { return true }
@@ -78,14 +79,15 @@ extension StoreCore {
 
     // MARK: Files
 
-    /// Has the store thread watch for the folder when it is gone.
+    /// Makes the store thread check for the cache folder after an error says that a file is
+    /// missing.
     func lookForFolder(after error: SystemError) {
         guard error.code == ENOENT, !folder.isInPlace else { return }
         folder.isLost = true
         channel.worker?.enqueue { worker, loop in worker.lookForFolder(loop) }
     }
 
-    /// Makes an object with no bytes; without a name where it cannot or may not have one.
+    /// Creates an object with no bytes; unnamed if it may not or cannot have a name.
     func create(_ description: ObjectDescription) throws(SystemError) -> StoredObject {
         let generation = makeGeneration()
         var isDiskUsable = !channel.isStoringSuspended && !folder.isLost
@@ -102,7 +104,7 @@ extension StoreCore {
                     return made
                 }
             } catch {
-                // Longer than a file may be says nothing of the disk.
+                // A body longer than a file may be is not a fault of the disk.
                 isDiskUsable = error.code == EFBIG
                 if !isDiskUsable { channel.noteStorageFailure(error) }
                 lookForFolder(after: error)
@@ -114,12 +116,12 @@ extension StoreCore {
         return try createUnnamed(header, in: folders)
     }
 
-    /// Where files without names go, best first.
+    /// Returns the folders for unnamed files, best first.
     private func foldersWithoutNames(for total: Int64?, isDiskUsable: Bool) -> [String] {
         var isDiskUsable = isDiskUsable
         if isDiskUsable, let free = freeBytes(at: folder.path) {
-            // A body that is not kept takes what its readers lag behind; a disk that has hardly
-            // more than that would break it off in the middle.
+            // An unnamed body occupies what its readers have not consumed yet; on a nearly full
+            // disk it would fail halfway.
             let wanted = min(total ?? .max, configuration.unnamedRoom)
             isDiskUsable = free - wanted >= configuration.minFreeBytes
         }
@@ -128,7 +130,7 @@ extension StoreCore {
         return isDiskUsable ? own + others : others + own
     }
 
-    /// Makes a further file for a body that is longer than one file may be.
+    /// Opens a further unnamed file for a body that is longer than one file may be.
     func openWithoutName(for generation: UInt64) throws(SystemError) -> OwnedDescriptor {
         var failure = SystemError("open", code: ENOENT)
         let isDiskUsable = !channel.isStoringSuspended && !folder.isLost
@@ -142,7 +144,7 @@ extension StoreCore {
         throw failure
     }
 
-    /// Nil where there is no room for it.
+    /// Creates a named object; nil if there is no room for it.
     private func createNamed(
         _ header: ObjectHeader, _ description: ObjectDescription
     ) throws(SystemError) -> StoredObject? {
@@ -182,10 +184,10 @@ extension StoreCore {
 
     /// Writes a short body together with the header that claims it, in one system call.
     ///
-    /// After an unclean stop it is compared with its checksum like every other one, so that a header
-    /// that is on the disk without its body claims nothing that is believed.
+    /// After an unclean stop it is compared with its checksum like every other body, so a header
+    /// that reached the disk without its body is not trusted.
     ///
-    /// Nil where there is no room for it.
+    /// Returns nil if there is no room.
     private func createWhole(
         _ header: ObjectHeader, _ body: [UInt8]
     ) throws(SystemError) -> StoredObject? {
@@ -213,9 +215,9 @@ extension StoreCore {
         return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
     }
 
-    /// Makes a file in the folder of new ones, and that folder if somebody deleted it.
+    /// Creates a file in the folder of new files, and that folder if it was deleted.
     ///
-    /// What was `charged` for it is given back on failure.
+    /// On failure, releases the bytes in `charged`.
     func makeNewFile(
         _ path: String, charged: Int64
     ) throws(SystemError) -> OwnedDescriptor {
@@ -229,7 +231,7 @@ extension StoreCore {
         }
     }
 
-    /// Nil where only the folder of new files is missing.
+    /// Creates a file; nil if only the folder of new files is missing.
     private func openIfFolder(_ path: String) throws(SystemError) -> OwnedDescriptor? {
         do throws(SystemError) {
             return try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
@@ -266,7 +268,7 @@ extension StoreCore {
             guard error.code == EOPNOTSUPP || error.code == EISDIR || error.code == EINVAL else {
                 throw error
             }
-            // A file system without O_TMPFILE: the name lives for two system calls.
+            // The file system has no O_TMPFILE: the name exists for two system calls.
             let path = "\(folder)/sluice-\(String(generation, radix: 16))"
             let file = try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
             try removeFile(path)
@@ -276,7 +278,7 @@ extension StoreCore {
 }
 
 extension ObjectHeader {
-    /// Says that the whole body is there; vouched for by the run of this `epoch`.
+    /// Claims the whole body, written in this `epoch`.
     fileprivate mutating func claim(_ body: [UInt8], epoch: UInt64) {
         let range = 0..<Int64(body.count)
         spans.insert(range)

@@ -1,4 +1,4 @@
-// What the front of the store and the store thread share, and the changes of names on disk.
+// The state shared by the store's callers and the store thread, and the changes of names on disk.
 import DurableState
 import Glibc
 import Logging
@@ -6,9 +6,7 @@ import Posix
 import Retention
 import Synchronization
 
-/// The parts of one open store.
-///
-/// Each guards itself.
+/// The parts of one open store; each is thread-safe.
 final class StoreCore: Sendable {
     let folder: StoreFolder
     let index: ObjectIndex
@@ -20,7 +18,7 @@ final class StoreCore: Sendable {
     let log: Logger
     private let lastGeneration: Atomic<UInt64>
     let allowance = Mutex(Allowance())
-    /// Tells objects that are to be purged, and are not found any more; nil for none.
+    /// Matches objects that an unfinished purge still has to remove; lookups do not return them.
     let hidden = Mutex<(@Sendable (StoreEntry) -> Bool)?>(nil)
 
     var usage: DiskUsage { channel.usage }
@@ -39,7 +37,7 @@ final class StoreCore: Sendable {
         self.channel = channel
         self.log = log
         table = ObjectTable(maxOpenObjects: channel.configuration.maxOpenObjects)
-        // Random, so that generations of two runs do not meet.
+        // Random, so that generations of two runs do not collide.
         lastGeneration = Atomic(UInt64.random(in: 0..<UInt64.max / 2))
     }
 
@@ -49,9 +47,9 @@ final class StoreCore: Sendable {
 
     // MARK: Finding
 
-    /// The current object of a key; nil if there is none.
+    /// Returns the current object of a key; nil if none is stored.
     ///
-    /// Blocks on the disk where it has to be opened.
+    /// Blocks on the disk if the object is not open.
     func find(_ key: ObjectKey) -> StoredObject? {
         let (known, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }
         if let open = known {
@@ -61,7 +59,7 @@ final class StoreCore: Sendable {
         }
         if isAbsent { return nil }
         let opened = table.withName(of: key) { () -> StoredObject? in
-            // Another thread may have been first.
+            // Another thread may have opened it first.
             if let open = table.withShard(of: key, { $0.find(key) }) {
                 return open.isDiscarded ? nil : open
             }
@@ -73,16 +71,17 @@ final class StoreCore: Sendable {
         }
         guard let opened else { return nil }
         table.trim(around: key)
-        // What is read as a whole, playlists above all, is proven as a whole.
+        // Small objects, mainly playlists, are read whole, so they are verified whole.
         if opened.isDoubtfulAndSmall { _ = opened.proveAll(again: false) }
         return opened
     }
 
-    /// Opens a key's file and believes it if its header verifies; the key's name is locked.
+    /// Opens a key's file and verifies its header; the caller holds the key's name lock.
     ///
-    /// A file that does not verify is deleted; one that cannot be opened or read just now is left.
+    /// Deletes a file that fails verification; leaves a file that cannot be opened or read at the
+    /// moment.
     ///
-    /// With `hides`, one that is to be purged is deleted and not found.
+    /// With `hides`, deletes an object matched by `hidden` and returns nil.
     func load(_ key: ObjectKey, hides: Bool = true) -> StoredObject? {
         let path = folder.objectPath(key)
         do throws(SystemError) {
@@ -116,7 +115,7 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Gives back what a process that was killed wrote and did not commit.
+    /// Frees the space of bytes that a killed process wrote and did not commit.
     private func dropUnclaimedBytes(_ header: ObjectHeader, _ file: CInt) {
         var found = stat()
         guard fstat(file, &found) == 0 else { return }
@@ -128,7 +127,7 @@ final class StoreCore: Sendable {
         keepOnly(header.spans, of: file, bodyOffset: header.bodyOffset, total: header.total)
     }
 
-    /// Makes disk usage and index agree with a file that has not been compared since the start.
+    /// Corrects disk usage and index for a file that has not been compared since the start.
     private func settle(_ header: ObjectHeader) {
         let key = header.key
         let isUnsettled = table.withShard(of: key) { shard in
@@ -163,14 +162,14 @@ final class StoreCore: Sendable {
         return fits(StoreEntry(row))
     }
 
-    /// Takes a file that was purged as it was found out of the books.
+    /// Removes a file from disk usage and index that was deleted because a purge matched it.
     private func forgetHidden(_ key: ObjectKey) {
         guard let row = row(of: key) else { return }
         usage.release(row.bytes)
         noteRemoval(of: key)
     }
 
-    /// Takes a file that did not verify, and is deleted, out of the books.
+    /// Removes a file from disk usage and index that failed verification and was deleted.
     private func forgetDamaged(_ key: ObjectKey) {
         counters.damagedObjects.add(1, ordering: .relaxed)
         log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
@@ -179,7 +178,7 @@ final class StoreCore: Sendable {
         noteRemoval(of: key)
     }
 
-    /// What the index says of a key; a failing index says nothing.
+    /// Returns the index row of a key; nil also if the index fails.
     private func row(of key: ObjectKey) -> IndexRow? {
         do {
             return try index.row(of: key)
@@ -191,7 +190,7 @@ final class StoreCore: Sendable {
 
     // MARK: Names on disk
 
-    /// Notes that a key's name is gone; the key's name is locked.
+    /// Records that a key's name was removed; the caller holds the key's name lock.
     func noteRemoval(of key: ObjectKey) {
         table.withShard(of: key) { _ = $0.settled?.insert(key) }
         usage.countObjects(-1)
@@ -200,14 +199,14 @@ final class StoreCore: Sendable {
         channel.noteName(of: key)
     }
 
-    /// Removes a key's name; holders of the object keep it.
+    /// Removes a key's name; holders can still read the object.
     ///
     /// Blocks on the disk.
     ///
-    /// With `only`, nothing happens unless that is the key's open object; with `created`, unless the
-    /// object was made then.
+    /// With `only`, does nothing unless that is the key's open object; with `created`, unless the
+    /// object has that creation time.
     ///
-    /// - Returns: the object that was removed.
+    /// - Returns: the removed object.
     @discardableResult
     func remove(
         _ key: ObjectKey, only: StoredObject? = nil, created: WallTime? = nil
@@ -222,7 +221,7 @@ final class StoreCore: Sendable {
                 return shard.remove(key.name)
             }
             if only != nil, open == nil { return nil }
-            // Read from disk if need be: its size must leave the disk usage.
+            // Loaded from disk if it is not open: its size must be subtracted from the disk usage.
             guard let object = open ?? load(key, hides: false) else { return nil }
             do throws(SystemError) {
                 try removeFile(folder.objectPath(key))
@@ -235,9 +234,9 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Takes an object's name away, so that it ends with its holders; what it takes stays counted.
+    /// Removes an object's name, so that it is freed with its last holder; its bytes stay charged.
     ///
-    /// - Returns: false where it is not what its key stands for.
+    /// - Returns: false if it is not the current object of its key.
     func forgetName(of object: StoredObject) -> Bool {
         let key = object.key
         return table.withName(of: key) { () -> Bool in
@@ -259,9 +258,10 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Takes a row out of the books whose file is not there; the key's name is locked.
+    /// Removes a row whose file is missing from disk usage and index; the caller holds the key's
+    /// name lock.
     ///
-    /// A kill between the deletion of a file and that of its row leaves one, as does a power cut.
+    /// A kill or power cut between the deletion of a file and that of its row leaves such a row.
     private func forgetLost(_ key: ObjectKey) {
         guard table.withShard(of: key, { $0.isUnsettled(key) }), let row = row(of: key) else {
             return
@@ -270,7 +270,7 @@ final class StoreCore: Sendable {
         noteRemoval(of: key)
     }
 
-    /// Makes an object what its key stands for.
+    /// Makes an object the current one of its key.
     ///
     /// Blocks on the disk.
     func publish(_ object: StoredObject) throws(SystemError) {
@@ -279,14 +279,15 @@ final class StoreCore: Sendable {
         let old = try table.withName(of: key) { () throws(SystemError) -> StoredObject? in
             let (place, isDiscarded) = object.state.withLock { ($0.place, $0.isDiscarded) }
             guard place == .unpublished, !isDiscarded else { return nil }
-            // Held from here on: the table may close it meanwhile, and its bytes would stay counted.
+            // Keep a reference from here on: if the table closed it meanwhile, its bytes would stay
+            // charged.
             let (open, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }
             let known = open ?? (isAbsent ? nil : load(key))
             if known == nil { forgetLost(key) }
             try rename(newPath, of: key)
             object.state.withLock { state in
                 state.place = .current
-                // What its first header says of it is all there is to say.
+                // A header that was written with its body needs no update.
                 state.hasNewFacts = state.hasNewFacts || !state.isClaimedEarly
             }
             let old =
@@ -304,7 +305,7 @@ final class StoreCore: Sendable {
             channel.noteName(of: key)
             return old
         }
-        // Its space is given back here if nobody reads it, outside the lock.
+        // Frees the old object's space, if it has no reader, outside the lock.
         _ = consume old
         if object.state.withLock({ $0.markDirty() }) { channel.noteDirty(object) }
         table.trim(around: key)
@@ -315,7 +316,7 @@ final class StoreCore: Sendable {
         do throws(SystemError) {
             try renameFile(newPath, to: path)
         } catch {
-            // The folder is there from the first start on, unless somebody deleted it.
+            // Every store has this folder from its first start, unless someone deleted it.
             lookForFolder(after: error)
             guard error.code == ENOENT, !folder.isLost else { throw error }
             try makeFolder(folder.objectsFolder(of: key.firstByte))
@@ -324,10 +325,10 @@ final class StoreCore: Sendable {
     }
 }
 
-/// Gives back every block of a body outside its spans, reserved ones too (fallocate(2),
+/// Frees every block of a body outside its spans, including preallocated ones (fallocate(2),
 /// ftruncate(2)).
 ///
-/// Nobody may be writing the body.
+/// No fill may be writing the body.
 func keepOnly(_ spans: SpanSet, of file: CInt, bodyOffset: Int64, total: Int64?) {
     let size = (try? fileSize(file)) ?? 0
     let end = max(size - bodyOffset, total ?? 0, spans.end)
@@ -341,14 +342,14 @@ func keepOnly(_ spans: SpanSet, of file: CInt, bodyOffset: Int64, total: Int64?)
 }
 
 extension Footprint {
-    /// What an object at rest takes.
+    /// Returns the bytes that an object at rest takes.
     static func bytes(of header: ObjectHeader) -> Int64 {
         bytes(header: header.bodyOffset, spans: header.spans)
     }
 }
 
 extension StoredObject {
-    /// The object's row in the index, as of now.
+    /// Returns the object's index row for its current state.
     func row(lastUsed: WallTime?) -> IndexRow {
         state.withLock { state in
             IndexRow(

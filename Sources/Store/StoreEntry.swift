@@ -1,16 +1,16 @@
-// What listings, pins and checks say of the store.
+// The values of listings, pins and verification.
 package import Posix
 package import Retention
 
-/// What the index knows of one object, as of the last batch of index writes.
+/// The index's facts about one object, as of the last batch of index writes.
 package struct StoreEntry: Sendable, Equatable {
     package let key: ObjectKey
     package let url: String
     package let role: UInt8
     package let kind: RetentionKind
-    /// What the player started from; 0 for none.
+    /// The title of the session that it was first fetched for; 0 for none.
     package let title: UInt64
-    /// Bytes on the disk, header included.
+    /// The bytes on the disk, header included.
     package let bytes: Int64
     package let total: Int64?
     package let isComplete: Bool
@@ -31,14 +31,14 @@ package struct StoreEntry: Sendable, Equatable {
     }
 }
 
-/// A title that is kept whatever room is needed.
+/// A pinned title: its objects are never evicted.
 package struct Pin: Sendable, Equatable {
-    /// What the player started from.
+    /// The pinned title.
     package let title: UInt64
-    /// The entry URL, for people.
+    /// The entry URL, for display.
     package let url: String
     package let since: WallTime
-    /// Objects that belong to it although they were first fetched for another title.
+    /// Objects that belong to the title although they were first fetched for another one.
     package let keys: [ObjectKey]
 
     package init(title: UInt64, url: String, since: WallTime, keys: [ObjectKey]) {
@@ -49,7 +49,7 @@ package struct Pin: Sendable, Equatable {
     }
 }
 
-/// What was removed.
+/// The result of a removal.
 package struct Removal: Sendable, Equatable {
     package var objects = 0
     package var bytes: Int64 = 0
@@ -57,7 +57,7 @@ package struct Removal: Sendable, Equatable {
     package init() {}
 }
 
-/// How far a check of every byte has come.
+/// The progress of a verification of every byte.
 package struct VerifyProgress: Sendable, Equatable {
     package var objects = 0
     /// Objects in the store when the check began.
@@ -65,48 +65,49 @@ package struct VerifyProgress: Sendable, Equatable {
     package var bytes: Int64 = 0
 }
 
-/// What a check of every byte found.
+/// The result of a verification of every byte.
 package struct VerifyReport: Sendable, Equatable {
-    /// Objects whose every extent was read and proved.
+    /// Objects whose extents were all read and proved.
     package var intactObjects = 0
     package var checkedBytes: Int64 = 0
-    /// Objects that lost some of their bytes, which are fetched again when they are wanted.
+    /// Objects that lost some of their bytes; these are fetched again when requested.
     package var repairedObjects = 0
-    /// Objects that were deleted, because nothing of them could be proved.
+    /// Objects that were deleted because no extent could be proved.
     package var deletedObjects = 0
     package var lostBytes: Int64 = 0
-    /// Objects that could not be read just now, and were left.
+    /// Objects that could not be read at the moment, and were left.
     package var unreadableObjects = 0
 
-    /// True when nothing was lost and nothing was left out.
+    /// True if nothing was lost and every object was readable.
     package var isSound: Bool { lostBytes == 0 && deletedObjects == 0 && unreadableObjects == 0 }
 }
 
-/// What the start found in the folder; complete once `isDone`.
+/// The result of the check at start; complete once `isDone`.
 package struct StartReport: Sendable, Equatable {
     /// False when the last run ended without closing the store: a kill, a crash, a power cut.
     package var wasClosedCleanly = true
-    /// True when the index was damaged or missing, and is built from the objects.
+    /// True if the index was damaged or missing, and is rebuilt from the objects.
     package var isIndexRebuilt = false
-    /// Objects found as the index has them.
+    /// Objects whose index row was correct.
     package var kept = 0
-    /// Objects that the index did not know, and has now.
+    /// Objects that were missing in the index and were added.
     package var adopted = 0
     /// Rows whose file was gone.
     package var dropped = 0
-    /// Files deleted because they did not prove what they are.
+    /// Files deleted because they failed verification.
     package var damaged = 0
-    /// Files deleted that were no objects: unpublished ones of a former run, and foreign names.
+    /// Files deleted that are no stored objects: unpublished ones of an earlier run, and unknown
+    /// names.
     package var orphans = 0
     package var isDone = false
 }
 
-/// The room on the disk and what is taken of it, in bytes.
+/// The disk space in use and available, in bytes.
 package struct StoreSpace: Sendable, Equatable {
     package var used: Int64
     package var budget: Int64
     package var minFree: Int64
-    /// Free on the file system; nil when it cannot be asked.
+    /// Free bytes on the file system; nil if unknown.
     package var free: Int64?
     package var objects: Int
     package var pinnedTitles: Int

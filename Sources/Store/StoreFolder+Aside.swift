@@ -1,14 +1,15 @@
-// Folders that were set aside: what a clear took out of the store, and is deleted in the background.
+// Set-aside folders: objects that a clear removed from the store, deleted in the background.
 //
 //     gone-<number>-<objects>-<bytes>/<2 hex>/<62 hex>
 //
-// Nothing looks for objects in there. Such a folder is made with second names of what a clear spares,
-// and exchanged with the folder of objects; before that it holds those, afterwards everything else and
-// the first names. So whatever a kill leaves under such a name can be deleted.
+// No lookup searches these folders. A clear creates such a folder, hard-links the objects to keep
+// into it, and exchanges it with the objects folder. Before the exchange it holds those links,
+// afterwards everything else and the original links. So whatever a kill leaves under such a name
+// can be deleted.
 import Numbers
 import Posix
 
-/// A folder to delete.
+/// A set-aside folder, to be deleted.
 struct AsideFolder: Sendable {
     static let prefix = "gone-"
 
@@ -17,7 +18,7 @@ struct AsideFolder: Sendable {
     }
 
     let path: String
-    /// How many objects it had, and the bytes of theirs that count until they are deleted.
+    /// The number of its objects, and their bytes that stay charged until they are deleted.
     let objects: Int
     let bytes: Int64
 
@@ -27,10 +28,10 @@ struct AsideFolder: Sendable {
         self.bytes = bytes
     }
 
-    /// Reads a name in the store's folder; nil for one that was not set aside.
+    /// Parses a name in the store's folder; nil if it is not a set-aside folder.
     init?(name: String, in folder: String) {
         guard name.hasPrefix(Self.prefix) else { return nil }
-        // What stands behind the number of bytes comes from an exchange that was cut short.
+        // A suffix after the number of bytes comes from an exchange that was interrupted.
         let parts = name.dropFirst(Self.prefix.count).prefix { $0 != "." }.split(separator: "-")
         path = "\(folder)/\(name)"
         objects = parts.count == 3 ? Int(Self.number(parts[1])) : 0
@@ -39,19 +40,19 @@ struct AsideFolder: Sendable {
 }
 
 extension StoreFolder {
-    /// The folders that former clears set aside; blocks on the disk.
+    /// Returns the folders that earlier clears set aside; blocks on the disk.
     func asideFolders() -> [AsideFolder] {
         let entries = (try? listFolder(path)) ?? []
         return entries.filter(\.isFolder).compactMap { AsideFolder(name: $0.name, in: path) }
     }
 
-    /// Makes a folder that can take the place of the one of objects; blocks on the disk.
+    /// Creates a folder that can replace the objects folder; blocks on the disk.
     ///
     /// - Parameters:
-    ///   - objects: how many there are now.
-    ///   - bytes: what they take.
-    /// - Returns: the folder, with its parts and nothing in them.
-    /// - Throws: what the disk says.
+    ///   - objects: the current number of objects.
+    ///   - bytes: the bytes that they take.
+    /// - Returns: the folder, with empty subfolders.
+    /// - Throws: errors of the file system.
     func makeAside(objects: Int, bytes: Int64) throws(SystemError) -> AsideFolder {
         let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
         let made = AsideFolder(
@@ -63,7 +64,7 @@ extension StoreFolder {
         return made
     }
 
-    /// Where an object lies in a folder that was set aside.
+    /// Returns the path of an object in a set-aside folder.
     func path(of key: ObjectKey, in aside: AsideFolder) -> String {
         aside.path + objectPath(key).dropFirst(objectsFolder.utf8.count)
     }

@@ -1,12 +1,12 @@
 // The folder of a store: its layout, its lock and its format version.
 //
 //     format                 "SLUICE STORE <version>"; written last, so its presence means a store
-//     lock                   locked while a store has the folder
-//     clean                  "SLUICE CLEAN <epoch>"; there only while no store has the folder, and
-//                            only when the last one closed with everything synced
-//     index.sqlite           can be lost: objects describe themselves
-//     state.sqlite           what cannot be made again: pins, sessions, downloads and so on
-//     tls-sessions           sessions with origins, where the daemon keeps them over restarts
+//     lock                   locked while a store uses the folder
+//     clean                  "SLUICE CLEAN <epoch>"; exists only while no store uses the folder,
+//                            and only if the last one closed with everything synced
+//     index.sqlite           can be rebuilt: objects describe themselves
+//     state.sqlite           what cannot be rebuilt: pins, sessions, downloads and so on
+//     tls-sessions           TLS sessions with origins, if the daemon keeps them over restarts
 //     new/<generation>       objects that are not published; emptied at every start
 //     objects/<2 hex>/<62 hex>
 import Glibc
@@ -14,31 +14,31 @@ import Numbers
 import Posix
 import Synchronization
 
-/// A folder that this process has to itself.
+/// A folder locked by this process.
 final class StoreFolder: Sendable {
     /// The version that this program writes.
     ///
-    /// Version 1 had headers without checksums; they are read, and written anew as version 2.
-    /// Version 2 kept state in rows of the index and in text files. A program that looks for it there
-    /// would evict what is pinned, so it has to refuse the folder.
+    /// Version 1 had headers without checksums; they can be read, and are rewritten as version 2.
+    /// Version 2 kept state in rows of the index and in text files. An older program, which looks
+    /// for state there, would evict pinned objects, so it must reject the folder.
     static let formatVersion = 3
     private static let formatPrefix = "SLUICE STORE "
     private static let cleanPrefix = "SLUICE CLEAN "
 
     let path: String
-    /// The runs of the store from one unclean stop to the next have one number.
+    /// The number shared by the runs of the store from one unclean stop to the next.
     ///
-    /// What objects say in headers of this epoch need not be compared with their checksums.
+    /// Bytes claimed by headers of this epoch need not be compared with their checksums.
     let epoch: UInt64
-    /// True when the last store closed with everything synced, or there was none.
+    /// True if the last store closed with everything synced, or if the folder is new.
     let wasClean: Bool
     let isNew: Bool
-    // The lock ends with the descriptor, also when the process is killed.
+    // Closing the descriptor releases the lock, also when the process is killed.
     private let lock: Mutex<SharedDescriptor?>
     private let lost = Atomic<Bool>(false)
 
     var newFolder: String { path + "/new" }
-    /// Made once: every lookup of an object that is not open makes a path of it.
+    /// Computed once: every lookup of an object that is not open makes a path of it.
     let objectsFolder: String
     var indexPath: String { path + "/index.sqlite" }
     private var cleanPath: String { path + "/clean" }
@@ -57,7 +57,7 @@ final class StoreFolder: Sendable {
         return String(unsafeUninitializedCapacity: start + 66) { buffer in
             let room = UnsafeMutableRawBufferPointer(
                 rebasing: UnsafeMutableRawBufferPointer(buffer)[..<start])
-            // At once: every lookup of an object that is not open makes a path.
+            // One copy: every lookup of an object that is not open makes a path.
             if folder.withContiguousStorageIfAvailable({
                 room.copyMemory(from: UnsafeRawBufferPointer($0))
             }) == nil {
@@ -73,11 +73,11 @@ final class StoreFolder: Sendable {
         }
     }
 
-    // MARK: Taking it
+    // MARK: Opening
 
-    /// Takes a folder, making it if need be; blocks on the disk.
+    /// Opens and locks a folder, creating it if necessary; blocks on the disk.
     ///
-    /// Whatever speaks against it is found before anything in it is changed but the lock's file.
+    /// Every check that can reject the folder comes before any change except to the lock's file.
     init(_ path: String) throws(StoreError) {
         self.path = path
         objectsFolder = path + "/objects"
@@ -104,7 +104,7 @@ final class StoreFolder: Sendable {
         return SharedDescriptor(file)
     }
 
-    /// More than the files of one line have.
+    /// A limit above the size of any one-line file.
     private static let fewBytes = 4_096
 
     private static func readEpoch(_ path: String) throws(SystemError) -> UInt64? {
@@ -119,7 +119,7 @@ final class StoreFolder: Sendable {
         }
     }
 
-    /// Looks without touching: true for an empty folder, false for a store of a known format.
+    /// Inspects the folder without changing it: true for an empty folder, false for a known format.
     private static func inspect(_ path: String) throws(StoreError) -> Bool {
         let names: [String]
         let text: String?
@@ -143,7 +143,7 @@ final class StoreFolder: Sendable {
             }
             return false
         }
-        // What a first start that was cut short leaves, and what a fresh file system has.
+        // Left by an interrupted first start, or part of a fresh file system.
         let harmless: Set = ["lock", "format.new", "lost+found", "objects", "new", "index.sqlite"]
         let besideIndex = Set(indexSuffixes.map { "index.sqlite" + $0 })
         if let stranger = names.first(where: { !harmless.union(besideIndex).contains($0) }) {
@@ -152,14 +152,15 @@ final class StoreFolder: Sendable {
         return true
     }
 
-    /// Begins to change the folder, once nothing speaks against it; blocks on the disk.
+    /// Prepares the folder for changes, once every check has passed; blocks on the disk.
     ///
-    /// - Returns: the number of files that former runs left unpublished, and that are deleted.
+    /// - Returns: the number of unpublished files of earlier runs; they are deleted.
     func begin() throws(SystemError) -> Int {
         try furnish()
-        // Durable before the first change, or a cut would leave a changed folder that looks clean.
+        // Durable before the first change; otherwise a power cut could leave a changed folder that
+        // looks clean.
         try removeFile(cleanPath)
-        // What a replacement of a file left that was cut short before its rename.
+        // Left by a file replacement that was interrupted before its rename.
         for entry in try listFolder(path) where entry.name.hasSuffix(".new") {
             try removeFile("\(path)/\(entry.name)")
         }
@@ -169,7 +170,7 @@ final class StoreFolder: Sendable {
         return leftovers.count
     }
 
-    /// Makes what every store has, and makes it durable; blocks on the disk.
+    /// Creates the folders and the format file of a store, durably; blocks on the disk.
     func furnish() throws(SystemError) {
         try makeFolder(newFolder)
         for byte in UInt8.min...UInt8.max { try makeFolder(objectsFolder(of: byte)) }
@@ -180,26 +181,26 @@ final class StoreFolder: Sendable {
         try replaceFile(path + "/format", with: Array(text.utf8), in: path)
     }
 
-    /// Says that everything is on the disk; nothing in the folder may change afterwards.
+    /// Marks the folder as clean: everything is synced, and nothing may change afterwards.
     func markClean() throws(SystemError) {
         let text = Self.cleanPrefix + String(epoch, radix: 16) + "\n"
         try replaceFile(cleanPath, with: Array(text.utf8), in: path)
     }
 
-    /// Lets another store have the folder.
+    /// Releases the lock, so that another store can use the folder.
     func unlock() {
         lock.withLock { $0 = nil }
     }
 
-    // MARK: Moved away
+    // MARK: Replaced folders
 
-    /// True from when the folder was found to be gone until it is back.
+    /// True from the time the folder was found missing until it is back.
     var isLost: Bool {
         get { lost.load(ordering: .relaxed) }
         set { lost.store(newValue, ordering: .relaxed) }
     }
 
-    /// True when the folder of this path is the one that was taken: asks the file system.
+    /// True if the folder at this path is the locked one; asks the file system.
     var isInPlace: Bool {
         var there = stat()
         var ours = stat()
@@ -210,17 +211,18 @@ final class StoreFolder: Sendable {
         }
     }
 
-    /// True when there is an empty folder at this path, or one that can be made into a store.
+    /// True if the folder at this path is empty or has only leftovers of an interrupted first start.
     var isRemade: Bool { (try? Self.inspect(path)) == true }
 
-    /// Takes the folder that is at this path now, which has nothing in it; blocks on the disk.
+    /// Locks and prepares the folder that is now at this path, which must be empty; blocks on the
+    /// disk.
     func takeAnew() throws(SystemError) {
         let taken = try Self.lock(path)
         try furnish()
         lock.withLock { $0 = taken }
     }
 
-    /// Waits until everything on the folder's file system is on the disk; blocks (syncfs(2)).
+    /// Waits until everything on the folder's file system is synced; blocks (syncfs(2)).
     func syncEverything() throws(SystemError) {
         guard let file = lock.withLock({ $0 }) else { return }
         try syncFileSystem(of: file.number)
@@ -228,22 +230,24 @@ final class StoreFolder: Sendable {
 
     // MARK: Index
 
-    /// What SQLite keeps beside a database: its log, the index of that, and the journal from before
-    /// there is a log (the SQLite documentation, "Temporary Files Used By SQLite").
+    /// The suffixes of SQLite's files next to a database: the write-ahead log, its index, and the
+    /// rollback journal from before the log exists (the SQLite documentation, "Temporary Files Used
+    /// By SQLite").
     private static let indexSuffixes = ["-wal", "-shm", "-journal"]
 
-    /// Makes an empty index if there is none, so that SQLite gives its files this one's mode, 0600.
+    /// Creates an empty index file if none exists, so that SQLite gives its files the same mode,
+    /// 0600.
     ///
-    /// - Returns: true when there was none.
+    /// - Returns: true if it was created.
     func makeIndexFile() throws(SystemError) -> Bool {
         guard access(indexPath, F_OK) != 0 else { return false }
-        // A log without its database would be played back into the new one.
+        // SQLite would replay a log without its database into the new one.
         for suffix in Self.indexSuffixes { try removeFile(indexPath + suffix) }
         _ = try openFile(indexPath, flags: O_RDWR | O_CREAT)
         return true
     }
 
-    /// Moves the index aside, with what SQLite keeps next to it.
+    /// Renames the index together with SQLite's files next to it, and returns the new path.
     func setIndexAside(at time: WallTime) throws(SystemError) -> String {
         let aside = "\(path)/index.damaged-\(time.seconds)"
         for suffix in [""] + Self.indexSuffixes {

@@ -5,16 +5,17 @@ import Reactor
 import Retention
 import Synchronization
 
-/// Clearing: everything is set aside at once, whatever there is of it, and deleted in the background.
+/// Clearing: sets everything aside in one step, however much it is; deletion runs in the
+/// background.
 extension StoreWorker {
-    /// Sets all objects aside, or all but those of pinned titles; holders of them go on.
+    /// Sets all objects aside, or all except those of pinned titles; holders can still read them.
     ///
     /// - Parameter sparesPinned: whether pinned objects stay.
-    /// - Returns: what is gone for everybody from now on.
-    /// - Throws: what the disk or SQLite says; then nothing is gone.
+    /// - Returns: what was removed.
+    /// - Throws: errors of the file system or SQLite; nothing is removed then.
     func clear(sparingPinned sparesPinned: Bool) throws -> Removal {
         if comparison != nil {
-            // What is pinned must be known; of the rest nothing is left to be compared.
+            // The pinned objects must be known; the comparison of all others is no longer needed.
             if sparesPinned, !core.pins.all.isEmpty { compareToTheEnd() } else { endComparing() }
         }
         flushIndex()
@@ -31,7 +32,7 @@ extension StoreWorker {
                     path: aside.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
             return cleared.removal
         } catch {
-            // It holds second names at most.
+            // The folder holds only second links.
             core.cleaner.add(AsideFolder(path: aside.path, objects: 0, bytes: 0))
             throw error
         }
@@ -39,15 +40,15 @@ extension StoreWorker {
 
     private struct Cleared: Sendable {
         var removal = Removal()
-        /// What is counted until the files are deleted; open objects give their own back.
+        /// The bytes that stay charged until the files are deleted; open objects release their own.
         var bytesLeft: Int64 = 0
         var kept: [IndexRow] = []
     }
 
-    /// All names are locked.
+    /// Sets objects aside; the caller holds all name locks.
     private func setAside(into aside: AsideFolder, _ sparesPinned: Bool) throws -> Cleared {
         flushIndex()
-        // Rows that the index refuses would come back with its next batch.
+        // Rows that the index rejects would reappear with its next batch.
         guard rows.isEmpty else { throw SystemError("write the index", code: EIO) }
         var cleared = Cleared()
         cleared.kept = sparesPinned ? try pinnedRows() : []
@@ -56,7 +57,7 @@ extension StoreWorker {
             try linkFile(
                 core.folder.objectPath(row.key), as: core.folder.path(of: row.key, in: aside))
         }
-        // What stays must be on the disk under its second name before the first one goes.
+        // The second links must be durable before the first ones are moved away.
         if !names.isEmpty { try core.folder.syncEverything() }
         let totals = try core.index.totals()
         try exchangeFiles(core.folder.objectsFolder, aside.path)
@@ -73,14 +74,14 @@ extension StoreWorker {
         do {
             try core.index.setAside(butFor: cleared.kept.map(\.key))
         } catch {
-            // Rows without files: the next start finds and drops them.
+            // The index has rows without files; the next start finds and drops them.
             core.counters.indexFailures.add(1, ordering: .relaxed)
             core.log.error("cannot clear the index", metadata: ["error": "\(error)"])
         }
         return cleared
     }
 
-    /// The rows of pinned objects whose files are there.
+    /// Returns the rows of pinned objects whose files exist.
     private func pinnedRows() throws -> [IndexRow] {
         var found: [ObjectKey: IndexRow] = [:]
         for pin in core.pins.all {
@@ -92,14 +93,14 @@ extension StoreWorker {
             .sorted { ($0.lastUsed ?? $0.created) < ($1.lastUsed ?? $1.created) }
     }
 
-    /// Retention knows nothing but what was kept.
+    /// Restarts retention with only the kept objects.
     private func beginAnew(with kept: [IndexRow]) {
         policy = core.configuration.makePolicy(core.usage.budget)
         for row in kept { policy.insert(row.key.name, Retained(row)) }
         reloadPins()
     }
 
-    /// Ends the comparison of index and folder, of which nothing is left.
+    /// Ends the comparison of index and folder; there is nothing left to compare.
     private func endComparing() {
         comparison = nil
         core.table.withEachShard { $0.settled = nil }
@@ -108,10 +109,10 @@ extension StoreWorker {
 }
 
 extension ObjectStore {
-    /// Removes all objects, or all but those of pinned titles, for everybody at once, and has their
-    /// files deleted in the background, in the next run if need be; blocks for some milliseconds.
+    /// Removes all objects, or all except those of pinned titles; blocks for some milliseconds.
     ///
-    /// Not to be called on the store thread. Holders of objects go on.
+    /// The objects are gone in one step; their files are deleted in the background, if necessary in
+    /// the next run. Holders can still read their objects. Must not be called on the store thread.
     package func clear(sparingPinned: Bool) throws -> Removal {
         let box = ClearBox()
         let latch = try Latch()
@@ -128,11 +129,11 @@ extension ObjectStore {
         return try result.get()
     }
 
-    /// What clears have set aside and is not deleted yet.
+    /// The cleared objects that are not deleted yet.
     package var deletion: Deletion { core.cleaner.left }
 }
 
-/// Carries an outcome from the store thread to the one that waits for it.
+/// Carries a result from the store thread to the thread that waits for it.
 private final class ClearBox: Sendable {
     let outcome = Mutex<Result<Removal, any Error>?>(nil)
 }

@@ -3,12 +3,12 @@ import Logging
 import Posix
 import Synchronization
 
-/// Bringing headers up to date: the first that claims bytes at once, later ones after what they claim.
+/// Commits: the first header that claims bytes is written immediately, later ones after a sync.
 extension StoreWorker {
-    /// Headers that are held in memory at once.
+    /// The maximum number of headers held in memory together.
     private static let batch = 256
 
-    /// Commits objects, without what is reserved beyond their bytes where no fill works on them.
+    /// Commits objects; where no fill is running, drops their reservations first.
     func settle(_ objects: [StoredObject]) {
         var rest = objects[...]
         while !rest.isEmpty {
@@ -22,9 +22,9 @@ extension StoreWorker {
 
     /// Writes the headers of current objects.
     ///
-    /// The first of an object that claims bytes is not made to wait for them: until both are synced
-    /// nothing was promised, and what a power cut leaves of them is compared. A later one waits, since
-    /// it replaces a claim that was certain, and its stretches hold bytes that were.
+    /// An object's first header that claims bytes does not wait until these are synced: before that
+    /// nothing was promised, and after a power cut the bytes are compared with their checksums. A
+    /// later header waits, since it replaces a durable claim and shares extents with it.
     private func commit(_ objects: ArraySlice<StoredObject>) {
         var due: [DueHeader] = []
         for object in objects {
@@ -32,7 +32,7 @@ extension StoreWorker {
             noteEarlyClaim(of: object)
             if let next = object.dueHeader(epoch: core.folder.epoch) { due.append(next) }
         }
-        // Where that fails, each file says for itself what is the matter.
+        // If that fails, a sync of each file finds the ones that are affected.
         let isSynced =
             due.count { $0.mustSync } >= SyncBatch.together
             && (try? core.folder.syncEverything()) != nil
@@ -59,7 +59,7 @@ extension StoreWorker {
 
     private func writeHeader(_ next: DueHeader) throws(SystemError) {
         let (object, header) = (next.object, next.header)
-        // Written over the only header of a file of format 1, a torn one would be the end of it.
+        // A file of format 1 has only one header; a torn write over it would lose the object.
         let isCramped = object.state.withLock { $0.isCramped && $0.sequence == 0 }
         guard !isCramped, let encoded = header.encoded() else {
             return object.state.withLock { $0.isCramped = true }
@@ -75,8 +75,8 @@ extension StoreWorker {
         core.counters.commits.add(1, ordering: .relaxed)
     }
 
-    /// After a failed write the body is what it was, and can be read on; its header is written again
-    /// later, as when a full disk has room.
+    /// Queues another commit after a failed write, as when a full disk has room again; the body is
+    /// unchanged and stays readable.
     private func commitLater(_ object: StoredObject, _ error: SystemError) {
         noteFailure(of: object, error)
         refusedAt = .now()
@@ -96,19 +96,20 @@ extension StoreWorker {
         core.channel.noteStorageFailure(error)
     }
 
-    /// After a failed sync the kernel may have dropped the pages: nothing of the object is certain.
+    /// Discards the object after a failed sync: the kernel may have dropped any of its pages.
     func giveUp(_ object: StoredObject, _ error: SystemError) {
         noteFailure(of: object, error)
         object.discard(because: error)
     }
 
-    /// Gives back what was counted or reserved for bytes that the ended fills did not bring.
+    /// Releases bytes that were charged or preallocated and that the ended fills did not write.
     private func dropReservation(of object: StoredObject) {
         object.state.withLock { state in
             guard state.fills.isEmpty, state.place != .unnamed else { return }
             if state.isPreallocated {
                 guard let total = state.total else { return }
-                // Under the lock, so that no fill begins to write into a hole that is being punched.
+                // Under the lock, so that no fill starts writing into a range that is being
+                // punched.
                 if !state.isComplete {
                     keepOnly(
                         state.spans, of: object.descriptor.number, bodyOffset: object.bodyOffset,
@@ -121,25 +122,25 @@ extension StoreWorker {
             guard left < state.charge else { return }
             object.giveBack(state.charge - left)
             state.charge = left
-            // The index counts the reservation still.
+            // The index still has the size with the reservation.
             state.hasNewFacts = true
         }
     }
 }
 
-/// A header to be written.
+/// A header that is due to be written.
 struct DueHeader {
     let object: StoredObject
     let header: ObjectHeader
-    /// Whether what it claims, and the header before it, must be on the disk first.
+    /// True if the bytes it claims and the previous header must be synced first.
     let mustSync: Bool
-    /// Whether it may come to the disk before what it claims.
+    /// True if it may reach the disk before the bytes it claims.
     let isClaimedEarly: Bool
 }
 
 extension StoredObject {
-    /// The header that says what there is now; nil unless the object is current and has something to
-    /// say.
+    /// Returns the header for the current state; nil if the object is not current or has no
+    /// changes.
     func dueHeader(epoch: UInt64) -> DueHeader? {
         state.withLock { state in
             guard state.place == .current, !state.isDiscarded,
@@ -156,7 +157,7 @@ extension StoredObject {
         }
     }
 
-    /// The header after the one that was written last.
+    /// Returns the header that follows the last one written.
     func header(_ state: ObjectState, epoch: UInt64) -> ObjectHeader {
         let description = ObjectDescription(
             key: key, url: url, role: role, head: state.head, total: state.total,
@@ -165,7 +166,7 @@ extension StoredObject {
             pages: UInt32(bodyOffset / ObjectHeader.pageSize), generation: generation,
             description: description, spans: state.spans, extents: state.extents)
         header.sequence = state.sequence + 1
-        // Until all is proven, nobody vouches for it.
+        // Until every extent is proven, the header belongs to no epoch.
         header.epoch = state.extents.isProven ? epoch : 0
         return header
     }

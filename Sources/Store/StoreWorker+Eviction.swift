@@ -5,29 +5,30 @@ import Reactor
 import Retention
 import Synchronization
 
-/// Keeping to the budget: what goes is the retention policy's choice, unless somebody holds it or
-/// it is pinned.
+/// Eviction down to the budget: the retention policy selects the victims among objects that are
+/// neither held nor pinned.
 extension StoreWorker {
-    /// How long objects go at once; commits and new objects have their turn in between.
+    /// The duration of one eviction step; commits and new objects get their turn in between.
     private static let step = Interval.milliseconds(5)
 
-    /// Frees some of what is asked for, and goes on in the loop's next turn.
+    /// Frees some of the requested bytes, and continues in the loop's next turn.
     func evictSome(_ loop: EventLoop) {
         guard let wanted = wantedBytes, shortage(wanted) > 0 else { return stopEvicting(false) }
         isEvicting = true
-        // The index follows with the next batch; a transaction for each step would cost the most.
+        // The index is updated with the next batch; one transaction per step would dominate the
+        // cost.
         absorb(core.channel.takeIndexMail())
-        // What was read a moment ago is not to go.
+        // Recently read objects must not be evicted.
         gatherUses()
-        // In the order of use only once all are known.
+        // The order of use is complete only after the comparison.
         compareToTheEnd()
         let freed = evict(until: .now() + Self.step, wanted: wanted)
         if freed == nil {
-            // All that is left is in use or pinned.
+            // Everything left is in use or pinned.
             return stopEvicting(true)
         }
         if shortage(wanted) <= 0 { return stopEvicting(false) }
-        // Later wishes come as mail, and are looked at after this one.
+        // Requests that arrive meanwhile come as mail and are handled after this one.
         loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
     }
 
@@ -37,7 +38,9 @@ extension StoreWorker {
         isEvicting = false
     }
 
-    /// - Returns: the bytes that came free; nil when nothing can be freed.
+    /// Evicts objects until `end` or until nothing is short.
+    ///
+    /// - Returns: the bytes freed; nil if nothing can be freed.
     private func evict(until end: Monotonic, wanted: Int64) -> Int64? {
         var freed: Int64 = 0
         repeat {
@@ -46,7 +49,7 @@ extension StoreWorker {
                 pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
             }
             guard let victim else { return freed == 0 ? nil : freed }
-            // Without a row it is gone already.
+            // Without a row, the object is gone already.
             guard let row = row(ofName: victim) else { continue }
             guard let bytes = evict(row) else {
                 if isRefused { return nil }
@@ -57,17 +60,17 @@ extension StoreWorker {
         return freed
     }
 
-    /// Bytes over the budget, or short of the free space that must stay.
+    /// Returns the bytes that exceed the budget or are missing from the required free space.
     private func shortage(_ wanted: Int64) -> Int64 {
         let over = core.usage.used + wanted - (core.usage.budget - core.usage.headroom)
         guard let free = freeBytes(at: core.folder.path) else { return over }
-        // As if a figure beyond any disk were just that.
+        // Caps the setting, so that the sum cannot overflow.
         return max(over, min(core.configuration.minFreeBytes, 1 << 60) + wanted - free)
     }
 
     /// Deletes one object unless it is in use.
     ///
-    /// - Returns: the bytes that came free; nil when the object stays.
+    /// - Returns: the bytes freed; nil if the object stays.
     private func evict(_ row: IndexRow) -> Int64? {
         let key = row.key
         isRefused = false
@@ -97,7 +100,7 @@ extension StoreWorker {
             policy.insert(key.name, Retained(row))
             return nil
         }
-        // The last reference: closing the file here is what frees the space.
+        // This is the last reference: closing the file frees the space.
         _ = consume object
         core.counters.evictions.add(1, ordering: .relaxed)
         core.counters.evictedBytes.add(bytes, ordering: .relaxed)

@@ -3,11 +3,11 @@ import Posix
 import Retention
 import Synchronization
 
-/// What the store thread tells the index and the retention policy.
+/// Updates of the index and the retention policy.
 extension StoreWorker {
-    /// Takes over what other threads noted of objects.
+    /// Applies changes that other threads recorded.
     func absorb(_ mail: StoreMail) {
-        // In the order of their making, which is what retention goes by.
+        // In the order of creation, which retention relies on.
         for (key, change) in mail.rows.sorted(by: { $0.value.time < $1.value.time }) {
             rows[key] = change
             tellPolicy(key, change)
@@ -42,7 +42,7 @@ extension StoreWorker {
         if pinnedTitles.contains(row.title) { pinnedNames.insert(row.key.name) }
     }
 
-    /// Takes over the pins; objects of a title are found by the index.
+    /// Loads the pins, and finds the objects of pinned titles in the index.
     func reloadPins() {
         flushIndex()
         let pins = core.pins.all
@@ -54,13 +54,13 @@ extension StoreWorker {
                 pinnedNames.insert(row.key.name)
             }
         }
-        // What is not in the index yet.
+        // Objects that are not in the index yet.
         for case .put(let row) in rows.values { notePin(of: row) }
     }
 
     // MARK: Index
 
-    /// Takes the recency that reads left in the shards.
+    /// Collects the uses that lookups and reads left in the shards.
     func gatherUses() {
         guard hasTouches else { return }
         hasTouches = false
@@ -81,20 +81,21 @@ extension StoreWorker {
         if usesSince == nil, !uses.isEmpty { usesSince = .now() }
     }
 
-    /// So many uses are held for the index; of more, those only that it must hear of.
+    /// The maximum number of uses held for the index; beyond it, only those that the index must
+    /// record.
     ///
-    /// Retention has all of them at once, in memory. In the index they count after the next start,
-    /// and there a quarter of an hour is near enough: telling it of every read of 100,000 small
-    /// objects cost 16 us each, as much as all other work on them in this process.
+    /// Retention gets every read immediately, in memory. The index's copy is used only after the
+    /// next start, where a precision of a quarter of an hour is enough: writing every read of
+    /// 100,000 small objects cost 16 µs each, as much as all other work on them in this process.
     static let heldUses = 4_096
-    /// The other uses are written so long after the first of them.
+    /// Uses without other changes are written this long after the first of them.
     private static let useInterval = Interval.seconds(5 as Int64)
     /// In seconds; a power of two.
     private static let coarseness: UInt32 = 1_024
 
     private func noteForIndex(_ use: Use, of key: ObjectKey, former: UInt32?) {
         if uses.count >= Self.heldUses, !use.isNews, uses[key] == nil, let former {
-            // At another moment for each object, so that they do not all come together.
+            // A different moment for each object, so that writes are spread over time.
             let shift = UInt32(truncatingIfNeeded: key.name) % Self.coarseness
             let step = { (time: UInt32) in (time &+ shift) / Self.coarseness }
             guard step(former) != step(use.time.retentionTime) else { return }
@@ -102,9 +103,9 @@ extension StoreWorker {
         uses[key] = uses[key].map { Use.merge($0, use) } ?? use
     }
 
-    /// Writes what was gathered; what cannot be written is kept for the next time.
+    /// Writes the gathered changes; those that fail are kept for the next time.
     ///
-    /// `isTick` leaves uses that nothing else is to be written with for a while longer.
+    /// With `isTick`, uses of unchanged rows wait until `useInterval` has passed.
     func flushIndex(isTick: Bool = false) {
         absorb(core.channel.takeIndexMail())
         gatherUses()
@@ -141,9 +142,9 @@ extension StoreWorker {
         if uses.isEmpty { usesSince = nil }
     }
 
-    /// The row of an object as it will be once everything is written; nil if it has none.
+    /// Returns the row of an object including changes not written yet; nil if it is deleted.
     ///
-    /// The name of the key is locked.
+    /// The caller holds the key's name lock.
     func latest(_ row: IndexRow) -> IndexRow? {
         switch core.channel.pendingRow(of: row.key) ?? rows[row.key] {
         case .put(let newer), .adopt(let newer): newer
@@ -152,10 +153,10 @@ extension StoreWorker {
         }
     }
 
-    /// The row that the first half of a key stands for.
+    /// Returns the row of the key that begins with these 16 bytes.
     func row(ofName name: UInt128) -> IndexRow? {
         if let row = try? core.index.row(ofName: name) { return row }
-        // With an index that takes no rows, they are here.
+        // While the index rejects writes, rows are only here.
         for case (let key, .put(let row)) in rows where key.name == name { return row }
         return nil
     }
@@ -170,6 +171,6 @@ extension Retained {
 }
 
 extension WallTime {
-    /// Seconds since 1970, as retention counts them.
+    /// Seconds since 1970, the time unit of retention.
     var retentionTime: UInt32 { UInt32(clamping: seconds) }
 }

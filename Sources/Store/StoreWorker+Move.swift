@@ -3,16 +3,16 @@ import Logging
 import Posix
 import Synchronization
 
-/// Files whose header has become too small: a head that grew with a 304, more spans than there is
-/// room for, or a long header of format 1.
+/// Moves an object whose header is too small: a head that grew with a 304, more spans than fit, or
+/// a long header of format 1.
 ///
-/// Such an object is copied into a file with a larger header, which then replaces it like a new
-/// generation: holders of the former go on with that. Until no fill works on it the header claims
-/// what it has room for, which is never more than there is.
+/// The object is copied into a file with a larger header, which then replaces it like a new
+/// generation; holders of the former one keep reading that. While a fill works on it, the header
+/// claims as many spans as fit, never more than is present.
 extension StoreWorker {
     private static let step = 1 << 20
 
-    /// Gives an object the header that it needs, if nobody is filling it now.
+    /// Moves an object to a file with a larger header if needed and no fill is running.
     func moveIfCramped(_ object: StoredObject) {
         let (isDue, needed) = object.state.withLock { state -> (Bool, UInt32?) in
             let pages = ObjectHeader.pages(
@@ -33,7 +33,7 @@ extension StoreWorker {
         }
         let isRoomier = Int64(needed) * ObjectHeader.pageSize > object.bodyOffset
         do throws(SystemError) {
-            // At the limit, what the header has no room for stays unclaimed, as after a kill.
+            // At the page limit, spans that do not fit stay unclaimed, as after a kill.
             if isRoomier { try move(object, pages: needed) }
             object.state.withLock { $0.isCramped = false }
         } catch {
@@ -68,7 +68,7 @@ extension StoreWorker {
             header: header, place: .unpublished, newPath: path, charge: charge)
         let moved = StoredObject(
             parts, descriptor: SharedDescriptor(file), channel: core.channel)
-        // Whoever changed the object meanwhile comes first: its next commit tries again.
+        // If the object changed meanwhile, drop the copy; the next commit tries again.
         let isSame = object.state.withLock { state in
             state.spans == header.spans && state.head == header.head && state.fills.isEmpty
         }

@@ -1,8 +1,8 @@
-// Comparing index and folder after a start, some files at a time, while the store is in use.
+// Compares index and folder after a start, in small steps, while the store is in use.
 //
-// After a clean stop the names are compared with the rows; after an unclean one every header is
-// read as well, and what does not prove itself is deleted. On the way retention learns what there
-// is; until it knows all, nothing is evicted by its order.
+// After a clean stop only names are compared with rows; after an unclean stop every header is read
+// too, and files that fail verification are deleted. Retention is filled on the way; until it is
+// complete, nothing is evicted in its order.
 import Glibc
 import Logging
 import Posix
@@ -10,30 +10,31 @@ import Reactor
 import Retention
 import Synchronization
 
-/// An object that an earlier run kept.
+/// An object that an earlier run stored.
 struct Found {
     let name: UInt128
     let facts: Retained
 }
 
-/// How far the comparison has come.
+/// The progress of the comparison.
 struct Comparison {
-    /// The first byte of the keys whose files are being compared; 256 when all are.
+    /// The first byte of the keys whose files are being compared; -1 before the first, 256 after
+    /// the last.
     var byte = -1
     var files: ArraySlice<FolderEntry> = []
     var rows: [ObjectKey: KeptRow] = [:]
-    /// What retention is going to be told, in the order of use.
+    /// The objects to give to retention, in the order of use, at the end.
     var found: [Found] = []
-    /// Objects that the index did not know as they are.
+    /// Objects whose row was missing or wrong.
     var adopted: [Found] = []
     var report = StartReport()
 }
 
 extension StoreWorker {
-    /// Files that are compared at once.
+    /// The number of files compared per loop turn.
     private static let step = 200
 
-    /// Begins the comparison.
+    /// Starts the comparison.
     func startComparing(leftovers: Int, isRebuilt: Bool, on loop: EventLoop) {
         comparison?.report.wasClosedCleanly = core.folder.wasClean
         comparison?.report.isIndexRebuilt = isRebuilt
@@ -48,12 +49,14 @@ extension StoreWorker {
         loop.schedule(after: .zero) { [unowned self] loop in compareMore(loop) }
     }
 
-    /// Compares at once what is still to be compared; blocks for as long as that takes.
+    /// Runs the rest of the comparison; blocks until it is done.
     func compareToTheEnd() {
         while compare(.max) {}
     }
 
-    /// - Returns: false when all is done.
+    /// Compares up to `count` files.
+    ///
+    /// - Returns: false when the comparison is done.
     private func compare(_ count: Int) -> Bool {
         guard comparison != nil else { return false }
         if comparison?.files.isEmpty == true, !nextFolder() {
@@ -68,7 +71,7 @@ extension StoreWorker {
         return true
     }
 
-    /// Goes on to the keys with the next first byte; false after the last one.
+    /// Moves to the keys with the next first byte; returns false after the last one.
     private func nextFolder() -> Bool {
         for row in comparison?.rows.values ?? [:].values { drop(row) }
         comparison?.rows = [:]
@@ -88,7 +91,7 @@ extension StoreWorker {
             comparison?.files = try listFolder(core.folder.objectsFolder(of: UInt8(byte)))[...]
         } catch {
             if (error as? SystemError)?.code != ENOENT {
-                // What cannot be listed is not gone.
+                // Files that cannot be listed must not count as missing.
                 comparison?.rows = [:]
                 core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])
             }
@@ -108,7 +111,8 @@ extension StoreWorker {
         if row?.isComplete != true || !core.folder.wasClean {
             let isThere = core.table.withName(of: key) {
                 guard core.table.withShard(of: key, { $0.isUnsettled(key) }) else { return true }
-                // Loading settles it: a file without a row is adopted, a damaged one is deleted.
+                // `load` updates the records: a file without a row is adopted, a damaged one is
+                // deleted.
                 return core.load(key) != nil
             }
             guard isThere else { return }
@@ -118,7 +122,7 @@ extension StoreWorker {
         comparison?.found.append(Found(name: key.name, facts: row.facts))
     }
 
-    /// Forgets an object whose file is gone.
+    /// Drops the row of an object whose file is missing.
     private func drop(_ row: KeptRow) {
         core.table.withName(of: row.key) {
             guard core.table.withShard(of: row.key, { $0.isUnsettled(row.key) }) else { return }
@@ -136,7 +140,7 @@ extension StoreWorker {
         done.found += done.adopted
         done.found.sort { $0.facts.lastUsed > $1.facts.lastUsed }
         for found in done.found { policy.restore(found.name, found.facts) }
-        // Of those that have a row too, the sizes are other ones.
+        // Adopted objects with a row were restored with a wrong size.
         for found in done.adopted { policy.insert(found.name, found.facts) }
         done.report.adopted = core.counters.adoptedObjects.load(ordering: .relaxed)
         done.report.dropped = core.counters.droppedRows.load(ordering: .relaxed)

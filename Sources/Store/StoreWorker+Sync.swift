@@ -2,11 +2,11 @@ import Posix
 import Reactor
 import Synchronization
 
-/// What of objects and names is not certain yet, and what is made of the disk's word.
+/// Syncing: which headers and names may not be durable yet, and what follows from failed syncs.
 extension StoreWorker {
-    // MARK: What waits
+    // MARK: Unsynced headers
 
-    /// An object that was written whole has its header already; it only has to be certain.
+    /// Queues an object for syncing that was written whole, header included.
     func noteEarlyClaim(of object: StoredObject) {
         let isClaimed = object.state.withLock { state in
             defer { state.isClaimedEarly = false }
@@ -17,15 +17,16 @@ extension StoreWorker {
         core.counters.commits.add(1, ordering: .relaxed)
     }
 
-    /// Notes that an object's last header, and what it claims, may not be on the disk.
+    /// Records that an object's last header, and the bytes it claims, may not be on the disk.
     ///
-    /// By its key only: many may wait, and a weak reference would make every use of the object slower.
+    /// Stores only the key: there may be many, and a weak reference would slow down every use of
+    /// the object.
     func noteUnsynced(_ object: StoredObject, isClaimedEarly: Bool) {
         unsynced.append(UnsyncedHeader(key: object.key, isClaimedEarly: isClaimedEarly))
         if unsyncedSince == nil { unsyncedSince = .now() }
     }
 
-    /// All that waits, which counts as being synced from now on.
+    /// Removes and returns everything unsynced, as one batch.
     func takeUnsynced() -> SyncBatch {
         var batch = SyncBatch(folders: unsyncedFolders)
         var places: [ObjectKey: Int] = [:]
@@ -56,7 +57,7 @@ extension StoreWorker {
 
     // MARK: Syncing
 
-    /// Has all that waits made certain by the syncing thread, unless that is still busy.
+    /// Starts syncing everything unsynced on the sync thread, unless that is busy.
     func beginSync(on loop: EventLoop) {
         guard !isSyncing else { return }
         isSyncing = true
@@ -69,13 +70,15 @@ extension StoreWorker {
         }
     }
 
-    /// As `beginSync`; where the thread is busy, it is asked again at the next tick.
+    /// Starts syncing like `beginSync`; if the thread is busy, the next tick tries again.
     func syncSoon(_ loop: EventLoop) {
         guard isSyncing else { return beginSync(on: loop) }
         unsyncedSince = Monotonic(nanoseconds: 0)
     }
 
-    /// - Returns: true when the disk refused nothing.
+    /// Takes the outcome of the last batch, if any.
+    ///
+    /// - Returns: true if no sync failed.
     @discardableResult
     private func takeSyncOutcome() -> Bool {
         guard let outcome = syncer.takeOutcome() else { return true }
@@ -83,15 +86,15 @@ extension StoreWorker {
         return absorb(outcome)
     }
 
-    /// Waits until headers and names are on the disk, or until a deadline; blocks.
+    /// Syncs headers and names until a deadline; blocks.
     ///
-    /// - Returns: true when nothing is left to sync, and the disk refused nothing: what it refused may
-    ///   be found at the next start, and must be compared then.
+    /// - Returns: true if nothing is left to sync and no sync failed: an object whose sync failed
+    ///   may still be found at the next start, and must be compared then.
     @discardableResult
     func syncAll(by deadline: Monotonic) -> Bool {
         var isSound = true
         if isSyncing {
-            // What it is told of a failing disk, nobody else is told again.
+            // The kernel reports a failure only once, so this batch's outcome must not be lost.
             guard syncer.settle(by: deadline) else { return false }
             isSound = takeSyncOutcome()
         }
@@ -99,9 +102,9 @@ extension StoreWorker {
         return isSound && unsynced.isEmpty && unsyncedFolders.isEmpty
     }
 
-    /// Goes by what the disk said of the batch that was taken last.
+    /// Applies the outcome of the last batch.
     ///
-    /// - Returns: true when it refused no file.
+    /// - Returns: true if the sync of no file failed.
     @discardableResult
     func absorb(_ outcome: SyncOutcome) -> Bool {
         let isFormer = isSyncingFormer
@@ -111,20 +114,20 @@ extension StoreWorker {
                 object.generation == entry.generation
             else { continue }
             object.state.withLock { state in
-                // A header that was written meanwhile is another one.
+                // A header written meanwhile has another sequence and is not synced yet.
                 if state.sequence == entry.sequence { state.isHeaderSynced = true }
             }
         }
-        // In a folder that was made anew meanwhile the keys are other objects'.
+        // If the folder was replaced meanwhile, the keys belong to other objects.
         for (header, error) in outcome.refused where !isFormer {
             if let object = openObject(of: header.key) {
                 giveUp(object, error)
-                // Now, because a stop may be all that follows.
+                // Remove it here and not by mail, since the store may be closing.
                 _ = core.remove(header.key, only: object)
                 continue
             }
             core.channel.noteStorageFailure(error)
-            // It says more than what may be on the disk.
+            // The header may claim more than is on the disk.
             if header.isClaimedEarly { core.remove(header.key) }
         }
         if let error = outcome.refusal { core.channel.noteStorageFailure(error) }

@@ -1,4 +1,4 @@
-// The store thread: commits headers, has them made certain, writes the index in batches, evicts, and
+// The store thread: commits headers, has them synced, writes the index in batches, evicts, and
 // compares index and folder after a start.
 import DurableState
 import Logging
@@ -7,55 +7,56 @@ import Reactor
 import Retention
 import Synchronization
 
-/// Owned by the store thread's loop.
+/// The worker of the store thread, owned by its loop.
 final class StoreWorker {
     let core: StoreCore
-    /// Objects whose header on disk is behind, with the time of their last commit.
+    /// Objects whose header on disk is outdated, each with the time of its last commit.
     var dirty: [(object: StoredObject, since: Monotonic)] = []
-    /// When the disk refused a header last; for a while no other is tried.
+    /// The time when the disk last refused a header; for `commitInterval` no other is tried.
     var refusedAt: Monotonic?
-    /// Headers that may not be on the disk yet; an object may be there more than once.
+    /// Headers that may not be on the disk yet; a key may occur more than once.
     var unsynced: [UnsyncedHeader] = []
     /// First bytes of the keys whose names may not be on the disk yet.
     var unsyncedFolders: Set<UInt8> = []
-    /// Since when there is something to sync.
+    /// When the oldest unsynced change was recorded; nil if everything is synced.
     var unsyncedSince: Monotonic?
-    /// True from when the syncing thread was given something until its word on that was taken.
+    /// True from the start of a batch on the sync thread until its outcome is taken.
     var isSyncing = false
-    /// True when what it was given is of another folder than this one.
+    /// True if the running batch belongs to a folder that was replaced meanwhile.
     var isSyncingFormer = false
     let syncer: Syncer
-    /// True when objects were let go that the table may close now.
+    /// True if objects were released that the table may close now.
     var mayTrim = false
 
     var rows: [ObjectKey: RowChange] = [:]
     var uses: [ObjectKey: Use] = [:]
     var hasTouches = false
-    /// Since when uses wait to be told to the index.
+    /// When the oldest use was recorded that the index does not have yet.
     var usesSince: Monotonic?
     var indexIsFailing = false
 
     var policy: any RetentionPolicy
     var pinnedTitles: Set<UInt64> = []
     var pinnedNames: Set<UInt128> = []
-    /// Room asked for and not made yet, in bytes beyond what is used; nil when nobody asked.
+    /// The room requested and not freed yet, in bytes beyond current usage; nil if none was.
     var wantedBytes: Int64?
     var isEvicting = false
-    /// True when the disk refused to delete the last victim.
+    /// True if the disk refused to delete the last victim.
     var isRefused = false
     /// The comparison of index and folder; nil once it is done.
     var comparison: Comparison? = Comparison()
-    /// Long URLs saved in this run.
+    /// The number of long URLs saved in this run.
     private var savedLongURLs = 0
 
-    /// Objects that no fill works on any more, to be committed with the others of the moment.
+    /// Objects that no fill works on any more, to be committed together.
     private var finished: [StoredObject] = []
 
     private var timer: TimerID?
-    /// The next look at what other threads left.
+    /// The timer that takes mail and settles finished objects.
     private var settleTimer: TimerID?
     private var lostTimer: TimerID?
-    /// The commits when memory was given back last, and how many more make that worth while.
+    /// The number of commits when memory was last returned to the system; `muchWork` more trigger
+    /// it again.
     private var commitsBefore = 0
     private static let muchWork = 1_000
 
@@ -65,17 +66,17 @@ final class StoreWorker {
         policy = core.configuration.makePolicy(core.usage.budget)
     }
 
-    /// Looks at what other threads left, and before long again.
+    /// Takes mail, and schedules settling.
     func mailArrived(_ loop: EventLoop) {
         takeMail(loop, settles: false)
         if settleTimer == nil { scheduleSettling(loop) }
     }
 
-    /// Keeps a long URL; now and then, and at the first of a run, the oldest go.
+    /// Saves a long URL; at the first one of a run and then now and then, deletes the oldest.
     func saveLongURL(id: [UInt8], url: String) throws {
         try core.index.saveLongURL(id: id, url: url, now: .now())
         let limit = core.configuration.longURLLimit
-        // A tenth at a time: each row is looked at for it.
+        // Trim after every tenth of the limit: each trim scans all rows.
         if savedLongURLs % max(1, limit / 10) == 0 {
             try core.index.trimLongURLs(keeping: limit)
         }
@@ -92,7 +93,7 @@ final class StoreWorker {
         }
     }
 
-    /// After much work, and with none at hand, what it took in memory goes back to the system.
+    /// Returns free memory to the system after much work, while idle.
     private func giveBackMemory() {
         let commits = core.counters.commits.load(ordering: .relaxed)
         guard commits - commitsBefore >= Self.muchWork else { return }
@@ -100,12 +101,14 @@ final class StoreWorker {
         giveBackFreeMemory()
     }
 
-    /// - Returns: true when objects were settled.
+    /// Takes mail, commits what is due, and starts eviction if room was requested.
+    ///
+    /// - Returns: true if objects were settled.
     @discardableResult
     private func takeMail(_ loop: EventLoop, settles: Bool) -> Bool {
         let wanted = readMail(loop)
         var settled = 0
-        // What waits to be committed counts as held, and eviction would take what is used instead.
+        // Settle before evicting: objects queued for a commit count as held and cannot be evicted.
         if settles || wanted != nil { settled = settleFinished() }
         commitDue(at: loop.now)
         if let wanted {
@@ -116,7 +119,7 @@ final class StoreWorker {
         return settled > 0
     }
 
-    /// Commits what is finished, and writes the index.
+    /// Commits finished objects, and writes the index.
     func catchUp(_ loop: EventLoop) {
         takeMail(loop, settles: true)
         flushIndex()
@@ -130,7 +133,10 @@ final class StoreWorker {
         return done.count
     }
 
-    /// - Returns: the room that is asked for. The mail itself is gone by then, for the same reason.
+    /// Takes mail and queues its objects.
+    ///
+    /// - Returns: the room requested. The mail's references are released on return; otherwise its
+    ///   objects would count as held during eviction.
     private func readMail(_ loop: EventLoop) -> Int64? {
         let mail = core.channel.takeMail()
         for object in mail.dirty { dirty.append((object, loop.now)) }
@@ -162,10 +168,10 @@ final class StoreWorker {
         {
             beginSync(on: loop)
         }
-        // Objects are let go by readers too, who tell of it only as a use.
+        // Readers release objects too, and report it only as a use.
         core.table.trimAll()
         mayTrim = false
-        // What was in use at the last attempt may be idle now.
+        // Objects in use at the last attempt may be idle now.
         if core.usage.isOverBudget, !isEvicting {
             _ = settleFinished()
             commitDue(at: loop.now)
@@ -176,7 +182,7 @@ final class StoreWorker {
 
     // MARK: Commits
 
-    /// Commits what has grown enough or waited long enough.
+    /// Commits objects that have grown enough or waited long enough.
     private func commitDue(at now: Monotonic) {
         let configuration = core.configuration
         if let refusedAt, now - refusedAt < configuration.commitInterval { return }
@@ -187,7 +193,7 @@ final class StoreWorker {
                 guard state.place == .current, !state.isDiscarded,
                     state.uncommittedBytes > 0 || state.hasNewFacts
                 else {
-                    // Published or changed later, it is noted again.
+                    // If it is published or changed later, it is queued again.
                     state.isQueued = false
                     return nil
                 }
@@ -200,7 +206,7 @@ final class StoreWorker {
         }
         settle(due)
         for object in due {
-            // A growing object stays on the list while it grows.
+            // A growing object stays queued.
             let isBehind = object.state.withLock { state in
                 state.isQueued = state.uncommittedBytes > 0 || state.hasNewFacts
                 return state.isQueued
@@ -215,9 +221,9 @@ final class StoreWorker {
         _ = core.remove(object.key, only: object)
     }
 
-    /// Commits, syncs and writes everything there is now, or as much as the deadline allows.
+    /// Commits, syncs and indexes everything, or as much as the deadline allows.
     ///
-    /// - Returns: true when all of it is on the disk.
+    /// - Returns: true if all of it is on the disk.
     func finishAll(by deadline: Monotonic) -> Bool {
         let mail = core.channel.takeMail()
         for object in mail.discarded { removeDiscarded(object) }
@@ -237,11 +243,11 @@ final class StoreWorker {
         return isDone && isSynced && rows.isEmpty
     }
 
-    // MARK: A folder that is gone
+    // MARK: Missing folder
 
-    /// Looks whether the folder is where it was, and while it is not, again and again.
+    /// Checks whether the folder is in place, and repeats every second until it is.
     ///
-    /// `again` says that it was gone at the last look.
+    /// `again` is true if it was missing at the last check, so that the error is logged once.
     func lookForFolder(_ loop: EventLoop, again: Bool = false) {
         guard lostTimer == nil else { return }
         if core.folder.isInPlace {
@@ -274,7 +280,7 @@ final class StoreWorker {
         }
     }
 
-    /// Begins at nothing in the folder that is there now; what is open can be read to its end.
+    /// Starts empty in the folder now at the path; open objects can be read to their end.
     private func moveIn() throws {
         try core.folder.takeAnew()
         core.usage.startAnew()

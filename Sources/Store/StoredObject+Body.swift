@@ -1,7 +1,7 @@
 package import Posix
 
 extension StoredObject {
-    /// Whether the first byte that is missing from an offset on is on its way.
+    /// True if a fill covers the first missing byte at or after an offset.
     package func isFilling(from offset: Int64) -> Bool {
         guard case .hole(let hole) = state(at: spans.contiguousEnd(from: offset)) else {
             return false

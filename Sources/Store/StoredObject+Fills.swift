@@ -2,9 +2,9 @@ import Glibc
 package import Posix
 import Synchronization
 
-/// The writing side of an object: fills, the body's length, and the end of it all.
+/// The writing side of an object: fills, the body's length, discarding and punching.
 extension StoredObject {
-    /// Announces that bytes from `start` on will be written, up to `end` if that is known.
+    /// Begins a fill that will write bytes from `start`, up to `end` if that is known.
     package func beginFill(from start: Int64, to end: Int64?) -> FillID {
         state.withLock { state in
             state.lastFill += 1
@@ -14,11 +14,11 @@ extension StoredObject {
         }
     }
 
-    /// Writes body bytes into the file (pwrite(2)); readers see them after `extend`.
+    /// Writes body bytes to the file (pwrite(2)); readers see them after `extend`.
     ///
-    /// Only between `beginFill` and `endFill`. Room is counted before the bytes are written; an object
-    /// that the budget has none for loses its name, and goes on as one that is not storable; so does
-    /// one that is longer than a file may be. A failure for lack of storage also makes the store
+    /// May only be called between `beginFill` and `endFill`. Room is charged before the bytes are
+    /// written. An object that exceeds the budget or the maximum file size loses its name and
+    /// continues as one that is not storable. A failure for lack of storage also makes the store
     /// keep new objects off this disk for a few seconds.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         try obtainRoom(for: offset..<offset + Int64(bytes.count))
@@ -30,12 +30,13 @@ extension StoredObject {
         }
     }
 
-    /// What one system call writes at most, cut at multiples of this in the file.
+    /// The maximum length of one system call's write; writes are cut at multiples of it in the
+    /// file.
     ///
-    /// The page cache takes such a piece as one folio. Measured on ext4 with blocks reserved, CPU
-    /// seconds a GB: 64 KiB on the cuts 0.18 and anywhere 0.28, 128 KiB 0.16 and 0.22, 256 KiB 0.15
-    /// and 0.17. But a virtual machine gives free memory back to its host in blocks of 128 KiB and
-    /// more, and folios made of such cost 1.8: on the whole the smaller piece is the cheapest.
+    /// The page cache takes such a piece as one folio. Measured on ext4 with blocks preallocated,
+    /// CPU seconds per GB: 64 KiB aligned 0.18, unaligned 0.28; 128 KiB 0.16 and 0.22; 256 KiB 0.15
+    /// and 0.17. But a virtual machine returns free memory to its host in blocks of 128 KiB and
+    /// more, and folios made of such memory cost 1.8 s: overall the smaller piece is the cheapest.
     private static let piece = BodyLayout.cut
 
     private func writeInPieces(
@@ -60,7 +61,7 @@ extension StoredObject {
         }
     }
 
-    /// Counts bytes before they are written, some ahead, so that it happens once a megabyte.
+    /// Charges bytes before they are written, up to 1 MiB ahead, so that it happens rarely.
     private func obtainRoom(for range: Range<Int64>) throws(SystemError) {
         let missing = state.withLock { state -> Int64 in
             guard state.place == .unpublished || state.place == .current else { return 0 }
@@ -72,7 +73,8 @@ extension StoredObject {
         let ahead = max(missing, min(1 << 20, channel.usage.budget / 64 / 4096 * 4096))
         let got = room.take(ahead) ? ahead : room.obtain(missing) ? missing : 0
         guard got > 0 else {
-            // A budget without room says nothing of the disk; a disk without room takes nobody's.
+            // A full budget is not a fault of the disk: drop the name. A full disk stops all
+            // storing.
             guard room.isDiskFull else {
                 if room.forgetName(of: self) { return }
                 throw SystemError("reserve", code: EDQUOT)
@@ -86,12 +88,12 @@ extension StoredObject {
 
     /// Moves a fill's watermark: everything before it is in the file and may be read.
     ///
-    /// A watermark that does not move forward, or a fill that has ended, changes nothing.
+    /// Does nothing if the watermark does not advance or the fill has ended.
     package func extend(_ fill: FillID, to watermark: Int64) {
         extend(fill, to: watermark, sums: [], of: 0..<0)
     }
 
-    /// As `extend(_:to:)`, with the checksums of the bytes that were written last.
+    /// Moves the watermark like `extend(_:to:)`, with the checksums of the bytes written last.
     func extend(_ fill: FillID, to watermark: Int64, sums: [UInt32], of summed: Range<Int64>) {
         let (ready, mustQueue, isUrgent) = state.withLock { state -> ([Waiter], Bool, Bool) in
             guard let index = state.fills.firstIndex(where: { $0.id == fill }) else {
@@ -118,11 +120,11 @@ extension StoredObject {
         for waiter in ready { waiter.wake(.progress) }
     }
 
-    /// Ends a fill and wakes every waiter, so that each can look for another one.
+    /// Ends a fill and wakes every waiter, so that each can start or join another one.
     ///
     /// - Parameters:
-    ///   - fill: from `beginFill`; one that has ended is ignored.
-    ///   - failure: why it ended short; nil when it wrote all it had announced.
+    ///   - fill: from `beginFill`; ignored if it has ended already.
+    ///   - failure: why it ended early; nil if it wrote everything announced.
     package func endFill(_ fill: FillID, failure: (any Error)?) {
         let (woken, mustQueue) = state.withLock { state -> ([Waiter], Bool) in
             guard let index = state.fills.firstIndex(where: { $0.id == fill }) else {
@@ -135,7 +137,7 @@ extension StoredObject {
                 state.lastFailure = FillFailure(
                     error: failure, fill: fill, endedFills: state.endedFills)
             }
-            // Blocks that stay reserved are given back with the next commit.
+            // Blocks that are still preallocated are freed with the next commit.
             let isShort = state.isPreallocated && state.fills.isEmpty
             state.hasNewFacts = state.hasNewFacts || isShort
             return (state.takeAllWaiters(), isShort && state.markDirty())
@@ -146,7 +148,7 @@ extension StoredObject {
 
     /// Sets the length of the whole body.
     ///
-    /// - Returns: false when it contradicts what is known: another length, or bytes beyond it.
+    /// - Returns: false if that contradicts another known length or bytes beyond it.
     package func learnTotal(_ total: Int64) -> Bool {
         precondition(total >= 0, "a body's length is never negative: \(total)")
         let (isTrue, ready, mustQueue) = state.withLock { state -> (Bool, [Waiter], Bool) in
@@ -161,19 +163,19 @@ extension StoredObject {
         return isTrue
     }
 
-    /// Notes the clean end of a body whose length was not announced (RFC 9112, 6.3).
+    /// Records the clean end of a body whose length was not announced (RFC 9112, 6.3).
     ///
-    /// - Returns: as `learnTotal`.
+    /// - Returns: the result of `learnTotal`.
     @discardableResult
     package func markBodyEnd(_ total: Int64) -> Bool {
         learnTotal(total)
     }
 
-    /// Declares the object dead: no lookup finds it any more, nothing of it is committed, and its
-    /// file goes when the last holder lets go.
+    /// Discards the object: no lookup finds it any more, nothing of it is committed, and its file
+    /// is freed with its last holder.
     ///
-    /// Waiters are woken. With `failure` they learn from `didFailToStore` that storing is what failed,
-    /// also before the end of the fill that met it.
+    /// Wakes all waiters. With `failure`, `didFailToStore` tells them that storing failed, even
+    /// before the affected fill ends.
     package func discard(because failure: SystemError? = nil) {
         let (woken, mustRemove) = state.withLock { state -> ([Waiter], Bool) in
             guard !state.isDiscarded else { return ([], false) }
@@ -182,16 +184,17 @@ extension StoredObject {
             state.endedFills += 1
             return (state.takeAllWaiters(), state.place == .current)
         }
-        // Held by the channel until its name is gone, so that no lookup reads it back from disk.
+        // The channel keeps a reference until the name is removed, so that no lookup reloads it
+        // from disk.
         if mustRemove { channel.noteDiscarded(self) }
         for waiter in woken { waiter.wake(.fillEnded) }
     }
 
-    /// Gives the body bytes below an offset back to the disk (fallocate(2)).
+    /// Frees the body bytes below an offset (fallocate(2)).
     ///
-    /// Only for objects that are not storable, once every reader is past the offset; the bytes are
-    /// holes afterwards. Only whole pieces of the file go: of a part of one the kernel would zero
-    /// bytes that may still be on their way into a socket.
+    /// Only for unnamed objects, once every reader has passed the offset; the bytes are holes
+    /// afterwards. Only whole pieces of the file are punched: the kernel would zero the punched
+    /// bytes of a partly punched page, which may still be on their way into a socket.
     package func punch(upTo offset: Int64) {
         let block = channel.configuration.punchBytes
         let closed = state.withLock { state -> [SharedDescriptor] in
@@ -202,7 +205,7 @@ extension StoredObject {
             guard fileEnd > fileStart else { return [] }
             let (start, end) = (fileStart - bodyOffset, fileEnd - bodyOffset)
             state.spans.remove(start..<end)
-            // Under the lock, so that no reader is told of bytes that are just going.
+            // Under the lock, so that no reader is offered bytes that are being punched.
             let closed = punch(fileStart..<fileEnd, &state)
             state.punchedEnd = end
             let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
@@ -212,7 +215,7 @@ extension StoredObject {
             }
             return closed
         }
-        // The last holder closes a file, which takes as long as there are blocks in it.
+        // Outside the lock: closing a file's last reference takes time for each of its blocks.
         _ = consume closed
     }
 
@@ -227,7 +230,7 @@ extension StoredObject {
         return state.files?.punch(gone, left: SpanSet(left), own: descriptor.number) ?? []
     }
 
-    /// Counts bytes that are new on the disk; a preallocated object was counted when it was made.
+    /// Charges newly written bytes; those of a preallocated object were charged at its creation.
     private func chargeForSpans(_ state: inout ObjectState) {
         let needed = Footprint.bytes(header: bodyOffset, spans: state.spans)
         guard countsForBudget, isOfThisEra, needed > state.charge else { return }
@@ -237,7 +240,7 @@ extension StoredObject {
     }
 }
 
-/// Appends a body to an object through one fill: the loop-owned end of a transfer.
+/// Appends a body to an object through one fill; owned by the loop of the transfer.
 package struct FillWriter {
     package let object: StoredObject
     package let fill: FillID
@@ -253,15 +256,15 @@ package struct FillWriter {
         fill = object.beginFill(from: start, to: end)
     }
 
-    /// The bytes from here to where the file is cut next; at least one.
+    /// Returns the number of bytes up to the next cut of the file; at least one.
     package func bytesToCut(every piece: Int) -> Int {
         piece - Int((object.bodyOffset + offset) % Int64(piece))
     }
 
-    /// The end of what readers have: behind `offset` while bytes are put off.
+    /// The end of the bytes that readers can see: behind `offset` while bytes are queued.
     package var written: Int64 { putOff?.state.withLock { $0.written } ?? offset }
 
-    /// Writes the next bytes and lets readers have them, after all that was put off.
+    /// Writes the next bytes, after all queued ones, and lets readers see them.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
         try settle()
         guard !bytes.isEmpty else { return }
@@ -269,13 +272,14 @@ package struct FillWriter {
         offset += Int64(bytes.count)
     }
 
-    /// Has the next bytes written by a thread of its own, which lets readers have them.
+    /// Queues the next bytes for the writer's thread, which lets readers see them.
     ///
     /// - Parameters:
-    ///   - bytes: taken over where there is room for them, else left as they are.
+    ///   - bytes: taken if the queue has room, otherwise unchanged.
     ///   - writer: the same one for all of a fill.
-    ///   - whenFailed: called once, on that thread, when they cannot be written; `settle` says why.
-    /// - Returns: false where that thread has enough to do.
+    ///   - whenFailed: called once, on that thread, if they cannot be written; `settle` throws
+    ///     the error.
+    /// - Returns: false if the queue is full or `bytes` is empty.
     package mutating func putOff(
         _ bytes: inout [UInt8], to writer: BodyWriter,
         whenFailed: @autoclosure () -> @Sendable () -> Void
@@ -289,18 +293,18 @@ package struct FillWriter {
         return true
     }
 
-    /// Returns once all that was put off is in the file; blocks for as long as a piece or a few take.
+    /// Returns once all queued bytes are in the file; blocks for the time of a few pieces.
     ///
-    /// - Throws: why something could not be written; what came behind it was dropped.
+    /// - Throws: the first write error; the bytes queued after it were dropped.
     package mutating func settle() throws(SystemError) {
         guard let behind = putOff else { return }
         writer?.queue.settle(behind)
         if let failure = behind.state.withLock({ $0.failure }) { throw failure }
-        // What is written from here on does not count there.
+        // Later writes do not go through this queue state.
         putOff = nil
     }
 
-    /// Ends the fill, once all that was put off is written.
+    /// Ends the fill, after writing everything queued.
     package func end(failure: (any Error)?) {
         if let putOff { writer?.queue.settle(putOff) }
         object.endFill(fill, failure: failure ?? putOff?.state.withLock { $0.failure })
@@ -308,13 +312,13 @@ package struct FillWriter {
 }
 
 extension StoredObject {
-    /// Writes bytes of a fill and lets readers have them.
+    /// Writes bytes of a fill and lets readers see them.
     func append(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64, by fill: FillID
     ) throws(SystemError) {
         try write(bytes, at: offset)
         let written = offset..<offset + Int64(bytes.count)
-        // Here, while the bytes are in the processor's cache.
+        // Computed here, while the bytes are in the processor's cache.
         let sums = keepsChecksums ? checksums(of: bytes, at: offset) : []
         extend(fill, to: written.upperBound, sums: sums, of: written)
     }

@@ -1,20 +1,21 @@
 package import Posix
 import Synchronization
 
-/// Comparing stored bytes with their checksums.
+/// Comparison of stored bytes with their checksums.
 extension StoredObject {
-    /// Bytes read at a time.
+    /// The number of bytes read at a time.
     private static let step = 1 << 18
 
-    /// Reads an extent and compares it; bytes that do not fit, or cannot be read, are a hole then.
+    /// Reads an extent and compares it with its checksum; turns it into a hole if it does not match
+    /// or cannot be read.
     ///
-    /// - Returns: true when the bytes are what was written.
+    /// - Returns: true if the bytes match.
     @discardableResult
     func prove(_ extent: Extent) -> Bool {
         let isSound = extent.sum.map { (try? checksum(of: extent.range)) == $0 } ?? true
         let mustQueue = state.withLock { state -> Bool in
             guard isSound else {
-                // Read while it was being written anew, it may be another one by now.
+                // The extent may have been rewritten while it was being read.
                 guard state.extents.holds(extent) else { return false }
                 state.spans.remove(extent.range)
                 state.extents.remove(extent.range)
@@ -22,7 +23,7 @@ extension StoredObject {
                 state.hasNewFacts = true
                 return state.markDirty()
             }
-            // The header says so as well, or the next run would compare again.
+            // The header must be rewritten, or the next run would compare again.
             guard state.extents.prove(extent) else { return false }
             state.hasNewFacts = true
             return state.markDirty()
@@ -35,8 +36,8 @@ extension StoredObject {
         return isSound
     }
 
-    /// Takes the bytes around an offset out, which the disk does not give; where that happens again, the
-    /// whole object goes.
+    /// Removes the block around an offset that cannot be read; discards the whole object if that
+    /// happens again.
     package func noteUnreadable(at offset: Int64, _ error: SystemError) {
         let (isRepeated, mustQueue) = state.withLock { state -> (Bool, Bool) in
             state.readFailures += 1
@@ -54,7 +55,7 @@ extension StoredObject {
         if isRepeated { discard(because: error) }
     }
 
-    /// Whether there is something to compare, and so little in all that it is done at once.
+    /// True if there are unproven bytes and the object is small enough to verify them immediately.
     var isDoubtfulAndSmall: Bool {
         state.withLock { state in
             !state.extents.isProven
@@ -62,9 +63,9 @@ extension StoredObject {
         }
     }
 
-    /// Compares what has not been compared since the last unclean stop, or all there is; blocks.
+    /// Compares all extents, or only those unproven since the last unclean stop; blocks.
     ///
-    /// - Returns: the bytes that were read, and how many of them were lost.
+    /// - Returns: the number of bytes read, and how many of them were lost.
     func proveAll(again: Bool) -> (checked: Int64, lost: Int64) {
         sumUp()
         var (checked, lost): (Int64, Int64) = (0, 0)
@@ -75,7 +76,8 @@ extension StoredObject {
         return (checked, lost)
     }
 
-    /// Reads back the extents whose checksums are not known; one that cannot be read is a hole then.
+    /// Computes missing checksums by reading extents back; an extent that cannot be read becomes a
+    /// hole.
     func sumUp() {
         for range in state.withLock({ $0.extents.unsummed }) {
             let sum = try? checksum(of: range)
@@ -96,7 +98,7 @@ extension StoredObject {
             let bytes = try readBytes(
                 from: descriptor.number, at: bodyOffset + offset, count: count)
             sum = bytes.withUnsafeBytes { crc32c($0, after: sum) }
-            // A file that ends early has other bytes than were written.
+            // The file is shorter than what was written: return a sum that cannot match.
             guard bytes.count == count else { return ~sum }
             offset += Int64(count)
         }

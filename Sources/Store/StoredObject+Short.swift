@@ -1,22 +1,22 @@
 import Posix
 import Synchronization
 
-/// Short bodies, which are read at once and not by a reader.
+/// Short bodies, which are read in one call instead of by a reader.
 extension StoredObject {
-    /// The longest body that is kept in memory with its object, in bytes: what goes out in one piece
-    /// with a response head.
+    /// The maximum length of a body kept in memory with its object, in bytes: what is sent in one
+    /// piece with a response head.
     ///
-    /// The number of open objects bounds how many there are.
+    /// The number of open objects bounds the memory.
     package static let shortLimit = 1 << 14
 
-    /// A stretch of the body, out of memory or read at once (pread(2)).
+    /// Returns a range of the body, from memory or read immediately (pread(2)).
     ///
-    /// The body of a complete object that is no longer than `shortLimit` is read once and held for as
+    /// The body of a complete object of at most `shortLimit` bytes is read once and kept for as
     /// long as the object is open.
     ///
     /// - Parameter range: in bytes of the body.
-    /// - Returns: nil where the range is empty or longer than `shortLimit`, where bytes of it are
-    ///   missing, and where they cannot be read.
+    /// - Returns: nil if the range is empty or longer than `shortLimit`, or if bytes of it are
+    ///   missing or cannot be read.
     package func shortBytes(_ range: Range<Int64>) -> [UInt8]? {
         guard !range.isEmpty, range.count <= Self.shortLimit else { return nil }
         let (content, whole) = state.withLock { state in
@@ -31,7 +31,7 @@ extension StoredObject {
         return bytes
     }
 
-    /// A stretch of a short body that is held in memory; nil where it is not.
+    /// Returns a range of a short body from memory; nil if the body is not in memory.
     package func bytesInMemory(_ range: Range<Int64>) -> [UInt8]? {
         state.withLock { $0.content }.flatMap { Self.part(range, of: $0) }
     }
@@ -42,7 +42,7 @@ extension StoredObject {
         return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
     }
 
-    /// Holds the whole body, unless some of it was lost meanwhile.
+    /// Keeps the whole body in memory, unless some of it was lost meanwhile.
     private func keep(_ bytes: [UInt8]) {
         state.withLock { state in
             guard state.isComplete, state.extents.isProven, state.place == .current else { return }

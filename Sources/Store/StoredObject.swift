@@ -1,46 +1,47 @@
-// One stored representation: a generation of a key, its file, its spans and who waits for them.
+// One stored representation: a generation of a key, its file, its spans and its waiting readers.
 //
-// Whoever holds the object can read the present bytes for as long as it likes, whatever happens to
-// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread;
-// none blocks, except for `write` and `punch`, which are the system calls they are named after, and
+// A holder of the object can read the present bytes for as long as it likes, whatever happens to
+// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread.
+// None blocks, except `write` and `punch`, which make the system calls they are named after, and
 // `state(at:)` after an unclean stop.
 package import Posix
 package import Retention
 import Synchronization
 
-/// An object that may still be growing.
+/// A stored object that may still be growing.
 package final class StoredObject: Sendable {
     package let key: ObjectKey
-    /// Tells this representation from every other one of the same key, across restarts.
+    /// Distinguishes this representation from all others of the same key, across restarts.
     package let generation: UInt64
     package let url: String
     package let role: UInt8
     package let created: WallTime
-    /// What the player started from that it was first fetched for; 0 for none.
+    /// The title of the session that it was first fetched for; 0 for none.
     package let title: UInt64
     package let kind: RetentionKind
-    /// False for what was fetched ahead of any player's wish; reads since do not show here.
+    /// False if it was fetched ahead and unread when it was created or loaded; later reads do not
+    /// change it.
     let isRead: Bool
-    /// The open file; `stretch(at:count:)` says which bytes of the body lie in it.
+    /// The object's own file; `stretch(at:count:)` finds the file of a body offset.
     package let descriptor: SharedDescriptor
-    /// File offset of body offset 0.
+    /// The file offset of body offset 0.
     package let bodyOffset: Int64
-    /// True once bytes lie in further files; these are in the state.
+    /// True once the body continues in further files, which `ObjectState` holds.
     let spreads = Atomic<Bool>(false)
 
     let state: Mutex<ObjectState>
     let channel: StoreChannel
     /// False for a temporary file on another disk than the store's.
     let countsForBudget: Bool
-    /// The folder's, among those that the store has had.
+    /// The disk usage's era in which the object was created.
     private let era: Int
-    /// False for what ends with the process.
+    /// False for objects that do not outlive the process.
     var keepsChecksums: Bool { newPath != nil || isStored }
     private let isStored: Bool
-    /// The file's path while it is unpublished.
+    /// The path of the file while the object is unpublished.
     let newPath: String?
 
-    /// Parts of a new object in memory.
+    /// The parts that make a new object in memory.
     struct Parts {
         var header: ObjectHeader
         var place: Place
@@ -50,7 +51,7 @@ package final class StoredObject: Sendable {
         var countsForBudget = true
         /// The whole body, if it came with the header.
         var content: [UInt8]?
-        /// Whether header and body were written together just now.
+        /// True if header and body were just written together.
         var isClaimedEarly = false
     }
 
@@ -87,14 +88,14 @@ package final class StoredObject: Sendable {
     deinit {
         let (place, charge) = state.withLock { ($0.place, $0.charge) }
         if place != .current { giveBack(charge) }
-        // A leftover is removed at the next start, so a failure here costs space only until then.
+        // The next start removes leftovers, so a failure here costs space only until then.
         if place == .unpublished, let newPath { try? removeFile(newPath) }
     }
 
-    /// True while the folder is the one that the object was made in.
+    /// True while the store still uses the folder that the object was created in.
     var isOfThisEra: Bool { era == channel.usage.era }
 
-    /// Takes bytes out of the books, unless these were closed meanwhile.
+    /// Releases bytes from the disk usage, unless that was reset for a new folder.
     func giveBack(_ bytes: Int64) {
         if isOfThisEra { channel.usage.release(bytes) }
     }
@@ -104,9 +105,9 @@ package final class StoredObject: Sendable {
     /// The opaque response head.
     package var head: [UInt8] { state.withLock { $0.head } }
 
-    /// Replaces the head, as a 304 does (RFC 9111, 4.3.4); the file follows a moment later.
+    /// Replaces the head after a 304 (RFC 9111, 4.3.4); the file is updated a moment later.
     ///
-    /// For a head that outgrew the room in the file's header the file is written anew.
+    /// If the head no longer fits into the file's header, the file is rewritten.
     package func replaceHead(_ head: [UInt8]) {
         let mustQueue = state.withLock { state in
             state.head = head
@@ -126,7 +127,8 @@ package final class StoredObject: Sendable {
     /// The present bytes.
     package var spans: SpanSet { state.withLock { $0.spans } }
 
-    /// The first stretch of present bytes at or behind an offset; nil for none.
+    /// Returns the first range of present bytes at or after an offset, cut to start there; nil for
+    /// none.
     package func firstPresent(from offset: Int64) -> Range<Int64>? {
         state.withLock { state in
             state.spans.ranges.first { $0.upperBound > offset }.map {
@@ -138,13 +140,13 @@ package final class StoredObject: Sendable {
     /// The number of present bytes.
     package var presentBytes: Int64 { state.withLock { $0.spans.totalBytes } }
 
-    /// False when the object has no name on disk and ends with its last holder.
+    /// False if the object has no name on disk and is freed with its last holder.
     package var isStorable: Bool { state.withLock { $0.place != .unnamed } }
 
-    /// True once `discard` was called.
+    /// True after `discard`.
     package var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
 
-    /// True while this is what a lookup of the key finds.
+    /// True while a lookup of the key returns this object.
     package var isCurrent: Bool { state.withLock { $0.place == .current && !$0.isDiscarded } }
 
     /// True while at least one fill runs.
@@ -153,18 +155,17 @@ package final class StoredObject: Sendable {
     /// The last fill that ended with an error, if any did.
     package var lastFailure: FillFailure? { state.withLock { $0.lastFailure } }
 
-    /// Where a body that is still being made ended in order when all of it was last asked for; nil where
-    /// nobody has asked for all of it.
+    /// The offset at which the last open-ended fill of a growing body ended cleanly; nil if none
+    /// has.
     package var growthEnd: Int64? { state.withLock { $0.growthEnd } }
 
-    /// Notes where such a body ended, before the fill that brought it ends.
+    /// Sets `growthEnd`; to be called before that fill ends.
     package func noteGrowthEnd(_ offset: Int64) { state.withLock { $0.growthEnd = offset } }
 
-    /// True when bytes of a fill could not be stored: the disk's fault, not the body's.
+    /// True if bytes of a fill could not be stored, in contrast to a failure of the transfer.
     package var didFailToStore: Bool { state.withLock { $0.didFailToStore } }
 
-    /// Something of the caller's that should live as long as the object in memory, such as the
-    /// decoded head.
+    /// A value of the caller that lives as long as the object in memory, such as the decoded head.
     ///
     /// `replaceHead` clears it.
     package var attachment: (any Sendable & AnyObject)? {
@@ -174,8 +175,8 @@ package final class StoredObject: Sendable {
 
     /// Sets the attachment if there is none.
     ///
-    /// - Returns: The attachment that is there now: of two that are made at the same time on two
-    ///   threads, both threads go on with the same one.
+    /// - Returns: the attachment now set: if two threads make one concurrently, both get the same
+    ///   one.
     package func attach(_ made: any Sendable & AnyObject) -> any Sendable & AnyObject {
         state.withLock { state in
             if let known = state.attachment { return known }
@@ -186,10 +187,10 @@ package final class StoredObject: Sendable {
 
     // MARK: Reading
 
-    /// What is at a body offset now.
+    /// Returns what is at a body offset now.
     ///
-    /// After an unclean stop the first look at a block reads it (1 MiB; pread(2)) and compares it
-    /// with its checksum; bytes that do not fit are a hole then.
+    /// After an unclean stop the first access to an extent reads it (1 MiB or less; pread(2)) and
+    /// compares it with its checksum; bytes that do not match become a hole.
     package func state(at offset: Int64) -> ReadState {
         while true {
             let (found, doubtful) = state.withLock { state in
@@ -200,13 +201,13 @@ package final class StoredObject: Sendable {
         }
     }
 
-    /// Registers a waiter for the byte at an offset, unless there is something to look at already:
-    /// the byte, the end, a discarded object without a fill for it, or a fill that ended since
+    /// Registers a waiter for the byte at an offset, unless there is something to see already: the
+    /// byte, the end, a discarded object without a fill for the byte, or a fill that ended since
     /// `hole` was read.
     package func wait(at offset: Int64, since hole: Hole? = nil, _ waiter: Waiter) -> WaitOutcome {
         state.withLock { state in
             guard case .hole(let now) = state.read(at: offset) else { return .ready }
-            // Nothing more comes into a discarded object, except from a fill that still runs.
+            // A discarded object gets no more bytes, except from a fill that still runs.
             if state.isDiscarded, now.fill == nil { return .ready }
             if let hole, hole.endedFills != now.endedFills { return .ready }
             state.waiting.append(WaitingReader(offset: offset, waiter: waiter))
@@ -214,9 +215,9 @@ package final class StoredObject: Sendable {
         }
     }
 
-    /// Takes a waiter back.
+    /// Cancels a waiter.
     ///
-    /// One that is just being woken on another thread may still be called.
+    /// It may still be called if another thread is waking it at the same time.
     package func cancelWait(_ id: UInt64) {
         state.withLock { state in state.waiting.removeAll { $0.waiter.id == id } }
     }

@@ -1,7 +1,7 @@
-// What readers and fills of one object say to each other.
+// The types that readers and fills of one object exchange.
 import Synchronization
 
-/// Names one fill of one object.
+/// The identifier of one fill of one object.
 package struct FillID: Hashable, Sendable {
     let number: UInt64
 }
@@ -14,11 +14,11 @@ package enum WakeEvent: Sendable {
     case fillEnded
 }
 
-/// One reader's wish to be told once.
+/// A reader's request to be woken once.
 package struct Waiter: Sendable {
-    /// Unique in the process; the name to cancel by.
+    /// Unique in the process; identifies the waiter when it is cancelled.
     package let id: UInt64
-    /// Called once, on the thread that made the bytes present, outside every lock of the store.
+    /// Called once, on the thread that caused the event, outside every lock of the store.
     ///
     /// It must be quick and must not block: normally it enqueues a job on the reader's loop.
     package let wake: @Sendable (WakeEvent) -> Void
@@ -31,7 +31,7 @@ package struct Waiter: Sendable {
     }
 }
 
-/// A missing byte, and what is known about its coming.
+/// A missing byte, and what is known about the fill that will bring it.
 package struct Hole: Sendable, Equatable {
     /// The running fill that will reach the offset soonest, if any covers it.
     package let fill: FillID?
@@ -41,14 +41,14 @@ package struct Hole: Sendable, Equatable {
     package let end: Int64?
     /// The number of fills that had ended when this was read.
     ///
-    /// Given to `wait`, it makes sure that the end of a fill between looking and waiting is not
+    /// Passed to `wait`, it ensures that the end of a fill between reading and waiting is not
     /// missed.
     package let endedFills: UInt64
 }
 
 /// What a reader finds at an offset.
 package enum ReadState: Sendable, Equatable {
-    /// So many bytes can be read from the offset on; at least one.
+    /// This many bytes can be read from the offset on; at least one.
     case present(count: Int64)
     /// The offset is the end of the body.
     case end
@@ -64,10 +64,10 @@ package enum WaitOutcome: Sendable, Equatable {
     case waiting
 }
 
-/// The last fill that ended badly.
+/// The last fill that ended with an error.
 package struct FillFailure: Sendable {
     package let error: any Error
     package let fill: FillID
-    /// The number of fills that had ended with this one; compare with `Hole.endedFills`.
+    /// The number of fills that had ended, this one included; compare with `Hole.endedFills`.
     package let endedFills: UInt64
 }
