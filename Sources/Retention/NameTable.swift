@@ -1,14 +1,15 @@
-// Finds an object's slot by its name: a hash table of slot numbers only, the names stay where they are.
+// A hash table from object names to slots; it stores only slot numbers, the names stay in a column.
 
-/// A number of a slot in the columns of a ``Shelf``.
+/// The number of a slot in the columns of a ``Shelf``.
 package typealias Slot = UInt32
 
 extension Slot {
-    /// No slot: the end of a list, or a name that is not known.
+    /// No slot: the end of a list, or an unknown name.
     package static let none = Slot.max
 }
 
-/// An open table with linear probing; 4 bytes an entry, at most three quarters full.
+/// A hash table with open addressing and linear probing; 4 bytes per entry, at most three quarters
+/// full.
 package struct NameTable {
     private var slots: ContiguousArray<Slot>
     private var mask: Int
@@ -21,7 +22,7 @@ package struct NameTable {
 
     package var memoryBytes: Int { slots.capacity * MemoryLayout<Slot>.stride }
 
-    /// The slot whose name in `names` is `name`; ``Slot/none`` when there is no such.
+    /// Returns the slot whose name in `names` is `name`; ``Slot/none`` if there is none.
     package func find(_ name: UInt128, in names: borrowing ContiguousArray<UInt128>) -> Slot {
         var place = Self.home(name) & mask
         while true {
@@ -31,16 +32,16 @@ package struct NameTable {
         }
     }
 
-    /// Enters a slot whose name is in `names` already, and in the table not yet.
+    /// Inserts a slot that is not in the table; its name must already be in `names`.
     package mutating func insert(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
         if (count + 1) * 4 > slots.count * 3 { grow(names) }
         put(slot, names[Int(slot)])
         count += 1
     }
 
-    /// Takes a slot out; the names must still be in place.
+    /// Removes a slot; its name must still be in `names`.
     ///
-    /// Entries behind it move up (Knuth, vol. 3, 6.4, algorithm R), so that no tombstones gather.
+    /// Later entries move up (Knuth, vol. 3, 6.4, algorithm R), so that no tombstones accumulate.
     package mutating func remove(_ slot: Slot, names: borrowing ContiguousArray<UInt128>) {
         var hole = Self.home(names[Int(slot)]) & mask
         while slots[hole] != slot {
@@ -53,7 +54,7 @@ package struct NameTable {
             let other = slots[place]
             guard other != .none else { break }
             let home = Self.home(names[Int(other)]) & mask
-            // It may move up unless its home lies behind the hole, on the way to its place.
+            // It may move up unless its home lies after the hole, on the way to its place.
             guard (place &- home) & mask >= (place &- hole) & mask else { continue }
             slots[hole] = other
             hole = place
@@ -79,7 +80,8 @@ package struct NameTable {
 }
 
 extension UInt128 {
-    /// A hash: names are parts of digests, but tests and traces count them up.
+    /// A hash of the value: names are parts of digests, but tests and traces use consecutive
+    /// numbers.
     package var mixed: UInt64 {
         var mixed = UInt64(truncatingIfNeeded: self ^ (self >> 64))
         mixed = (mixed ^ (mixed >> 32)) &* 0x9E37_79B9_7F4A_7C15

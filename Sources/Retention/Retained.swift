@@ -1,33 +1,33 @@
-// What is kept and in which order it may go: the facts that a retention policy decides by.
+// The facts about stored objects that a retention policy decides by.
 //
-// Pure: names, sizes and times come in, the name of the next victim comes out. The store calls it
-// with what is on the disk, `sluice-lab simulate` with what a trace says.
+// Pure: takes names, sizes and times, and returns the name of the next victim. The store calls it
+// for the objects on the disk, `sluice-lab simulate` for those of a trace.
 
-/// What an object is to its title; the order of losses starts here.
+/// The role of an object within its title, which determines the order of eviction.
 package enum RetentionKind: UInt8, Sendable, CaseIterable {
-    /// Playlists, media initialization sections and keys: small, and without them nothing plays.
+    /// Playlists, media initialization sections and keys: small, but required for playback.
     case structure
     /// Media segments, parts and whole films.
     case media
-    /// Whatever else passed through, mounts' resources above all.
+    /// Everything else, mainly resources of mounts.
     case other
-    /// A media segment or part of a playlist without `EXT-X-ENDLIST`: worth little once it has
-    /// left the window.
+    /// A media segment or part of a playlist without `EXT-X-ENDLIST`: worth little once it has left
+    /// the window.
     case live
 }
 
-/// The facts of one object, as a policy is told them when the object is kept.
+/// The facts of one object, as given to a policy when the object is stored.
 package struct Retained: Sendable, Equatable {
-    /// What it takes on the disk, in bytes; 0 or more.
+    /// The bytes it takes on the disk; 0 or more.
     package var bytes: Int64
     /// The title it was fetched for; 0 for none.
     package var title: UInt64
     package var kind: RetentionKind
-    /// False for what was fetched ahead and nobody has read yet.
+    /// False if it was fetched ahead and nobody has read it yet.
     package var isRead: Bool
-    /// When it was last used, in seconds since 1970.
+    /// The time of the last use, in seconds since 1970.
     package var lastUsed: UInt32
-    /// How often it was used, as far as known; it stays at 255.
+    /// The number of known uses; saturates at 255.
     package var uses: UInt8
 
     package init(

@@ -1,9 +1,9 @@
-// The facts of all objects in columns, and the queues they stand in: what every policy is built on.
+// The columns that hold the facts of all objects, and their queues; the basis of every policy.
 
 /// Objects in columns, one slot each, with links to their neighbours in one queue.
 ///
-/// No object has memory of its own: a slot is 16 bytes of name, 8 of size, 8 of links, 4 of time and
-/// 2 of marks. Free slots are chained through `next`.
+/// No object is allocated separately: a slot takes 16 bytes of name, 8 of size, 8 of links, 4 of
+/// time and 2 of mark and place. Free slots are chained through `next`.
 package struct Shelf {
     package init() {}
 
@@ -13,9 +13,9 @@ package struct Shelf {
     package private(set) var previous = ContiguousArray<Slot>()
     /// When the object was used last, in seconds since 1970.
     package var lastUsed = ContiguousArray<UInt32>()
-    /// What the policy counts; most count uses.
+    /// A counter of the policy; most count uses.
     package var marks = ContiguousArray<UInt8>()
-    /// Which queue of the policy the object stands in.
+    /// The policy's queue that the object is in.
     package private(set) var places = ContiguousArray<UInt8>()
     package private(set) var bytes: Int64 = 0
     private var table = NameTable()
@@ -28,10 +28,10 @@ package struct Shelf {
             + lastUsed.capacity * 4 + marks.capacity + places.capacity + table.memoryBytes
     }
 
-    /// The slot of a name; ``Slot/none`` for an unknown one.
+    /// Returns the slot of a name; ``Slot/none`` for an unknown one.
     package func find(_ name: UInt128) -> Slot { table.find(name, in: names) }
 
-    /// Takes a slot for a new name; it stands in no queue yet.
+    /// Allocates a slot for a new name; it is in no queue yet.
     package mutating func add(_ name: UInt128, size: Int64, lastUsed time: UInt32) -> Slot {
         let slot = takeSlot()
         let index = Int(slot)
@@ -44,7 +44,7 @@ package struct Shelf {
         return slot
     }
 
-    /// Gives back the slot of an object that stands in no queue any more.
+    /// Frees the slot of an object that is in no queue any more.
     package mutating func drop(_ slot: Slot) {
         table.remove(slot, names: names)
         bytes -= sizes[Int(slot)]
@@ -61,7 +61,7 @@ package struct Shelf {
         enter(slot, &queue, place)
     }
 
-    /// Puts a slot at the back of a queue, where victims are taken.
+    /// Puts a slot at the back of a queue, where victims are taken from.
     package mutating func pushBack(_ slot: Slot, _ queue: inout SlotQueue, place: UInt8 = 0) {
         next[Int(slot)] = .none
         previous[Int(slot)] = queue.back
@@ -70,7 +70,7 @@ package struct Shelf {
         enter(slot, &queue, place)
     }
 
-    /// Takes a slot out of the queue that it stands in.
+    /// Removes a slot from its queue.
     package mutating func unlink(_ slot: Slot, _ queue: inout SlotQueue) {
         let (before, after) = (previous[Int(slot)], next[Int(slot)])
         if before == .none { queue.front = after } else { next[Int(before)] = after }
@@ -79,7 +79,7 @@ package struct Shelf {
         queue.bytes -= sizes[Int(slot)]
     }
 
-    /// Changes an object's size, in the queue that it stands in too.
+    /// Changes an object's size, also in the sum of its queue.
     package mutating func resize(_ slot: Slot, to size: Int64, _ queue: inout SlotQueue) {
         let change = size - sizes[Int(slot)]
         sizes[Int(slot)] = size
@@ -112,7 +112,8 @@ package struct Shelf {
         return Slot(index)
     }
 
-    /// Grows all columns by a quarter; doubling would leave half of the memory unused.
+    /// Reserves capacity in all columns; callers grow by a quarter, since doubling would waste half
+    /// of the memory.
     private mutating func reserve(_ capacity: Int) {
         names.reserveCapacity(capacity)
         sizes.reserveCapacity(capacity)

@@ -1,12 +1,12 @@
 import Glibc
 
-/// Which object goes next: what titles are worth, and the search for the least.
+/// Victim selection: the value of titles, and the search for the least valuable one.
 extension TitleAware {
-    /// Objects of one title looked at for one that may go.
+    /// The maximum number of objects of one title examined for a victim.
     private static let looks = 64
-    /// Titles given up because of barred objects before all objects are gone through.
+    /// The number of titles skipped because of barred objects before all objects are searched.
     private static let tries = 16
-    /// What was used within this time is passed over in a title that is being watched; in seconds.
+    /// In a title that is being watched, objects used within this many seconds are skipped.
     private static let recent: UInt32 = 60
 
     package func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
@@ -22,14 +22,15 @@ extension TitleAware {
                 goingSince = titles.records[Int(title)].useNumber
                 return evict(slot)
             }
-            // All that was looked at is held: that counts as a use, or it would be found again.
+            // Everything examined is in use: count that as a use, or the next draw would find the
+            // title again.
             titles.records[Int(title)].lastUsed = now
             numberUse(of: Int(title))
         }
         return anyVictim(isBarred)
     }
 
-    /// Tells a title of a use; the first after a pause begins a visit.
+    /// Records a use of a title; the first use after a pause starts a new visit.
     func noteUse(of title: Slot, at now: UInt32) {
         let index = Int(title)
         let record = titles.records[index]
@@ -50,14 +51,15 @@ extension TitleAware {
         titles.records[index].useNumber = uses
     }
 
-    /// What the last visit of a title weighs.
+    /// Returns the weight of a title's last visit.
     private func lastVisit(of record: TitleRecord) -> Float {
         guard record.visitStart != 0 else { return weights.unread }
         let lasted = record.lastUsed - min(record.lastUsed, record.visitStart)
         return lasted < weights.glanceSeconds ? weights.glance : 1
     }
 
-    /// The visits to be expected in a second: of a title seen as often before, and of one seen lately.
+    /// Returns the expected visits per second, from the frequency of visits and from the last one's
+    /// age.
     private func value(of title: Slot, _ now: UInt32) -> Float {
         let record = titles.records[Int(title)]
         let age = Float(now - min(now, record.lastUsed))
@@ -75,9 +77,9 @@ extension TitleAware {
         return name
     }
 
-    // MARK: The search
+    // MARK: Search
 
-    /// The title that goes at present, or the least of some that are drawn.
+    /// Returns the title being evicted, or the least valuable of a random sample.
     private func leastTitle(_ now: UInt32) -> Slot {
         if goingTitle != .none, Int(goingTitle) < titles.records.count {
             let record = titles.records[Int(goingTitle)]
@@ -98,7 +100,8 @@ extension TitleAware {
         return least
     }
 
-    /// A pseudo-random number (xorshift, Marsaglia 2003): the same calls find the same victims.
+    /// Returns a pseudo-random number (xorshift, Marsaglia 2003): equal call sequences find equal
+    /// victims.
     private func nextDraw(below bound: Int) -> Int {
         draw ^= draw << 13
         draw ^= draw >> 7
@@ -106,7 +109,7 @@ extension TitleAware {
         return Int(draw >> 33) % bound
     }
 
-    /// The live segment used longest ago, when it is worth less than a title.
+    /// Returns the least recently used live segment if it is worth less than the title.
     private func liveVictim(_ title: Slot, _ now: UInt32, _ isBarred: (UInt128) -> Bool) -> Slot? {
         for _ in 0..<min(liveQueue.count, Self.looks) {
             let slot = liveQueue.back
@@ -120,7 +123,8 @@ extension TitleAware {
         return nil
     }
 
-    /// The last media object of a title that nobody holds and that is not about to be read.
+    /// Returns the last media object of a title that is neither barred nor recently used, else one
+    /// used recently.
     private func mediaVictim(_ title: Slot, _ now: UInt32, _ isBarred: (UInt128) -> Bool) -> Slot? {
         var slot = titles.records[Int(title)].media.back
         var held = Slot.none
@@ -135,7 +139,7 @@ extension TitleAware {
         return held == .none ? nil : held
     }
 
-    /// A structure object whose title has no media, the one used longest ago of some.
+    /// Returns one of the least recently used structure objects whose title has no media.
     private func strayStructure(_ isBarred: (UInt128) -> Bool) -> Slot? {
         for _ in 0..<min(structureQueue.count, Self.looks) {
             let slot = structureQueue.back
@@ -146,7 +150,7 @@ extension TitleAware {
         return nil
     }
 
-    /// Whatever is not barred: media, then live segments, then structure.
+    /// Evicts any object that is not barred: media first, then live segments, then structure.
     private func anyVictim(_ isBarred: (UInt128) -> Bool) -> UInt128? {
         for title in titles.withMedia {
             var slot = titles.records[Int(title)].media.back

@@ -1,41 +1,40 @@
-// Keeps titles, not objects: what is watched again stays whole, what was glanced at goes first.
+// Retention by title: titles watched again stay complete, titles only glanced at are evicted first.
 
-/// The figures by which titles are weighed, chosen on traces (decision 7).
+/// The parameters of a title's value, chosen on traces (decision 7).
 package struct TitleWeights: Sendable {
-    /// Less than the 1 of a visit that lasted: one that was over after ``glanceSeconds``.
+    /// The weight of a visit shorter than ``glanceSeconds``; a longer one weighs 1.
     package var glance: Float = 0.5
-    /// What was fetched ahead, and nobody has read yet.
+    /// The weight of a title that was fetched ahead and not read yet.
     package var unread: Float = 0.3
-    /// A live segment; low, since it is seldom asked for after it left the window.
+    /// The weight of a live segment; low, since it is seldom requested after it left the window.
     package var live: Float = 0.05
-    /// From the first to the last read of a visit, in seconds.
+    /// A visit is a glance if less time passes from its first to its last read; in seconds.
     package var glanceSeconds: UInt32 = 3
-    /// A use that comes later than this after the last one is a new visit; in seconds.
+    /// A use more than this many seconds after the previous one starts a new visit.
     package var pauseSeconds: UInt32 = 60
     /// The weight of a visit halves in this time; in seconds.
     package var halfLife: Float = 5 * 86_400
-    /// What was visited `t` seconds ago is visited again within the next second with the
-    /// probability `soon / t`, beside the rate of its earlier visits.
+    /// A title visited `t` seconds ago is visited again within the next second with probability
+    /// `soon / t`, in addition to the rate of its earlier visits.
     package var soon: Float = 0.003
-    /// Added to every age, in seconds, so that what was used just now is not beyond comparison.
+    /// Added to every age, in seconds, so that the value of a title used just now stays finite.
     package var youth: Float = 60
-    /// Titles drawn for a comparison.
+    /// The number of titles drawn for a comparison.
     package var draws = 48
 
     package init() {}
 }
 
-/// The title that is worth least goes, the end of it first, until it is gone.
+/// A policy that evicts the least valuable title, from its end backwards, until all of it is gone.
 ///
-/// What a title is worth is the rate at which visits are to be expected: the one that its visits so
-/// far speak for, each of which fades with time, and one that falls with the time since the last.
-/// With a single visit each, that is LRU by titles; what is seen every day stays through a day of what
-/// is seen once. The least is looked for among some titles drawn at random, so that every call has a
-/// bound.
+/// The value of a title is the rate at which visits are expected: a rate from its visits so far,
+/// each fading with time, plus a rate that falls with the time since the last visit. With a single
+/// visit each, this is LRU by title; a title watched every day survives a day of titles watched
+/// once. The least valuable title is searched in a random sample, so that every call is bounded.
 ///
-/// Playlists, initialization sections and keys are kept as long as their title has media, and after
-/// that in a sixteenth of the capacity; with them the memory of the title's visits. Live segments stand
-/// in a queue of their own. An object without a title is a title of its own.
+/// Playlists, initialization sections and keys stay as long as their title has media, and after
+/// that in a sixteenth of the capacity; the record of the title's visits stays with them. Live
+/// segments are in a separate queue. An object without a title is a title of its own.
 package final class TitleAware: RetentionPolicy {
     static let mediaPlace: UInt8 = 0
     static let structurePlace: UInt8 = 1
@@ -49,7 +48,7 @@ package final class TitleAware: RetentionPolicy {
     private(set) var owners = ContiguousArray<Slot>()
     var structureQueue = SlotQueue()
     var liveQueue = SlotQueue()
-    /// The title that goes at present, and the number of its last use when it was chosen.
+    /// The title being evicted, and the number of its last use when it was selected.
     var goingTitle = Slot.none
     var goingSince: UInt32 = 0
     var uses: UInt32 = 0
@@ -87,7 +86,7 @@ package final class TitleAware: RetentionPolicy {
             titles.records[owner].weight, Float(max(facts.uses, 1) - 1))
         guard facts.lastUsed > titles.records[owner].lastUsed else { return }
         titles.records[owner].lastUsed = facts.lastUsed
-        // Long enough before for a visit that lasted: how long it was, no one knows any more.
+        // Assumes a visit that was longer than a glance, since its length was not stored.
         titles.records[owner].visitStart = max(1, facts.lastUsed - min(facts.lastUsed, 60))
     }
 
@@ -106,7 +105,7 @@ package final class TitleAware: RetentionPolicy {
         if slot != .none { forget(slot) }
     }
 
-    // MARK: Books
+    // MARK: Bookkeeping
 
     private static func place(of kind: RetentionKind) -> UInt8 {
         switch kind {
@@ -116,7 +115,7 @@ package final class TitleAware: RetentionPolicy {
         }
     }
 
-    /// The title's name in the table; objects without a title have one that no title has.
+    /// Returns the title's name in the table; an object without a title gets one that no title has.
     private static func titleName(_ name: UInt128, _ title: UInt64) -> UInt128 {
         title == 0 ? name | 1 << 127 : UInt128(title)
     }
@@ -142,7 +141,7 @@ package final class TitleAware: RetentionPolicy {
             titles.records[Int(owner)].structures += 1
             push(slot, &structureQueue, place, isRestored)
         default:
-            // Counted with the structures, since it keeps its title known in the same way.
+            // Counted with the structures, since it keeps its title's record in the same way.
             titles.records[Int(owner)].structures += 1
             push(slot, &liveQueue, place, isRestored)
         }
@@ -174,11 +173,11 @@ package final class TitleAware: RetentionPolicy {
         }
         shelf.drop(slot)
         titles.settle(owner)
-        // Another title may get its slot at once, and would go in its stead.
+        // Another title may reuse the slot and would be evicted instead.
         if owner == goingTitle, titles.records[Int(owner)].place == .none { goingTitle = .none }
     }
 
-    /// Puts a structure object or live segment in front; media keep the order of arrival.
+    /// Moves a structure object or live segment to the front; media stay in the order of arrival.
     func bringForward(_ slot: Slot) {
         switch shelf.places[Int(slot)] {
         case Self.mediaPlace: break

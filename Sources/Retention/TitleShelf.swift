@@ -1,24 +1,24 @@
-// The titles that objects belong to: how each was used, and its media in the order of arrival.
+// The titles that objects belong to: the use of each, and its media in the order of arrival.
 
-/// How a title was used.
+/// The use of a title.
 struct TitleRecord {
-    /// Its media, the first that arrived in front; victims are taken at the back.
+    /// Its media, in the order of arrival from the front; victims are taken from the back.
     var media = SlotQueue()
-    /// Structure objects that are kept; a title without any object is forgotten.
+    /// The number of its structure objects and live segments; a title without objects is removed.
     var structures: UInt32 = 0
-    /// Its place among the titles that have media.
+    /// Its index among the titles that have media.
     var place = Slot.none
-    /// Seconds since 1970.
+    /// The time of the last use, in seconds since 1970.
     var lastUsed: UInt32 = 0
-    /// Numbers the uses of all titles, for those of one second.
+    /// The sequence number of the last use among all titles, to order uses within one second.
     var useNumber: UInt32 = 0
-    /// When the visit began that the last use belongs to; 0 when nobody has read anything yet.
+    /// The start of the visit that the last use belongs to; 0 if the title was never read.
     var visitStart: UInt32 = 0
-    /// What the visits before the last one weighed when that began.
+    /// The weight of all visits before the last one, at the time that one began.
     var weight: Float = 0
 }
 
-/// Titles in slots, found by their names; those with media are listed, so that some can be drawn.
+/// Titles in slots, found by name; those with media are listed, so that some can be drawn.
 struct TitleShelf {
     private(set) var names = ContiguousArray<UInt128>()
     var records = ContiguousArray<TitleRecord>()
@@ -32,7 +32,7 @@ struct TitleShelf {
             + (withMedia.capacity + free.capacity) * 4 + table.memoryBytes
     }
 
-    /// The slot of a title, which is entered if it is new.
+    /// Returns the slot of a title, and adds the title if it is new.
     mutating func slot(of name: UInt128) -> Slot {
         let known = table.find(name, in: names)
         guard known == .none else { return known }
@@ -54,7 +54,7 @@ struct TitleShelf {
         return slot
     }
 
-    /// Lists or unlists a title after its media changed, and forgets it when it has no object left.
+    /// Updates the list of titles with media, and removes a title that has no objects left.
     mutating func settle(_ slot: Slot) {
         let index = Int(slot)
         let (hasMedia, place) = (records[index].media.count > 0, records[index].place)
