@@ -1,11 +1,11 @@
-// The database of what the daemon keeps besides objects: `state.sqlite` in the cache folder.
+// The database of the daemon's state besides objects: `state.sqlite` in the cache folder.
 //
-// The index of objects can be made again from their files; this cannot. It is therefore a database of
-// its own, with a table for each kind of record.
+// The index of objects can be rebuilt from their files; this state cannot. It is therefore in a
+// separate database, with a table for each kind of record.
 //
-// Writes are queued and committed by one thread, so that no loop waits for the disk. Every commit is
-// synced (WAL with `synchronous = FULL`): what was pinned, ordered or learnt before a power cut is
-// found after it. Commits are few, a handful in a minute of playback.
+// Writes are queued and committed by one thread, so that no loop waits for the disk. Every commit
+// is synced (WAL with `synchronous = FULL`): what was pinned, ordered or learned before a power cut
+// is found after it. Commits are rare: a handful per minute of playback.
 import GRDB
 import GRDBSQLite
 import Glibc
@@ -18,15 +18,15 @@ import Synchronization
 package enum StateFault: Error, Sendable, CustomStringConvertible {
     /// A newer program wrote it.
     case isNewer
-    /// The disk or SQLite refuses it, which says nothing against its content.
+    /// The disk or SQLite rejects it, for a reason other than damaged content.
     case unusable(String)
     /// The disk is full, or over quota.
     case noRoom(String)
 
-    /// What an error of SQLite or of the system means for the one who writes.
+    /// Classifies an error of SQLite or of the system for the caller of a write.
     init(_ error: any Error) {
         let code = (error as? DatabaseError)?.extendedResultCode
-        // SQLite has a code for a full disk, and none for one that is over quota.
+        // SQLite has a code for a full disk; exceeding a quota shows as a failed write.
         let isFull = code == .SQLITE_FULL || code == .SQLITE_IOERR_WRITE
         self =
             error as? StateFault ?? (isFull ? .noRoom("\(error)") : .unusable("\(error)"))
@@ -40,30 +40,30 @@ package enum StateFault: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// The open database; any thread may use it.
+/// The open state database; thread-safe.
 package final class StateDatabase: Sendable {
     /// The file's name in the cache folder.
     static let fileName = "state.sqlite"
-    /// Of all rows that are read at start.
+    /// The maximum size of all rows read at start.
     private static let mostBytes = 128 << 20
-    /// What SQLite keeps beside a database.
+    /// The suffixes of SQLite's files next to a database.
     private static let suffixes = ["-wal", "-shm", "-journal"]
 
     let folder: String
     let log: Logger
     private let opened: Mutex<DatabaseQueue>
-    /// What was read at the start and not asked for yet, by table.
+    /// The rows read at start, by table, until they are requested or changed.
     private let contents: Mutex<[String: [[StateValue]]]>
     let pending = Mutex(PendingChanges())
-    /// Held over a commit, so that two do not cross.
+    /// Held during a commit, so that commits are serialised.
     let committing = Mutex<Void>(())
     let thread: LoopThread
 
     private static func path(in folder: String) -> String { "\(folder)/\(fileName)" }
 
-    /// Opens or makes the database of a folder, and reads all of it once; blocks on the disk.
+    /// Opens or creates the database of a folder, and reads all of it once; blocks on the disk.
     ///
-    /// A damaged or foreign file is set aside: what can be read of it counts.
+    /// A damaged or foreign file is set aside; the readable rows are kept.
     package init(folder: String, log: Logger) throws(StateFault) {
         self.folder = folder
         self.log = log
@@ -104,7 +104,7 @@ package final class StateDatabase: Sendable {
         }
     }
 
-    /// Sets the database aside and begins another one with the rows that could be read.
+    /// Sets the database aside and creates a new one with the rows that could be read.
     private static func replace(
         _ folder: String, _ found: StateContents, _ reason: String, _ log: Logger
     ) throws -> DatabaseQueue {
@@ -152,7 +152,7 @@ package final class StateDatabase: Sendable {
         configuration.label = "sluice.state"
         configuration.busyMode = .timeout(2)
         configuration.prepareDatabase { db in
-            // A damaged or foreign file must not take memory at will, nor run code of its schema.
+            // A damaged or foreign file must not use unbounded memory or run code from its schema.
             sqlite3_limit(
                 db.sqliteConnection, SQLITE_LIMIT_LENGTH, CInt(StateTable.mostRowBytes + (1 << 20)))
             try db.execute(sql: "PRAGMA trusted_schema = OFF")
@@ -172,7 +172,7 @@ package final class StateDatabase: Sendable {
         guard try !queue.read(StateSchema.migrator.hasBeenSuperseded) else {
             throw StateFault.isNewer
         }
-        // Not by GRDB's setting, which writes to the file at once and leaves commits to the kernel.
+        // GRDB's own WAL setting writes to the file on opening and uses `synchronous = NORMAL`.
         try queue.writeWithoutTransaction {
             try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
         }
@@ -180,7 +180,7 @@ package final class StateDatabase: Sendable {
         try queue.read { try StateSchema.compare($0) }
     }
 
-    /// Makes an empty file if there is none, so that SQLite gives its files this one's mode, 0600.
+    /// Creates an empty file if none exists, so that SQLite gives its files the same mode, 0600.
     private static func makeFile(_ path: String) throws {
         var found = stat()
         guard lstat(path, &found) != 0 else {
@@ -189,12 +189,12 @@ package final class StateDatabase: Sendable {
             }
             return
         }
-        // A log without its database would be played back into the new one.
+        // SQLite would replay a log without its database into the new one.
         for suffix in suffixes { try removeFile(path + suffix) }
         _ = try openFile(path, flags: O_RDWR | O_CREAT)
     }
 
-    /// True for errors that speak against the file, not against the disk it is on.
+    /// True for errors caused by the content of the file, not by its disk.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError else { return false }
         return switch error.resultCode {
@@ -211,16 +211,17 @@ package final class StateDatabase: Sendable {
         var found = StateContents()
         var room = mostBytes
         for table in StateSchema.tables {
-            // Without a transaction, whose end would report the damage once more and lose the rows.
+            // Without a transaction: its end would report the damage again and lose the rows.
             try queue.unsafeRead { try StateReader.read(table, $0, &room, into: &found) }
         }
         return found
     }
 
-    /// The records of a kind, in the order of their rows: by the key where that is a number, else by
-    /// when they were first written.
+    /// Returns the records of a kind, ordered by key if that is a number, otherwise by first
+    /// insertion.
     ///
-    /// The first call is answered from what was read at the start; later ones block on the disk.
+    /// The first call returns what was read at the start, unless the table changed; later calls
+    /// block on the disk.
     package func records<Record: StateRecord>(_: Record.Type) -> [Record] {
         let table = Record.table
         var rows = contents.withLock { $0.removeValue(forKey: table.name) }
@@ -245,14 +246,14 @@ package final class StateDatabase: Sendable {
         }
     }
 
-    /// What was read at the start does not tell of a change.
+    /// Drops a table's rows read at the start, since they lack a change.
     func forgetContents(of table: String) {
         contents.withLock { $0[table] = nil }
     }
 
     // MARK: Writing
 
-    /// Writes changes in one transaction, which is synced; blocks on the disk.
+    /// Writes changes in one synced transaction; blocks on the disk.
     func write(_ changes: [StateChange]) throws {
         do {
             try Self.write(changes, to: queue)
@@ -292,7 +293,7 @@ package final class StateDatabase: Sendable {
             })
     }
 
-    /// Goes on with another database and all rows that can still be read of this one.
+    /// Switches to a new database with all rows that can still be read from this one.
     private func beginAnew(_ reason: String) throws {
         let former = queue
         let found = (try? Self.read(former)) ?? StateContents()
@@ -301,9 +302,9 @@ package final class StateDatabase: Sendable {
         try? former.close()
     }
 
-    /// Writes everything into the folder that was made in the place of the one that is gone; blocks.
+    /// Writes all state to the folder that replaced the missing one; blocks.
     ///
-    /// The former file is still open, though it has no name any more.
+    /// The former file has no name any more but is still open.
     package func moveIntoNewFolder() throws {
         try committing.withLock { _ in
             let former = queue
@@ -315,7 +316,7 @@ package final class StateDatabase: Sendable {
         }
     }
 
-    /// Commits what is queued, ends the thread and closes the file; blocks.
+    /// Commits queued changes, ends the thread and closes the file; blocks.
     package func close() {
         do {
             try commit()

@@ -1,14 +1,14 @@
-// Small files that the daemon keeps beside its objects, read with a bound.
+// Small files that the daemon stores besides objects, read with a size limit.
 import Glibc
 package import Logging
 import Posix
 
-/// Reads files of the cache folder, which others may have damaged or put there.
+/// Reads files of the cache folder, which may be damaged or foreign.
 package enum StateFile {
-    /// The content of a file; nil where there is none that can be read.
+    /// Returns the content of a file; nil if it is missing or unreadable.
     ///
-    /// Blocks on the disk. One that is longer than any that this program writes is not read, which the
-    /// log tells; the start goes on without it.
+    /// Blocks on the disk. A file longer than `limit` is not read. Failures other than a missing
+    /// file are logged.
     package static func read(_ path: String, atMost limit: Int, _ log: Logger) -> [UInt8]? {
         do throws(SystemError) {
             return try readWhole(path, atMost: limit)

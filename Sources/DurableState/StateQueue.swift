@@ -1,11 +1,11 @@
-// Writing without waiting: changes are queued, the last one of each row counts, and the thread of the
-// state commits them together.
+// The write queue: keeps the last change of each row, and commits them together on the state
+// thread.
 import Logging
 import Posix
 import Reactor
 import Synchronization
 
-/// The place of a row.
+/// The identity of a row: its table and primary key.
 struct StateSlot: Hashable, Sendable {
     let table: StateTable
     let key: [StateValue]
@@ -20,7 +20,7 @@ struct StateSlot: Hashable, Sendable {
     }
 }
 
-/// A row as it is to be; nil removes it.
+/// A row to write; nil values remove it.
 package struct StateChange: Sendable {
     let slot: StateSlot
     let values: [StateValue]?
@@ -30,14 +30,14 @@ package struct StateChange: Sendable {
         self.values = values
     }
 
-    /// Keeps a record, in the place of the one with the same key.
+    /// Creates a change that inserts a record or replaces the one with the same key.
     package init<Record: StateRecord>(_ record: Record) {
         let values = record.values
         self.init(
             slot: StateSlot(table: Record.table, key: Record.table.key(of: values)), values: values)
     }
 
-    /// Removes the record with this key.
+    /// Creates a change that removes the record with this key.
     package init<Record: StateRecord>(removing _: Record.Type, key: [StateValue]) {
         self.init(slot: StateSlot(table: Record.table, key: key), values: nil)
     }
@@ -45,21 +45,24 @@ package struct StateChange: Sendable {
     var size: Int { (values ?? slot.key).reduce(64) { $0 + $1.size } }
 }
 
-/// What waits for the next commit.
+/// The changes that wait for the next commit.
 struct PendingChanges: Sendable {
-    /// The disk takes nothing then: what comes is refused, which the log tells.
+    /// The limits of the queue, reached only while the disk accepts nothing; further changes are
+    /// rejected and logged.
     static let mostChanges = 65_536
     static let mostBytes = 128 << 20
 
     private(set) var changes: [StateSlot: (number: UInt64, change: StateChange)] = [:]
     private var last: UInt64 = 0
     private(set) var bytes = 0
-    /// Whether the thread is about to commit.
+    /// True while a commit is scheduled on the thread.
     var isScheduled = false
     var isFailing = false
     var isClosed = false
 
-    /// - Returns: false where there is no room.
+    /// Adds a change, replacing an earlier one of the same row.
+    ///
+    /// - Returns: false if the queue is full.
     mutating func add(_ change: StateChange) -> Bool {
         let size = change.size
         let former = changes[change.slot]
@@ -73,7 +76,7 @@ struct PendingChanges: Sendable {
         return true
     }
 
-    /// All of them, in the order in which their rows were first changed.
+    /// Removes and returns all changes, in the order in which their rows were first changed.
     mutating func takeAll() -> [StateChange] {
         let all = changes.values.sorted { $0.number < $1.number }.map(\.change)
         changes = [:]
@@ -81,7 +84,7 @@ struct PendingChanges: Sendable {
         return all
     }
 
-    /// Takes back what could not be written, where nothing newer came meanwhile.
+    /// Adds changes again that could not be written; newer changes of the same rows win.
     mutating func putBack(_ former: [StateChange]) {
         let newer = takeAll()
         for change in former + newer { _ = add(change) }
@@ -98,10 +101,10 @@ struct PendingChanges: Sendable {
 extension StateDatabase {
     // MARK: Queueing
 
-    /// Keeps a record, in the place of the one with the same key; does not wait.
+    /// Queues a record, which replaces the one with the same key; does not wait.
     package func put(_ record: some StateRecord) { enqueue(StateChange(record)) }
 
-    /// Removes the record with this key; does not wait.
+    /// Queues the removal of the record with this key; does not wait.
     package func remove<Record: StateRecord>(_: Record.Type, key: [StateValue]) {
         enqueue(StateChange(removing: Record.self, key: key))
     }
@@ -125,7 +128,7 @@ extension StateDatabase {
         if mustWake { thread.handle.enqueue { [weak self] loop in self?.commit(on: loop) } }
     }
 
-    /// What could not be read again is not written.
+    /// Rejects and logs a change that could not be read back.
     private func admits(_ change: StateChange) -> Bool {
         guard let values = change.values, !change.slot.table.admits(values) else { return true }
         log.error(
@@ -138,23 +141,23 @@ extension StateDatabase {
 
     // MARK: Committing
 
-    /// Keeps records and removes others; blocks until that is on the disk.
+    /// Writes records; blocks until they are synced.
     ///
-    /// Throws what the disk or SQLite says; then nothing is changed.
+    /// - Throws: errors of the disk or SQLite; nothing is changed then.
     package func keep(_ records: [any StateRecord]) throws(StateFault) {
         try keep(records.map { StateChange($0) })
     }
 
-    /// Removes the record with this key; blocks until that is on the disk.
+    /// Removes the record with this key; blocks until that is synced.
     package func erase<Record: StateRecord>(
         _: Record.Type, key: [StateValue]
     ) throws(StateFault) {
         try keep([StateChange(removing: Record.self, key: key)])
     }
 
-    /// Makes several changes at once; blocks until they are on the disk.
+    /// Writes several changes in one commit; blocks until they are synced.
     ///
-    /// - Throws: what the disk or SQLite says; then nothing is changed.
+    /// - Throws: errors of the disk or SQLite; nothing is changed then.
     package func keep(_ changes: [StateChange]) throws(StateFault) {
         for change in changes where !admits(change) {
             throw .unusable("it is longer than any that is read again")
@@ -172,7 +175,7 @@ extension StateDatabase {
         for change in changes { forgetContents(of: change.slot.table.name) }
     }
 
-    /// Writes what is queued; blocks until it is on the disk.
+    /// Writes the queued changes; blocks until they are synced.
     func commit() throws(StateFault) {
         try committing.withLock { _ throws(StateFault) in
             let batch = pending.withLock { $0.takeAll() }
@@ -186,7 +189,7 @@ extension StateDatabase {
         }
     }
 
-    /// On the thread of the state; what the disk refuses is tried again each second.
+    /// Commits on the state thread; a failed commit is retried every second.
     private func commit(on loop: EventLoop) {
         pending.withLock { $0.isScheduled = false }
         do {

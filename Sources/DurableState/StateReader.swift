@@ -1,19 +1,19 @@
-// Reading tables of a file that may be damaged or foreign: bounded, and without trusting any value.
+// Reads tables of a file that may be damaged or foreign: bounded, and validating every value.
 import FoundationEssentials
 import GRDB
 
-/// What was read of a database.
+/// The rows read from a database.
 struct StateContents {
-    /// By table; every value fits its column.
+    /// The rows by table; every value is valid for its column.
     var rows: [String: [[StateValue]]] = [:]
-    /// How many rows are not among them.
+    /// The number of rows left out.
     var others = 0
-    /// Of these, those whose key could be read.
+    /// The keys of left-out rows, where these could be read.
     var refused: [StateSlot] = []
-    /// Why not everything could be read; the file is to be replaced.
+    /// The error because of which not everything could be read; the file must be replaced.
     var damage: DatabaseError?
 
-    /// After the database was replaced, which holds none of them.
+    /// The same contents without `refused`, for a new database, which has none of these rows.
     var withoutRefused: StateContents {
         var contents = self
         contents.refused = []
@@ -22,7 +22,7 @@ struct StateContents {
 }
 
 enum StateReader {
-    /// Reads a table as far as there is room; throws what the disk says.
+    /// Reads a table up to `room` bytes; throws errors of the disk.
     static func read(
         _ table: StateTable, _ db: Database, _ room: inout Int, into contents: inout StateContents
     ) throws {
@@ -33,7 +33,7 @@ enum StateReader {
                 take(values(row), table, &room, &contents)
             }
         } catch let error as DatabaseError {
-            // One row is too long or damaged: the others are read one at a time.
+            // One row is too long or damaged: read the others one at a time.
             guard error.resultCode == .SQLITE_TOOBIG || StateDatabase.isDamage(error) else {
                 throw error
             }
@@ -47,7 +47,8 @@ enum StateReader {
     ) throws {
         var last = Int64.min
         let next = "SELECT MIN(rowid) FROM \(table.name) WHERE rowid > ?"
-        // A table that cannot even be walked ends here; `last` rises, so that this ends.
+        // A table that cannot be iterated ends with an error here; `last` increases, so the loop
+        // ends.
         do {
             while let id = try Int64.fetchOne(db, sql: next, arguments: [last]), id > last {
                 last = id
@@ -81,7 +82,7 @@ enum StateReader {
         contents.rows[table.name, default: []].append(values)
     }
 
-    /// Converts nothing: a text in the place of a number is a text.
+    /// Returns the values without conversion: a text in place of a number stays a text.
     private static func values(_ row: Row) -> [StateValue]? {
         row.databaseValues.map { value in
             switch value.storage {

@@ -1,6 +1,6 @@
 import GRDB
 
-/// The tables, and how a file comes to have them.
+/// The tables of the database and its migrations.
 enum StateSchema {
     static let tables: [StateTable] = [
         ImportRecord.table, SessionRecord.table, KeyVetoRecord.table, KeyFindingRecord.table,
@@ -9,7 +9,7 @@ enum StateSchema {
         PurgeRecord.table,
     ]
 
-    /// A migration that was released never changes: what it made is in people's files.
+    /// The migrations; a released one must never change, since users' files were made by it.
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 rows of the index") { db in
@@ -35,8 +35,8 @@ enum StateSchema {
                     CREATE TABLE feeds (name TEXT NOT NULL PRIMARY KEY, body BLOB NOT NULL) STRICT;
                     """)
         }
-        // Downloads wait for their turn in the order of their rows, which an INTEGER PRIMARY KEY would
-        // be itself.
+        // Downloads wait in the order of their rowids, and an INTEGER PRIMARY KEY would be the
+        // rowid itself.
         migrator.registerMigration("2 pins, downloads and recordings") { db in
             try db.execute(
                 sql: """
@@ -76,9 +76,10 @@ enum StateSchema {
         return migrator
     }
 
-    /// Throws for a file with views or triggers, which are executed when a table is read or written.
+    /// Rejects a file with views or triggers, which SQLite executes when a table is read or
+    /// written.
     ///
-    /// Ours has none.
+    /// This program creates none.
     static func refuseCode(_ db: Database) throws {
         let count = try Int.fetchOne(
             db, sql: "SELECT COUNT(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')")
@@ -88,7 +89,7 @@ enum StateSchema {
         }
     }
 
-    /// Throws for a file whose tables are not those that the migrations make.
+    /// Rejects a file whose tables differ from those that the migrations create.
     static func compare(_ db: Database) throws {
         let fresh = try DatabaseQueue()
         try migrator.migrate(fresh)
@@ -98,7 +99,8 @@ enum StateSchema {
         }
     }
 
-    /// GRDB's own table may look otherwise in another version of it.
+    /// Returns the definitions, without GRDB's own table, which may differ between versions of
+    /// GRDB.
     private static func definitions(_ db: Database) throws -> [[DatabaseValue]] {
         let found = try Row.fetchAll(
             db,

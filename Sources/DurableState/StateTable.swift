@@ -1,7 +1,7 @@
-// The tables of the state database: typed columns with bounds, checked on the way in and out.
+// The tables of the state database: typed columns with bounds, checked when writing and reading.
 //
-// A row that is read may come from a damaged or foreign file, so every value is compared with its
-// column before a record is made of it.
+// A row may come from a damaged or foreign file, so every value is checked against its column
+// before a record is made from the row.
 
 /// One value of a row.
 package enum StateValue: Hashable, Sendable {
@@ -11,18 +11,18 @@ package enum StateValue: Hashable, Sendable {
     case text(String)
     case bytes([UInt8])
 
-    /// NULL for nil.
+    /// Returns NULL for nil.
     static func optional(_ value: Int64?) -> StateValue { value.map(Self.integer) ?? .null }
 
-    /// NULL for nil.
+    /// Returns NULL for nil.
     static func optional(_ value: Double?) -> StateValue { value.map(Self.real) ?? .null }
 
-    /// NULL for nil.
+    /// Returns NULL for nil.
     static func optional(_ value: String?) -> StateValue { value.map(Self.text) ?? .null }
 
     package static func truth(_ value: Bool) -> StateValue { .integer(value ? 1 : 0) }
 
-    /// Bytes that the value takes in memory, roughly.
+    /// The approximate number of bytes that the value takes in memory.
     var size: Int {
         switch self {
         case .null, .integer, .real: 16
@@ -57,7 +57,7 @@ package struct StateColumn: Sendable {
         StateColumn(name: name, kind: .real(range))
     }
 
-    /// `most` counts bytes of UTF-8.
+    /// Creates a text column; `most` counts bytes of UTF-8.
     package static func text(_ name: String, most: Int) -> StateColumn {
         StateColumn(name: name, kind: .text(most: most))
     }
@@ -85,21 +85,21 @@ package struct StateColumn: Sendable {
     }
 }
 
-/// One table: its columns, of which the first ones are the primary key.
+/// One table and its columns, the first of which form the primary key.
 package struct StateTable: Sendable {
-    /// No row of ours takes more.
+    /// The maximum size of a row that this program writes.
     static let mostRowBytes = 17 << 20
 
     let name: String
     let columns: [StateColumn]
     let keyCount: Int
-    /// More rows are neither read nor believed.
+    /// The maximum number of rows to read; further ones are ignored.
     let mostRows: Int
     let select: String
     let upsert: String
     let delete: String
 
-    /// The first `key` columns make the primary key.
+    /// Creates a table whose first `key` columns form the primary key.
     init(_ name: String, mostRows: Int, key: Int = 1, _ columns: [StateColumn]) {
         self.name = name
         self.columns = columns
@@ -112,7 +112,7 @@ package struct StateTable: Sendable {
         let others = names.dropFirst(key).map { "\($0) = excluded.\($0)" }
         let update = others.isEmpty ? "NOTHING" : "UPDATE SET " + others.joined(separator: ", ")
         select = "SELECT \(list) FROM \(name)"
-        // Unlike REPLACE this keeps the row's place, so that downloads stay in their order.
+        // Unlike REPLACE, this keeps the rowid, so that downloads stay in their order.
         upsert = """
             INSERT INTO \(name) (\(list)) VALUES (\(marks)) \
             ON CONFLICT (\(keys.joined(separator: ", "))) DO \(update)
@@ -122,7 +122,7 @@ package struct StateTable: Sendable {
             + keys.map { "\($0) = ?" }.joined(separator: " AND ")
     }
 
-    /// Whether a row can be written and will be read again.
+    /// True if a row can be written and will be accepted when it is read.
     func admits(_ values: [StateValue]) -> Bool {
         values.count == columns.count
             && zip(columns, values).allSatisfy { $0.admits($1) }
@@ -132,7 +132,7 @@ package struct StateTable: Sendable {
     func key(of values: [StateValue]) -> [StateValue] { Array(values.prefix(keyCount)) }
 }
 
-/// A row whose values fit their columns.
+/// A row whose values are valid for their columns.
 package struct StateRow: Sendable {
     let values: [StateValue]
 
@@ -167,18 +167,18 @@ package struct StateRow: Sendable {
     }
 }
 
-/// What one row of a table says.
+/// A record stored as one row of a table.
 package protocol StateRecord: Equatable, Sendable {
     static var table: StateTable { get }
-    /// In the order of the table's columns.
+    /// The values in the order of the table's columns.
     var values: [StateValue] { get }
-    /// Reads a row whose values fit their columns; nil where they do not fit each other.
+    /// Creates a record from a row of valid values; nil if they are inconsistent with each other.
     init?(_ row: StateRow)
 }
 
 extension StateRecord {
     package var key: [StateValue] { Self.table.key(of: values) }
 
-    /// Whether the table takes it.
+    /// True if the table accepts the record.
     package var isValid: Bool { Self.table.admits(values) }
 }

@@ -1,10 +1,11 @@
-// The text files in which versions up to 0.4.0 kept state in the cache folder: read once and removed.
+// The text files in which versions up to 0.4.0 kept state in the cache folder; read once and
+// removed.
 import Glibc
 package import Logging
 import Numbers
 import Posix
 
-/// The files of one folder.
+/// The state files of one cache folder.
 package struct FormerFiles {
     let folder: String
     let log: Logger
@@ -14,21 +15,21 @@ package struct FormerFiles {
         self.log = log
     }
 
-    /// All former places in this folder.
+    /// The former places of state in this folder.
     package var places: [FormerPlace] {
         [pins, downloads, recordings, probation, networks, purge]
     }
 
     // MARK: Reading
 
-    /// The text of a file; nil where there is none that can be read, which the log tells.
+    /// Returns the text of a file; nil if it is missing or unreadable, which is logged.
     private func text(_ name: String, atMost limit: Int) -> String? {
         StateFile.read("\(folder)/\(name)", atMost: limit, log).map {
             String(decoding: $0, as: UTF8.self)
         }
     }
 
-    /// The names of a folder's plain files that fit, those that were changed first at the front.
+    /// Returns the names of a folder's matching plain files, oldest modification first.
     private func names(in part: String, where fits: (String) -> Bool) -> [String] {
         let entries = (try? listFolder("\(folder)/\(part)")) ?? []
         let found = entries.filter { !$0.isFolder && fits($0.name) }.map { entry in
@@ -40,7 +41,7 @@ package struct FormerFiles {
         return found.sorted { ($0.changed, $0.name) < ($1.changed, $1.name) }.map(\.name)
     }
 
-    /// What files become; those that could be read are removed afterwards.
+    /// Returns the changes made from files; the removal covers only the files that were read.
     private func content(
         _ names: [String], atMost limit: Int, _ changes: (_ name: String, String) -> [StateChange]?
     ) -> FormerContent? {
@@ -64,7 +65,8 @@ package struct FormerFiles {
         return content
     }
 
-    /// The lines of a file between its first and its last one; nil where these are others.
+    /// Returns the lines between a file's first and last one; nil if these are not the expected
+    /// ones.
     static func lines(of text: String, first: String) -> ArraySlice<Substring>? {
         let lines = text.split(separator: "\n")
         guard lines.count >= 2, lines[0] == first, lines[lines.count - 1] == "END" else {
@@ -73,7 +75,7 @@ package struct FormerFiles {
         return lines.dropFirst().dropLast()
     }
 
-    /// A line's first word, and what stands behind the blank after it.
+    /// Splits a line at its first blank into name and value.
     static func pair(_ line: Substring) -> (name: Substring, value: String) {
         let name = line.prefix { $0 != " " }
         return (name, String(line.dropFirst(name.count + 1)))
@@ -85,7 +87,7 @@ package struct FormerFiles {
 
     // MARK: Pins
 
-    /// `pins`: what can be read of a damaged file counts, and it is set aside.
+    /// `pins`: the readable pins of a damaged file are imported, and the file is set aside.
     private var pins: FormerPlace {
         FormerPlace(source: "pins") {
             let path = "\(folder)/pins"
@@ -127,7 +129,7 @@ package struct FormerFiles {
         }
     }
 
-    // MARK: Small ones
+    // MARK: Crashes, networks and purges
 
     private var probation: FormerPlace {
         FormerPlace(source: "probation") {
@@ -145,7 +147,7 @@ package struct FormerFiles {
         }
     }
 
-    /// A damaged order is removed: it would be found again at every start.
+    /// A damaged purge order is removed; otherwise it would be reported at every start.
     private var purge: FormerPlace {
         FormerPlace(source: "purge") {
             let path = "\(folder)/purge"

@@ -1,9 +1,14 @@
-// The rows that versions up to 0.4.0 kept in the table `sessions` of the index, told apart by their names.
+// The rows that versions up to 0.4.0 kept in the index's table `sessions`, distinguished by their
+// IDs.
 import Numbers
 
 extension FormerPlace {
-    /// Rows of the index: `read` reads them, bounded, and tells how many it left out; `remove` removes
-    /// all of them.
+    /// Creates a place for the rows of the index.
+    ///
+    /// - Parameters:
+    ///   - read: returns the rows, bounded in number and size, and the number of rows left out.
+    ///   - remove: removes all rows.
+    /// - Returns: the place.
     package static func index(
         read: @escaping () throws -> (rows: [(id: [UInt8], blob: [UInt8])], others: Int),
         remove: @escaping () throws -> Void
@@ -28,7 +33,7 @@ enum FormerIndexRow {
     private static let vetoesName = Array("key-veto".utf8)
     private static let feedPrefix = Array("feed-order:".utf8)
 
-    /// The records that a row becomes; none for one that is damaged or not ours.
+    /// Returns the records made from a row; none if it is damaged or unknown.
     static func changes(_ id: [UInt8], _ blob: [UInt8]) -> [StateChange] {
         let text = { String(decoding: blob, as: UTF8.self) }
         if id.count == 6 { return [StateChange(session(id, text()))] }
@@ -47,7 +52,8 @@ enum FormerIndexRow {
         return []
     }
 
-    /// Lines without a colon say how far back it sees; the others are fields.
+    /// Parses a session; lines without a colon hold its window or recording, the others header
+    /// fields.
     static func session(_ id: [UInt8], _ text: String) -> SessionRecord {
         var (window, recording, fields) = (Int?.none, String?.none, "")
         for line in text.split(separator: "\n") {
@@ -64,7 +70,7 @@ enum FormerIndexRow {
             fields: fields)
     }
 
-    /// Lines of origin, scope and reason.
+    /// Parses lines of origin, scope and reason.
     static func vetoes(_ text: String) -> [KeyVetoRecord] {
         text.split(separator: "\n").compactMap { line in
             let parts = line.split(separator: "\t").map(String.init)
@@ -73,7 +79,7 @@ enum FormerIndexRow {
         }
     }
 
-    /// The origin, then lines of name, pairs, paths and state.
+    /// Parses the origin, then lines of name, pairs, paths and state.
     static func findings(_ text: String) -> [KeyFindingRecord] {
         let lines = text.split(separator: "\n")
         guard let origin = lines.first.map(String.init) else { return [] }
@@ -91,12 +97,12 @@ enum FormerIndexRow {
         }
     }
 
-    /// One line of numbers, the first of which is a version; nil for anything else, and for numbers
-    /// that no list can have.
+    /// Parses one line of numbers, the first of which is a version; nil for anything else, and for
+    /// numbers out of range.
     static func list(_ key: [UInt8], _ text: String) -> LiveListRecord? {
         let numbers = text.split(separator: " ")
             .compactMap { OutsideNumber.integer($0, in: Int64.min...Int64.max) }
-        // Version 1 has no sections, and a date only where one is known.
+        // Version 1 has no sections, and has a date only if it is known.
         let isOld = numbers.first == 1 && (numbers.count == 7 || numbers.count == 9)
         let isNew = numbers.first == 2 && numbers.count >= 10 && numbers.count.isMultiple(of: 2)
         guard isOld || isNew else { return nil }

@@ -1,17 +1,18 @@
-// Moving what versions up to 0.4.0 kept in rows of the index and in text files into the database.
+// Imports the state that versions up to 0.4.0 kept in rows of the index and in text files.
 //
-// All of it is read first, then written in one transaction with a mark for each place, and removed from
-// there once that transaction is on the disk. What is found in a marked place was moved already, by a
-// run that ended before it could remove it. So nothing is lost or doubled wherever a run ends.
+// Everything is read first, then written in one transaction together with a mark for each place,
+// and removed from its place once that transaction is synced. State found in a marked place was
+// imported already, by a run that ended before it could remove it. So nothing is lost or
+// duplicated, wherever a run ends.
 import Logging
 import Posix
 
-/// What was found in a former place of state.
+/// The content of a former place of state.
 struct FormerContent {
     var changes: [StateChange]
-    /// How much of it is damaged or not ours.
+    /// The number of entries that are damaged or unknown.
     var leftOut = 0
-    /// Removes what was read.
+    /// Removes the entries that were read.
     var remove: () throws -> Void
 
     init(changes: [StateChange], leftOut: Int = 0, remove: @escaping () throws -> Void) {
@@ -21,18 +22,19 @@ struct FormerContent {
     }
 }
 
-/// One former place of state.
+/// A former place of state: the index or a set of text files.
 package struct FormerPlace {
-    /// The name of its mark.
+    /// The name under which its import is marked.
     let source: String
-    /// Reads what is there; nil where there is nothing.
+    /// Reads the content; nil if there is none.
     let read: () throws -> FormerContent?
 }
 
 extension StateDatabase {
-    /// Moves what is in former places into the database, where that was not done before; blocks.
+    /// Imports the state of former places that are not marked yet; blocks.
     ///
-    /// - Throws: what the disk or SQLite says; what was not moved is left as it is.
+    /// - Throws: errors of the file system or SQLite; state that was not imported is left as it
+    ///   is.
     package func importFormer(_ places: [FormerPlace]) throws {
         let marked = Set(records(ImportRecord.self).map(\.source))
         var changes: [StateChange] = []
@@ -57,7 +59,7 @@ extension StateDatabase {
             try write(changes)
             for change in changes { forgetContents(of: change.slot.table.name) }
         }
-        // A commit is synced, so from here on nothing needs what was moved.
+        // The commit is synced, so the former state is no longer needed.
         for remove in removals { try remove() }
     }
 }

@@ -66,7 +66,7 @@ enum FormerDownload {
         return record
     }
 
-    /// The day and its bytes.
+    /// Parses the day and its bytes.
     static func day(_ text: String) -> DownloadDayRecord? {
         let words = text.split(whereSeparator: { $0 == " " || $0 == "\n" })
         guard words.count == 2, let bytes = OutsideNumber.integer(words[1], in: OrderRecord.sum)
@@ -107,7 +107,7 @@ enum FormerRecording {
         record.name = values["name"]?.first
         record.reason = values["reason"]?.first ?? ""
         record.isMultivariant = values["multivariant"] != nil
-        // Behind a number that says nothing.
+        // The number before the URL has no meaning.
         record.lists = (values["list"] ?? []).map {
             RecordingRecord.list(FormerFiles.pair($0[...]).value[...])
         }
@@ -134,7 +134,7 @@ enum FormerProbation {
     }
 }
 
-/// Lines of a network's name, its transfers and its goodput, the newest first.
+/// Lines of a network's name, its transfers and its goodput, newest first.
 enum FormerNetworks {
     static func records(_ text: String) -> [NetworkRecord] {
         let lines = text.split(separator: "\n").prefix(64)
@@ -144,7 +144,7 @@ enum FormerNetworks {
                 let transfers = OutsideNumber.integer(words[1], in: 1...1_000_000),
                 let goodput = OutsideNumber.integer(words[2], in: OrderRecord.sum)
             else { return nil }
-            // Before all that is noted from now on.
+            // Small numbers, which sort before any later time.
             return NetworkRecord(
                 name: String(words[0]), transfers: transfers, goodput: goodput,
                 noted: Int64(lines.count - index))
@@ -152,9 +152,9 @@ enum FormerNetworks {
     }
 }
 
-/// `SLUICE PURGE 1`: for each order when it was given, and what it names.
+/// `SLUICE PURGE 1`: for each order the time at which it was given, and what it purges.
 enum FormerPurge {
-    /// Nil for a text that is not whole.
+    /// Parses the orders; nil if the text is incomplete or invalid.
     static func records(_ text: String) -> [PurgeRecord]? {
         guard let lines = FormerFiles.lines(of: text, first: "SLUICE PURGE 1") else { return nil }
         var records: [PurgeRecord] = []

@@ -2,7 +2,7 @@ import Numbers
 
 /// A download.
 ///
-/// Which of its parts have come is not in it: the store knows that.
+/// The store knows which of its parts are present; they are not recorded here.
 package struct DownloadRecord: StateRecord {
     package static let table = StateTable(
         "downloads", mostRows: 100_000,
@@ -16,7 +16,7 @@ package struct DownloadRecord: StateRecord {
     package let id: UInt64
     package var order: OrderRecord
     package var name = ""
-    /// A word of the program's.
+    /// A keyword defined by the download code.
     package var state = "running"
     package var reason: String?
     package var pieces: Int64 = 0
@@ -51,13 +51,13 @@ package struct DownloadRecord: StateRecord {
     }
 }
 
-/// Bytes that were downloaded on the last day; there is one row.
+/// The bytes downloaded on the last day; the table has one row.
 package struct DownloadDayRecord: StateRecord {
     package static let table = StateTable(
         "download_days", mostRows: 1,
         [.integer("id", in: 0...0), .text("day", most: 32), .integer("bytes", in: OrderRecord.sum)])
 
-    /// As in 2026-11-21.
+    /// An ISO date, such as 2026-11-21.
     package let day: String
     package let bytes: Int64
 

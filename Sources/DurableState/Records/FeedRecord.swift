@@ -1,10 +1,10 @@
-/// A feed as its client ordered it.
+/// A feed as its client defined it.
 package struct FeedRecord: StateRecord {
     package static let table = StateTable(
         "feeds", mostRows: 1_024, [.text("name", most: 64), .bytes("body", most: 16 << 20)])
 
     package let name: String
-    /// JSON, as it came.
+    /// The JSON text as received.
     package let body: [UInt8]
 
     package init(name: String, body: [UInt8]) {

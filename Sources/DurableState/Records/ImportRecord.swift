@@ -1,4 +1,4 @@
-/// A former place of state that was moved into the database; what is found there later is left over.
+/// The mark of a former place whose state was imported; state found there later is only removed.
 struct ImportRecord: StateRecord {
     static let table = StateTable("imports", mostRows: 100, [.text("source", most: 64)])
 

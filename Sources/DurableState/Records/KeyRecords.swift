@@ -1,4 +1,4 @@
-/// Why the URLs of an origin are not merged any more.
+/// The reason why the URLs of an origin are no longer merged.
 package struct KeyVetoRecord: StateRecord {
     package static let table = StateTable(
         "key_vetoes", mostRows: 2_048, key: 2,
@@ -21,7 +21,7 @@ package struct KeyVetoRecord: StateRecord {
     }
 }
 
-/// What is known of one parameter of an origin's URLs.
+/// The findings about one query parameter of an origin's URLs.
 package struct KeyFindingRecord: StateRecord {
     package static let table = StateTable(
         "key_findings", mostRows: 8_192, key: 2,
@@ -35,7 +35,7 @@ package struct KeyFindingRecord: StateRecord {
     package let origin: String
     package let name: String
     package let pairs: UInt32
-    /// Short digests; eight at most.
+    /// Short digests, at most eight.
     package let paths: [UInt32]
     package let isVetoed: Bool
 

@@ -1,6 +1,6 @@
 import Numbers
 
-/// The head of a live list.
+/// The last known state of a live playlist.
 package struct LiveListRecord: StateRecord {
     /// Media sequence numbers.
     private static let sequence = 0...Int64(OutsideNumber.largest) * 4
@@ -9,7 +9,7 @@ package struct LiveListRecord: StateRecord {
         [
             .bytes("key", most: keyLength), .integer("epoch", in: 0...Int64(UInt32.max)),
             .integer("first", in: sequence), .integer("past_last", in: sequence),
-            // As long as playlists may say that a segment is.
+            // The longest segment duration accepted from playlists.
             .integer("target_duration", in: 0...500_000_000_000_000_000),
             .integer("discontinuity", in: sequence), .integer("received"),
             .integer("dated", in: sequence).orNull, .integer("date").orNull,
@@ -19,7 +19,7 @@ package struct LiveListRecord: StateRecord {
 
     /// An initialization section.
     package struct Section: Equatable, Sendable {
-        /// Of the first segment that has it.
+        /// The media sequence number of the first segment that uses it.
         package let number: Int64
         package let name: UInt32
 
@@ -29,7 +29,7 @@ package struct LiveListRecord: StateRecord {
         }
     }
 
-    /// When one segment begins.
+    /// The start time of one segment.
     package struct Dated: Equatable, Sendable {
         package let number: Int64
         /// Milliseconds since 1970.

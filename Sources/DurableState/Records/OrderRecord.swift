@@ -1,6 +1,6 @@
 import Numbers
 
-/// What a person asked to have downloaded or recorded: columns of both tables.
+/// The options of a requested download or recording: columns of both tables.
 package struct OrderRecord: Equatable, Sendable {
     static let sum = 0...Int64(OutsideNumber.largest)
     static let time = -Int64(OutsideNumber.largest)...Int64(OutsideNumber.largest)
@@ -10,7 +10,7 @@ package struct OrderRecord: Equatable, Sendable {
         .text("subtitles", most: 256).orNull, .real("start_at", in: 0...1e12).orNull,
         .real("stop_at", in: 0...1e12).orNull, .integer("rate", in: sum).orNull,
     ]
-    /// As SQL declares the columns.
+    /// The columns' SQL declaration.
     static let definition = """
         url TEXT NOT NULL, headers TEXT NOT NULL, variant TEXT, audio TEXT, subtitles TEXT,
         start_at REAL, stop_at REAL, rate INTEGER
@@ -19,14 +19,14 @@ package struct OrderRecord: Equatable, Sendable {
     package var url: String
     /// Request header fields, `<name>:<value>` and a line feed each.
     package var headers = ""
-    /// The settings as words, as a request gives them; nil where none was given.
+    /// The selections as given in the request; nil if not given.
     package var variant: String?
     package var audio: String?
     package var subtitles: String?
     /// Seconds of playing time.
     package var from: Double?
     package var to: Double?
-    /// The most bytes a second.
+    /// The maximum rate in bytes per second.
     package var rate: Int64?
 
     package init(url: String) { self.url = url }
@@ -50,7 +50,7 @@ package struct OrderRecord: Equatable, Sendable {
         rate = row.optionalInteger(first + 7)
     }
 
-    /// Takes in a setting of a former file; unknown names and impossible values are left out.
+    /// Sets an option from a former file; ignores unknown names and invalid values.
     mutating func set(_ name: some StringProtocol, _ value: String) {
         switch name {
         case "variant": variant = value

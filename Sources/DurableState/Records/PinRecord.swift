@@ -1,20 +1,20 @@
-/// A title that is never evicted.
+/// A pinned title, which is never evicted.
 package struct PinRecord: StateRecord {
     package static let table = StateTable(
         "pins", mostRows: 100_000,
         [
-            // All 64 bits of the title's number.
+            // The full 64 bits of the title's number.
             .integer("title"), .text("url", most: 1 << 20),
             .integer("since", in: OrderRecord.time), .bytes("keys", most: 16 << 20),
         ])
-    /// Bytes of one key.
+    /// The length of one key in bytes.
     package static let keyLength = 32
 
     package let title: UInt64
     package let url: String
     /// Seconds since 1970.
     package let since: Int64
-    /// The keys of objects that belong to it, one after the other.
+    /// The concatenated keys of objects that belong to it.
     package let keys: [UInt8]
 
     package init(title: UInt64, url: String, since: Int64, keys: [UInt8]) {

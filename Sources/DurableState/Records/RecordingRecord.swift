@@ -31,7 +31,7 @@ package struct RecordingRecord: StateRecord {
     package var started: Int64
     package var until: Int64
     package var ended: Int64?
-    /// A word of the program's.
+    /// A keyword defined by the recording code.
     package var state: String
     package var reason = ""
     package var isMultivariant = false
@@ -50,7 +50,7 @@ package struct RecordingRecord: StateRecord {
     }
 
     package var values: [StateValue] {
-        // A URL has no blanks.
+        // The separator is unambiguous: a URL has no blanks.
         let lines = lists.map { "\($0.url) \($0.label.filter { !$0.isNewline })\n" }
         return [.text(id)] + order.values + [
             .optional(name), .integer(started), .integer(until), .optional(ended), .text(state),
@@ -74,7 +74,7 @@ package struct RecordingRecord: StateRecord {
         lost = row.integer(20)
     }
 
-    /// A URL and, behind a blank, a label.
+    /// Parses a URL and, after a blank, a label.
     static func list(_ line: Substring) -> List {
         let url = line.prefix { $0 != " " }
         return List(url: String(url), label: String(line.dropFirst(url.count + 1)))

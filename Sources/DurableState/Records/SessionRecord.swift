@@ -1,4 +1,4 @@
-/// A session that its ID alone does not tell.
+/// A session with properties that its ID does not encode.
 package struct SessionRecord: StateRecord {
     package static let table = StateTable(
         "sessions", mostRows: 1_000_000,
@@ -9,7 +9,7 @@ package struct SessionRecord: StateRecord {
         ])
 
     package let id: UInt64
-    /// Seconds; nil for the origin's own.
+    /// In seconds; nil for the origin's own window.
     package let window: Int?
     package let recording: String?
     /// Request header fields, `<name>: <value>` and a line feed each.

@@ -1,6 +1,6 @@
 import Numbers
 
-/// A recording, a feed or a download that crashes are counted against.
+/// The crashes counted against a recording, a feed or a download.
 package struct CrashRecord: StateRecord {
     package static let table = StateTable(
         "crashes", mostRows: 30_000,
@@ -8,9 +8,9 @@ package struct CrashRecord: StateRecord {
 
     /// Its kind and name.
     package let item: String
-    /// Crashes in a row before this run.
+    /// The number of consecutive crashes before this run.
     package let crashes: Int
-    /// Whether it is on probation now, so that a crash would count.
+    /// True while it is on probation, so that a crash counts.
     package let isRunning: Bool
 
     package init(item: String, crashes: Int, isRunning: Bool) {
@@ -28,7 +28,7 @@ package struct CrashRecord: StateRecord {
     }
 }
 
-/// What a network allowed when it was measured last.
+/// The limits last measured on a network.
 package struct NetworkRecord: StateRecord {
     package static let table = StateTable(
         "networks", mostRows: 1_024,
@@ -62,7 +62,7 @@ package struct NetworkRecord: StateRecord {
     }
 }
 
-/// An order of a purge that is not carried out yet.
+/// A purge order that is not finished yet.
 package struct PurgeRecord: StateRecord {
     package static let table = StateTable(
         "purges", mostRows: 10_000,
@@ -72,7 +72,7 @@ package struct PurgeRecord: StateRecord {
             .text("items", most: 16 << 20),
         ])
 
-    /// What an order names.
+    /// The kind of items that an order purges.
     package enum Kind: String, Sendable {
         case url
         case title
@@ -80,12 +80,12 @@ package struct PurgeRecord: StateRecord {
         case unusedSince = "unused-since"
     }
 
-    /// Its place in the order of giving.
+    /// Its position among the orders.
     package let number: Int64
     /// Nanoseconds since 1970.
     package let given: Int64
     package let kind: Kind
-    /// Key texts, numbers of titles, one host or one time (nanoseconds since 1970).
+    /// Key texts, title numbers, one host or one time (nanoseconds since 1970).
     package let items: [String]
 
     package init(number: Int64, given: Int64, kind: Kind, items: [String]) {
