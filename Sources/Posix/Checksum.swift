@@ -1,17 +1,18 @@
-// CRC-32C (RFC 3720, appendix B.4), with the processor's instruction where there is one.
+// CRC-32C (RFC 3720, appendix B.4), with the processor's instruction if it has one.
 import CLinux
 
-/// The CRC-32C of bytes, going on from that of those before them; about 25 GB a second.
+/// Returns the CRC-32C of bytes, continuing from that of the bytes before them; about 25 GB a
+/// second.
 package func crc32c(_ bytes: UnsafeRawBufferPointer, after first: UInt32 = 0) -> UInt32 {
     clinux_crc32c(first, bytes.baseAddress, bytes.count)
 }
 
-/// As `crc32c`, without the processor's instruction.
+/// Returns the same as `crc32c`, without the processor's instruction.
 package func softwareCRC32C(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
     clinux_crc32c_software(0, bytes.baseAddress, bytes.count)
 }
 
-/// The CRC-32C of two stretches in a row, from theirs and the second's length in bytes.
+/// Returns the CRC-32C of two adjacent ranges, from their CRCs and the second's length in bytes.
 package func joinedCRC32C(_ first: UInt32, _ second: UInt32, secondCount: Int) -> UInt32 {
     clinux_crc32c_joined(first, second, UInt64(secondCount))
 }

@@ -1,7 +1,7 @@
-// Starts other programs and waits for them: ffmpeg of `sluice export`, and what the measuring programs run.
+// Child processes: ffmpeg for `sluice export`, and the programs that measurements run.
 import Glibc
 
-/// A program that this process started (posix_spawn(3)); `end` or `waitForEnd` has to be called.
+/// A program that this process started (posix_spawn(3)); `end` or `waitForEnd` must be called.
 package struct ChildProgram {
     package let id: CInt
 
@@ -9,9 +9,10 @@ package struct ChildProgram {
     ///
     /// - Parameters:
     ///   - arguments: the program and its arguments.
-    ///   - output: what becomes its standard output; nil for this process's own.
-    ///   - errors: what becomes its standard error; nil for this process's own.
-    /// - Throws: where it cannot be started, for instance since there is none of that name.
+    ///   - output: the descriptor of its standard output; nil for this process's own.
+    ///   - errors: the descriptor of its standard error; nil for this process's own.
+    /// - Throws: `SystemError` if it cannot be started, for instance because there is no such
+    ///   program.
     package init(
         _ arguments: [String], output: CInt? = nil, errors: CInt? = nil
     ) throws(SystemError) {
@@ -29,9 +30,9 @@ package struct ChildProgram {
         self.id = id
     }
 
-    /// Blocks until it has ended.
+    /// Blocks until the program has ended.
     ///
-    /// - Returns: its exit status; nil where a signal ended it.
+    /// - Returns: its exit status; nil if a signal ended it.
     @discardableResult
     package func waitForEnd() -> CInt? {
         var status: CInt = 0
@@ -39,7 +40,7 @@ package struct ChildProgram {
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : nil
     }
 
-    /// Sends a signal; blocks until it has ended, and kills it where it has not after a time.
+    /// Sends a signal and blocks until the program has ended; kills it after `seconds`.
     package func end(_ signal: CInt, within seconds: Int64) {
         kill(id, signal)
         let deadline = Monotonic.now() + .seconds(seconds)

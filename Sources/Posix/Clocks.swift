@@ -20,7 +20,7 @@ package struct Monotonic: Comparable, Hashable, Sendable {
         Interval(nanoseconds: a.nanoseconds.subtractingSaturated(b.nanoseconds))
     }
 
-    /// Seconds since an unknown moment, for arithmetic with fractions.
+    /// The time in seconds, for arithmetic with fractions; its origin has no meaning.
     package var inSeconds: Double { Double(nanoseconds) / 1e9 }
 
     /// Reads the clock (clock_gettime(2)); does not block.
@@ -31,7 +31,8 @@ package struct Monotonic: Comparable, Hashable, Sendable {
     }
 }
 
-/// A point in civil time, in nanoseconds since 1970-01-01T00:00:00Z; may jump.
+/// A point in civil time, in nanoseconds since 1970-01-01T00:00:00Z; may jump when the clock is
+/// set.
 package struct WallTime: Comparable, Hashable, Sendable {
     package var nanoseconds: Int64
 
@@ -78,7 +79,7 @@ package struct Interval: Comparable, Hashable, Sendable, CustomStringConvertible
     package static func seconds(_ count: Int64) -> Interval {
         Interval(nanoseconds: count.multipliedSaturated(by: 1_000_000_000))
     }
-    /// From seconds with a fraction, held within about 292 years; zero for NaN.
+    /// Creates an interval from seconds with a fraction, clamped to about 292 years; zero for NaN.
     package init(seconds count: Double) {
         nanoseconds = Int64(saturating: count * 1e9)
     }
@@ -95,7 +96,7 @@ package struct Interval: Comparable, Hashable, Sendable, CustomStringConvertible
 }
 
 extension Interval {
-    /// The same length of time.
+    /// Converts a duration.
     package init(_ duration: Duration) {
         let parts = duration.components
         self.init(

@@ -2,10 +2,10 @@
 import CLinux
 import Glibc
 
-/// What a descriptor is watched for, or found ready for.
+/// The events that a descriptor is watched for, or is ready for.
 ///
-/// Hot code uses the named sets: one that is written as a list of members is put together by generic
-/// code of another module, at 2,000 instructions.
+/// Hot code uses the named sets: combining members in an array literal runs generic code of another
+/// module, 2,000 instructions.
 package struct Readiness: OptionSet, Sendable {
     package let rawValue: UInt32
 
@@ -16,53 +16,55 @@ package struct Readiness: OptionSet, Sendable {
     package static var readable: Readiness { Readiness(rawValue: 0x001) }
     @inlinable
     package static var writable: Readiness { Readiness(rawValue: 0x004) }
-    /// Readable, told to one of those who watch the same socket (EPOLLEXCLUSIVE).
+    /// Readable, reported to only some of the epoll instances that watch the same socket
+    /// (EPOLLEXCLUSIVE).
     @inlinable
     package static var readableByOne: Readiness { Readiness(rawValue: 0x1000_0001) }
-    /// Always reported, never asked for (EPOLLERR).
+    /// An error (EPOLLERR); always reported, never requested.
     @inlinable
     package static var error: Readiness { Readiness(rawValue: 0x008) }
-    /// Both directions are shut (EPOLLHUP); always reported.
+    /// Both directions are shut down (EPOLLHUP); always reported.
     @inlinable
     package static var hangUp: Readiness { Readiness(rawValue: 0x010) }
-    /// The peer shut its sending side (EPOLLRDHUP).
+    /// The peer shut down its sending side (EPOLLRDHUP).
     @inlinable
     package static var peerClosed: Readiness { Readiness(rawValue: 0x2000) }
 
     @inlinable
     package static var nothing: Readiness { Readiness(rawValue: 0) }
-    /// Either way in which a descriptor is of no more use.
+    /// An error or a hang-up: the descriptor is of no more use.
     @inlinable
     package static var broken: Readiness { Readiness(rawValue: 0x018) }
-    /// Either way in which reading gives something, if only the end.
+    /// Readable or closed by the peer: a read returns bytes or the end.
     @inlinable
     package static var input: Readiness { Readiness(rawValue: 0x2001) }
 }
 
-/// Owns one epoll instance; used on one thread.
+/// One epoll instance; used on one thread.
 package final class Epoll {
     private let descriptor: OwnedDescriptor
     private var ready: [epoll_event]
 
-    /// Makes an instance that reports at most `batch` descriptors a wait.
+    /// Creates an instance that reports at most `batch` descriptors per wait.
     package init(batch: Int = 256) throws(SystemError) {
         let number = try check("epoll_create1") { epoll_create1(CInt(EPOLL_CLOEXEC)) }
         descriptor = OwnedDescriptor(taking: number)
         ready = Array(repeating: epoll_event(), count: batch)
     }
 
-    /// Starts watching; `token` comes back with each event.
+    /// Starts watching a descriptor; `token` is returned with each of its events.
     package func add(_ number: CInt, for interest: Readiness, token: UInt64) throws(SystemError) {
         try control(EPOLL_CTL_ADD, number, interest, token)
     }
 
-    /// Changes what a watched descriptor is watched for.
+    /// Changes the events that a watched descriptor is watched for.
     package func modify(_ number: CInt, for interest: Readiness, token: UInt64) throws(SystemError)
     {
         try control(EPOLL_CTL_MOD, number, interest, token)
     }
 
-    /// Stops watching; an unknown descriptor is ignored, since libcurl may have closed it already.
+    /// Stops watching a descriptor; ignores an unknown one, since libcurl may have closed it
+    /// already.
     package func remove(_ number: CInt) {
         var unused = epoll_event()
         _ = epoll_ctl(descriptor.number, EPOLL_CTL_DEL, number, &unused)
@@ -77,7 +79,8 @@ package final class Epoll {
         _ = try check("epoll_ctl") { epoll_ctl(descriptor.number, operation, number, &event) }
     }
 
-    /// Waits and hands each event to `visit`; blocks up to `timeout` milliseconds, -1 without end.
+    /// Waits and calls `visit` for each event; blocks up to `timeout` milliseconds, without limit
+    /// for -1.
     package func wait(
         timeout: CInt, _ visit: (_ token: UInt64, _ readiness: Readiness) -> Void
     ) throws(SystemError) {

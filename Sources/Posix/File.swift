@@ -9,15 +9,16 @@ package func openFile(
     OwnedDescriptor(taking: try check("open", path) { clinux_open(path, flags, mode) })
 }
 
-/// As `openFile`, of a file that is there; where the file is ours, reading leaves its access time as
-/// it is (open(2), O_NOATIME).
+/// Opens an existing file like `openFile`; if this user owns it, reads do not update its access
+/// time (open(2), O_NOATIME).
 ///
-/// Without that the first read after a write changes the inode, which the file system then writes.
+/// Otherwise the first read after a write changes the inode, which the file system then writes to
+/// the disk.
 package func openQuietly(_ path: String, flags: CInt) throws(SystemError) -> OwnedDescriptor {
     OwnedDescriptor(taking: try check("open", path) { clinux_open_quietly(path, flags) })
 }
 
-/// Opens a file without a name in a folder (open(2), O_TMPFILE): gone when closed, whatever happens.
+/// Opens an unnamed file in a folder (open(2), O_TMPFILE); it disappears with its last descriptor.
 package func openUnnamedFile(in folder: String) throws(SystemError) -> OwnedDescriptor {
     OwnedDescriptor(taking: try check("open", folder) { clinux_open_unnamed(folder, 0o600) })
 }
@@ -37,15 +38,14 @@ package func writeAll(
 
 /// Writes once at an offset (pwrite(2)); may block on the disk.
 ///
-/// - Returns: how many of the bytes were written: fewer than all where a limit is met.
+/// - Returns: the number of bytes written; fewer than all if a size limit is reached.
 package func writeOnce(
     _ bytes: UnsafeRawBufferPointer, to file: CInt, at offset: Int64
 ) throws(SystemError) -> Int {
     try check("pwrite") { pwrite(file, bytes.baseAddress, bytes.count, off_t(offset)) }
 }
 
-/// How long a file of this process may be (getrlimit(2), RLIMIT_FSIZE); nil where only the file
-/// system says.
+/// Returns the file size limit of this process (getrlimit(2), RLIMIT_FSIZE); nil if it has none.
 package func fileSizeLimit() -> Int64? {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0,
@@ -72,7 +72,7 @@ package func readAll(
 
 /// Reads once at an offset (pread(2)).
 ///
-/// Fewer bytes than the buffer has room for come from a local file only at its end.
+/// From a local file, returns fewer bytes than the buffer's size only at the end of the file.
 package func readOnce(
     into buffer: UnsafeMutableRawBufferPointer, from file: CInt, at offset: Int64
 ) throws(SystemError) -> Int {
@@ -81,16 +81,17 @@ package func readOnce(
 
 /// Reserves disk blocks without changing the file's size (fallocate(2)).
 ///
-/// - Returns: false where the file system cannot reserve; the write itself will then tell.
+/// - Returns: false if the file system cannot reserve; a lack of space then shows when writing.
 package func reserve(_ file: CInt, offset: Int64, length: Int64) throws(SystemError) -> Bool {
     if clinux_reserve(file, off_t(offset), off_t(length)) == 0 { return true }
     if errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR { return false }
     throw SystemError("fallocate", code: errno)
 }
 
-/// Gives a stretch of a file back to the disk; reads of it yield zeros (fallocate(2)).
+/// Frees a range of a file on the disk; reads of it return zeros (fallocate(2)).
 package func punchHole(_ file: CInt, offset: Int64, length: Int64) {
-    // A file system without holes keeps the bytes until the file closes: no harm but space.
+    // A file system without holes keeps the bytes until the file is deleted, which only costs
+    // space.
     _ = clinux_punch_hole(file, off_t(offset), off_t(length))
 }
 
@@ -99,18 +100,18 @@ package func syncData(_ file: CInt) throws(SystemError) {
     _ = try check("fdatasync") { fdatasync(file) }
 }
 
-/// Starts to write a file's data to the disk and does not wait for it (sync_file_range(2)).
+/// Starts writing a file's data to the disk without waiting for it (sync_file_range(2)).
 ///
-/// Before a row of `syncData` calls it lets one journal commit serve them all.
+/// Called for many files before their `syncData`, it lets one journal commit serve them all.
 package func startWriteback(_ file: CInt) {
-    // Only a hint: `syncData` is what counts.
+    // Only a hint: a later `syncData` reports errors.
     _ = clinux_start_writeback(file, 0, 0)
 }
 
-/// Waits until everything on an open file's file system is on the disk, names too (syncfs(2));
+/// Waits until everything on an open file's file system is on the disk, names included (syncfs(2));
 /// blocks.
 ///
-/// For many files that is one wait instead of one each.
+/// For many files this is one wait instead of one per file.
 package func syncFileSystem(of file: CInt) throws(SystemError) {
     _ = try check("syncfs") { clinux_sync_file_system(file) }
 }
@@ -121,14 +122,15 @@ package func syncFolder(_ path: String) throws(SystemError) {
     _ = try check("fsync", path) { fsync(folder.number) }
 }
 
-/// Renames within one file system, replacing what is there (rename(2)).
+/// Renames a file within one file system, replacing an existing one (rename(2)).
 package func renameFile(_ from: String, to path: String) throws(SystemError) {
     _ = try check("rename", path) { rename(from, path) }
 }
 
-/// Exchanges what two names of one file system stand for, at once (renameat2(2)).
+/// Exchanges two names of one file system atomically (renameat2(2)).
 ///
-/// Some file systems cannot; there it takes three renames, and the first name is missing in between.
+/// On a file system without this call it takes three renames, and the first name is missing in
+/// between.
 package func exchangeFiles(_ one: String, _ other: String) throws(SystemError) {
     if clinux_exchange(one, other) == 0 { return }
     guard errno == EINVAL || errno == ENOSYS else {
@@ -139,24 +141,24 @@ package func exchangeFiles(_ one: String, _ other: String) throws(SystemError) {
     try renameFile(other + ".old", to: other)
 }
 
-/// Gives a file a second name on its file system (link(2)).
+/// Creates a hard link to a file on the same file system (link(2)).
 package func linkFile(_ path: String, as name: String) throws(SystemError) {
     _ = try check("link", path) { link(path, name) }
 }
 
-/// Removes an empty folder; a missing one is fine (rmdir(2)).
+/// Removes an empty folder; ignores a missing one (rmdir(2)).
 package func removeFolder(_ path: String) throws(SystemError) {
     if rmdir(path) == 0 || errno == ENOENT { return }
     throw SystemError("rmdir", code: errno, subject: path)
 }
 
-/// Removes a name; a missing one is fine (unlink(2)).
+/// Removes a file name; ignores a missing one (unlink(2)).
 package func removeFile(_ path: String) throws(SystemError) {
     if unlink(path) == 0 || errno == ENOENT { return }
     throw SystemError("unlink", code: errno, subject: path)
 }
 
-/// Makes a folder, mode 0700, with its parents; an existing one is fine (mkdir(2)).
+/// Creates a folder with mode 0700, and its parents; ignores an existing one (mkdir(2)).
 package func makeFolder(_ path: String) throws(SystemError) {
     if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
@@ -167,20 +169,20 @@ package func makeFolder(_ path: String) throws(SystemError) {
     throw SystemError("mkdir", code: errno, subject: path)
 }
 
-/// The size of an open file in bytes (fstat(2)).
+/// Returns the size of an open file in bytes (fstat(2)).
 package func fileSize(_ file: CInt) throws(SystemError) -> Int64 {
     var found = stat()
     _ = try check("fstat") { fstat(file, &found) }
     return Int64(found.st_size)
 }
 
-/// Bytes free for us on the file system of a path, or nil if it cannot be asked (statvfs(3)).
+/// Returns the bytes free for this user on a path's file system; nil if unknown (statvfs(3)).
 package func freeBytes(at path: String) -> Int64? {
     let bytes = clinux_free_bytes(path)
     return bytes < 0 ? nil : bytes
 }
 
-/// One name in a folder.
+/// An entry of a folder.
 package struct FolderEntry: Sendable, Equatable {
     package let name: String
     package let isFolder: Bool
@@ -202,7 +204,8 @@ package func listFolder(_ path: String) throws(SystemError) -> [FolderEntry] {
 
 /// Takes an exclusive lock on an open file, without waiting (fcntl(2), F_OFD_SETLK).
 ///
-/// - Returns: false when another process, or another descriptor of ours, holds it.
+/// - Returns: false if another process, or another open of the file in this process, holds the
+///   lock.
 package func lockExclusively(_ file: CInt) throws(SystemError) -> Bool {
     if clinux_lock_exclusive(file) == 0 { return true }
     if errno == EAGAIN || errno == EACCES { return false }

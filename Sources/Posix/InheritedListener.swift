@@ -1,17 +1,17 @@
 // Listening sockets that a service manager opened and keeps (sd_listen_fds(3)).
 import Glibc
 
-/// A listening TCP socket that whoever started this process opened; it outlives the process.
+/// A listening TCP socket that the service manager opened; it outlives this process.
 package struct InheritedListener: Sendable {
     package let socket: SharedDescriptor
     package let address: SocketAddress
-    /// What the service manager calls it (systemd.socket(5), FileDescriptorName=); may be empty.
+    /// The service manager's name for it (systemd.socket(5), FileDescriptorName=); may be empty.
     package let name: String
 
-    /// Checks a descriptor and takes it over.
+    /// Checks a descriptor and takes ownership of it.
     ///
-    /// - Throws: `SystemError`: EINVAL for what is no listening stream socket, EAFNOSUPPORT for one
-    ///   that does not listen on an IP address.
+    /// - Throws: `SystemError`: EINVAL if it is not a listening stream socket, EAFNOSUPPORT if it
+    ///   does not listen on an IP address.
     package init(
         taking descriptor: consuming OwnedDescriptor, name: String
     ) throws(SystemError) {
@@ -23,7 +23,8 @@ package struct InheritedListener: Sendable {
         let flags = try check("fcntl") { fcntl(number, F_GETFL) }
         _ = try check("fcntl") { fcntl(number, F_SETFL, flags | O_NONBLOCK) }
         _ = try check("fcntl") { fcntl(number, F_SETFD, FD_CLOEXEC) }
-        // Accepted sockets inherit it; answers go out whole, so waiting only delays their ends.
+        // Accepted sockets inherit it; responses are sent whole, so Nagle's algorithm only delays
+        // their ends.
         try setOption(number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
         socket = SharedDescriptor(descriptor)
         self.name = name

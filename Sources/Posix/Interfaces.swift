@@ -1,15 +1,15 @@
-// What this machine is called, and the addresses it has.
+// The name and the addresses of this machine.
 import CLinux
 import Glibc
 
-/// The machine's name (gethostname(2)); empty where it has none.
+/// Returns the machine's name (gethostname(2)); empty if unknown.
 package func machineName() -> String {
     var text = [CChar](repeating: 0, count: 256)
     guard gethostname(&text, text.count - 1) == 0 else { return "" }
     return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// The IPv4 and IPv6 addresses of the interfaces that are up, each once (getifaddrs(3)).
+/// Returns the IPv4 and IPv6 addresses of the interfaces that are up, each once (getifaddrs(3)).
 package func interfaceAddresses() throws(SystemError) -> [SocketAddress] {
     let found = FoundAddresses()
     let context = Unmanaged.passUnretained(found).toOpaque()

@@ -1,6 +1,7 @@
 import Glibc
 
-/// The addresses of a host by the system's resolver (getaddrinfo(3)), 16 at most; nil where it fails.
+/// Resolves a host name with the system's resolver (getaddrinfo(3)); at most 16 addresses, nil on
+/// failure.
 ///
 /// Blocks.
 package func systemAddresses(of host: String) -> [String]? {

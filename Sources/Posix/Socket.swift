@@ -4,20 +4,21 @@ import Glibc
 
 /// Opens a listening socket, non-blocking, with SO_REUSEADDR and, on request, SO_REUSEPORT.
 ///
-/// - Throws: `SystemError` with EADDRINUSE when the port is taken.
+/// - Throws: `SystemError` with EADDRINUSE if the port is taken.
 package func listen(
     on address: SocketAddress, sharingPort: Bool, backlog: CInt = 4096
 ) throws(SystemError) -> OwnedDescriptor {
     try openListener(address, sharing: sharingPort ? .always : .never, backlog: backlog)
 }
 
-/// Opens the first of several listening sockets of one port; the others follow with
+/// Opens the first of several listening sockets of one port; the others are opened with
 /// `listen(on:sharingPort:)`.
 ///
-/// SO_REUSEPORT lets any two programs of one user share a port without a word. So the first socket
-/// is bound without it, which fails where anybody listens, and is opened to others only then.
+/// SO_REUSEPORT lets any two programs of one user share a port unnoticed. So the first socket is
+/// bound without it, which fails if any other socket listens on the port, and sharing is allowed
+/// only afterwards.
 ///
-/// - Throws: `SystemError` with EADDRINUSE when the port is taken, shared or not.
+/// - Throws: `SystemError` with EADDRINUSE if the port is taken, shared or not.
 package func listenFirst(
     on address: SocketAddress, backlog: CInt = 4096
 ) throws(SystemError) -> OwnedDescriptor {
@@ -58,7 +59,7 @@ package func setOption(
     }
 }
 
-/// The local address of a socket (getsockname(2)).
+/// Returns the local address of a socket (getsockname(2)).
 package func localAddress(of number: CInt) throws(SystemError) -> SocketAddress {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -78,13 +79,13 @@ package struct AcceptedSocket: ~Copyable {
     package let descriptor: OwnedDescriptor
     package let peer: SocketAddress?
 
-    /// Hands the descriptor on, ending this value.
+    /// Returns the descriptor and ends this value.
     package consuming func takeDescriptor() -> OwnedDescriptor { descriptor }
 }
 
-/// Accepts one connection, non-blocking; nil when none waits (accept4(2)).
+/// Accepts one connection, non-blocking; nil if none is waiting (accept4(2)).
 ///
-/// - Throws: `SystemError`, EMFILE and ENFILE included, which the caller must back off from.
+/// - Throws: `SystemError`; after EMFILE and ENFILE the caller must back off.
 package func accept(from listener: CInt) throws(SystemError) -> AcceptedSocket? {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -92,7 +93,7 @@ package func accept(from listener: CInt) throws(SystemError) -> AcceptedSocket? 
         pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
             while true {
                 let number = clinux_accept(listener, raw, &length)
-                // A connection that died in the queue is no reason to stop accepting (accept(2)).
+                // Skip a connection that was aborted in the queue (accept(2)).
                 if number < 0, errno == EINTR || errno == ECONNABORTED { continue }
                 return (number, number < 0 ? nil : SocketAddress(raw))
             }
@@ -105,9 +106,9 @@ package func accept(from listener: CInt) throws(SystemError) -> AcceptedSocket? 
     throw SystemError("accept4", code: errno)
 }
 
-/// Reads what has arrived (recv(2)); never blocks.
+/// Reads the bytes that have arrived (recv(2)); never blocks.
 ///
-/// A reset counts as an end.
+/// A connection reset counts as an end.
 package func receive(
     from number: CInt, into buffer: UnsafeMutableRawBufferPointer
 ) -> ReadOutcome {
@@ -121,9 +122,9 @@ package func receive(
     }
 }
 
-/// Writes what fits (send(2), MSG_NOSIGNAL); never blocks.
+/// Writes as many bytes as fit (send(2), MSG_NOSIGNAL); never blocks.
 ///
-/// `more` says that further bytes follow at once, so that the kernel may join them.
+/// `more` announces that further bytes follow immediately, so that the kernel may join them.
 package func send(_ bytes: UnsafeRawBufferPointer, to number: CInt, more: Bool = false)
     -> WriteOutcome
 {
@@ -143,13 +144,13 @@ package enum SendFileOutcome: Equatable, Sendable {
     case wouldBlock
     /// The peer is gone.
     case closed
-    /// The file ended early or could not be read: our fault, not the peer's.
+    /// The file ended early or could not be read: a local fault, not the peer's.
     case fileFailed(errno: CInt)
 }
 
-/// Sends a stretch of a file without copying it through this process (sendfile(2)).
+/// Sends a range of a file without copying it through this process (sendfile(2)).
 ///
-/// Blocks only for the disk when the stretch is not in the page cache.
+/// Blocks only on the disk, if the range is not in the page cache.
 package func sendFile(
     _ file: CInt, offset: Int64, count: Int, to number: CInt
 ) -> SendFileOutcome {
@@ -167,12 +168,13 @@ package func sendFile(
     }
 }
 
-/// Shuts the sending side (shutdown(2)), so that the peer reads an end after what is queued.
+/// Shuts down the sending side (shutdown(2)), so that the peer reads an end after the queued bytes.
 package func shutdownWrites(_ number: CInt) {
     _ = shutdown(number, CInt(SHUT_WR))
 }
 
-/// Makes the coming close send a reset: the peer sees a broken body, not a clean end.
+/// Makes the next close send a reset, so that the peer sees a truncated body instead of a clean
+/// end.
 package func resetOnClose(_ number: CInt) {
     _ = clinux_reset_on_close(number)
 }

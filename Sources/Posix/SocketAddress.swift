@@ -1,4 +1,4 @@
-// IPv4 and IPv6 socket addresses, numeric only: nothing here asks a name server.
+// IPv4 and IPv6 socket addresses, numeric only: nothing here queries a name server.
 import Glibc
 
 /// A numeric socket address with a port.
@@ -14,7 +14,7 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads `127.0.0.1`, `::1` or `[::1]`; nil if the text is no numeric address.
+    /// Parses `127.0.0.1`, `::1` or `[::1]`; nil if the text is not a numeric address.
     package init?(host: String, port: UInt16) {
         var text = host
         if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
@@ -28,10 +28,10 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(bytes: withUnsafeBytes(of: v6) { Array($0) }, port: port)
     }
 
-    /// Reads a `sockaddr` that the kernel or libcurl filled in; nil for families other than IPv4 and IPv6.
+    /// Reads a `sockaddr` that the kernel or libcurl filled in; nil unless it is IPv4 or IPv6.
     ///
-    /// The pointer has no type, since which module the C types belong to depends on the order in which a
-    /// build reads the headers.
+    /// The pointer is raw because the module that the C types belong to depends on the order in
+    /// which a build reads the headers.
     package init?(_ raw: UnsafeRawPointer) {
         switch CInt(raw.loadUnaligned(as: sa_family_t.self)) {
         case AF_INET:
@@ -52,7 +52,7 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// AF_INET or AF_INET6.
     package var family: CInt { bytes.count == 4 ? AF_INET : AF_INET6 }
 
-    /// The IPv4 bytes of this address or of the IPv4-mapped IPv6 address it is.
+    /// The bytes of an IPv4 or IPv4-mapped IPv6 address; nil for other IPv6 addresses.
     package var ipv4Bytes: [UInt8]? {
         if bytes.count == 4 { return bytes }
         guard bytes[0..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xff, bytes[11] == 0xff else {
@@ -82,7 +82,7 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         bytes.count == 4 ? "\(host):\(port)" : "[\(host)]:\(port)"
     }
 
-    /// Lends the address as a `sockaddr` with its length (bind(2)).
+    /// Passes the address as a `sockaddr` with its length to `body` (bind(2)).
     package func withRaw<Result>(_ body: (UnsafeRawPointer, UInt32) -> Result) -> Result {
         if bytes.count == 4 {
             var raw = sockaddr_in()

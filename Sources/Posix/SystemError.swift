@@ -1,13 +1,13 @@
-// A system call that failed: which, with what errno, on what.
+// The error of a failed system call.
 import Glibc
 
-/// The failure of one system call (errno(3)).
+/// A failed system call: its name, its errno (errno(3)) and its subject.
 package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The call, as its manual page names it.
     package let call: StaticString
-    /// The errno it left.
+    /// The errno of the failure.
     package let code: CInt
-    /// The path or address it was about, if any; never a secret.
+    /// The path or address that the call was given, if any; never a secret.
     package let subject: String
 
     package init(_ call: StaticString, code: CInt, subject: String = "") {
@@ -20,8 +20,8 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
         a.code == b.code && "\(a.call)" == "\(b.call)" && a.subject == b.subject
     }
 
-    /// True for failures of storage that leave the network path usable (full, read-only, broken,
-    /// over quota, out of descriptors).
+    /// True for storage failures that leave the network usable (full, read-only, broken, over
+    /// quota, out of descriptors).
     package var isStorageExhausted: Bool {
         switch code {
         case ENOSPC, EDQUOT, EROFS, EIO, EMFILE, ENFILE, EFBIG: true
@@ -35,7 +35,7 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
     }
 }
 
-/// Runs a call that answers -1 on failure; retries EINTR.
+/// Runs a call that returns -1 on failure; retries EINTR.
 package func check<Value: SignedInteger>(
     _ call: StaticString, _ subject: @autoclosure () -> String = "", _ body: () -> Value
 ) throws(SystemError) -> Value {
@@ -50,9 +50,9 @@ package func check<Value: SignedInteger>(
 
 /// The outcome of a non-blocking read.
 package enum ReadOutcome: Equatable, Sendable {
-    /// So many bytes arrived; at least one.
+    /// This many bytes arrived; at least one.
     case bytes(Int)
-    /// Nothing now; wait for readiness.
+    /// Nothing has arrived; wait for readiness.
     case wouldBlock
     /// The other side ended its stream.
     case end
@@ -60,15 +60,15 @@ package enum ReadOutcome: Equatable, Sendable {
 
 /// The outcome of a non-blocking write.
 package enum WriteOutcome: Equatable, Sendable {
-    /// So many bytes were taken; at least one, unless none were offered.
+    /// This many bytes were accepted; at least one, unless none were offered.
     case bytes(Int)
-    /// No room now; wait for readiness.
+    /// The buffer is full; wait for readiness.
     case wouldBlock
-    /// The other side is gone (EPIPE, ECONNRESET).
+    /// The peer is gone (EPIPE, ECONNRESET).
     case closed
 }
 
 extension SystemError {
-    /// Whether the disk or the budget was full (`errno(3)`: ENOSPC, EDQUOT).
+    /// True if the disk or the budget was full (`errno(3)`: ENOSPC, EDQUOT).
     package var isLackOfRoom: Bool { [ENOSPC, EDQUOT].contains(code) }
 }

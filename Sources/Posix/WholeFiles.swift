@@ -1,4 +1,4 @@
-// Small files read and replaced as a whole.
+// Small files, read and replaced as a whole.
 import Glibc
 
 /// Writes an array at an offset (pwrite(2)); may block on the disk.
@@ -18,7 +18,7 @@ package func write(_ bytes: [UInt8], to file: CInt, at offset: Int64) throws(Sys
 package func readBytes(
     from file: CInt, at offset: Int64, count: Int
 ) throws(SystemError) -> [UInt8] {
-    // An array made so with no room writes its count into the one empty array that all threads share.
+    // With a count of 0, this initializer writes to the empty array that all threads share.
     guard count > 0 else { return [] }
     var failure: SystemError?
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -33,24 +33,25 @@ package func readBytes(
     return bytes
 }
 
-/// Reads a whole file, which is no longer than its writer makes it; blocks on the disk.
+/// Reads a whole file of at most `limit` bytes; blocks on the disk.
 ///
-/// Throws EFBIG for a longer one, before any of it is read, and EINVAL for what is no plain file.
+/// - Throws: EFBIG for a longer file, before reading any of it, and EINVAL unless it is a regular
+///   file.
 package func readWhole(_ path: String, atMost limit: Int) throws(SystemError) -> [UInt8] {
     let (file, size) = try openPlainFile(path)
     guard size <= limit else { throw SystemError("read", code: EFBIG, subject: path) }
     return try readBytes(from: file.number, at: 0, count: Int(size))
 }
 
-/// Reads the first bytes of a file; blocks on the disk.
+/// Reads at most the first `limit` bytes of a file; blocks on the disk.
 ///
-/// Throws EINVAL for what is no plain file.
+/// - Throws: EINVAL unless it is a regular file.
 package func readStart(_ path: String, atMost limit: Int) throws(SystemError) -> [UInt8] {
     let (file, size) = try openPlainFile(path)
     return try readBytes(from: file.number, at: 0, count: Int(min(size, Int64(limit))))
 }
 
-/// Opens a file to be read, and never waits for the other end of a pipe.
+/// Opens a regular file for reading, without ever waiting for the other end of a pipe.
 private func openPlainFile(
     _ path: String
 ) throws(SystemError) -> (SharedDescriptor, size: Int64) {
@@ -63,12 +64,12 @@ private func openPlainFile(
     return (file, Int64(found.st_size))
 }
 
-/// Replaces a file so that after a crash either the former or the new content is found, and once
-/// this returns the new one: a new file is written and synced, renamed, and the folder is synced
-/// (rename(2), fsync(2)).
+/// Replaces a file atomically and durably: after a crash it has either the former or the new
+/// content, and once this returns the new one.
 ///
-/// The file is its owner's only unless `mode` is given; then it has exactly that mode, whatever the
-/// umask is and whatever an interrupted earlier call has left (fchmod(2)).
+/// Writes and syncs a new file, renames it, and syncs the folder (rename(2), fsync(2)). A new file
+/// is readable by its owner only, unless `mode` is given; then it has exactly that mode, regardless
+/// of the umask and of leftovers of an interrupted earlier call (fchmod(2)).
 package func replaceFile(
     _ path: String, with bytes: [UInt8], in folder: String, mode: UInt32? = nil
 ) throws(SystemError) {
