@@ -1,22 +1,22 @@
-// One thread's loop: readiness, timers and jobs from other threads.
+// The event loop of one thread: readiness, timers and jobs from other threads.
 //
 // Everything that a loop owns (connections, transfers, readers) is a plain class that only the
-// loop's thread touches. Other threads reach it through `LoopHandle.enqueue` and nothing else.
+// loop's thread touches. Other threads reach it only through `LoopHandle.enqueue`.
 //
 // A round is: wait for readiness, run the handlers of ready descriptors, run due timers, run the
-// mailbox, then run what was put off to the end of the round. Work that many events of one round
-// ask for (writing gathered bytes, waking readers) belongs there.
+// mailbox's jobs, then run the work deferred to the end of the round. Work that many events of one
+// round request (writing gathered bytes, waking readers) is deferred.
 import Glibc
 package import Posix
 
-/// Told when a watched descriptor is ready.
+/// Handles readiness events of a watched descriptor.
 package protocol ReadinessHandler: AnyObject {
     /// Called on the loop's thread. It may cancel its own or any other registration.
     func ready(_ readiness: Readiness, on loop: EventLoop)
 }
 
-/// Names one registration of one loop; stays unique after the descriptor is closed and its number
-/// reused, because the generation is part of it.
+/// Identifies one registration of one loop; unique even after the descriptor is closed and its
+/// number reused, because the generation is part of it.
 package struct Registration: Hashable, Sendable {
     fileprivate let slot: UInt32
     fileprivate let generation: UInt32
@@ -24,9 +24,9 @@ package struct Registration: Hashable, Sendable {
     fileprivate var token: UInt64 { UInt64(generation) << 32 | UInt64(slot) }
 }
 
-/// The loop.
+/// The event loop of one thread.
 ///
-/// Not Sendable: made on, and used by, one thread.
+/// Not Sendable: created and used on one thread.
 package final class EventLoop {
     private struct Slot {
         var generation: UInt32 = 0
@@ -34,10 +34,10 @@ package final class EventLoop {
         var handler: (any ReadinessHandler)?
     }
 
-    /// How other threads reach this loop.
+    /// The handle through which other threads reach this loop.
     package let handle: LoopHandle
-    // Both are stored whole and read whole, so that accesses cannot overlap; checking that costs as
-    // much as ten reads.
+    // Both are stored and read as a whole, so accesses cannot overlap; checking exclusivity costs
+    // as much as ten reads.
     /// The monotonic time of this round; read once a round.
     @exclusivity(unchecked) package private(set) var now: Monotonic
     /// The wall time of this round; read once a round.
@@ -46,16 +46,16 @@ package final class EventLoop {
     private let epoll: Epoll
     private var slots: [Slot] = []
     private var freeSlots: [UInt32] = []
-    // Like these: no call leads out of the loop while one of them is read or changed.
+    // As above: no code outside the loop runs while one of them is read or changed.
     @exclusivity(unchecked) private var timers = TimerHeap()
     @exclusivity(unchecked) private var roundEnd: [ScheduledWork] = []
-    // Empty, with the room of those that ran last.
+    // Empty arrays that keep the capacity of those that ran last.
     private var spareRoundEnd: [ScheduledWork] = []
     private var spareJobs: [LoopHandle.SentJob] = []
     private let clock: LoopClock
-    /// Told of work that held the loop for too long; nil for loops whose work may block.
+    /// Called for work that held the loop for too long; nil for loops whose work may block.
     private let onHold: LoopHold.Observer?
-    /// When the work that runs now began, or the work before it ended.
+    /// When the work now running began, or the work before it ended.
     @exclusivity(unchecked) private var workBegan: Monotonic
     @exclusivity(unchecked) private var running = true
     private let thread = pthread_self()
@@ -63,8 +63,8 @@ package final class EventLoop {
     /// The token of the mailbox's eventfd; no slot can have it.
     private static let mailboxToken = UInt64.max
 
-    /// What a loop needs of the system; may be made on another thread than the loop's, so that a
-    /// shortage is reported to whoever starts the thread.
+    /// The system resources of a loop; may be created on another thread than the loop's, so that a
+    /// shortage is reported to the code that starts the thread.
     struct Resources {
         fileprivate let handle: LoopHandle
         fileprivate let clock: LoopClock
@@ -79,20 +79,20 @@ package final class EventLoop {
         }
     }
 
-    /// Makes a loop for the calling thread.
+    /// Creates a loop for the calling thread.
     ///
     /// - Parameters:
-    ///   - handle: how other threads will reach it.
-    ///   - clock: what `now`, `wallNow` and timers go by.
-    ///   - onHold: told of each piece of work that took longer than `LoopHold.limit`.
-    /// - Throws: `SystemError` when the system has no descriptor left.
+    ///   - handle: the handle for other threads.
+    ///   - clock: the source of `now`, `wallNow` and timers.
+    ///   - onHold: called for each piece of work that took longer than `LoopHold.limit`.
+    /// - Throws: `SystemError` if the system has no descriptor left.
     package convenience init(
         handle: LoopHandle, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil
     ) throws(SystemError) {
         self.init(try Resources(handle: handle, clock: clock), onHold: onHold)
     }
 
-    /// Makes a loop for the calling thread of what was prepared for it.
+    /// Creates a loop for the calling thread from prepared resources.
     init(_ resources: Resources, onHold: LoopHold.Observer?) {
         handle = resources.handle
         clock = resources.clock
@@ -102,14 +102,14 @@ package final class EventLoop {
         (now, wallNow) = clock.times
     }
 
-    /// True on the thread that made the loop.
+    /// True on the thread that created the loop.
     package var isCurrent: Bool { pthread_equal(thread, pthread_self()) != 0 }
 
     // MARK: Readiness
 
     /// Watches a descriptor.
     ///
-    /// The caller keeps it open until it has cancelled.
+    /// The caller keeps it open until it has cancelled the registration.
     package func watch(
         _ descriptor: CInt, for interest: Readiness, handler: any ReadinessHandler
     ) throws(SystemError) -> Registration {
@@ -132,7 +132,7 @@ package final class EventLoop {
         return registration
     }
 
-    /// Changes what a registration waits for.
+    /// Changes the events that a registration waits for.
     package func update(_ registration: Registration, for interest: Readiness) throws(SystemError) {
         let slot = slots[Int(registration.slot)]
         precondition(
@@ -140,12 +140,13 @@ package final class EventLoop {
         try epoll.modify(slot.descriptor, for: interest, token: registration.token)
     }
 
-    /// Ends a registration: its handler is not called again, not even for events already reported.
+    /// Cancels a registration: its handler is not called again, not even for events already
+    /// reported.
     ///
     /// - Parameters:
-    ///   - registration: what `watch` gave.
-    ///   - isClosing: true where the caller closes the only descriptor of the socket next, with which
-    ///     the kernel lets go of it by itself (epoll(7)).
+    ///   - registration: from `watch`.
+    ///   - isClosing: true if the caller closes the only descriptor of the socket next, which
+    ///     makes the kernel remove it from the epoll set (epoll(7)).
     package func cancel(_ registration: Registration, isClosing: Bool = false) {
         let index = Int(registration.slot)
         guard slots[index].generation == registration.generation, slots[index].handler != nil else {
@@ -169,33 +170,34 @@ package final class EventLoop {
         return timers.add(deadline: now + delay, work)
     }
 
-    /// Takes a timer back; one that has run is ignored.
+    /// Cancels a timer; ignores one that has run.
     package func cancel(_ timer: TimerID) {
         timers.cancel(timer)
     }
 
     // MARK: Rounds
 
-    /// Runs `body` at the end of this round, after all events, timers and jobs; from there, at the
-    /// end of the next, which follows without waiting.
+    /// Runs `body` at the end of this round, after all events, timers and jobs; called from such a
+    /// body, at the end of the next round, which follows without waiting.
     package func atRoundEnd(
         file: StaticString = #fileID, line: UInt = #line, _ body: @escaping (EventLoop) -> Void
     ) {
         roundEnd.append(ScheduledWork(body: body, site: CallSite(file, line)))
     }
 
-    /// Ends `run` after this round.
+    /// Makes `run` return after this round.
     package func stop() {
         running = false
     }
 
-    /// Runs rounds until `stop`; blocks the calling thread, which must be the one that made the loop.
+    /// Runs rounds until `stop`; blocks the calling thread, which must be the one that created the
+    /// loop.
     package func run() {
         precondition(isCurrent, "a loop runs on the thread that made it")
         while running {
             runRound()
         }
-        // Jobs sent by threads that did not know yet: run them so that what they hold is let go.
+        // Runs jobs sent before the handle was closed, so that the objects they hold are released.
         handle.close()
         runJobs()
         while !roundEnd.isEmpty { runRoundEnd() }
@@ -219,11 +221,11 @@ package final class EventLoop {
             }
             if isFirst { readClocks() }
         } catch {
-            // EBADF and EINVAL are the only ways left: a fault of this program.
+            // Only EBADF and EINVAL are left, which are programming errors.
             preconditionFailure("the loop cannot wait: \(error)")
         }
-        // A timer that sets itself again without delay waits for the next round, or the events of
-        // the others would never be seen.
+        // A timer that reschedules itself without delay waits for the next round; otherwise events
+        // would never be handled.
         let mark = timers.mark
         while let timer = timers.popDue(at: now, setBefore: mark) {
             timer.body(self)
@@ -247,12 +249,13 @@ package final class EventLoop {
         swap(&jobs, &spareJobs)
     }
 
-    /// Keeps the room of a list, unless that is much.
+    /// Empties a list and keeps its capacity, unless that is large.
     private static func empty<Element>(_ list: inout [Element]) {
         list.removeAll(keepingCapacity: list.capacity <= 64)
     }
 
-    /// What epoll_wait(2) is given; a clock that is moved by hand wakes the loop itself.
+    /// Returns the timeout for epoll_wait(2); a manual clock wakes the loop itself when it is
+    /// moved.
     private func timeToNextTimer() -> CInt {
         switch clock {
         case .system: timers.timeout(from: .now())
@@ -262,11 +265,11 @@ package final class EventLoop {
 
     private func readClocks() {
         (now, wallNow) = clock.times
-        // How long work takes is told by the system's clock, which is not read twice for it.
+        // Durations of work use the system's clock; a time already read from it is reused.
         if case .system = clock { workBegan = now } else { workBegan = .now() }
     }
 
-    /// Reports the work that has just ended if it held the loop for too long.
+    /// Reports the work that just ended if it held the loop for too long.
     @inline(__always)
     private func noteEnd(of work: @autoclosure () -> LoopHold.Work) {
         guard let onHold else { return }

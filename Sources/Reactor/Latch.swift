@@ -1,9 +1,9 @@
-// Lets one thread wait until others have done something; an eventfd, as for loops.
+// Lets one thread wait until others have done something; uses an eventfd, as loops do.
 import CLinux
 import Glibc
 package import Posix
 
-/// Closed until `open`, then open for good.
+/// A semaphore that starts at zero: each `open` lets one `wait` through.
 package final class Latch: Sendable {
     private let descriptor: OwnedDescriptor
 
@@ -12,15 +12,15 @@ package final class Latch: Sendable {
         descriptor = OwnedDescriptor(taking: number)
     }
 
-    /// Lets one waiter, present or to come, through.
+    /// Lets one waiter through, a current or a later one.
     package func open() {
         var one: UInt64 = 1
         _ = write(descriptor.number, &one, 8)
     }
 
-    /// Waits to be let through; blocks up to `limit`.
+    /// Waits until an `open` lets it through; blocks up to `limit`.
     ///
-    /// - Returns: false when the time was up first.
+    /// - Returns: false if `limit` passed first.
     package func wait(atMost limit: Interval) -> Bool {
         var poller = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
         let deadline = Monotonic.now() + limit

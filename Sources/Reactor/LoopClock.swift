@@ -1,14 +1,14 @@
 package import Posix
 import Synchronization
 
-/// What a loop reads the time from.
+/// The source of a loop's time.
 package enum LoopClock: Sendable {
     /// CLOCK_MONOTONIC and CLOCK_REALTIME.
     case system
-    /// Time that goes on only when somebody says so.
+    /// Time that advances only when a test moves it.
     case manual(ManualClock)
 
-    /// The monotonic and the wall time; does not block.
+    /// Returns the monotonic and the wall time; does not block.
     var times: (Monotonic, WallTime) {
         switch self {
         case .system: (.now(), .now())
@@ -17,9 +17,9 @@ package enum LoopClock: Sendable {
     }
 }
 
-/// Time that stands still until it is moved, for tests of what happens after a while.
+/// A clock that stands still until it is moved, for tests of timeouts.
 ///
-/// Loops that use it wait for descriptors as others do; their timers run when the clock is moved.
+/// Loops that use it wait for descriptors as usual; their timers run when the clock is moved.
 package final class ManualClock: Sendable {
     private struct State {
         var now: Monotonic
@@ -29,7 +29,7 @@ package final class ManualClock: Sendable {
 
     private let state: Mutex<State>
 
-    /// Makes a clock that shows these times, by default those of the system's clocks.
+    /// Creates a clock that starts at these times, by default those of the system's clocks.
     package init(now: Monotonic = .now(), wallNow: WallTime = .now()) {
         state = Mutex(State(now: now, wallNow: wallNow))
     }
@@ -41,13 +41,13 @@ package final class ManualClock: Sendable {
         state.withLock { $0.loops.append(loop) }
     }
 
-    /// Moves the clock; blocks until each of its loops that still runs has had the events that were
-    /// there before, and then the timers that are due.
+    /// Moves the clock; blocks until each of its running loops has handled the events that were
+    /// ready before, and then the timers that are due.
     ///
-    /// Timers that these timers set for the same moment may be left for the next round.
+    /// Timers that these timers schedule for the same moment may run in the next round.
     package func advance(by interval: Interval) {
         precondition(interval >= .zero, "a monotonic clock goes forwards")
-        // An accepted connection is watched in one round and read in the next.
+        // Two rounds: an accepted connection is registered in one and read in the next.
         for _ in 0..<2 { finishRound() }
         state.withLock {
             $0.now = $0.now + interval

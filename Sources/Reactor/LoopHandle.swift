@@ -9,7 +9,7 @@ package final class LoopHandle: Sendable {
     /// Work for a loop; the loop is passed in, never captured.
     package typealias Job = @Sendable (EventLoop) -> Void
 
-    /// A job and where it was sent from.
+    /// A job and its call site.
     struct SentJob {
         let run: Job
         let site: CallSite
@@ -33,7 +33,7 @@ package final class LoopHandle: Sendable {
 
     /// Runs `job` on the loop's thread, in the order of sending; does not wait for it.
     ///
-    /// - Returns: false when the loop has ended; the job is dropped then.
+    /// - Returns: false if the loop has ended; the job is dropped then.
     @discardableResult
     package func enqueue(
         file: StaticString = #fileID, line: UInt = #line, _ job: @escaping Job
@@ -68,22 +68,22 @@ package final class LoopHandle: Sendable {
     }
 }
 
-/// A value that belongs to one loop, carried through other threads and opened only at home.
+/// A value that belongs to one loop, carried through other threads and accessed only on its loop.
 ///
-/// `@unchecked Sendable` is sound because `value(on:)` traps on every thread but the loop's own, so
-/// the value is never touched elsewhere; other threads only keep the reference alive.
+/// `@unchecked Sendable` is sound because `value(on:)` traps on every thread except the loop's own,
+/// so the value is never touched elsewhere; other threads only keep the reference alive.
 package struct LoopBound<Value>: @unchecked Sendable {
     private let stored: Value
     private let home: LoopHandle
 
-    /// Binds a value to the loop that is running the caller.
+    /// Binds a value to the calling thread's loop.
     package init(_ value: Value, to loop: EventLoop) {
         precondition(loop.isCurrent, "a value is bound on its loop's own thread")
         stored = value
         home = loop.handle
     }
 
-    /// The value, on its own loop; traps anywhere else.
+    /// Returns the value on its own loop; traps anywhere else.
     package func value(on loop: EventLoop) -> Value {
         precondition(
             loop.handle === home && loop.isCurrent, "a bound value was opened on a foreign loop")

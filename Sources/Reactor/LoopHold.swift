@@ -13,12 +13,12 @@ package struct CallSite: Sendable, CustomStringConvertible {
     package var description: String { "\(file):\(line)" }
 }
 
-/// One piece of work that kept a loop from all its other work for longer than it may.
+/// A piece of work that kept a loop from its other work for longer than the limit.
 package struct LoopHold: Sendable {
-    /// The longest that one handler, timer or job may take on a loop that serves players or origins.
+    /// The longest that one handler, timer or job may take on a loop of players or origins.
     package static let limit = Interval.milliseconds(10)
 
-    /// What ran.
+    /// The kind of work.
     package enum Work: Sendable, CustomStringConvertible {
         /// The handler of a ready descriptor, by its type.
         case handler(String)
@@ -37,7 +37,7 @@ package struct LoopHold: Sendable {
     }
 
     package let work: Work
-    /// By the monotonic clock, so that time spent waiting for a disk or a processor counts.
+    /// Measured by the monotonic clock, so that waiting for a disk or a processor counts.
     package let duration: Interval
 
     /// Called on the loop's thread, after the work.

@@ -1,19 +1,19 @@
-// Threads: one that runs a loop, one that runs a closure; both can be joined.
+// Threads that run a loop or a closure; both can be joined.
 import CLinux
 import Glibc
 package import Posix
 import Synchronization
 
-/// A thread that is joined by its owner.
+/// A thread that its owner joins.
 package final class PosixThread: Sendable {
     private let thread: Mutex<pthread_t?>
 
-    /// Starts a thread, all signals blocked in it.
+    /// Starts a thread with all signals blocked.
     ///
     /// - Parameters:
     ///   - name: shown by ps and perf; at most 15 bytes are kept.
-    ///   - body: what it runs; the thread ends when it returns.
-    /// - Throws: `SystemError` when the system has no room for another thread.
+    ///   - body: the code to run; the thread ends when it returns.
+    /// - Throws: `SystemError` if the system cannot create another thread.
     package init(name: String, _ body: @escaping @Sendable () -> Void) throws(SystemError) {
         let box = Unmanaged.passRetained(ThreadBody(name: name, body: body))
         var made = pthread_t()
@@ -36,7 +36,7 @@ package final class PosixThread: Sendable {
 
     /// Waits for the thread's end; blocks.
     ///
-    /// A second call returns at once.
+    /// A second call returns immediately.
     package func join() {
         let waiting = thread.withLock { thread in
             let taken = thread
@@ -57,9 +57,9 @@ private final class ThreadBody: Sendable {
     }
 }
 
-/// A thread with a loop on it.
+/// A thread that runs an event loop.
 package final class LoopThread: Sendable {
-    /// How to reach the loop.
+    /// The handle of the loop.
     package let handle: LoopHandle
     private let thread: PosixThread
 
@@ -67,10 +67,11 @@ package final class LoopThread: Sendable {
     ///
     /// - Parameters:
     ///   - name: shown by ps and perf; at most 15 bytes are kept.
-    ///   - clock: what the loop's times and timers go by.
-    ///   - onHold: told of work that held the loop for too long; nil for loops whose work may block.
+    ///   - clock: the source of the loop's times and timers.
+    ///   - onHold: called for work that held the loop for too long; nil for loops whose work may
+    ///     block.
     ///   - setUp: the loop's first job.
-    /// - Throws: `SystemError` when the system has no descriptor or no thread left.
+    /// - Throws: `SystemError` if the system has no descriptor or no thread left.
     package init(
         name: String, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil,
         _ setUp: @escaping LoopHandle.Job
@@ -85,7 +86,7 @@ package final class LoopThread: Sendable {
         }
     }
 
-    /// Carries what the loop needs to its thread.
+    /// Carries the loop's resources to its thread.
     private final class Handover: Sendable {
         private let resources: Mutex<EventLoop.Resources?>
 
@@ -102,7 +103,7 @@ package final class LoopThread: Sendable {
         }
     }
 
-    /// Ends the loop after the jobs sent so far, and waits for the thread; blocks.
+    /// Stops the loop after the jobs sent so far, and waits for the thread; blocks.
     package func stopAndJoin() {
         handle.enqueue { $0.stop() }
         thread.join()

@@ -5,7 +5,7 @@ package import Posix
 
 /// Watches signals on one loop.
 ///
-/// Block them in every thread first (`blockSignals`).
+/// They must be blocked in every thread first (`blockSignals`).
 package final class SignalSource: ReadinessHandler {
     private let descriptor: OwnedDescriptor
     private let received: (_ signal: CInt, EventLoop) -> Void
@@ -31,7 +31,7 @@ package final class SignalSource: ReadinessHandler {
         }
     }
 
-    /// Blocks all signals in the calling thread and those it will start, and ignores SIGPIPE.
+    /// Blocks all signals in the calling thread and the threads it will start, and ignores SIGPIPE.
     package static func blockSignals() {
         clinux_block_all_signals()
         signal(SIGPIPE, SIG_IGN)

@@ -1,20 +1,22 @@
-// Timers of one loop: a heap by deadline, cancelled ones dropped when they surface.
+// The timers of one loop: a heap ordered by deadline; cancelled timers are dropped when they reach
+// the top.
 import HeapModule
 import Posix
 
-/// Names one scheduled timer of one loop.
+/// Identifies one scheduled timer of one loop.
 package struct TimerID: Hashable, Sendable {
     fileprivate let slot: UInt32
     fileprivate let number: UInt64
 }
 
-/// What a timer or the end of a round runs, and where it was scheduled.
+/// The closure of a timer or of a round's end, and its call site.
 struct ScheduledWork {
     let body: (EventLoop) -> Void
     let site: CallSite
 }
 
-/// A timer's body lies in a slot, which a later timer may have again; its number tells them apart.
+/// A heap of timers; closures are in slots that later timers reuse, distinguished by the timer's
+/// number.
 struct TimerHeap {
     private struct Entry: Comparable {
         let deadline: Monotonic
@@ -27,7 +29,7 @@ struct TimerHeap {
     }
 
     private struct Slot {
-        /// That of the timer whose body it is; 0 while it is free.
+        /// The number of the timer that uses the slot; 0 while it is free.
         var number: UInt64 = 0
         var work: ScheduledWork?
     }
@@ -48,13 +50,13 @@ struct TimerHeap {
 
     mutating func cancel(_ timer: TimerID) {
         _ = take(timer.slot, timer.number)
-        // Cancelled entries with far deadlines must not pile up under steady rescheduling.
+        // Cancelled entries with distant deadlines must not accumulate under steady rescheduling.
         if heap.count > 2 * (slots.count - freeSlots.count) + 64 {
             heap = Heap(heap.unordered.filter { slots[Int($0.slot)].number == $0.number })
         }
     }
 
-    /// Frees the slot of a timer; nil where it has run or was cancelled.
+    /// Frees the slot of a timer and returns its work; nil if it has run or was cancelled.
     private mutating func take(_ slot: UInt32, _ number: UInt64) -> ScheduledWork? {
         let index = Int(slot)
         guard slots[index].number == number else { return nil }
@@ -63,10 +65,10 @@ struct TimerHeap {
         return slots[index].work.take()
     }
 
-    /// Divides the timers set so far from those set later.
+    /// A mark that separates the timers set so far from later ones.
     var mark: UInt64 { nextNumber }
 
-    /// The next timer that is due and was set before `mark`, removed; nil if none is.
+    /// Removes and returns the next due timer that was set before `mark`; nil if none is due.
     mutating func popDue(at now: Monotonic, setBefore mark: UInt64) -> ScheduledWork? {
         while let first = heap.min, first.deadline <= now, first.number <= mark {
             heap.removeMin()
@@ -75,7 +77,8 @@ struct TimerHeap {
         return nil
     }
 
-    /// Milliseconds until the next deadline, rounded up so that the timer is due then; -1 for none.
+    /// Returns the milliseconds until the next deadline, at most 60,000, rounded up so that the
+    /// timer is due then; -1 if there is no timer.
     mutating func timeout(from now: Monotonic) -> CInt {
         while let first = heap.min {
             if slots[Int(first.slot)].number != first.number {
