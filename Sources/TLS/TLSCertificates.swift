@@ -1,4 +1,4 @@
-// Certificates and keys of the listeners, read and checked before any of them is used.
+// The certificates and keys of the listeners, read and checked before they are used.
 import COpenSSL
 import FoundationEssentials
 import Glibc
@@ -11,9 +11,9 @@ package enum TLSConfigurationError: Error, Equatable, CustomStringConvertible {
     case noCertificate(path: String)
     /// The file holds no private key in PEM form, or one that needs a passphrase.
     case noKey(path: String)
-    /// The key is another certificate's.
+    /// The key does not belong to the certificate.
     case mismatch(certificate: String, key: String)
-    /// OpenSSL refuses what was read.
+    /// OpenSSL rejects the content.
     case refused(path: String, reason: String)
 
     package var description: String {
@@ -32,9 +32,9 @@ package enum TLSConfigurationError: Error, Equatable, CustomStringConvertible {
 
 /// The files of one certificate.
 package struct TLSFiles: Sendable, Equatable {
-    /// The certificate first, then those that lead to its authority; PEM.
+    /// The path of the certificate, followed by its chain of intermediate certificates; PEM.
     package let certificate: String
-    /// Its private key; PEM, without a passphrase.
+    /// The path of its private key; PEM, without a passphrase.
     package let key: String
 
     package init(certificate: String, key: String) {
@@ -43,8 +43,8 @@ package struct TLSFiles: Sendable, Equatable {
     }
 }
 
-/// The certificates of the listeners; each client is shown the one for the name that it asks for
-/// (SNI, RFC 6066 section 3), the first where none matches.
+/// The certificates of the listeners; each client gets the one that matches the requested name
+/// (SNI, RFC 6066 section 3), or the first if none matches.
 package struct TLSCertificates: Sendable {
     /// One certificate, its chain and its key, as the bytes of their files.
     struct Identity: Sendable {
@@ -55,9 +55,9 @@ package struct TLSCertificates: Sendable {
 
     let identities: [Identity]
 
-    /// Reads and checks the files; blocks for the disk.
+    /// Reads and checks the files; blocks on the disk.
     ///
-    /// - Parameter files: At least one.
+    /// - Parameter files: at least one.
     /// - Throws: `TLSConfigurationError` for the first that cannot be used.
     package init(_ files: [TLSFiles]) throws(TLSConfigurationError) {
         precondition(!files.isEmpty, "a listener needs a certificate")
@@ -65,7 +65,7 @@ package struct TLSCertificates: Sendable {
         for pair in files {
             let identity = Identity(
                 files: pair, chain: try Self.read(pair.certificate), key: try Self.read(pair.key))
-            // Made once to be checked: what is wrong shows before a client does.
+            // Loaded once as a check, so that errors show at start and not at the first client.
             _ = try TLSCredentials(identity)
             identities.append(identity)
         }
@@ -81,7 +81,7 @@ package struct TLSCertificates: Sendable {
     }
 }
 
-/// One certificate as OpenSSL holds it.
+/// One certificate with its chain and key, in OpenSSL's form.
 final class TLSCredentials {
     let certificate: OpaquePointer
     let chain: [OpaquePointer]
@@ -111,7 +111,7 @@ final class TLSCredentials {
         EVP_PKEY_free(key)
     }
 
-    /// Whether the certificate is for a host name (RFC 9525); wildcards count.
+    /// True if the certificate is valid for a host name (RFC 9525), wildcards included.
     func isFor(_ name: UnsafePointer<CChar>) -> Bool {
         X509_check_host(certificate, name, 0, 0, nil) == 1
     }
@@ -119,7 +119,7 @@ final class TLSCredentials {
     private static func certificates(in bytes: [UInt8]) -> [OpaquePointer] {
         reading(bytes) { source in
             var found: [OpaquePointer] = []
-            // A chain is a few certificates long; a file of thousands is some other file.
+            // A chain has a few certificates; thousands mean that it is another kind of file.
             while found.count < 32, let next = PEM_read_bio_X509(source, nil, noPassphrase, nil) {
                 found.append(next)
             }
@@ -146,7 +146,7 @@ final class TLSCredentials {
 
 }
 
-/// Without it OpenSSL would ask for a passphrase on the terminal.
+/// A callback without a passphrase; by default OpenSSL would prompt for one on the terminal.
 private func noPassphrase(
     _ buffer: UnsafeMutablePointer<CChar>?, _ size: CInt, _ isWriting: CInt,
     _ argument: UnsafeMutableRawPointer?

@@ -1,18 +1,19 @@
-// What the sessions of one loop are made from: certificates, protocols and ciphers.
+// The settings that the sessions of one loop are created from: certificates, protocols and ciphers.
 import COpenSSL
 import Posix
 
 /// The settings of TLS sessions on one loop (SSL_CTX_new(3)).
 ///
-/// Each loop has its own: OpenSSL's contexts are counted and locked, which threads would contend
-/// for. Sessions keep the context that they began with, so that replacing it ends none of them.
+/// Each loop has its own: OpenSSL's contexts are reference-counted and locked, so threads would
+/// contend for a shared one. Sessions keep the context that they began with, so replacing it ends
+/// none of them.
 package final class TLSContext {
     private let keys: TicketKeys
     private let credentials: [TLSCredentials]
-    /// One for each certificate; the first starts every session.
+    /// One per certificate; every session starts with the first.
     private var contexts: [OpaquePointer] = []
 
-    /// - Throws: `TLSConfigurationError` where OpenSSL refuses a certificate.
+    /// - Throws: `TLSConfigurationError` if OpenSSL rejects a certificate.
     package init(
         _ certificates: TLSCertificates, keys: TicketKeys
     ) throws(TLSConfigurationError) {
@@ -29,7 +30,7 @@ package final class TLSContext {
         for context in contexts { SSL_CTX_free(context) }
     }
 
-    /// A session for one accepted connection; nil where memory is short.
+    /// Creates a session for one accepted connection; nil if memory is short.
     package func makeSession(output: TLSOutput) -> TLSSession? {
         TLSSession(self, contexts[0], output: output)
     }
@@ -57,10 +58,10 @@ package final class TLSContext {
         .refused(path: path, reason: lastTLSError())
     }
 
-    /// TLS 1.2 with forward secrecy and authenticated ciphers, and TLS 1.3 (RFC 9325).
+    /// Enables TLS 1.2 with forward secrecy and authenticated ciphers, and TLS 1.3 (RFC 9325).
     private static func secure(_ context: OpaquePointer) -> Bool {
         sluice_ssl_set_options(context)
-        // Tickets carry the state; a cache here would be shared and locked for nothing.
+        // Tickets carry the session state, so a cache would only add locking.
         sluice_ssl_disable_session_cache(context)
         SSL_CTX_set_timeout(context, 24 * 3_600)
         let own = Array("sluice".utf8)
@@ -70,7 +71,7 @@ package final class TLSContext {
             && sluice_ssl_set_groups(context, "X25519:P-256:P-384") == 1
     }
 
-    // MARK: Choices made during a handshake
+    // MARK: Callbacks of the handshake
 
     fileprivate func choose(for session: OpaquePointer?, name: UnsafePointer<CChar>) {
         for (own, context) in zip(credentials, contexts) where own.isFor(name) {
@@ -88,7 +89,7 @@ package final class TLSContext {
     }
 }
 
-/// The text of the oldest error of this thread, which is then forgotten.
+/// Returns the text of this thread's oldest OpenSSL error and clears the error queue.
 func lastTLSError() -> String {
     let code = ERR_get_error()
     ERR_clear_error()
@@ -96,7 +97,7 @@ func lastTLSError() -> String {
     return String(cString: reason)
 }
 
-/// Protocols in the order of our preference, each with its length before it (RFC 7301).
+/// The supported protocols in order of preference, each preceded by its length (RFC 7301).
 private let knownProtocols = [[2] + Array("h2".utf8), [8] + Array("http/1.1".utf8)]
 
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = {
@@ -116,7 +117,7 @@ private let chooseProtocol: SSL_CTX_alpn_select_cb_func = {
             offset = end
         }
     }
-    // Whoever wants to speak something else must not be answered in HTTP (RFC 7301 section 3.2).
+    // A client that offers only other protocols must not get HTTP (RFC 7301 section 3.2).
     return SSL_TLSEXT_ERR_ALERT_FATAL
 }
 

@@ -1,10 +1,10 @@
-// One TLS session: bytes of a socket in, bytes for it out, no socket of its own.
+// One TLS session without a socket of its own: takes a socket's bytes and produces bytes for it.
 import COpenSSL
 package import Posix
 
-/// Where the sessions of one loop write their records before they are sent.
+/// The buffer that all sessions of one loop write their records to before sending them.
 package final class TLSOutput {
-    /// Records of `TLSSession.mostPlaintext` bytes and a handshake's messages fit.
+    /// Large enough for the records of `TLSSession.mostPlaintext` bytes and a handshake's messages.
     fileprivate static let capacity = 96 << 10
     fileprivate let buffer = UnsafeMutableRawBufferPointer.allocate(
         byteCount: capacity, alignment: 64)
@@ -24,21 +24,21 @@ package final class TLSOutput {
 
 /// The server's side of one TLS connection (ssl(7)).
 ///
-/// It belongs to its loop. The handshake happens within `receive`. What `send` encrypts and the
-/// socket does not take is kept; nothing more is encrypted until that has gone, so that one session
-/// holds at most one turn's records.
+/// It belongs to its loop. The handshake happens within `receive`. Records that the socket does not
+/// accept are kept; nothing more is encrypted until they are sent, so that one session holds at
+/// most one turn's records.
 package final class TLSSession {
-    /// What one call encrypts at most: four records.
+    /// The maximum number of bytes that one call encrypts: four records.
     package static let mostPlaintext = 64 << 10
-    /// What one call reads of the socket at most: with a record begun before, it must fit a buffer of
-    /// 64 KiB when it is decrypted.
+    /// The maximum number of bytes that one call reads from the socket: together with an incomplete
+    /// earlier record, they must fit a buffer of 64 KiB after decryption.
     package static let mostCiphertext = 48 << 10
 
     let context: TLSContext
     private let session: OpaquePointer
     private let output: TLSOutput
     private var input = UnsafeRawBufferPointer(start: nil, count: 0)
-    /// Records that the socket did not take yet, from `unsentStart` on.
+    /// Records that the socket has not accepted yet, from `unsentStart` on.
     private var unsent: [UInt8] = []
     private var unsentStart = 0
     private var hasFailed = false
@@ -62,24 +62,24 @@ package final class TLSSession {
 
     deinit { SSL_free(session) }
 
-    /// The session that OpenSSL calls back for.
+    /// Returns the session of an OpenSSL callback.
     static func owner(of session: OpaquePointer?) -> TLSSession? {
         BIO_get_data(SSL_get_rbio(session)).map {
             Unmanaged<TLSSession>.fromOpaque($0).takeUnretainedValue()
         }
     }
 
-    /// Whether the handshake is over.
+    /// True once the handshake is complete.
     package var isEstablished: Bool { SSL_is_init_finished(session) == 1 }
 
-    /// How the handshake ended, the first time that this is asked after its end; nil before and later.
+    /// Returns how the handshake ended, at the first call after its end; nil before and later.
     package func takeEstablishment() -> Establishment? {
         guard !isEndTold, isEstablished else { return nil }
         isEndTold = true
         return isResumed ? .resumed : .full
     }
 
-    /// How a handshake that succeeded went.
+    /// The kind of a successful handshake.
     package enum Establishment: Sendable {
         /// With certificate and key exchange.
         case full
@@ -87,7 +87,7 @@ package final class TLSSession {
         case resumed
     }
 
-    /// Whether both sides agreed on HTTP/2 (RFC 9113 section 3.2).
+    /// True if both sides agreed on HTTP/2 (RFC 9113 section 3.2).
     package var isHTTP2: Bool {
         var name: UnsafePointer<UInt8>?
         var length: UInt32 = 0
@@ -96,13 +96,13 @@ package final class TLSSession {
         return name[0] == 0x68 && name[1] == 0x32
     }
 
-    /// Whether the session continues an earlier one.
+    /// True if the session resumes an earlier one.
     package var isResumed: Bool { SSL_session_reused(session) == 1 }
 
-    /// The version as it is usually written: `TLSv1.3`.
+    /// The protocol version in its usual notation: `TLSv1.3`.
     package var version: String { String(cString: SSL_get_version(session)) }
 
-    /// Whether records wait for room in the socket.
+    /// True while records wait for room in the socket.
     package var hasUnsent: Bool { unsentStart < unsent.count }
 
     // MARK: Receiving
@@ -110,10 +110,10 @@ package final class TLSSession {
     /// Reads what has arrived on a socket and decrypts it; never blocks.
     ///
     /// - Parameters:
-    ///   - number: The socket.
-    ///   - buffer: For the plaintext, at least 64 KiB.
-    ///   - scratch: For the ciphertext, at least `mostCiphertext`.
-    /// - Returns: Bytes of plaintext; `.wouldBlock` also while the handshake goes on.
+    ///   - number: the socket.
+    ///   - buffer: for the plaintext, at least 64 KiB.
+    ///   - scratch: for the ciphertext, at least `mostCiphertext`.
+    /// - Returns: the number of bytes of plaintext; `.wouldBlock` also during the handshake.
     package func receive(
         from number: CInt, into buffer: UnsafeMutableRawBufferPointer,
         scratch: UnsafeMutableRawBufferPointer
@@ -126,9 +126,9 @@ package final class TLSSession {
             case .bytes(let count):
                 let outcome = decrypt(
                     UnsafeRawBufferPointer(rebasing: room[..<count]), into: buffer)
-                // What the handshake, a key update or an alert has to say.
+                // Sends the messages of a handshake, a key update or an alert.
                 if flush(to: number) == .closed { return .end }
-                // Only a part of a record, or one of the handshake: there may be more.
+                // No plaintext yet and the buffer was full: more may have arrived.
                 if outcome == .wouldBlock, count == room.count { continue }
                 return outcome
             }
@@ -163,7 +163,7 @@ package final class TLSSession {
         return filled > 0 ? .bytes(filled) : .end
     }
 
-    /// Ends the session; a client that spoke HTTP in the clear is told so, in the clear.
+    /// Fails the session; a client that spoke HTTP without TLS gets an HTTP response without TLS.
     private func fail(_ bytes: UnsafeRawBufferPointer) {
         let reason = sluice_ssl_error_number(ERR_peek_error())
         hasFailed = true
@@ -185,9 +185,9 @@ package final class TLSSession {
 
     // MARK: Sending
 
-    /// Encrypts and sends what there is room for; never blocks.
+    /// Encrypts and sends as much as there is room for; never blocks.
     ///
-    /// - Returns: Bytes of plaintext that were taken over; their records may still wait, see
+    /// - Returns: the number of bytes of plaintext accepted; their records may still wait, see
     ///   `hasUnsent`.
     package func send(_ bytes: UnsafeRawBufferPointer, to number: CInt) -> WriteOutcome {
         switch flush(to: number) {
@@ -208,11 +208,11 @@ package final class TLSSession {
         return flush(to: number) == .closed ? .closed : .bytes(count)
     }
 
-    /// Gives the buffers of records back: SSL_MODE_RELEASE_BUFFERS leaves the writing one of 16 KiB with
-    /// a session that was sent its tickets.
+    /// Frees the record buffers: SSL_MODE_RELEASE_BUFFERS does not free the write buffer of 16 KiB
+    /// after the tickets were sent.
     private func releaseBuffers() { SSL_free_buffers(session) }
 
-    /// Sends the records that wait; `.bytes` when none is left.
+    /// Sends the waiting records; returns `.bytes` once none is left.
     package func flush(to number: CInt) -> WriteOutcome {
         while unsentStart < unsent.count {
             let outcome = unsent.withUnsafeBytes {
@@ -243,17 +243,18 @@ package final class TLSSession {
         return .bytes(sent)
     }
 
-    /// Moves what another call wrote behind what waits: the next session needs the room.
+    /// Appends the shared output buffer to the waiting records, since the next session needs the
+    /// buffer.
     private func keepOutput() {
         guard output.count > 0 else { return }
         unsent.append(contentsOf: output.buffer[..<output.count])
         output.count = 0
-        // A client that makes us answer and reads nothing.
+        // The client makes the server respond but does not read.
         if unsent.count - unsentStart > 4 * TLSOutput.capacity { hasFailed = true }
     }
 
-    /// Tells the client that nothing more follows (RFC 8446 section 6.1), as far as the socket has
-    /// room at once.
+    /// Sends the close_notify alert (RFC 8446 section 6.1), as far as the socket has room
+    /// immediately.
     package func sendEnd(to number: CInt) {
         guard !hasFailed, isEstablished else { return }
         ERR_clear_error()
@@ -261,7 +262,7 @@ package final class TLSSession {
         _ = flush(to: number)
     }
 
-    // MARK: OpenSSL's side
+    // MARK: OpenSSL's input and output
 
     fileprivate func give(_ bytes: UnsafeMutableRawBufferPointer) -> Int {
         let count = min(bytes.count, input.count)
@@ -273,9 +274,9 @@ package final class TLSSession {
     fileprivate func take(_ bytes: UnsafeRawBufferPointer) -> Bool { output.append(bytes) }
 }
 
-/// How OpenSSL reads and writes: in memory (BIO_meth_new(3)).
+/// OpenSSL's input and output in memory (BIO_meth_new(3)).
 private enum SessionIO {
-    // Safe: nothing changes it once it is made.
+    // Safe: it is never changed after its creation.
     nonisolated(unsafe) static let method: OpaquePointer? = {
         let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sluice")
         BIO_meth_set_write(method) { io, bytes, count in

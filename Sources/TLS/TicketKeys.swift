@@ -1,23 +1,23 @@
-// The keys that session tickets are sealed with (RFC 5077, RFC 8446 section 4.6.1).
+// The keys that encrypt session tickets (RFC 5077, RFC 8446 section 4.6.1).
 import COpenSSL
 import Posix
 import Synchronization
 
-/// Keys for session tickets, shared by all loops and kept over a change of certificates, so that
-/// clients resume their sessions wherever they come back.
+/// The keys for session tickets, shared by all loops and kept when certificates change, so that
+/// clients can resume their sessions on any loop.
 ///
-/// A key seals new tickets for `period` and opens old ones for two more. Keys are never written
-/// down: who steals the machine's disk cannot read sessions that were recorded, and a restart costs
-/// each client one full handshake.
+/// A key encrypts new tickets for `period` and decrypts old ones for two more. Keys are never
+/// stored: a thief of the disk cannot decrypt recorded sessions, and a restart costs each client
+/// one full handshake.
 package final class TicketKeys: Sendable {
-    /// One key, known to clients by its name.
+    /// One key, identified by the name in its tickets.
     struct Key {
         let name: [UInt8]
         let cipher: [UInt8]
         let mac: [UInt8]
         let madeAt: Monotonic
 
-        /// - Returns: Nil where the system has no random bytes.
+        /// - Returns: nil if the system has no random bytes.
         init?(madeAt: Monotonic) {
             var random = [UInt8](repeating: 0, count: 80)
             guard RAND_bytes(&random, 80) == 1 else { return nil }
@@ -28,7 +28,7 @@ package final class TicketKeys: Sendable {
         }
     }
 
-    /// How long a key seals new tickets.
+    /// How long a key encrypts new tickets.
     static let period = Interval.seconds(12 * 3_600 as Int64)
     private static let kept = 3
 
@@ -36,7 +36,7 @@ package final class TicketKeys: Sendable {
 
     package init() {}
 
-    /// The key to seal a ticket with at a time; nil where none can be made.
+    /// Returns the key for new tickets at a time; nil if none can be created.
     func sealing(at now: Monotonic) -> Key? {
         keys.withLock { keys in
             if let newest = keys.first, now - newest.madeAt < Self.period { return newest }
@@ -47,8 +47,8 @@ package final class TicketKeys: Sendable {
         }
     }
 
-    /// The key of a ticket at a time, and whether the ticket should be replaced; nil where it is
-    /// unknown or too old.
+    /// Returns the key of a ticket at a time, and whether the ticket should be replaced; nil if the
+    /// key is unknown or too old.
     func opening(_ name: UnsafeBufferPointer<UInt8>, at now: Monotonic) -> (Key, isOld: Bool)? {
         keys.withLock { keys in
             guard let key = keys.first(where: { $0.name.elementsEqual(name) }) else { return nil }
@@ -60,10 +60,11 @@ package final class TicketKeys: Sendable {
         }
     }
 
-    /// Prepares one ticket to be sealed or opened (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)).
+    /// Prepares the encryption or decryption of one ticket
+    /// (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)).
     ///
-    /// - Returns: 1 to go on, 2 to go on and replace the ticket, 0 for a full handshake, -1 for a
-    ///   failure.
+    /// - Returns: 1 to continue, 2 to continue and replace the ticket, 0 for a full handshake, -1
+    ///   for a failure.
     func prepare(
         name: UnsafeMutablePointer<UInt8>, iv: UnsafeMutablePointer<UInt8>,
         cipher: OpaquePointer, mac: OpaquePointer, isSealing: Bool, at now: Monotonic
