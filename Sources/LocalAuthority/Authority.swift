@@ -1,14 +1,14 @@
-// A certificate authority of one's own, and the server certificates that it signs (RFC 5280).
+// A private certificate authority, and the server certificates that it signs (RFC 5280).
 import COpenSSL
 import Posix
 
-/// A certificate with its key.
+/// A certificate and its private key.
 package struct Identity {
     package let certificate: Certificate
     package let key: PrivateKey
 }
 
-/// Why no certificate was made.
+/// The reason why no certificate was made.
 package enum AuthorityError: Error, Equatable, CustomStringConvertible {
     case libcrypto(LibcryptoError)
     /// A certificate or its key cannot be read.
@@ -28,25 +28,26 @@ package enum AuthorityError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// An authority that can sign.
+/// A certificate authority with its key.
 package struct Authority {
     package let identity: Identity
 
-    /// Ten years with their leap days.
+    /// Ten years including leap days, in seconds.
     package static let lifetime: Int64 = 3652 * day
-    /// What Apple's systems accept of every authority is 398 days; one less counts for leap seconds
-    /// and the like.
+    /// In seconds: Apple's systems accept at most 398 days from any authority; one day less is a
+    /// margin for leap seconds and the like.
     package static let serverLifetime: Int64 = 397 * day
-    /// Certificates start so much earlier, for clients whose clocks are slow.
+    /// Certificates are valid this many seconds before their creation, for clients with slow
+    /// clocks.
     package static let slack: Int64 = day
     private static let day: Int64 = 86_400
 
     package var certificate: Certificate { identity.certificate }
 
-    /// Makes an authority that signs server certificates and no further authority.
+    /// Creates an authority that signs server certificates but no further authority.
     ///
     /// - Parameters:
-    ///   - name: what systems list it as; shortened to what a common name can hold.
+    ///   - name: the name that systems list it under; shortened to the length of a common name.
     ///   - now: seconds since 1970.
     /// - Returns: the authority with its key.
     /// - Throws: `AuthorityError.libcrypto`.
@@ -87,7 +88,8 @@ package struct Authority {
         identity = Identity(certificate: certificate, key: key)
     }
 
-    /// Makes a key and a certificate for a server; it ends no later than the authority.
+    /// Creates a key and a certificate for a server; the certificate expires no later than the
+    /// authority.
     package func issue(for names: ServerNames, now: Int64) throws(AuthorityError) -> Identity {
         let start = now - Self.slack
         guard let end = certificate.notAfter, end > now else { throw .expired }
@@ -111,19 +113,19 @@ package struct Authority {
     }
 }
 
-/// A certificate that is being filled in.
+/// A certificate under construction.
 private struct Draft {
     let certificate: Certificate
     private var issuer: Certificate
     private var pointer: OpaquePointer { certificate.pointer }
 
-    /// Begins with version 3, a random serial and a public key.
+    /// Creates a draft of version 3 with a random serial number and a public key.
     init(key: PrivateKey) throws(LibcryptoError) {
         guard let new = X509_new() else { throw LibcryptoError("X509_new") }
         certificate = Certificate(taking: new)
         issuer = certificate
-        // 126 bits from the generator (RFC 5280 wants at most 20 bytes and a positive number, the
-        // rules of browsers at least 64 bits); the second highest bit keeps the length the same.
+        // 126 random bits (RFC 5280 allows at most 20 bytes and a positive number, browsers require
+        // at least 64 bits); the second highest bit is set, so that the length is always the same.
         var serial = [UInt8](repeating: 0, count: 16)
         guard RAND_bytes(&serial, CInt(serial.count)) == 1 else {
             throw LibcryptoError("RAND_bytes")
@@ -139,7 +141,7 @@ private struct Draft {
         else { throw LibcryptoError("X509_set_pubkey") }
     }
 
-    /// Sets the first and the last second of validity.
+    /// Sets the first and the last second of validity, in seconds since 1970.
     func setTimes(from start: Int64, through end: Int64) throws(LibcryptoError) {
         guard let first = ASN1_TIME_set(nil, time_t(start)) else {
             throw LibcryptoError("ASN1_TIME_set")
@@ -174,7 +176,7 @@ private struct Draft {
         }
     }
 
-    /// Adds an extension in the notation of x509v3_config(5); no text from outside comes here.
+    /// Adds an extension in the notation of x509v3_config(5); `value` never contains external text.
     func add(_ kind: CInt, _ value: String) throws(LibcryptoError) {
         var context = X509V3_CTX()
         X509V3_set_ctx(&context, issuer.pointer, pointer, nil, nil, 0)
@@ -185,10 +187,10 @@ private struct Draft {
         guard X509_add_ext(pointer, made, -1) == 1 else { throw LibcryptoError("X509_add_ext") }
     }
 
-    /// Adds subjectAltName.
+    /// Adds the subjectAltName extension.
     func add(_ names: ServerNames) throws(LibcryptoError) {
         guard let stack = OPENSSL_sk_new_null() else { throw LibcryptoError("OPENSSL_sk_new_null") }
-        // It frees the entries too.
+        // Frees the entries too.
         defer { GENERAL_NAMES_free(stack) }
         for name in names.list {
             guard let entry = GENERAL_NAME_new() else { throw LibcryptoError("GENERAL_NAME_new") }

@@ -2,11 +2,11 @@
 import Glibc
 package import Posix
 
-/// Why a folder of certificates could not be filled; says what to do.
+/// The reason why a folder of certificates could not be filled; the text says what to do.
 package enum AuthorityFolderError: Error, Equatable, CustomStringConvertible {
     case system(SystemError)
     case authority(AuthorityError, folder: String)
-    /// One of `authority.pem` and `authority.key` is missing.
+    /// Only one of `authority.pem` and `authority.key` exists.
     case half(missing: String, folder: String)
     case busy(folder: String)
 
@@ -33,7 +33,7 @@ package enum AuthorityFolderError: Error, Equatable, CustomStringConvertible {
 package struct AuthorityFolder {
     package let path: String
 
-    /// What a run has done.
+    /// The result of `renew`.
     package struct Outcome {
         package let authority: Certificate
         package let server: Certificate
@@ -53,13 +53,13 @@ package struct AuthorityFolder {
 
     package var authorityCertificate: String { path + "/authority.pem" }
     package var authorityKey: String { path + "/authority.key" }
-    /// The server's certificate and, after it, the authority's.
+    /// The server's certificate, followed by the authority's.
     package var serverCertificate: String { path + "/server.pem" }
     package var serverKey: String { path + "/server.key" }
 
-    /// Makes a new server certificate, and the authority first where there is none yet.
+    /// Creates a new server certificate, and first the authority if there is none.
     ///
-    /// An authority that is there is never written to. Blocks on the disk.
+    /// An existing authority is never overwritten. Blocks on the disk.
     package func renew(
         for names: ServerNames, authorityName: String, now: Int64
     ) throws(AuthorityFolderError) -> Outcome {
@@ -80,7 +80,7 @@ package struct AuthorityFolder {
             authority: authority.certificate, server: server.certificate, isNewAuthority: isNew)
     }
 
-    /// The authority of the folder, made where there is none.
+    /// Reads the authority from the folder, or creates one if there is none.
     private func authority(
         named name: String, now: Int64
     ) throws(AuthorityFolderError) -> (Authority, isNew: Bool) {
@@ -108,7 +108,7 @@ package struct AuthorityFolder {
         }
     }
 
-    /// A file's bytes; nil where there is none.
+    /// Returns a file's bytes; nil if it does not exist.
     private func content(_ file: String) throws(AuthorityFolderError) -> [UInt8]? {
         do throws(SystemError) {
             return try readWhole(file, atMost: 1 << 20)
@@ -118,7 +118,7 @@ package struct AuthorityFolder {
         }
     }
 
-    /// Keeps a second run out until the descriptor is closed (flock(2)).
+    /// Locks the folder against other runs until the descriptor is closed (flock(2)).
     private func lock() throws(AuthorityFolderError) -> SharedDescriptor {
         do throws(SystemError) {
             let folder = SharedDescriptor(try openFile(path, flags: O_RDONLY | O_DIRECTORY))

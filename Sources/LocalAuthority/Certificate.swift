@@ -1,8 +1,8 @@
-// X.509 certificates (RFC 5280) as they are read and shown.
+// X.509 certificates (RFC 5280), read and displayed.
 import COpenSSL
 import Glibc
 
-/// One certificate, not changed once it is made.
+/// One immutable certificate.
 package final class Certificate {
     let pointer: OpaquePointer
 
@@ -10,18 +10,19 @@ package final class Certificate {
 
     deinit { X509_free(pointer) }
 
-    /// Certificates of one file, at most.
+    /// The maximum number of certificates read from one file.
     private static let mostInFile = 100
 
-    /// The certificates of a PEM text in order, other contents skipped; empty where there is none.
+    /// Returns the certificates of a PEM text in order, ignoring other contents; empty if there is
+    /// none.
     ///
-    /// - Throws: where a certificate is broken.
+    /// - Throws: `LibcryptoError` if a certificate is invalid.
     package static func all(inPEM pem: [UInt8]) throws(LibcryptoError) -> [Certificate] {
         var found: [Certificate] = []
         ERR_clear_error()
         _ = PEM.read(pem) { bio -> Bool? in
             while found.count < mostInFile {
-                // The callback keeps libcrypto from asking for a passphrase on the terminal.
+                // Prevents libcrypto from prompting for a passphrase on the terminal.
                 guard let read = PEM_read_bio_X509(bio, nil, { _, _, _, _ in -1 }, nil) else {
                     break
                 }
@@ -30,7 +31,7 @@ package final class Certificate {
             return nil
         }
         let code = ERR_peek_last_error()
-        // The end of the text is told as an error: there is no further certificate.
+        // The end of the text is reported as an error: no further start line.
         if code == 0 || reason(in: code) == PEM_R_NO_START_LINE {
             ERR_clear_error()
             return found
@@ -38,7 +39,7 @@ package final class Certificate {
         throw LibcryptoError("PEM_read_bio_X509")
     }
 
-    /// The certificate in PEM (RFC 7468).
+    /// Returns the certificate in PEM (RFC 7468).
     package func pem() throws(LibcryptoError) -> [UInt8] {
         guard let bytes = PEM.written({ PEM_write_bio_X509($0, pointer) == 1 }) else {
             throw LibcryptoError("PEM_write_bio_X509")
@@ -49,21 +50,21 @@ package final class Certificate {
     package var subject: String { Self.text(of: X509_get_subject_name(pointer)) }
     package var issuer: String { Self.text(of: X509_get_issuer_name(pointer)) }
 
-    /// The first second of validity, since 1970.
+    /// The first second of validity, in seconds since 1970.
     package var notBefore: Int64? { Self.seconds(X509_get0_notBefore(pointer)) }
-    /// The last second of validity, since 1970.
+    /// The last second of validity, in seconds since 1970.
     package var notAfter: Int64? { Self.seconds(X509_get0_notAfter(pointer)) }
 
-    /// Whether it says of itself that it may sign certificates.
+    /// True if the certificate states that it may sign certificates.
     package var isAuthority: Bool { X509_check_ca(pointer) == 1 }
 
-    /// Whether a key is the one that it was made for.
+    /// True if the certificate contains the public key of `key`.
     package func belongs(to key: PrivateKey) -> Bool {
         defer { ERR_clear_error() }
         return X509_check_private_key(pointer, key.pointer) == 1
     }
 
-    /// The SHA-256 of the encoded certificate, as systems show it: `AB:CD:...`.
+    /// The SHA-256 of the encoded certificate, in the usual notation: `AB:CD:...`.
     package var fingerprint: String {
         var digest = [UInt8](repeating: 0, count: 32)
         var count: CUnsignedInt = 0
@@ -71,7 +72,7 @@ package final class Certificate {
         return Self.hexadecimal(digest.prefix(Int(count)))
     }
 
-    /// The DNS names and IP addresses of subjectAltName, fit for a terminal.
+    /// The DNS names and IP addresses of subjectAltName, safe to print on a terminal.
     package var names: [String] {
         guard let raw = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return [] }
         let names = OpaquePointer(raw)
@@ -99,8 +100,8 @@ package final class Certificate {
         return ServerName.address(bytes).description
     }
 
-    /// A distinguished name in the form of RFC 2253, with control characters and bytes beyond ASCII
-    /// escaped.
+    /// Returns a distinguished name in the form of RFC 2253, with control characters and non-ASCII
+    /// bytes escaped.
     private static func text(of name: OpaquePointer?) -> String {
         let flags =
             CUnsignedLong(ASN1_STRFLGS_ESC_2253 | ASN1_STRFLGS_ESC_CTRL | ASN1_STRFLGS_ESC_MSB)
@@ -123,6 +124,6 @@ package final class Certificate {
         }.joined(separator: ":")
     }
 
-    /// The reason in a packed error code (ERR_GET_REASON(3), which is an inline function of C).
+    /// Returns the reason in a packed error code; ERR_GET_REASON(3) is an inline function of C.
     private static func reason(in code: CUnsignedLong) -> CInt { CInt(code & 0x7F_FFFF) }
 }

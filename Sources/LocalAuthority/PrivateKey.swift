@@ -1,12 +1,12 @@
-// Private keys of P-256, and the text form of what libcrypto holds.
+// Private keys on P-256, and PEM conversion through libcrypto.
 import COpenSSL
 
-/// A failure of libcrypto: which call, and its own words (ERR_get_error(3)).
+/// An error of libcrypto: the failed call, and libcrypto's reason (ERR_get_error(3)).
 package struct LibcryptoError: Error, Equatable, Sendable, CustomStringConvertible {
     package let call: String
     package let reason: String
 
-    /// Takes the thread's earliest error, and forgets the others.
+    /// Takes the thread's earliest error, and clears the others.
     init(_ call: String) {
         var text = [CChar](repeating: 0, count: 256)
         let code = ERR_get_error()
@@ -22,7 +22,7 @@ package struct LibcryptoError: Error, Equatable, Sendable, CustomStringConvertib
     package var description: String { "libcrypto: \(call) failed: \(reason)" }
 }
 
-/// A private key; freed, and wiped by libcrypto, with the last reference.
+/// A private key; libcrypto wipes and frees it with the last reference.
 package final class PrivateKey {
     let pointer: OpaquePointer
 
@@ -30,7 +30,7 @@ package final class PrivateKey {
 
     deinit { EVP_PKEY_free(pointer) }
 
-    /// Makes a key on P-256 (FIPS 186-5), which every TLS client knows.
+    /// Creates a key on P-256 (FIPS 186-5), which every TLS client supports.
     package static func make() throws(LibcryptoError) -> PrivateKey {
         guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {
             throw LibcryptoError("EVP_PKEY_CTX_new_from_name")
@@ -46,14 +46,14 @@ package final class PrivateKey {
 
     /// Reads a key without a passphrase from PEM; nil for anything else.
     package init?(pem: [UInt8]) {
-        // Without a callback libcrypto would ask for a passphrase on the terminal.
+        // Without this callback libcrypto would prompt for a passphrase on the terminal.
         let key = PEM.read(pem) { PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in -1 }, nil) }
         ERR_clear_error()
         guard let key else { return nil }
         pointer = key
     }
 
-    /// PKCS #8 in PEM (RFC 5958, RFC 7468).
+    /// Returns the key as PKCS #8 in PEM (RFC 5958, RFC 7468).
     package func pem() throws(LibcryptoError) -> [UInt8] {
         let bytes = PEM.written {
             PEM_write_bio_PKCS8PrivateKey($0, pointer, nil, nil, 0, nil, nil) == 1
@@ -63,7 +63,7 @@ package final class PrivateKey {
     }
 }
 
-/// Memory that libcrypto reads from and writes to (BIO_s_mem(3)).
+/// Buffers in memory that libcrypto reads from and writes to (BIO_s_mem(3)).
 enum PEM {
     static func read<Value>(_ bytes: [UInt8], _ body: (OpaquePointer) -> Value?) -> Value? {
         bytes.withUnsafeBytes { buffer in
@@ -75,7 +75,7 @@ enum PEM {
         }
     }
 
-    /// What `body` writes; nil where it, or memory, fails.
+    /// Returns the bytes that `body` writes; nil if it fails or memory is short.
     static func written(_ body: (OpaquePointer) -> Bool) -> [UInt8]? {
         guard let bio = BIO_new(BIO_s_mem()) else { return nil }
         defer { BIO_free(bio) }

@@ -1,4 +1,4 @@
-// What a server certificate is valid for: DNS names and IP addresses.
+// The names that a server certificate is valid for: DNS names and IP addresses.
 import HostNames
 package import Posix
 
@@ -9,7 +9,7 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
     /// The 4 or 16 bytes of an IP address.
     case address([UInt8])
 
-    /// Why a text is no name for a certificate.
+    /// The reason why a text is not a valid name for a certificate.
     package enum Fault: Error, Equatable, CustomStringConvertible {
         case empty
         case notAName(String)
@@ -31,11 +31,11 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Reads a host name, `*.` and a host name, or an IP address with or without brackets.
+    /// Parses a host name, `*.` and a host name, or an IP address with or without brackets.
     package init(_ text: String) throws(Fault) {
         guard !text.isEmpty else { throw .empty }
         let shown = Self.printable(text)
-        // A C string ends at a zero byte, so inet_pton(3) would read another text.
+        // A C string ends at a zero byte, so inet_pton(3) would parse only a part.
         guard !text.utf8.contains(0) else { throw .notAName(shown) }
         if let address = SocketAddress(host: text, port: 0) {
             self = .address(address.bytes)
@@ -48,7 +48,8 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
             throw text.contains("*") ? .badWildcard(shown) : .notAName(shown)
         }
         let labels = name.split(separator: ".")
-        // The rule of browsers: a name that ends in a number is an address (URL Standard, 3.5).
+        // As in browsers, a name whose last label is a number is an IPv4 address (URL Standard,
+        // 3.5).
         if let last = labels.last, last.allSatisfy(\.isNumber) { throw .numericName(shown) }
         guard isWildcard else {
             self = .host(name)
@@ -58,7 +59,7 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
         self = .host("*." + name)
     }
 
-    /// The name of an address.
+    /// Creates the name of an address.
     package init(_ address: SocketAddress) { self = .address(address.bytes) }
 
     package var description: String {
@@ -68,7 +69,7 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The ASCII form of a host name without the root's full stop; nil for what is none.
+    /// Returns the ASCII form of a host name without the trailing dot; nil if it is invalid.
     private static func asciiName(_ text: String) -> String? {
         let name = text.hasSuffix(".") ? String(text.dropLast()) : text
         guard
@@ -80,7 +81,8 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
         return labels.allSatisfy(isLabel) ? ascii : nil
     }
 
-    /// Letters, digits, hyphens inside, and the underscores that occur in practice.
+    /// True for a label of letters, digits, inner hyphens, and the underscores that occur in
+    /// practice.
     private static func isLabel(_ label: Substring) -> Bool {
         1...63 ~= label.utf8.count && label.first != "-" && label.last != "-"
             && label.utf8.allSatisfy { byte in
@@ -91,7 +93,7 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
             }
     }
 
-    /// A text that a terminal can be given, shortened.
+    /// Returns a shortened text that is safe to print on a terminal.
     static func printable(_ text: String, limit: Int = 80) -> String {
         let shown = text.unicodeScalars.prefix(limit).map { scalar in
             switch scalar.properties.generalCategory {
@@ -105,12 +107,12 @@ package enum ServerName: Hashable, Sendable, CustomStringConvertible {
 
 /// The names of one certificate, each once, in order.
 package struct ServerNames: Equatable, Sendable {
-    /// Far more than a machine has; clients limit the size of certificates.
+    /// Far more than a machine needs; clients limit the size of certificates.
     package static let limit = 100
 
     package let list: [ServerName]
 
-    /// Why a list cannot stand in a certificate.
+    /// The reason why a list of names is not valid for a certificate.
     package enum Fault: Error, Equatable, CustomStringConvertible {
         case none
         case tooMany(Int)
@@ -141,11 +143,10 @@ package struct ServerNames: Equatable, Sendable {
         self.list = list
     }
 
-    /// The names that a machine is reached by: its host name, alone and with `.local` (RFC 6762),
-    /// loopback, and its addresses.
+    /// Creates the names that a machine is reached by: its host name, alone and with `.local` (RFC
+    /// 6762), loopback, and its addresses.
     ///
-    /// Link-local IPv6 addresses are left out, because their URLs need a zone. What is over the limit
-    /// is left out too.
+    /// Omits link-local IPv6 addresses, because their URLs need a zone, and names beyond the limit.
     package init(hostName: String, addresses: [SocketAddress]) {
         var names: [ServerName] = []
         if let name = try? ServerName(hostName) { names.append(name) }
@@ -159,7 +160,7 @@ package struct ServerNames: Equatable, Sendable {
         list = Array(Self.unique(names).prefix(Self.limit))
     }
 
-    /// Whether an address is one of fe80::/10.
+    /// True if an address is in fe80::/10.
     private static func isLinkLocal(_ bytes: [UInt8]) -> Bool {
         bytes.count == 16 && bytes[0] == 0xFE && bytes[1] & 0xC0 == 0x80
     }
