@@ -3,7 +3,7 @@ import Glibc
 import Posix
 import Reactor
 
-/// Watches a listener and hands its connections to the loop's server.
+/// Watches a listener and passes its connections to the loop's server.
 final class Acceptor: ReadinessHandler {
     private let listener: SharedDescriptor
     private let isSecure: Bool
@@ -11,13 +11,15 @@ final class Acceptor: ReadinessHandler {
     private let server: ServerLoop
     private var registration: Registration?
     private var retry: TimerID?
-    /// Given up to accept one more connection, so that it can be told that there is no room.
+    /// A descriptor to free when none are left, so that one more connection can be accepted and
+    /// rejected.
     private var spare: OwnedDescriptor?
 
-    /// Connections taken in one event, so that a flood leaves time for those already there.
+    /// The maximum number of connections accepted per event, so that a flood leaves time for
+    /// existing ones.
     private static let batch = 64
-    /// How long to wait when descriptors run out; the queue keeps the listener ready meanwhile, so
-    /// that going on at once would spin.
+    /// The pause when descriptors run out; the queue keeps the listener ready meanwhile, so
+    /// continuing immediately would spin.
     private static let backOff = Interval.milliseconds(100)
 
     init(_ listener: Listener, on server: ServerLoop) throws(SystemError) {
@@ -29,7 +31,7 @@ final class Acceptor: ReadinessHandler {
         registration = try watch()
     }
 
-    /// All loops watch an inherited socket, which is one.
+    /// Starts watching the listener; an inherited one is a single socket that all loops watch.
     private func watch() throws(SystemError) -> Registration {
         try server.loop.watch(
             listener.number, for: isInherited ? .readableByOne : .readable, handler: self)
@@ -54,7 +56,7 @@ final class Acceptor: ReadinessHandler {
                     case .noSpare: pause()
                     }
                 case ENOBUFS, ENOMEM: pause()
-                // The rest are troubles of one connection's network (accept(2)).
+                // Other errors concern the network of a single connection (accept(2)).
                 default: break
                 }
                 return
@@ -62,8 +64,8 @@ final class Acceptor: ReadinessHandler {
         }
     }
 
-    /// Accepts one connection with the spare descriptor and answers 503, so that a client without
-    /// a place learns so at once instead of waiting in the queue.
+    /// Accepts one connection with the spare descriptor and answers 503, so that a client for which
+    /// there is no room learns it immediately instead of waiting in the queue.
     ///
     /// accept4(2) reports EMFILE before it looks at the queue, which may therefore be empty.
     private func turnAwayOne() -> TurnAway {
@@ -75,7 +77,7 @@ final class Acceptor: ReadinessHandler {
             server.turnAway(accepted.takeDescriptor(), isSecure: isSecure)
             return .turnedAway
         } catch {
-            // Another thread took the number meanwhile.
+            // Another thread took the freed descriptor meanwhile.
             return .noSpare
         }
     }
@@ -103,8 +105,8 @@ final class Acceptor: ReadinessHandler {
         }
     }
 
-    /// Takes what waits, since closing a listener resets it, then stops; the listener closes with its
-    /// last owner.
+    /// Accepts the queued connections, since closing a listener resets them, then stops; the
+    /// listener is closed with its last owner.
     func close() {
         if !isInherited { acceptWaiting(atMost: 4096) }
         if let retry { server.loop.cancel(retry) }

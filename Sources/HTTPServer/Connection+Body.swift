@@ -2,9 +2,9 @@ import HTTP
 import Posix
 import Reactor
 
-/// The content of the open request: handed over as it is asked for.
+/// The content of the open request, passed on as the handler requests it.
 extension Connection {
-    /// The next content of the open request.
+    /// Returns the next content of the open request.
     func nextContent(of body: RequestBody, limit: Int) -> RequestBody.Step {
         guard body === exchange?.body, state.isBusy, reader.hasOpenContent else {
             return body === exchange?.body && state.isBusy ? .end : .gone
@@ -34,14 +34,14 @@ extension Connection {
         runTurn()
     }
 
-    /// Somebody waits for more: the client may send again, and has to.
+    /// Reads more content from the client, since the handler waits for it.
     func contentIsWanted(of body: RequestBody) {
         guard body === exchange?.body, state.isBusy, reader.hasOpenContent else { return }
         state.wantContent(now: server.loop.now, limits: server.limits)
         settle()
     }
 
-    /// Reads content that somebody waits for.
+    /// Reads content that the handler waits for.
     func readContent() {
         switch receive() {
         case .bytes(let count):
@@ -51,19 +51,18 @@ extension Connection {
             exchange?.body?.wake = nil
             wake?(server.loop)
         case .wouldBlock: break
-        // The rest will not come.
+        // The rest will not arrive.
         case .end: close(.aborted)
         }
     }
 
     private func keep(_ count: Int) {
-        // Held no longer than this call: reading into a shared array would copy it first.
+        // A local reference for this call only: reading into a shared array would copy it first.
         let input = server.input
         reader.add(input.span.extracting(0..<count))
     }
 
-    /// The content cannot be read, or did not come: the client is told, if it has not been told
-    /// anything else yet.
+    /// Handles invalid or missing content: sends an error response, unless a response has begun.
     func contentFailed(_ status: HTTPStatus, _ reason: String) {
         guard response == nil else {
             close(.aborted, reset: true)
@@ -75,8 +74,9 @@ extension Connection {
         settle()
     }
 
-    /// Whether the connection can go on after a response that leaves content unread: not where the
-    /// client still waits to be asked for it, since nobody knows then whether it will come.
+    /// True if the connection can be reused after a response that leaves content unread: not if the
+    /// client still waits for 100 Continue, since the server cannot know whether it will send the
+    /// content.
     var canDiscardContent: Bool {
         guard reader.hasOpenContent else { return true }
         if reader.owesContinue { return false }

@@ -4,22 +4,22 @@ import Reactor
 import TLS
 import URISyntax
 
-/// The sending half of a connection: heads, content and framing, as far as the socket has room.
+/// The sending half of a connection: sends heads, content and framing while the socket has room.
 extension Connection {
-    /// What one step of sending came to.
+    /// The outcome of one sending step.
     private enum Turn {
         case goOn
-        /// No room, or the turn is over: the kernel tells when to go on.
+        /// The socket is full, or the turn is over: continues when the socket is writable.
         case blocked
-        /// All is out, and the source or the handler has the next move.
+        /// Everything is sent; the source or the handler must act next.
         case waiting
         case finished
-        /// The client is gone.
+        /// The client has disconnected.
         case gone
         case broken
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     /// Starts the response of the open exchange.
     func respond(to exchange: Exchange, _ head: ResponseHead, _ body: ResponseBody) {
@@ -32,12 +32,12 @@ extension Connection {
     func sendInterim(_ head: ResponseHead) {
         var head = head
         head.version = .http11
-        // An ill-formed interim head is left out: it was optional.
+        // Drops an ill-formed interim head, which is optional.
         guard (try? serialise(head, into: &output)) != nil else { return }
         runTurn()
     }
 
-    /// Answers what could not be understood, or came too late, and ends the connection.
+    /// Answers a request that was invalid or too late, and ends the connection.
     func answer(_ status: HTTPStatus, _ reason: String) {
         var head = ResponseHead(status: status)
         head.fields.append(.contentType, "text/plain; charset=utf-8")
@@ -46,8 +46,8 @@ extension Connection {
         pump()
     }
 
-    /// Sends what there is, as a turn of its own unless it happens within one, whose end settles
-    /// what is watched.
+    /// Sends what is available, in a turn of its own unless one is running, which will update the
+    /// watched events at its end.
     func runTurn() {
         if isProcessing { return pump() }
         budget = server.limits.roundBytes
@@ -74,7 +74,7 @@ extension Connection {
         do throws(ResponseHeadError) {
             try plan.append(head, dateLine: server.dateLine(), to: &output)
         } catch {
-            // A field that would forge a line: the client gets an answer, but not that one.
+            // Rejects a field that would inject a line: the client gets a 500 response instead.
             if case .source(let source, _) = body { source.cancel() }
             start(ResponseHead(status: .internalServerError), .none, asked)
             return
@@ -107,7 +107,7 @@ extension Connection {
 
     // MARK: Turns
 
-    /// Sends what is there until the socket is full, the turn is over or the source has no more.
+    /// Sends until the socket is full, the turn is over or the source has no more.
     func pump() {
         guard !isPumping else {
             wasWokenWhilePumping = true
@@ -177,11 +177,11 @@ extension Connection {
         }
     }
 
-    /// The content is whole, if it is as long as was told.
+    /// Ends the content if it has the announced length.
     private func end(_ source: any BodySource) -> Turn {
         guard let response, response.mayEnd else { return .broken }
         if response.framing == .chunked { ChunkedEncoding.appendLastChunk(to: &output) }
-        // It goes when nothing is being changed: `source` holds it until then.
+        // Cleared first; `source` keeps it alive until no property is being changed.
         self.response?.source = nil
         source.wake = nil
         source.cancel()
@@ -195,7 +195,7 @@ extension Connection {
 
     // MARK: Bytes
 
-    /// Writes what stands before content: the head, the frame of a new chunk.
+    /// Writes the output that precedes content: the head, the header of a new chunk.
     private func flushBeforeContent(_ count: Int) -> Turn? {
         if response?.framing == .chunked, response?.chunkRemaining == 0 {
             ChunkedEncoding.appendHeader(size: count, to: &output)
@@ -204,7 +204,7 @@ extension Connection {
         return flush(more: true)
     }
 
-    /// Writes the output; nil when all of it is out.
+    /// Writes the output; returns nil once all of it is written.
     private func flush(more: Bool) -> Turn? {
         while outputStart < output.count {
             let outcome = output.withUnsafeBytes { bytes in
@@ -226,7 +226,7 @@ extension Connection {
         return nil
     }
 
-    /// Sends the records that the socket had no room for; nil when all are out.
+    /// Sends the records that the socket had no room for; returns nil once all are sent.
     private func flush(_ tls: TLSSession) -> Turn? {
         switch tls.flush(to: number) {
         case .bytes: return nil
@@ -240,7 +240,7 @@ extension Connection {
         return tls.send(bytes, to: number)
     }
 
-    /// Gives a large buffer back for which there is a wait: slow clients are many.
+    /// Returns a large buffer before waiting for the socket, since there may be many slow clients.
     private func keepRest() {
         guard output.capacity >= ServerLoop.bufferSize else { return }
         var rest = Array(output[outputStart...])
@@ -271,7 +271,7 @@ extension Connection {
         case .bytes(let sent): return noteSent(sent, source)
         case .wouldBlock: return .blocked
         case .closed: return .gone
-        // The file is shorter than the source believes, or cannot be read.
+        // The file is shorter than the source expects, or cannot be read.
         case .fileFailed(let code): return source.recover(fromReadError: code) ? .goOn : .broken
         }
     }
@@ -286,30 +286,30 @@ extension Connection {
 
     // MARK: Ends
 
-    /// The response is out: on to the next request, or to the end of the connection.
+    /// Completes the response: continues with the next request, or ends the connection.
     private func finish() {
         state.unblock()
         let closes = (response?.closes ?? false) || server.isDraining
-        // A client that announced its last request sends nothing more that closing could collide with.
+        // A client that announced its last request sends nothing more that an immediate close could
+        // destroy.
         if closes, isLastRequest { return close(.complete) }
         if closes { linger() } else { enter(reader.hasOpenContent ? .body : .idle) }
         endResponse(.complete)
         guard state.isReading else { return }
-        // What came along with this request has no event of its own any more.
+        // Bytes that arrived together with this request cause no event of their own any more.
         if reader.heldCount > 0 { process() }
     }
 
-    /// Whether the client said that it sends nothing after the request that is being answered, and
-    /// has kept to it so far.
+    /// True if the client announced this request as its last one and has sent nothing after it.
     ///
-    /// Under TLS it still sends its own end.
+    /// False with TLS, since the client still sends its close_notify.
     private var isLastRequest: Bool {
         guard isClear, let exchange, exchange.body == nil else { return false }
         return !exchange.asked.keepAlive && reader.isAtStart && !state.isInputPaused
     }
 
-    /// Makes the client see that the content is not whole: chunked content lacks its last chunk;
-    /// any other could pass for whole, unless the connection breaks.
+    /// Makes the client notice that the content is incomplete: chunked content lacks its last
+    /// chunk; other content could appear complete, unless the connection is reset.
     private func breakOff() {
         if response?.framing == .chunked, flush(more: false) == nil {
             output = []
@@ -321,7 +321,7 @@ extension Connection {
         }
     }
 
-    /// Lets go of the source and tells the exchange, once.
+    /// Releases the source and ends the exchange, once.
     func endResponse(_ ending: ResponseOutcome.Ending) {
         let ended = response
         let over = exchange

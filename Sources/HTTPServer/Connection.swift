@@ -1,43 +1,46 @@
-// One client connection: performs what `RequestReader`, `ResponsePlan` and `ConnectionState` say.
+// One client connection: carries out the decisions of `RequestReader`, `ResponsePlan` and
+// `ConnectionState`.
 import HTTP
 import Posix
 import Reactor
 import TLS
 
-/// One connection, on one loop.
+/// One connection of HTTP/1.x, on one loop.
 ///
-/// The life cycle stands in `ConnectionState`; sending is in `Connection+Sending.swift`, requests'
-/// content in `Connection+Body.swift`. While a request is being answered nothing but its content is
-/// read: further requests wait in the kernel, or here where they came with the same read, so that
-/// responses keep the order of requests.
+/// Its life cycle is in `ConnectionState`, sending in `Connection+Sending.swift`, request content
+/// in `Connection+Body.swift`. While a request is being answered only its content is read: further
+/// requests wait in the kernel, or here if they came with the same read, so that responses are sent
+/// in the order of requests.
 ///
-/// The properties marked `exclusivity(unchecked)` are values that nothing changes but calls which lead
-/// nowhere else: two changes of one cannot overlap, and to check that took a tenth of a small hit.
+/// The properties marked `exclusivity(unchecked)` are values that are changed only by calls which
+/// lead nowhere else: two changes of one cannot overlap, and the checks took a tenth of the time of
+/// a small hit.
 final class Connection: ReadinessHandler, ExchangeCarrier {
     let server: ServerLoop
     let peer: SocketAddress?
-    /// The socket's number, valid until `closed`.
+    /// The socket's number, valid until the phase `closed`.
     let number: CInt
-    /// Nil in the clear.
+    /// The TLS session; nil without TLS.
     let tls: TLSSession?
-    /// Asked before `tls` where it is nearly always nil: to look at a reference costs counting it.
+    /// True without TLS; checked before `tls`, since reading a reference costs reference counting.
     let isClear: Bool
 
     @exclusivity(unchecked) var state: ConnectionState
     @exclusivity(unchecked) var reader: RequestReader
-    /// The exchange that is open; nil between requests and for answers to no request.
+    /// The open exchange; nil between requests and for responses to invalid requests.
     @exclusivity(unchecked) var exchange: Exchange?
     @exclusivity(unchecked) var response: ResponseInFlight?
-    /// Heads, framing and short content on their way out, from `outputStart` on.
+    /// Heads, framing and short content to be sent, from `outputStart` on.
     @exclusivity(unchecked) var output: [UInt8] = []
     @exclusivity(unchecked) var outputStart = 0
-    /// What may still be sent before others have their turn.
+    /// The number of bytes that may still be sent in this turn.
     @exclusivity(unchecked) var budget = 0
     @exclusivity(unchecked) var isPumping = false
-    /// Whether requests are being taken up: what ends meanwhile must not start that again.
+    /// True while requests are being processed; a response that ends meanwhile must not restart
+    /// that.
     @exclusivity(unchecked) var isProcessing = false
     @exclusivity(unchecked) var wasWokenWhilePumping = false
-    /// Whether the kernel took anything since the last turn began.
+    /// True if the kernel accepted any bytes since the last turn began.
     @exclusivity(unchecked) var madeProgress = false
 
     private var socket: OwnedDescriptor?
@@ -47,7 +50,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     @exclusivity(unchecked) private var timerDue = Monotonic(nanoseconds: 0)
     private var lingered = 0
 
-    /// Takes over an accepted socket; `begin` comes next.
+    /// Takes ownership of an accepted socket; `begin` must be called next.
     init(
         _ socket: consuming OwnedDescriptor, peer: SocketAddress?, tls: TLSSession?,
         on server: ServerLoop
@@ -63,10 +66,10 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         watched = state.interest
     }
 
-    /// Looks whether the request came with the connection, as it nearly always does.
+    /// Checks whether the request arrived with the connection, as it nearly always does.
     ///
-    /// One that closes the connection as well is then answered without ever having the socket
-    /// watched, or a timer set.
+    /// If the request also closes the connection, it is answered without ever watching the socket
+    /// or setting a timer.
     func begin() {
         budget = server.limits.roundBytes
         read()
@@ -112,12 +115,13 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         }
     }
 
-    /// A client that closed for good looks, until it is sent something, like one that only shut its
-    /// sending side (RFC 9112 section 9.6).
+    /// Checks later whether a client that shut its sending side still reads.
     ///
-    /// Players do the former: one that closed while there is nothing to send it is given up after a
-    /// while, so that its transfer does not go on for nobody. One that took bytes since has shown,
-    /// by not resetting the connection, that it still reads.
+    /// A client that closed its socket looks, until something is sent to it, like one that shut
+    /// only its sending side (RFC 9112 section 9.6). Players close: a client that closed while
+    /// there is nothing to send is dropped after `halfCloseTimeout`, so that its transfer does not
+    /// continue without a reader. If it has accepted bytes since without resetting the connection,
+    /// it still reads.
     private func watchHalfClosed() {
         let sentBefore = response?.bodySent ?? 0
         server.loop.schedule(after: server.limits.halfCloseTimeout) { [weak self] _ in
@@ -134,32 +138,32 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             if state.mayBecomeHTTP2, speaksHTTP2(count) { return becomeMultiplexed(count) }
             process(fresh: count)
         case .wouldBlock: break
-        // Between requests the usual end; within one there is nobody left to answer.
+        // Between requests this is the usual end; within one no client is left to answer.
         case .end: close(.aborted)
         }
     }
 
-    /// Reads what has arrived into the loop's buffer.
+    /// Reads the bytes that have arrived into the loop's buffer.
     func receive() -> ReadOutcome {
         guard !isClear, let tls else { return server.receive(from: number) }
         return server.receive(from: number, through: tls)
     }
 
-    /// Whether the first bytes are those of HTTP/2: by agreement under TLS, by its preface in the
-    /// clear (RFC 9113 sections 3.2 and 3.3).
+    /// True if the first bytes are those of HTTP/2: negotiated under TLS, or detected by the
+    /// preface without TLS (RFC 9113 sections 3.2 and 3.3).
     private func speaksHTTP2(_ count: Int) -> Bool {
         if let tls { return tls.isHTTP2 && state.phase == .fresh }
         let fresh = server.input
         let bytes = fresh.span.extracting(0..<count)
         if state.phase == .fresh { return HTTP2Connection.isPreface(bytes) }
-        // The preface may have come in pieces; what has come of a longer head is none.
+        // The preface may arrive in pieces; a longer incomplete head cannot be one.
         guard reader.heldCount < HTTP2Connection.telling else { return false }
         var whole = reader.heldBytes
         for index in bytes.indices.prefix(HTTP2Connection.telling) { whole.append(bytes[index]) }
         return HTTP2Connection.isPreface(whole.span)
     }
 
-    /// Hands the socket over to a connection of the other protocol.
+    /// Hands the socket over to an HTTP/2 connection.
     private func becomeMultiplexed(_ count: Int) {
         let held = reader.heldBytes
         enter(.closed)
@@ -177,7 +181,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         multiplexed.begin(after: held, count)
     }
 
-    /// Brings what the kernel watches and the timer into line with the state.
+    /// Updates the watched events and the timer to match the state.
     func settle() {
         guard state.phase != .closed else { return }
         do throws(SystemError) {
@@ -185,8 +189,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             if !isClear, let tls, tls.hasUnsent { interest.insert(.writable) }
             try watch(for: interest)
         } catch {
-            // The kernel is out of memory, or epoll at its own limit: better one connection less than
-            // one without events.
+            // The kernel is out of memory, or epoll is at its limit: close the connection, since it
+            // would get no events.
             close(.aborted, reset: true)
             return
         }
@@ -204,10 +208,10 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
 
     // MARK: Requests
 
-    /// Takes up whole requests, out of fresh bytes and then out of what is left, until one waits
-    /// for its answer.
+    /// Processes complete requests, first from fresh and then from held bytes, until one waits for
+    /// its response.
     ///
-    /// A loop, not a recursion, however many requests came in one piece.
+    /// A loop instead of a recursion, however many requests came in one read.
     func process(fresh count: Int = 0) {
         guard !isProcessing else { return }
         isProcessing = true
@@ -220,7 +224,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     }
 
     private func take(_ count: Int) -> (RequestReader.Outcome, RepeatedHead?) {
-        // Held no longer than this call: reading into a shared array would copy it first.
+        // A local reference for this call only: reading into a shared array would copy it first.
         let buffer = server.input
         let input = buffer.span.extracting(0..<count)
         let transport = isClear ? RepeatedHeads.Transport.http1 : .http1OverTLS
@@ -231,12 +235,14 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             return (.request(known.head), known)
         }
         let outcome = reader.take(input)
-        // Only where the bytes are one head and nothing else do they always mean the same.
+        // Only if the bytes are exactly one head do they always have the same meaning.
         guard case .request(let head) = outcome, reader.isAtStart else { return (outcome, nil) }
         return (outcome, server.repeatedHeads.note(head, input, hash: hash))
     }
 
-    /// - Returns: Whether to look at what is left.
+    /// Carries out one outcome of the reader.
+    ///
+    /// - Returns: true if the remaining bytes should be processed.
     private func perform(_ outcome: RequestReader.Outcome, _ repeated: RepeatedHead?) -> Bool {
         switch outcome {
         case .needsMore:
@@ -253,7 +259,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             self.exchange = exchange
             server.handler.handle(head, body: exchange.body, exchange: exchange)
         case .failed(let error):
-            // Content that nobody wanted is no request: it has been answered.
+            // The content was being discarded: its request has been answered already.
             if reader.hasOpenContent { linger() } else { answer(error.status, error.reason) }
         }
         return true
@@ -270,8 +276,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
 
     // MARK: Ends
 
-    /// Nothing more is sent: waits for the client to read the last answer and close, since closing
-    /// over unread input would destroy what it has not read (RFC 9112 section 9.6).
+    /// Stops sending and waits for the client to read the last response and close, since closing
+    /// with unread input would destroy the response (RFC 9112 section 9.6).
     func linger() {
         if !isClear { tls?.sendEnd(to: number) }
         shutdownWrites(number)
@@ -292,8 +298,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         }
     }
 
-    /// Ends the connection now, and the response under way with it; with `reset` the client sees
-    /// that rather than an end.
+    /// Closes the connection immediately, together with a response in flight; with `reset` the
+    /// client gets a reset instead of an end.
     func close(_ ending: ResponseOutcome.Ending, reset: Bool = false) {
         guard state.phase != .closed else { return }
         enter(.closed)
@@ -313,10 +319,10 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         output = []
     }
 
-    /// Closes if nothing has been asked; a request under way is still answered.
+    /// Closes the connection if it is idle; a request in progress is still answered.
     func drain() {
         switch state.phase {
-        // Its request may be on the way, and no client sends a first request again.
+        // Its first request may be on the way, and clients do not retry a first request.
         case .fresh:
             state.hasten(now: server.loop.now)
             armTimer()
@@ -327,8 +333,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
 
     // MARK: Time
 
-    /// The timer is only ever moved forward here; a deadline that moved on is seen when it fires,
-    /// so that a request costs no timer.
+    /// Arms the timer only for an earlier deadline; a later one is noticed when the timer fires, so
+    /// that a request costs no timer.
     private func armTimer() {
         guard let deadline = state.deadline else { return }
         if let timer {

@@ -1,8 +1,8 @@
-// The life of one connection as a value: what it waits for, and until when. Pure.
+// The life cycle of one connection as a value: what it waits for, and until when. Pure.
 import Posix
 import Reactor
 
-/// Where a connection stands.
+/// The phase of a connection.
 ///
 /// | phase | waits for | at most | then |
 /// |---|---|---|---|
@@ -10,60 +10,61 @@ import Reactor
 /// | `idle` | the next request | `idleTimeout` | close |
 /// | `head` | the rest of a head | `headTimeout` | answer 408 |
 /// | `handling` | the handler's answer, | | |
-/// | | or content that the handler waits for | `bodyTimeout` a step | answer 408 |
+/// | | or content that the handler waits for | `bodyTimeout` per step | answer 408 |
 /// | `sending` | the source, or room in the socket, | `writeTimeout` without progress | abort |
-/// | | or content as above | `bodyTimeout` a step | abort |
-/// | `body` | the rest of content that nobody wants | `bodyTimeout` | close |
+/// | | or content as above | `bodyTimeout` per step | abort |
+/// | `body` | the rest of content to be discarded | `bodyTimeout` | close |
 /// | `lingering` | the client's end | `lingerTimeout` | close |
 /// | `closed` | | | |
 ///
-/// The usual way: fresh, head, handling, sending, (body,) idle, head ...; from `sending` to
-/// `lingering` where the connection does not survive the response; from any to `closed`.
+/// The usual order: fresh, head, handling, sending, (body,) idle, head ...; from `sending` to
+/// `lingering` if the connection closes after the response; from any phase to `closed`.
 struct ConnectionState {
     enum Phase {
         case fresh, idle, head, handling, sending, body, lingering, closed
     }
 
-    /// What a passed deadline leads to.
+    /// The action for a passed deadline.
     enum Expiry: Equatable {
         case close, answerTimeout, abort
     }
 
     private(set) var phase = Phase.fresh
-    /// When the phase's own time ends; nil for never.
+    /// The deadline of the phase; nil for none.
     private var phaseDeadline: Monotonic?
-    /// When content has to have gone a step on; counts only while it is waited for.
+    /// The deadline of the current content step; set only while content is waited for.
     private var contentDeadline: Monotonic?
-    /// What was left of that time when content last came; nil where a new step begins.
+    /// The time left of the content step when content last came; nil if a new step begins.
     private var contentTimeLeft: Interval?
-    /// Bytes of content since the step began.
+    /// The bytes of content since the step began.
     private var contentBytes = 0
-    /// Whether the handler waits for content of the request.
+    /// True while the handler waits for content of the request.
     private(set) var isContentWanted = false
-    /// Input came while a response was under way: it waits in the kernel.
+    /// True if input came while a response was in progress; it waits in the kernel.
     private(set) var isInputPaused = false
-    /// The client has shut its sending side; what it sent before still counts.
+    /// True if the client shut its sending side; bytes sent before still count.
     private(set) var isPeerClosed = false
-    /// The socket had no room, or the turn was over.
+    /// True if the socket had no room, or the turn was over.
     private(set) var isBlocked = false
 
-    /// What content has to bring within `bodyTimeout`, so that drops do not hold a connection.
+    /// The bytes of content that must arrive within `bodyTimeout`, so that a trickle cannot hold a
+    /// connection.
     static let contentStep = 4096
 
-    /// How long a connection that has not asked for anything may still do so while the server stops.
+    /// How long a connection without a request may still send one while the server stops.
     static let lastWord = Interval.seconds(1 as Int64)
 
     init(now: Monotonic, limits: ServerLimits) {
         phaseDeadline = now + limits.headTimeout
     }
 
-    /// When the client's patience with us, or ours with it, ends; nil for never.
+    /// The earliest deadline; nil for none.
     var deadline: Monotonic? {
         guard let contentDeadline else { return phaseDeadline }
         return phaseDeadline.map { min($0, contentDeadline) } ?? contentDeadline
     }
 
-    /// Whether bytes that arrive are looked at now.
+    /// True if arriving bytes are read now.
     var isReading: Bool {
         switch phase {
         case .fresh, .idle, .head, .body: true
@@ -71,13 +72,13 @@ struct ConnectionState {
         }
     }
 
-    /// Whether what comes may be the start of HTTP/2: only where a head could begin or go on.
+    /// True if arriving bytes may be the start of HTTP/2: only at or within a head.
     var mayBecomeHTTP2: Bool { phase == .fresh || phase == .head }
 
-    /// Whether a response is owed or under way.
+    /// True if a response is owed or in progress.
     var isBusy: Bool { phase == .handling || phase == .sending }
 
-    /// What to ask the kernel for; unchanged over the usual request, so that it costs no call.
+    /// The events to watch; unchanged during a usual request, so that it costs no system call.
     var interest: Readiness {
         var interest = Readiness.nothing
         if !isInputPaused, !isPeerClosed { interest.insert(.readable) }
@@ -86,13 +87,13 @@ struct ConnectionState {
         return interest
     }
 
-    /// Brings the end of the phase's time near: the server stops.
+    /// Shortens the phase's deadline, since the server stops.
     mutating func hasten(now: Monotonic) {
         let near = now + Self.lastWord
         phaseDeadline = phaseDeadline.map { min($0, near) } ?? near
     }
 
-    /// Goes on to a phase; going to the same one again moves no deadline.
+    /// Enters a phase; entering the current one again moves no deadline.
     mutating func enter(_ next: Phase, now: Monotonic, limits: ServerLimits) {
         guard next != phase else { return }
         phase = next
@@ -107,7 +108,7 @@ struct ConnectionState {
         if isReading || next == .lingering { resumeInput() }
     }
 
-    /// Asked anew, the kernel tells again of what has not been read.
+    /// Watches for input again; the kernel then reports bytes that were not read.
     private mutating func resumeInput() {
         isInputPaused = false
         isPeerClosed = false
@@ -115,14 +116,14 @@ struct ConnectionState {
 
     // MARK: Content
 
-    /// The handler waits for content: the client has a time for each step of it.
+    /// Starts or resumes the deadline of a content step, since the handler waits for content.
     mutating func wantContent(now: Monotonic, limits: ServerLimits) {
         isContentWanted = true
         resumeInput()
         contentDeadline = now + (contentTimeLeft ?? limits.bodyTimeout)
     }
 
-    /// Content came; until more is wanted, time does not count.
+    /// Records arrived content; the step's time stands still until more is requested.
     mutating func contentArrived(_ count: Int, now: Monotonic) {
         contentBytes += count
         contentTimeLeft = contentDeadline.map { $0 - now }
@@ -133,7 +134,7 @@ struct ConnectionState {
         contentTimeLeft = nil
     }
 
-    /// No more content is waited for.
+    /// Ends waiting for content.
     mutating func contentEnded() {
         isContentWanted = false
         contentDeadline = nil
@@ -143,27 +144,27 @@ struct ConnectionState {
 
     // MARK: Sending and waiting
 
-    /// Notes input that has to wait, so that a level-triggered event does not spin.
+    /// Records input that has to wait, so that a level-triggered event does not spin.
     mutating func pauseInput(peerClosed: Bool) {
         isInputPaused = true
         if peerClosed { isPeerClosed = true }
     }
 
-    /// The socket takes no more now; a turn with progress moves the deadline of a response.
+    /// Records a full socket or the end of a turn; progress extends the deadline of a response.
     mutating func block(madeProgress: Bool, now: Monotonic, limits: ServerLimits) {
         isBlocked = true
         guard isBusy else { return }
         if madeProgress || phaseDeadline == nil { phaseDeadline = now + limits.writeTimeout }
     }
 
-    /// All that was to be written is out: no deadline of the socket runs.
+    /// Records that all output is written, and clears the write deadline.
     mutating func unblock() {
         guard isBlocked else { return }
         isBlocked = false
         if isBusy { phaseDeadline = nil }
     }
 
-    /// What the passed deadline leads to.
+    /// The action for the passed deadline.
     var expiry: Expiry {
         switch phase {
         case .head: .answerTimeout

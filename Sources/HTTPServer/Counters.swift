@@ -1,16 +1,17 @@
-// The values that the loops of a server share.
+// Counters shared by the loops of a server.
 import Synchronization
 import TLS
 
-/// Connections over all loops.
+/// The number of connections over all loops.
 final class ConnectionCounter: Sendable {
     private let value = Atomic<Int>(0)
 
     var count: Int { value.load(ordering: .relaxed) }
 
-    /// Counts one more, unless the limit is reached.
+    /// Counts one more connection; false if the limit is reached.
     func enter(limit: Int) -> Bool {
-        // Counted first: two loops that look at the same time must not both take the last place.
+        // Incremented first: two loops that check at the same time must not both take the last
+        // place.
         if value.add(1, ordering: .relaxed).newValue <= limit { return true }
         leave()
         return false
@@ -21,7 +22,7 @@ final class ConnectionCounter: Sendable {
     }
 }
 
-/// TLS handshakes over all loops, by how they ended.
+/// The TLS handshakes over all loops, by outcome.
 final class HandshakeCounter: Sendable {
     private let full = Atomic<Int>(0)
     private let resumed = Atomic<Int>(0)
@@ -43,12 +44,12 @@ final class HandshakeCounter: Sendable {
     func addFailure() { failed.add(1, ordering: .relaxed) }
 }
 
-/// TLS handshakes since the start.
+/// The number of TLS handshakes since the start.
 package struct HandshakeFigures: Sendable {
     package var full = 0
-    /// Those that continued an earlier session.
+    /// Handshakes that resumed an earlier session.
     package var resumed = 0
-    /// Those that ended, or were given up, before they were over.
+    /// Handshakes that failed or were abandoned.
     package var failed = 0
 
     package init() {}
@@ -60,7 +61,7 @@ package struct HandshakeFigures: Sendable {
     }
 }
 
-/// Calls a closure once, when as many parts as there are have ended.
+/// Calls a closure once, when a given number of steps have been made.
 final class Countdown: Sendable {
     private let left: Atomic<Int>
     private let then: @Sendable () -> Void

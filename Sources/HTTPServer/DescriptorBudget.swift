@@ -1,22 +1,22 @@
-// How the descriptors that a process may open are shared out; pure.
+// Divides the descriptors that a process may open; pure.
 
-/// What a descriptor limit (RLIMIT_NOFILE, getrlimit(2)) carries.
+/// The number of connections and files for a descriptor limit (RLIMIT_NOFILE, getrlimit(2)).
 ///
-/// A connection of a player takes a socket and, while it is answered, an object's file. What the
-/// program opens for itself and what transfers from origins need is set aside first, so that a
-/// crowd of players is turned away before files or origins cannot be opened any more.
+/// A player's connection takes a socket and, while it is answered, an object's file. The
+/// descriptors that the program itself and transfers from origins need are reserved first, so that
+/// a crowd of players is rejected before files or origins can no longer be opened.
 package struct DescriptorBudget: Sendable, Equatable {
-    /// What the daemon is configured to do.
+    /// The demand of the configured daemon.
     package struct Demand: Sendable {
-        /// Threads that serve players.
+        /// The number of threads that serve players.
         package var loops: Int
-        /// Addresses listened on.
+        /// The number of addresses listened on.
         package var addresses: Int
-        /// Transfers from origins at once.
+        /// The maximum number of concurrent transfers from origins.
         package var transfers: Int
-        /// Connections of players at once.
+        /// The maximum number of concurrent player connections.
         package var connections: Int
-        /// Objects kept open although nobody uses them.
+        /// The maximum number of idle objects kept open.
         package var openObjects: Int
 
         package init(
@@ -29,42 +29,42 @@ package struct DescriptorBudget: Sendable, Equatable {
             self.openObjects = openObjects
         }
 
-        /// Index, lock, logs, standard streams, threads and listeners, and room to read a folder or
-        /// to write a small file.
+        /// The program's own descriptors: index, lock, logs, standard streams, threads and
+        /// listeners, and some for reading a folder or writing a small file.
         var own: Int { 64 + loops * (2 + 2 * addresses) }
 
-        /// A socket and a file for each transfer, and some connections kept for reuse.
+        /// A socket and a file per transfer, and some connections kept for reuse.
         var origins: Int { 2 * transfers + DescriptorBudget.idleReserve }
 
         /// The lowest limit that the daemon starts with.
         var least: Int { own + origins + 2 * DescriptorBudget.leastConnections }
     }
 
-    /// The limit cannot carry the daemon at all.
+    /// The limit is too low for the daemon.
     package struct TooLow: Error, Equatable {
         package let limit: Int
-        /// The lowest limit that would do.
+        /// The lowest sufficient limit.
         package let least: Int
     }
 
-    /// Connections of players that a daemon must be able to serve at once.
+    /// The number of concurrent player connections that a daemon must support.
     package static let leastConnections = 8
     private static let idleReserve = 16
 
-    /// Connections of players at once; at most what was wanted.
+    /// The maximum number of concurrent player connections; at most the demand.
     package let connections: Int
-    /// Objects kept open although nobody uses them; at most what was wanted.
+    /// The maximum number of idle objects kept open; at most the demand.
     package let openObjects: Int
-    /// Connections to origins that may be kept open.
+    /// The maximum number of open connections to origins.
     package let originConnections: Int
 
-    /// Shares out `limit` descriptors.
+    /// Divides `limit` descriptors.
     package init(limit: Int, for demand: Demand) throws(TooLow) {
-        // A table of loops, addresses and slots is small; limits beyond a billion need no sharing.
+        // Capped against overflow; more than a billion descriptors need no division.
         let limit = min(limit, 1 << 30)
         guard limit >= demand.least else { throw TooLow(limit: limit, least: demand.least) }
         let left = limit - demand.own - demand.origins
-        // Files of objects that are being read cannot be closed; idle ones share their half.
+        // Files of objects that are being read cannot be closed; idle objects share their half.
         connections = max(min(demand.connections, left / 2), 1)
         openObjects = max(min(demand.openObjects, left - connections), 1)
         originConnections = demand.transfers + Self.idleReserve

@@ -4,37 +4,37 @@ package import Posix
 package import Reactor
 import TLS
 
-/// Where the answer to one request goes.
+/// The response side of one request.
 ///
-/// It belongs to its loop; carry it through other threads in a `LoopBound`. It may be kept longer
-/// than the connection lives: every call is then without effect.
+/// It belongs to its loop; use a `LoopBound` to carry it through other threads. It may be kept
+/// longer than the connection lives; calls then have no effect.
 ///
-/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole, so that accesses
-/// cannot overlap.
+/// The properties marked `exclusivity(unchecked)` are read and replaced as a whole, so that
+/// accesses cannot overlap.
 ///
-/// Life: open, until `respond`; responding, until the body is out; over.
+/// Life cycle: open until `respond`; responding until the body is sent; over.
 package final class Exchange {
     package let request: RequestHead
-    /// The content; nil for none.
+    /// The request's content; nil for none.
     package let body: RequestBody?
     package let loop: EventLoop
     /// The client's address; nil for a family other than IPv4 and IPv6.
     package let peer: SocketAddress?
-    /// When the request's head was whole.
+    /// When the request's head was complete.
     package let receivedAt: Monotonic
 
-    /// Called once, on the loop, when the client is gone before the response was complete.
+    /// Called once, on the loop, if the client disconnects before the response is complete.
     @exclusivity(unchecked) package var onCancel: (() -> Void)?
-    /// Called once, on the loop, when the response is over, in whichever way.
+    /// Called once, on the loop, when the response is over, whatever its ending.
     @exclusivity(unchecked) package var onFinish: ((ResponseOutcome) -> Void)?
 
-    /// The head among those that come again and again; nil where it is none of them.
+    /// The head's entry among repeated heads; nil if it has none.
     package let repeated: RepeatedHead?
 
-    /// What is written down about the exchange; told of its end after `onFinish`.
+    /// The log record of the exchange; its `finish` is called after `onFinish`.
     @exclusivity(unchecked) package var record: (any ExchangeRecord)?
 
-    /// What the framing of the answer goes by.
+    /// The properties of the request that the framing of the response depends on.
     let asked: ResponsePlan.Asked
     @exclusivity(unchecked) private var carrier: (any ExchangeCarrier)?
     @exclusivity(unchecked) private var hasResponded = false
@@ -53,16 +53,16 @@ package final class Exchange {
         receivedAt = server.loop.now
     }
 
-    /// False once the response is over or the client gone: nothing more can reach it.
+    /// False once the response is over or the client has disconnected.
     package var isAlive: Bool { carrier != nil }
 
-    /// Whether the client's connection is under TLS; false once the response is over.
+    /// True if the client's connection uses TLS; false once the response is over.
     package var isEncrypted: Bool { carrier?.tls != nil }
 
-    /// Sends the response; exactly once, never blocking.
+    /// Sends the response; must be called exactly once, never blocks.
     ///
-    /// The server writes `Date`, `Connection` and the framing fields. A body that the method or
-    /// the status forbids is not sent, though its length is told where HEAD asked for it.
+    /// The server writes `Date`, `Connection` and the framing fields. A body that the method or the
+    /// status forbids is not sent, although a response to HEAD states its length.
     package func respond(_ head: ResponseHead, body: ResponseBody) {
         precondition(!hasResponded, "a request is answered once")
         precondition(!head.status.isInformational, "an interim response is no answer")
@@ -74,8 +74,8 @@ package final class Exchange {
         carrier.respond(to: self, head, body)
     }
 
-    /// Sends an interim response (RFC 9110 section 15.2), before `respond`; HTTP/1.0 clients,
-    /// which cannot read it, get none.
+    /// Sends an interim response (RFC 9110 section 15.2), before `respond`; HTTP/1.0 clients, which
+    /// do not understand it, get none.
     package func sendInterim(_ head: ResponseHead) {
         precondition(!hasResponded, "an interim response precedes the answer")
         precondition(head.status.isInformational, "only a 1xx status is interim")
@@ -83,7 +83,7 @@ package final class Exchange {
         carrier?.sendInterim(head)
     }
 
-    /// Ends the exchange and tells its owner.
+    /// Ends the exchange and calls its callbacks.
     func end(_ outcome: ResponseOutcome) {
         carrier = nil
         hasResponded = hasResponded || outcome.status != nil
@@ -99,23 +99,23 @@ package final class Exchange {
     }
 }
 
-/// Writes an exchange down.
+/// A log record of an exchange.
 package protocol ExchangeRecord: AnyObject {
-    /// The exchange is over.
+    /// Completes the record when the exchange is over.
     func finish(_ outcome: ResponseOutcome)
 }
 
-/// What an exchange came on: a connection of HTTP/1.x, or a stream of HTTP/2.
+/// The carrier of an exchange: a connection of HTTP/1.x, or a stream of HTTP/2.
 protocol ExchangeCarrier: AnyObject {
-    /// Nil in the clear.
+    /// The TLS session; nil without TLS.
     var tls: TLSSession? { get }
 
     /// Starts the response of the open exchange.
     func respond(to exchange: Exchange, _ head: ResponseHead, _ body: ResponseBody)
     /// Sends an interim head; the exchange stays open.
     func sendInterim(_ head: ResponseHead)
-    /// The next content of the open request.
+    /// Returns the next content of the open request.
     func nextContent(of body: RequestBody, limit: Int) -> RequestBody.Step
-    /// Somebody waits for more content: the client may send again, and has to.
+    /// Reads more content from the client, since the handler waits for it.
     func contentIsWanted(of body: RequestBody)
 }

@@ -1,11 +1,11 @@
-// The HTTP server: several loop threads, each with listeners of its own on the same ports.
+// The HTTP server: several loop threads, each with its own listeners on the same ports.
 package import Posix
 package import Reactor
 package import TLS
 import Glibc
 import Synchronization
 
-/// Where a server speaks TLS, and as whom.
+/// The addresses and certificates of TLS listeners.
 package struct SecureListening: Sendable {
     package var addresses: [SocketAddress]
     package var inherited: [InheritedListener]
@@ -21,16 +21,16 @@ package struct SecureListening: Sendable {
     }
 }
 
-/// A running server of HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113), in the clear and over TLS; HTTP/1.0
+/// A running server of HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113), without and with TLS; HTTP/1.0
 /// clients are served as well.
 ///
 /// Each loop thread has its own listener (SO_REUSEPORT) and owns the connections that the kernel
-/// gives it, from accept to close. Nothing is shared between loops but a count of connections.
-/// The server runs until `stop`, whether or not anybody still holds it.
+/// gives it, from accept to close. Loops share only counters. The server runs until `stop`, even if
+/// it is no longer referenced.
 package final class HTTPServer: Sendable {
-    /// The addresses listened on, in the order given, with the ports that were free for port 0.
+    /// The addresses listened on, in the order given; port 0 is replaced by the port chosen.
     package let boundAddresses: [SocketAddress]
-    /// Those of them that speak TLS, in the order given.
+    /// The TLS addresses among them, in the order given.
     package let boundSecureAddresses: [SocketAddress]
 
     private let ticketKeys: TicketKeys
@@ -39,7 +39,7 @@ package final class HTTPServer: Sendable {
     private let counter: ConnectionCounter
     private let handshakeCounter: HandshakeCounter
 
-    /// A loop's own part, reachable by jobs of that loop.
+    /// The server part of one loop, accessible to jobs of that loop.
     private final class Seat: Sendable {
         let server = Mutex<LoopBound<ServerLoop>?>(nil)
 
@@ -48,7 +48,7 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// How the loops' first jobs ended.
+    /// The result of the loops' first jobs.
     private final class Opening: Sendable {
         private let latch: Latch
         private let failure = Mutex<SystemError?>(nil)
@@ -62,7 +62,7 @@ package final class HTTPServer: Sendable {
             latch.open()
         }
 
-        /// Waits for so many loops; blocks as long as they take.
+        /// Waits for this number of loops; blocks as long as they take.
         func wait(for loops: Int) throws(SystemError) {
             for _ in 0..<loops { while !latch.wait(atMost: .seconds(60 as Int64)) {} }
             if let error = failure.withLock({ $0 }) { throw error }
@@ -72,15 +72,16 @@ package final class HTTPServer: Sendable {
     /// Opens the ports and starts the threads.
     ///
     /// - Parameters:
-    ///   - addresses: Where to listen in the clear; port 0 takes one free port for all loops.
-    ///   - inherited: Sockets that listen in the clear already, which all loops share.
-    ///   - secure: Where to listen for TLS; nil for nowhere. There has to be one address in all.
-    ///   - loops: Threads, at least 1.
-    ///   - limits: Brought into their ranges.
-    ///   - clock: What the limits' times are measured by.
-    ///   - onHold: Told of work that held one of the loops for too long.
-    ///   - makeHandler: Called once on each loop.
-    /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
+    ///   - addresses: where to listen without TLS; port 0 selects one free port for all loops.
+    ///   - inherited: sockets that listen without TLS already, shared by all loops.
+    ///   - secure: where to listen for TLS; nil for nowhere. At least one address is needed in
+    ///     all.
+    ///   - loops: the number of threads, at least 1.
+    ///   - limits: clamped to their ranges.
+    ///   - clock: the clock for the limits' times.
+    ///   - onHold: called for work that held one of the loops for too long.
+    ///   - makeHandler: called once on each loop.
+    /// - Throws: `SystemError`, with EADDRINUSE if any program uses a port.
     package init(
         addresses: [SocketAddress], inherited: [InheritedListener] = [],
         secure: SecureListening? = nil, loops: Int,
@@ -116,7 +117,7 @@ package final class HTTPServer: Sendable {
                         handler: makeHandler(loop))
                     seat.server.withLock { $0 = LoopBound(server, to: loop) }
                     if let (certificates, keys) = contexts {
-                        // They were used once when they were read.
+                        // They were validated when they were read.
                         guard let context = try? TLSContext(certificates, keys: keys) else {
                             return opening.fail(SystemError("SSL_CTX_new", code: ENOMEM))
                         }
@@ -147,7 +148,7 @@ package final class HTTPServer: Sendable {
 
     private struct Opened {
         let address: SocketAddress
-        /// One for each loop.
+        /// One per loop.
         let listeners: [Listener]
     }
 
@@ -174,33 +175,33 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Shows new connections other certificates; those there are keep theirs.
+    /// Replaces the certificates for new connections; existing ones keep theirs.
     package func use(_ certificates: TLSCertificates) {
         forEachLoop { [ticketKeys] server in
-            // What cannot be used was refused when it was read; short of memory the old ones stay.
+            // Certificates were validated when read; if memory is short, the old ones stay.
             if let context = try? TLSContext(certificates, keys: ticketKeys) { server.use(context) }
         }
     }
 
-    /// How to reach the loops.
+    /// The handles of the loops.
     package var loopHandles: [LoopHandle] { threads.map(\.handle) }
 
-    /// Connections open now, over all loops.
+    /// The number of open connections over all loops.
     package var connectionCount: Int { counter.count }
 
-    /// TLS handshakes since the start, over all loops.
+    /// The number of TLS handshakes since the start, over all loops.
     package var handshakes: HandshakeFigures { handshakeCounter.figures }
 
-    /// Closes the listeners, without waiting for it; connections go on.
+    /// Closes the listeners, without waiting for it; connections continue.
     package func stopAccepting() {
         forEachLoop { $0.stopAccepting() }
     }
 
-    /// Stops accepting, closes idle connections and lets requests under way be answered.
+    /// Stops accepting, closes idle connections and lets requests in progress be answered.
     ///
-    /// Responses close their connections from now on. What is left after `time` is cut. The call
-    /// does not wait: `then` is called once, on one of the loops, when no connection is left; at
-    /// once, on the caller's thread, if the server has been stopped.
+    /// Responses close their connections from now on; connections left after `time` are cut. The
+    /// call does not wait: `then` is called once, on one of the loops, when no connection is left,
+    /// or immediately on the calling thread if the server has been stopped.
     package func drain(within time: Interval, then: @Sendable @escaping () -> Void) {
         let left = Countdown(from: threads.count, then: then)
         for (seat, thread) in zip(seats, threads) {
@@ -214,15 +215,15 @@ package final class HTTPServer: Sendable {
 
     /// Ends everything: listeners, connections, threads.
     ///
-    /// Blocks until the threads have ended; not to be called on one of them. A second call returns
-    /// at once.
+    /// Blocks until the threads have ended; must not be called on one of them. A second call
+    /// returns immediately.
     package func stop() {
         forEachLoop {
             $0.stopAccepting()
             $0.cutConnections()
         }
         for thread in threads { thread.stopAndJoin() }
-        // The loops are gone: let go of what they owned, connections to themselves included.
+        // Releases what the loops owned, including connections that hold references to themselves.
         for seat in seats { seat.server.withLock { $0 = nil } }
     }
 

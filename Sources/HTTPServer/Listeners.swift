@@ -1,28 +1,29 @@
-// Opens the listening sockets of one address, one for each loop.
+// Opens the listening sockets of one address, one per loop.
 import Glibc
 import Posix
 
 /// One loop's listening socket.
 struct Listener: Sendable {
     let socket: SharedDescriptor
-    /// Whether its connections speak TLS.
+    /// True if its connections use TLS.
     let isSecure: Bool
-    /// Whether the socket outlives this server: what waits in its queue is then the next one's.
+    /// True if the socket outlives this server: queued connections are left to the next process.
     var isInherited = false
 }
 
-/// The sockets of one address.
+/// The listening sockets of one address.
 struct OpenListeners {
     let address: SocketAddress
     let listeners: [SharedDescriptor]
 }
 
-/// Opens `count` sockets that share one port among themselves, but with nobody who came before.
+/// Opens `count` sockets that share one port with each other, but with no earlier listener.
 ///
-/// - Throws: `SystemError` with EADDRINUSE where the port is taken.
+/// - Throws: `SystemError` with EADDRINUSE if the port is taken.
 func openListeners(on address: SocketAddress, count: Int) throws(SystemError) -> OpenListeners {
     let first = try listenFirst(on: address)
-    // Accepted sockets inherit it; answers go out whole, so waiting only delays their ends.
+    // Accepted sockets inherit it; responses are sent whole, so Nagle's algorithm only delays their
+    // ends.
     try setOption(first.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
     let bound = try localAddress(of: first.number)
     var listeners = [SharedDescriptor(first)]

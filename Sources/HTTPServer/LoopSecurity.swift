@@ -1,12 +1,12 @@
-// What TLS needs on one loop: the settings of new sessions, and buffers that all sessions share.
+// The TLS state of one loop: the context of new sessions, and buffers that all sessions share.
 import Posix
 import TLS
 
-/// One loop's part of TLS.
+/// The TLS state of one loop.
 final class LoopSecurity {
-    /// Sessions of new connections are made from it.
+    /// The context that sessions of new connections are created from.
     var context: TLSContext
-    /// For ciphertext that was read, and for content of files before it is encrypted.
+    /// A buffer for received ciphertext, and for file content before it is encrypted.
     let scratch = UnsafeMutableRawBufferPointer.allocate(
         byteCount: TLSSession.mostPlaintext, alignment: 64)
     private let output = TLSOutput()
@@ -17,7 +17,7 @@ final class LoopSecurity {
 
     func makeSession() -> TLSSession? { context.makeSession(output: output) }
 
-    /// Encrypts and sends a stretch of a file; blocks only for the disk.
+    /// Encrypts and sends a range of a file; blocks only on the disk.
     func sendFile(
         _ file: CInt, offset: Int64, count: Int, to number: CInt, through tls: TLSSession
     ) -> SendFileOutcome {

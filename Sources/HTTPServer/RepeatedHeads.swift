@@ -1,16 +1,16 @@
-// Request heads that come again and again, byte for byte: they are read once.
+// Repeated request heads: identical bytes are parsed only once.
 //
 // A player reloads its live playlist with the same bytes every few seconds, and a thousand viewers
-// of one stream with one player send the same bytes; so do monitors and load generators. What such
-// bytes mean does not change, so that a comparison can take the place of reading them.
+// of one stream with one player send the same bytes; so do monitors and load generators. The
+// meaning of these bytes does not change, so comparing them can replace parsing them.
 import Glibc
 package import HTTP
 
-/// One head that came before.
+/// A head that was received before.
 package final class RepeatedHead {
     package let head: RequestHead
-    /// What the handler found out when it answered the head; whether that still holds is the
-    /// handler's to judge.
+    /// A value that the handler stored when it answered the head; the handler must check whether it
+    /// is still valid.
     @exclusivity(unchecked) package var finding: AnyObject?
 
     let asked: ResponsePlan.Asked
@@ -25,26 +25,26 @@ package final class RepeatedHead {
     }
 }
 
-/// The heads of one loop that came at least twice: of those that came last, the most used.
+/// The repeated heads of one loop, in a table that prefers recent and frequently used ones.
 ///
-/// A hash chooses a row of four places. The first time only the hash is noted there, so that heads
-/// which never come again cost no memory and displace nothing that does.
+/// A hash selects a row of four places. The first time, only the hash is stored there, so that
+/// heads which are never repeated cost no memory and displace no repeated one.
 struct RepeatedHeads {
     private struct Place {
         var hash: UInt64 = 0
         var known: RepeatedHead?
-        /// Whether it served since a place in its row was last sought.
+        /// True if it was found since a place in its row was last searched for.
         var isInUse = false
     }
 
     private static let rows = 128
     private static let rowLength = 4
-    /// Longer heads are read each time: what is kept has to have a bound.
+    /// Longer heads are always parsed, to bound the memory.
     private static let longest = 2_048
 
     private var places = [Place](repeating: Place(), count: rows * rowLength)
 
-    /// What else the meaning of a head depends on besides its bytes.
+    /// The transport, which the meaning of a head depends on besides its bytes.
     enum Transport: UInt64 {
         case http1 = 0
         case http1OverTLS = 0x5555_5555_5555_5555
@@ -52,15 +52,16 @@ struct RepeatedHeads {
         case http2OverTLS = 0xFFFF_FFFF_FFFF_FFFF
     }
 
-    /// The hash of bytes that came some way: answers name the scheme that the request came by, and a head
-    /// of HTTP/2 is none in HTTP/1.1.
+    /// Returns the hash of bytes received over a transport: responses contain the request's scheme,
+    /// and an HTTP/2 head is not valid in HTTP/1.1.
     static func hash(_ input: Span<UInt8>, over transport: Transport) -> UInt64? {
         hash(input).map { $0 ^ transport.rawValue }
     }
 
-    /// The hash of bytes that may be a head; nil where they are not looked up.
+    /// Returns the hash of bytes that may be a head; nil if they are not looked up.
     ///
-    /// Whoever finds collisions gains that heads are read, as they are without this table.
+    /// A client that causes collisions only causes its heads to be parsed, as they are without this
+    /// table.
     static func hash(_ input: Span<UInt8>) -> UInt64? {
         guard input.count >= 16, input.count <= longest else { return nil }
         return input.withUnsafeBytes { bytes in
@@ -77,7 +78,7 @@ struct RepeatedHeads {
         }
     }
 
-    /// What these bytes were read as before.
+    /// Returns the head that these bytes were parsed as before.
     mutating func find(_ input: Span<UInt8>, hash: UInt64) -> RepeatedHead? {
         for index in Self.row(of: hash) where places[index].hash == hash {
             guard let known = places[index].known else { return nil }
@@ -89,7 +90,7 @@ struct RepeatedHeads {
         return nil
     }
 
-    /// Takes in what bytes were read as, if they came before.
+    /// Stores a parsed head if its hash was seen before; otherwise stores only the hash.
     mutating func note(_ head: RequestHead, _ input: Span<UInt8>, hash: UInt64) -> RepeatedHead? {
         let row = Self.row(of: hash)
         for index in row where places[index].hash == hash {
@@ -97,8 +98,8 @@ struct RepeatedHeads {
             places[index] = Place(hash: hash, known: made, isInUse: true)
             return made
         }
-        // What was only seen goes first, the oldest of it, which stands last; then what did not serve
-        // since the last search.
+        // Replaces first the oldest place with only a hash, which is the last one; then a place
+        // that was not found since the last search.
         if let free = row.last(where: { places[$0].known == nil })
             ?? row.last(where: { !places[$0].isInUse })
         {

@@ -1,31 +1,32 @@
-// The content of a request, pulled by whoever wants it.
+// The content of a request, pulled by the handler.
 package import Reactor
 
-/// One request's content, transfer coding removed, while its exchange is open.
+/// The content of one request, without transfer coding, while its exchange is open.
 ///
-/// Nothing is read from the client unless somebody waits for it, so that a slow taker slows the
-/// client down and memory stays bounded by one read. What is never asked for is thrown away after
-/// the response, or ends the connection where it is too much.
+/// Nothing is read from the client unless the handler waits for it, so that a slow handler slows
+/// the client down and memory stays bounded by one read. Content that is never requested is
+/// discarded after the response, or ends the connection if it is too much.
 ///
-/// Life: `next` until it says `wait`, then `wake` set, and again; until `end` or `gone`.
+/// Life cycle: call `next` until it returns `wait`, then set `wake`, and repeat; until `end` or
+/// `gone`.
 package final class RequestBody {
-    /// What has come.
+    /// A step of reading content.
     package enum Step: Equatable {
         /// At least one byte.
         case bytes([UInt8])
-        /// Nothing yet; `wake` says when.
+        /// Nothing yet; `wake` is called when there is more.
         case wait
-        /// The content is whole.
+        /// The content is complete.
         case end
-        /// The exchange is over; where the content was at fault, the server answers that itself.
+        /// The exchange is over; if the content was invalid, the server itself answers.
         case gone
     }
 
-    /// The bytes of the whole content; nil where only its end will tell.
+    /// The length of the content in bytes; nil if only its end determines it.
     package let length: Int64?
     private weak var carrier: (any ExchangeCarrier)?
 
-    /// How to ask for more: set once after each `.wait`, called once, on the loop, when there is.
+    /// The callback for more content: set once after each `.wait`, called once, on the loop.
     package var wake: ((EventLoop) -> Void)? {
         didSet { if wake != nil { carrier?.contentIsWanted(of: self) } }
     }
@@ -35,15 +36,15 @@ package final class RequestBody {
         self.carrier = carrier
     }
 
-    /// The next bytes; never blocks.
+    /// Returns the next bytes; never blocks.
     ///
-    /// The first call that finds nothing tells a client which waits for that to go on.
+    /// The first call that finds nothing sends 100 Continue to a client that waits for it.
     package func next(limit: Int = 1 << 16) -> Step {
         precondition(limit > 0, "a request for \(limit) bytes")
         return carrier?.nextContent(of: self, limit: limit) ?? .gone
     }
 
-    /// Forgets where it came from.
+    /// Detaches the body from its connection or stream.
     func end() {
         carrier = nil
         wake = nil

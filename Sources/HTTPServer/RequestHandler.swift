@@ -1,65 +1,70 @@
-// What stands between the server and the code that answers requests.
+// The interface between the server and the code that answers requests.
 package import HTTP
 package import Reactor
 
-/// Answers requests; one instance a loop, only ever called on it.
+/// Answers requests; one instance per loop, called only on that loop.
 package protocol RequestHandler: AnyObject {
-    /// Takes over one request. The answer may be given at once or later, on the same loop, by
-    /// `Exchange.respond`; it must be given, since the connection waits for it without end.
+    /// Handles one request.
+    ///
+    /// The response is sent by `Exchange.respond`, immediately or later on the same loop; it must be
+    /// sent, since the connection waits for it without limit.
     ///
     /// - Parameters:
-    ///   - request: The head, checked and in order.
-    ///   - body: The content, which need not be read; nil for none.
-    ///   - exchange: Where the answer goes.
+    ///   - request: the validated head.
+    ///   - body: the content, which need not be read; nil for none.
+    ///   - exchange: the response side.
     func handle(_ request: RequestHead, body: RequestBody?, exchange: Exchange)
 }
 
 /// The content of a response.
 package enum ResponseBody {
-    /// No content; `Content-Length: 0` where the status may have one.
+    /// No content; sends `Content-Length: 0` if the status allows it.
     case none
-    /// Content at hand.
+    /// Content in memory.
     case bytes([UInt8])
-    /// Content that a source yields. `length` in bytes if known; without it the response is
-    /// chunked, or ends with the connection for HTTP/1.0.
+    /// Content from a source; `length` is in bytes, nil if unknown.
+    ///
+    /// A response of unknown length is chunked, or for HTTP/1.0 ends with the connection.
     case source(any BodySource, length: Int64?)
 }
 
-/// What a source can do now.
+/// A step of a body source.
 package enum BodyStep {
-    /// Bytes of an open file, at least one. The descriptor is used before the next call only.
+    /// Bytes of an open file, at least one; the descriptor is not used after the next call.
     case file(descriptor: CInt, offset: Int64, count: Int)
     /// Bytes in memory, at least one.
     case bytes(ArraySlice<UInt8>)
-    /// Nothing yet; `wake` says when.
+    /// Nothing yet; `wake` is called when there is more.
     case wait
-    /// The content is whole.
+    /// The content is complete.
     case end
-    /// Our side cannot go on: the client is made to see a broken body, never a clean short one.
+    /// The content cannot be continued: the client gets a broken body, never a clean short one.
     case broken
 }
 
-/// A response body on its way: walks an object that may still be growing.
+/// A source of a response body, such as a reader of an object that may still be growing.
 ///
-/// Life: `next` and `advance` in turn, `wake` set after each `.wait`, at last `cancel`, once,
-/// however the response ended; also without any call of `next` where it has no content.
+/// Life cycle: `next` and `advance` in turn, `wake` set after each `.wait`, finally `cancel`, once,
+/// however the response ended; `cancel` also without any call of `next` if no content is sent.
 package protocol BodySource: AnyObject {
-    /// What can be sent now; never blocks. Asked again without `advance`, it offers the same bytes.
+    /// Returns what can be sent now; never blocks.
     ///
-    /// - Parameter limit: The most bytes wanted, at least 1; offering more is a fault and traps.
-    /// - Returns: The next bytes, or why there are none.
+    /// Called again without `advance`, it offers the same bytes.
+    ///
+    /// - Parameter limit: the maximum number of bytes, at least 1; offering more traps.
+    /// - Returns: the next bytes, or why there are none.
     func next(limit: Int) -> BodyStep
-    /// Called when so many bytes of the last step, at least one and maybe not all, went out.
+    /// Called when `count` bytes of the last step, at least one and maybe not all, were sent.
     func advance(by count: Int)
-    /// How to ask for the next turn: set once after each `.wait`, to be called once, on the loop,
-    /// when there is more. Where there is more already, calling it at once is right.
+    /// The callback for the next step: set once after each `.wait`, to be called once, on the loop,
+    /// when there is more; if there is more already, it may be called immediately.
     var wake: ((EventLoop) -> Void)? { get set }
     /// Called when bytes of the last step could not be read from their file.
     ///
-    /// - Parameter code: The errno; 0 where the file is too short.
-    /// - Returns: True where `next` finds them elsewhere; false breaks the response off.
+    /// - Parameter code: the errno; 0 if the file is too short.
+    /// - Returns: true if `next` provides them from elsewhere; false breaks the response off.
     func recover(fromReadError code: CInt) -> Bool
-    /// The response is over or its connection gone; nothing is called after it.
+    /// Called when the response is over or its connection closed; nothing is called after it.
     func cancel()
 }
 
@@ -67,21 +72,21 @@ extension BodySource {
     package func recover(fromReadError code: CInt) -> Bool { false }
 }
 
-/// How a response ended, for logs and counters.
+/// The outcome of a response, for logs and counters.
 package struct ResponseOutcome: Sendable, Hashable {
-    /// Who ended it; the raw values are stable.
+    /// The way a response ended; the raw values are stable.
     package enum Ending: String, Sendable, Hashable, CaseIterable {
-        /// All of it was handed to the kernel.
+        /// All of it was passed to the kernel.
         case complete
-        /// The client hung up, stopped reading or was cut off by a stop.
+        /// The client disconnected, stopped reading or was cut off by a stop of the server.
         case aborted
-        /// Our side could not go on.
+        /// The server could not complete it.
         case broken
     }
 
-    /// The status sent; nil if the client was gone before there was one.
+    /// The status sent; nil if the client disconnected before that.
     package let status: HTTPStatus?
-    /// Bytes of content, without framing, that were handed to the kernel.
+    /// Bytes of content, without framing, passed to the kernel.
     package let bodyBytes: Int64
     package let ending: Ending
 }

@@ -1,40 +1,41 @@
-// Turns the bytes of a connection into request heads and their content: pure, no socket.
+// Parses the bytes of a connection into request heads and their content: pure, no socket.
 import HTTP
 
-/// Reads one request after the other, keeping only bytes that nobody has asked for yet.
+/// Reads one request after the other, keeping only bytes that have not been requested yet.
 ///
-/// After a head with content `hasOpenContent` is true: from then on `add` and `content` hand the
-/// content over piece by piece, or `take` and `next` throw the rest of it away and go on with the
-/// head behind it.
+/// After a head with content `hasOpenContent` is true: from then on `add` and `content` return the
+/// content piece by piece, or `take` and `next` discard the rest of it and continue with the next
+/// head.
 struct RequestReader {
-    /// What the bytes so far come to.
+    /// The result of reading bytes.
     enum Outcome {
-        /// Nothing whole; more bytes are needed.
+        /// Nothing is complete; more bytes are needed.
         case needsMore
-        /// A head; `hasOpenContent` says whether content follows.
+        /// A head; `hasOpenContent` is true if content follows.
         case request(RequestHead)
-        /// The connection is of no more use after the answer.
+        /// The request is invalid; the connection must be closed after the response.
         case failed(RequestError)
     }
 
-    /// A part of the content.
+    /// A piece of content, or its end.
     enum Piece: Equatable {
         /// At least one byte.
         case bytes([UInt8])
         case needsMore
-        /// The content is whole.
+        /// The content is complete.
         case end
     }
 
-    /// Where the next byte belongs.
+    /// The position of the next byte.
     enum Place {
         case betweenRequests, head, body
     }
 
-    /// Content on its way; apart from the reader, so that idle connections carry only a reference.
+    /// Content being received; separate from the reader, so that idle connections carry only a
+    /// reference.
     private final class OpenContent {
         var decoder: ChunkedDecoder?
-        /// Bytes to come of content with a length.
+        /// The remaining bytes of content with a length.
         var remaining: Int64
         var owesContinue: Bool
         var discarded = 0
@@ -56,9 +57,9 @@ struct RequestReader {
     private var heldStart = 0
 
     /// - Parameters:
-    ///   - limits: Those of heads and of the framing of content.
-    ///   - bodyBytes: The most content of one request.
-    ///   - discardBytes: The most content of one request that is thrown away.
+    ///   - limits: the limits of heads and of the framing of content.
+    ///   - bodyBytes: the maximum content of one request.
+    ///   - discardBytes: the maximum content of one request that is discarded.
     init(limits: RequestLimits, bodyBytes: Int, discardBytes: Int) {
         self.limits = limits
         self.bodyBytes = bodyBytes
@@ -71,16 +72,16 @@ struct RequestReader {
         return parser.isMidHead ? .head : .betweenRequests
     }
 
-    /// Whether the next byte begins a head, with nothing kept from before.
+    /// True if the next byte begins a head, with no earlier bytes held.
     var isAtStart: Bool { open == nil && heldCount == 0 && !parser.isMidHead }
 
-    /// Bytes that are kept for a later request, or for the rest of this one.
+    /// The number of bytes held for a later request, or for the rest of this one.
     var heldCount: Int { held.count - heldStart }
 
-    /// The bytes that are kept.
+    /// The bytes held.
     var heldBytes: [UInt8] { Array(held[heldStart...]) }
 
-    /// Looks at bytes that have arrived; call `next` until it needs more.
+    /// Reads bytes that have arrived; call `next` until it needs more.
     mutating func take(_ fresh: Span<UInt8>) -> Outcome {
         if heldCount == 0 {
             var consumed = 0
@@ -92,12 +93,12 @@ struct RequestReader {
         return next()
     }
 
-    /// Looks at the bytes that were kept.
+    /// Reads the held bytes.
     mutating func next() -> Outcome {
         withHeld { reader, bytes, consumed in reader.read(bytes, &consumed) }
     }
 
-    /// Keeps bytes for `content` and `next`.
+    /// Adds bytes to those held, for `content` and `next`.
     mutating func add(_ bytes: Span<UInt8>) {
         if bytes.isEmpty { return }
         if heldStart > 0 {
@@ -108,11 +109,11 @@ struct RequestReader {
         for index in bytes.indices { held.append(bytes[index]) }
     }
 
-    /// Reads out of the bytes that were kept, and lets go of those consumed.
+    /// Reads from the held bytes, and drops those consumed.
     private mutating func withHeld<Result>(
         _ body: (inout RequestReader, Span<UInt8>, inout Int) -> Result
     ) -> Result {
-        // Taken out while it is read, so that reading may change everything else.
+        // Moved out during the call, so that `body` may change the reader.
         var bytes: [UInt8] = []
         swap(&bytes, &held)
         var consumed = 0
@@ -141,7 +142,7 @@ struct RequestReader {
         }
     }
 
-    /// The content to wait for, nil for none.
+    /// Returns the content to wait for; nil for none.
     private func content(of head: RequestHead, hasMore: Bool) throws(RequestError) -> OpenContent? {
         switch head.bodyFraming {
         case .none, .length(0):
@@ -165,19 +166,19 @@ struct RequestReader {
 // MARK: - Content
 
 extension RequestReader {
-    /// Whether a request's content is not at its end yet.
+    /// True while content of the request is not complete.
     var hasOpenContent: Bool { open != nil }
 
-    /// Bytes of open content that are still to be handed over; nil where only its end will tell.
+    /// The remaining bytes of open content; nil if only its end determines them.
     var remainingContent: Int64? { open?.decoder == nil ? open?.remaining ?? 0 : nil }
 
-    /// Whether the client still waits to be told to go on (RFC 9110 section 10.1.1).
+    /// True while the client waits for 100 Continue (RFC 9110 section 10.1.1).
     var owesContinue: Bool { open?.owesContinue ?? false }
 
-    /// Notes that the client was told, or sent content without waiting for it.
+    /// Records that 100 Continue was sent, or that the client sent content without waiting for it.
     mutating func settleContinue() { open?.owesContinue = false }
 
-    /// The next content out of the bytes that were kept, at most `limit` bytes.
+    /// Returns the next content from the held bytes, at most `limit` bytes.
     mutating func content(limit: Int) throws(RequestError) -> Piece {
         let result = withHeld { reader, bytes, consumed -> Result<Piece, RequestError> in
             do throws(RequestError) {
@@ -202,9 +203,9 @@ extension RequestReader {
         return isWhole ? .end : .needsMore
     }
 
-    /// Throws content away.
+    /// Discards content.
     ///
-    /// - Returns: Whether its end was seen.
+    /// - Returns: true if its end was reached.
     private mutating func discard(
         _ input: Span<UInt8>, _ consumed: inout Int
     ) throws(RequestError) -> Bool {
@@ -221,7 +222,7 @@ extension RequestReader {
 
     /// Finds content in `input`, at most `limit` bytes.
     ///
-    /// - Returns: Whether all content has been found.
+    /// - Returns: true if the end of the content was reached.
     private func decode(
         _ input: Span<UInt8>, limit: Int, _ consumed: inout Int, _ found: (Span<UInt8>) -> Void
     ) throws(RequestError) -> Bool {

@@ -1,35 +1,35 @@
-// What is left to send of one response.
+// The state of a response that is being sent.
 import HTTP
 
-/// One response on its way, without the bytes that wait in the connection's output.
+/// One response being sent, without the bytes that wait in the connection's output.
 struct ResponseInFlight {
     let status: HTTPStatus
     let framing: ResponsePlan.Framing
-    /// Whether the connection ends with the response.
+    /// True if the connection closes after the response.
     let closes: Bool
-    /// Content at hand that was too long to be joined to the head.
+    /// Content in memory that was too long to be joined to the head.
     let bytes: [UInt8]
-    /// Where content comes from; nil when there is none, or once it has ended.
+    /// The source of the content; nil if there is none, or once it has ended.
     var source: (any BodySource)?
-    /// Bytes of content handed to the kernel, or joined to the head.
+    /// Bytes of content passed to the kernel, or joined to the head.
     var bodySent: Int64 = 0
-    /// How many of them were joined to the head.
+    /// The number of bytes joined to the head.
     var joined = 0
-    /// Bytes that the head of the current chunk has promised.
+    /// The bytes still missing in the current chunk.
     var chunkRemaining = 0
 
-    /// The most that one chunk promises: what has been promised cannot be taken back.
+    /// The maximum length of a chunk, since an announced length cannot be changed.
     static let largestChunk = 1 << 18
-    /// Content up to this size goes out in one piece with the head.
+    /// Content up to this length is sent in one piece with the head.
     static let joinLimit = 1 << 14
 
-    /// Whether content of a told length is all out.
+    /// True if all content of a known length was sent.
     var isWhole: Bool {
         if case .length(let length) = framing { return bodySent >= length }
         return false
     }
 
-    /// How much to ask a source for, out of what this turn allows.
+    /// Returns the number of bytes to request from a source, within this turn's budget.
     func limit(budget: Int) -> Int {
         switch framing {
         case .length(let length):
@@ -41,7 +41,7 @@ struct ResponseInFlight {
         }
     }
 
-    /// Whether a source may end here without the client being short of anything.
+    /// True if a source may end here without leaving the content incomplete.
     var mayEnd: Bool {
         switch framing {
         case .length: isWhole
@@ -50,9 +50,9 @@ struct ResponseInFlight {
         }
     }
 
-    /// Notes sent content.
+    /// Records sent content.
     ///
-    /// - Returns: Whether a chunk ended with it.
+    /// - Returns: true if a chunk ended with it.
     mutating func noteSent(_ count: Int) -> Bool {
         bodySent += Int64(count)
         guard framing == .chunked else { return false }

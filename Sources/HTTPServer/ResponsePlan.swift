@@ -2,7 +2,7 @@
 import HTTP
 import Numbers
 
-/// How one response goes on the wire (RFC 9112 sections 6 and 9).
+/// The framing of one response (RFC 9112 sections 6 and 9).
 struct ResponsePlan: Equatable {
     enum Framing: Equatable {
         /// No content follows the head.
@@ -13,20 +13,20 @@ struct ResponsePlan: Equatable {
         case untilClose
     }
 
-    /// What is known of the content's length.
+    /// The known length of the content.
     enum Content: Equatable {
         case none
         case length(Int64)
         case unknown
     }
 
-    /// What the response answers, as far as framing depends on it.
+    /// The properties of the request that framing depends on.
     struct Asked: Equatable {
         var isHead = false
         var version = HTTPVersion.http11
         var keepAlive = false
 
-        /// What an answer to a request that could not be understood goes by.
+        /// The properties assumed for a request that could not be parsed.
         static let nothingUnderstood = Asked()
 
         init(_ request: RequestHead) {
@@ -43,12 +43,12 @@ struct ResponsePlan: Equatable {
     }
 
     let framing: Framing
-    /// Whether the connection closes after the response.
+    /// True if the connection closes after the response.
     let closes: Bool
-    /// The framing fields, which HEAD gets though no content follows.
+    /// The framing stated by the fields, which HEAD gets although no content follows.
     private let told: Framing
     private let version: HTTPVersion
-    /// Whether a length that the handler wrote itself stands.
+    /// True if a `Content-Length` written by the handler is kept.
     private let keepsLength: Bool
 
     init(_ asked: Asked, status: HTTPStatus, content: Content, mustClose: Bool) {
@@ -66,17 +66,17 @@ struct ResponsePlan: Equatable {
         closes = mustClose || !asked.keepAlive || framing == .untilClose
     }
 
-    /// Writes the head with our own fields at the end of `bytes`; `dateLine` is the `Date` field
+    /// Appends the head, with the server's own fields, to `bytes`; `dateLine` is the `Date` field
     /// line with its CRLF.
     ///
-    /// - Throws: Where the head is ill-formed; `bytes` is then as before.
+    /// - Throws: `ResponseHeadError` if the head is ill-formed; `bytes` is then unchanged.
     func append(
         _ head: ResponseHead, dateLine: [UInt8], to bytes: inout [UInt8]
     ) throws(ResponseHeadError) {
-        // A passed-on answer keeps the time of its origin (RFC 9110 section 6.6.1).
+        // A forwarded response keeps the origin's date (RFC 9110 section 6.6.1).
         var isDated = head.written?.isDated ?? false
         if head.fields.isEmpty, head.version == .http11 {
-            // Hits have all their lines written already.
+            // Hits have all their lines serialised already.
             try serialiseLines(head, into: &bytes)
         } else {
             var head = head

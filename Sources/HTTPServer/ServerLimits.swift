@@ -1,4 +1,4 @@
-// What the server grants its clients: times, sizes and counts, in one table.
+// The limits that the server sets its clients: times, sizes and counts, in one table.
 package import HTTP
 package import Posix
 
@@ -6,47 +6,47 @@ package import Posix
 ///
 /// | limit | unit | default | range | reason |
 /// |---|---|---|---|---|
-/// | `headTimeout` | time | 10 s | 50 ms to 1 h | a head sent drop by drop holds a descriptor |
+/// | `headTimeout` | time | 10 s | 50 ms to 1 h | a head sent slowly holds a descriptor |
 /// | `bodyTimeout` | time | 30 s | 50 ms to 1 h | the same for 4 KiB of a request body |
 /// | `idleTimeout` | time | 75 s | 50 ms to 1 h | players pause between segments |
 /// | `writeTimeout` | time | 60 s | 50 ms to 1 h | without any progress the reader is gone |
-/// | `halfCloseTimeout` | time | 500 ms | 50 ms to 1 h | a closed client looks half-closed until it is sent something |
-/// | `lingerTimeout` | time | 2 s | 0 to 1 min | lets a client read the answer before the end |
-/// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | and bounds what is read and thrown away meanwhile |
-/// | `drainTimeout` | time | 10 s | 0 to 1 h | what a stop waits for responses in flight |
-/// | `bodyBytes` | bytes | 16 GiB | 0 to 1 TiB | bodies are passed on, not held: what one may send |
-/// | `connections` | count, all loops | 20000 | 1 to 1 million | each takes up to two descriptors, see `DescriptorBudget` |
+/// | `halfCloseTimeout` | time | 500 ms | 50 ms to 1 h | a closed client looks half-closed |
+/// | `lingerTimeout` | time | 2 s | 0 to 1 min | lets a client read the response before the end |
+/// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | bounds the input discarded meanwhile |
+/// | `drainTimeout` | time | 10 s | 0 to 1 h | how long a stop waits for responses in flight |
+/// | `bodyBytes` | bytes | 16 GiB | 0 to 1 TiB | bodies are passed on, not held in memory |
+/// | `connections` | count, all loops | 20000 | 1 to 1 million | see `DescriptorBudget` |
 /// | `roundBytes` | bytes | 2 MiB | 4 KiB to 64 MiB | one reader's turn before the others' |
 /// | `request` | see `RequestLimits` | | | |
 package struct ServerLimits: Sendable, Hashable {
-    /// From the first byte of a head to its end; also from the accept to the first byte.
+    /// The time from the first byte of a head to its end; also from the accept to the first byte.
     package var headTimeout = Interval.milliseconds(10_000)
-    /// For each step of a body that is waited for, or for the rest of one that nobody wants.
+    /// The time for each step of a body that is waited for, or for the rest of a discarded one.
     package var bodyTimeout = Interval.milliseconds(30_000)
-    /// From the end of a response to the first byte of the next request.
+    /// The time from the end of a response to the first byte of the next request.
     package var idleTimeout = Interval.milliseconds(75_000)
-    /// How long the kernel may take no byte of a response; slow readers that progress live on.
+    /// How long the kernel may accept no byte of a response; slow readers that progress are kept.
     package var writeTimeout = Interval.milliseconds(60_000)
-    /// How long a client that shut its sending side is waited with while there is nothing to send.
+    /// How long a client that shut its sending side is kept while there is nothing to send to it.
     package var halfCloseTimeout = Interval.milliseconds(500)
-    /// How long the client may take to read the last answer and close.
+    /// How long the client may take to read the last response and close.
     package var lingerTimeout = Interval.milliseconds(2_000)
-    /// What a client may still send after the last answer, or of a body that nobody wants.
+    /// The bytes that a client may still send after the last response, or of a discarded body.
     package var lingerBytes = 1 << 20
-    /// What a stop waits for responses in flight; for callers of `HTTPServer.drain`.
+    /// How long a stop waits for responses in flight; used by callers of `HTTPServer.drain`.
     package var drainTimeout = Interval.milliseconds(10_000)
-    /// The largest request body; over it: 413.
+    /// The maximum length of a request body; a longer one gets 413.
     package var bodyBytes = 16 << 30
-    /// Connections over all loops; over it: 503 and close.
+    /// The maximum number of connections over all loops; further ones get 503 and are closed.
     package var connections = 20_000
-    /// What one connection may send before the loop turns to others.
+    /// The number of bytes that one connection may send before the loop turns to others.
     package var roundBytes = 2 << 20
     /// The limits of a request head.
     package var request = RequestLimits()
 
     package init() {}
 
-    /// The same limits, each brought into its range.
+    /// Returns the same limits, each clamped to its range.
     package func clamped() -> ServerLimits {
         let times = Interval.milliseconds(50)...Interval.milliseconds(3_600_000)
         var limits = self

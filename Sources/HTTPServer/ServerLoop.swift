@@ -4,15 +4,16 @@ import Posix
 import Reactor
 import TLS
 
-/// What one server thread owns; on `exclusivity(unchecked)` see `Connection`.
+/// The state of one server thread; on `exclusivity(unchecked)` see `Connection`.
 final class ServerLoop {
     let loop: EventLoop
     let limits: ServerLimits
     let handler: any RequestHandler
-    /// Where every connection of the loop reads into; what must outlive the read is copied.
+    /// The buffer that every connection of the loop reads into; data that outlives the read is
+    /// copied.
     @exclusivity(unchecked) private(set) var input = [UInt8](repeating: 0, count: 1 << 16)
     var repeatedHeads = RepeatedHeads()
-    /// Whether responses close their connections from now on.
+    /// True if responses close their connections from now on.
     @exclusivity(unchecked) private(set) var isDraining = false
 
     let handshakes: HandshakeCounter
@@ -21,7 +22,7 @@ final class ServerLoop {
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var multiplexed: [ObjectIdentifier: HTTP2Connection] = [:]
-    /// What sessions of new connections are made from; nil where no listener speaks TLS.
+    /// The TLS state for new connections; nil if no listener uses TLS.
     private(set) var security: LoopSecurity?
     private var drained: (() -> Void)?
     @exclusivity(unchecked) private var spareBuffer: [UInt8] = []
@@ -42,12 +43,12 @@ final class ServerLoop {
         self.handler = handler
     }
 
-    /// Starts accepting.
+    /// Starts accepting connections.
     func open(_ listeners: [Listener]) throws(SystemError) {
         for listener in listeners { acceptors.append(try Acceptor(listener, on: self)) }
     }
 
-    /// New connections are shown these certificates; those there are keep theirs.
+    /// Sets the certificates for new connections; existing ones keep theirs.
     func use(_ context: TLSContext) {
         if let security {
             security.context = context
@@ -56,7 +57,7 @@ final class ServerLoop {
         }
     }
 
-    /// Takes over an accepted socket, or turns it away.
+    /// Takes ownership of an accepted socket, or rejects the connection.
     func adopt(_ socket: consuming OwnedDescriptor, peer: SocketAddress?, isSecure: Bool) {
         guard counter.enter(limit: limits.connections) else {
             turnAway(socket, isSecure: isSecure)
@@ -65,7 +66,7 @@ final class ServerLoop {
         var session: TLSSession?
         if isSecure {
             session = security?.makeSession()
-            // Memory is short: a connection in the clear on this port would be worse than none.
+            // Memory is short: a connection without TLS on this port would be worse than none.
             guard session != nil else {
                 counter.leave()
                 return
@@ -76,19 +77,19 @@ final class ServerLoop {
         connection.begin()
     }
 
-    /// Goes on with a connection in HTTP/2.
+    /// Replaces a connection that continues in HTTP/2.
     func replace(_ connection: Connection, with multiplexed: HTTP2Connection) {
         connections.removeValue(forKey: ObjectIdentifier(connection))
         self.multiplexed[ObjectIdentifier(multiplexed)] = multiplexed
     }
 
-    /// Says so and closes, as far as that goes without waiting.
+    /// Rejects a connection with 503 and closes it, without waiting.
     ///
-    /// Under TLS there is nothing to say before a handshake, which costs more than we have to give.
+    /// With TLS it only closes: a response would need a handshake, which costs too much.
     func turnAway(_ socket: consuming OwnedDescriptor, isSecure: Bool) {
         if isSecure { return }
         let number = socket.number
-        // Closing over unread input would destroy the answer on its way.
+        // Closing with unread input would destroy the response on its way.
         _ = receive(from: number)
         let answer = Array(
             """
@@ -103,12 +104,12 @@ final class ServerLoop {
         shutdownWrites(number)
     }
 
-    /// Reads what has arrived into `input`.
+    /// Reads the bytes that have arrived into `input`.
     func receive(from number: CInt) -> ReadOutcome {
         input.withUnsafeMutableBytes { Posix.receive(from: number, into: $0) }
     }
 
-    /// Reads what has arrived into `input`, decrypted.
+    /// Reads and decrypts the bytes that have arrived into `input`.
     func receive(from number: CInt, through tls: TLSSession) -> ReadOutcome {
         guard let security else { return .end }
         let outcome = input.withUnsafeMutableBytes {
@@ -118,9 +119,9 @@ final class ServerLoop {
         return outcome
     }
 
-    /// An empty buffer with room for a head and short content.
+    /// Returns an empty buffer with room for a head and short content.
     ///
-    /// Connections hold one only while they write, so that idle ones carry none.
+    /// Connections hold one only while they write, so that idle ones hold none.
     func takeBuffer() -> [UInt8] {
         var buffer: [UInt8] = []
         swap(&buffer, &spareBuffer)
@@ -128,7 +129,7 @@ final class ServerLoop {
         return buffer
     }
 
-    /// Empties a buffer and keeps it for the next, if it is one of ours.
+    /// Empties a buffer and keeps it for reuse if it has the usual size.
     func giveBack(_ buffer: inout [UInt8]) {
         var returned: [UInt8] = []
         swap(&returned, &buffer)
@@ -137,7 +138,7 @@ final class ServerLoop {
         spareBuffer = returned
     }
 
-    /// Where a connection collects its fields' lines; it holds one only until a head is whole.
+    /// Returns a block to collect a request's fields in; held only until the head is complete.
     func takeHeaderBlock() -> HeaderBlock {
         defer { spareBlock = nil }
         return spareBlock ?? HeaderBlock()
@@ -145,7 +146,7 @@ final class ServerLoop {
 
     func giveBack(_ block: HeaderBlock) { spareBlock = block }
 
-    /// Where a connection collects frames; what happens meanwhile may make another one need it too.
+    /// Returns an output to collect frames in; nested calls may need more than one.
     func takeFrames() -> FrameOutput {
         defer { spareFrames = nil }
         return spareFrames ?? FrameOutput()
@@ -156,7 +157,7 @@ final class ServerLoop {
         spareFrames = frames
     }
 
-    /// Reads a head that came as fields, or recognises it.
+    /// Parses a head that came as HTTP/2 fields, or finds it among the repeated heads.
     func read(_ block: HeaderBlock, isSecure: Bool) -> HTTP2Stream.Request {
         var bytes: [UInt8] = []
         swap(&bytes, &headBytes)
@@ -175,8 +176,8 @@ final class ServerLoop {
                 return .failed(
                     RequestError(.badRequest, "A field contains the end of a line."))
             }
-            // Those with content are left out, as they are of HTTP/1.1: the same bytes there must not
-            // pass for a request without any.
+            // Not for requests with content: in HTTP/1.1 the same bytes must not count as a request
+            // without content.
             guard let hash, case .none = head.bodyFraming else { return .head(head, nil) }
             return .head(head, repeatedHeads.note(head, bytes.span, hash: hash))
         } catch {
@@ -184,10 +185,10 @@ final class ServerLoop {
         }
     }
 
-    /// Room for what is joined and a long head before it.
+    /// The capacity for joined content and a long head before it.
     static let bufferSize = ResponseInFlight.joinLimit + (4 << 10)
 
-    /// The `Date` field line, made anew once a second (RFC 9110 section 6.6.1).
+    /// Returns the `Date` field line, formatted once per second (RFC 9110 section 6.6.1).
     func dateLine() -> [UInt8] {
         let second = loop.wallNow.seconds
         if second != dateSecond {
@@ -197,14 +198,14 @@ final class ServerLoop {
         return cachedDateLine
     }
 
-    /// Lets a closed connection go.
+    /// Removes a closed connection.
     func forget(_ connection: Connection) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         counter.leave()
         reportIfDrained()
     }
 
-    /// Lets a closed connection go.
+    /// Removes a closed connection.
     func forget(_ connection: HTTP2Connection) {
         guard multiplexed.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         counter.leave()
@@ -213,8 +214,8 @@ final class ServerLoop {
 
     // MARK: Ends
 
-    /// Stops accepting; connections already in the listeners' queues are taken first, since closing
-    /// a listener resets them.
+    /// Stops accepting; first accepts the connections already in the listeners' queues, since
+    /// closing a listener resets them.
     func stopAccepting() {
         for acceptor in acceptors { acceptor.close() }
         acceptors = []
@@ -235,7 +236,7 @@ final class ServerLoop {
         reportIfDrained()
     }
 
-    /// Ends every connection now; responses in flight are seen as broken.
+    /// Closes every connection immediately; clients see responses in flight as broken.
     func cutConnections() {
         for connection in Array(connections.values) {
             connection.close(.aborted, reset: connection.state.isBusy)

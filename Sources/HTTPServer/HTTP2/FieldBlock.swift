@@ -1,11 +1,11 @@
-// The fields of one response in HTTP/2, out of the lines that HTTP/1.1 would send: pure.
+// The fields of one HTTP/2 response, made from the lines that HTTP/1.1 would send: pure.
 import CNGHTTP2
 import HTTP
 import Numbers
 import URISyntax
 
-/// The field lines of a response (RFC 9113 section 8.3.2): one storage, and where names and values
-/// lie in it; the status comes first.
+/// The field lines of a response (RFC 9113 section 8.3.2): one storage, and the ranges of names and
+/// values in it; the status comes first.
 struct FieldBlock {
     struct Entry {
         let name: Range<Int>
@@ -18,10 +18,10 @@ struct FieldBlock {
     /// Writes a head.
     ///
     /// - Parameters:
-    ///   - head: What the handler answers.
-    ///   - length: Bytes of content that are told; nil for none told.
-    ///   - dateLine: The `Date` field line with its CRLF; nil for an interim head.
-    /// - Throws: Where the status, a name or a value is ill-formed.
+    ///   - head: the handler's response head.
+    ///   - length: the content length to state in bytes; nil to state none.
+    ///   - dateLine: the `Date` field line with its CRLF; nil for an interim head.
+    /// - Throws: `ResponseHeadError` if the status, a name or a value is ill-formed.
     init(
         _ head: ResponseHead, length: Int64?, dateLine: [UInt8]?
     ) throws(ResponseHeadError) {
@@ -46,11 +46,11 @@ struct FieldBlock {
         entries = Self.lines(of: storage.span)
     }
 
-    /// Finds the lines; what was written is well-formed, so that nothing needs to be checked.
+    /// Finds the field lines; they were just serialised, so they need no checks.
     private static func lines(of bytes: Span<UInt8>) -> [Entry] {
         var found: [Entry] = []
         found.reserveCapacity(20)
-        // "HTTP/1.1 200 OK": the status is the three digits of its line.
+        // "HTTP/1.1 200 OK": only the three digits of the status line are used.
         var index = 12
         while index < bytes.count, bytes[index] != ASCII.lineFeed { index += 1 }
         index += 1
@@ -67,10 +67,10 @@ struct FieldBlock {
         return found
     }
 
-    /// Where the status code's digits lie.
+    /// The range of the status code's digits.
     var status: Range<Int> { 9..<12 }
 
-    /// The value of the first field of a name in lower case; nil where there is none.
+    /// Returns the value of the first field with a lower-case name; nil if there is none.
     func value(of name: StaticString) -> [UInt8]? {
         for entry in entries where entry.name.count == name.utf8CodeUnitCount {
             let wanted = UnsafeBufferPointer(start: name.utf8Start, count: entry.name.count)
@@ -81,15 +81,15 @@ struct FieldBlock {
         return nil
     }
 
-    /// What speaks of one connection has no place in HTTP/2 (RFC 9113 section 8.2.2).
+    /// Connection-specific fields, which HTTP/2 forbids (RFC 9113 section 8.2.2).
     private static let ofConnections: [FieldName] = [.connection, .keepAlive, .transferEncoding]
 }
 
 extension FieldBlock {
-    /// The fields as nghttp2 takes them, which copies names in lower case, and values.
+    /// Passes the fields in nghttp2's form, which copies values and lower-cased names.
     func withPairs<Result>(_ body: (UnsafeBufferPointer<nghttp2_nv>) -> Result) -> Result {
         storage.withUnsafeBufferPointer { bytes in
-            // Never written to: the type is C's.
+            // Mutable only in C's type; nghttp2 does not write to it.
             let start = UnsafeMutablePointer(mutating: bytes.baseAddress)
             return FieldBlock.statusName.withUTF8Buffer { statusName in
                 withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: entries.count + 1) {

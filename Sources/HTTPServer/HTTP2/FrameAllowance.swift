@@ -1,23 +1,23 @@
-// How many frames that cost us more than their sender one connection may send: pure.
+// Limits the frames that cost the server more than their sender: pure.
 import Posix
 
-/// An allowance of frames that ask for nothing: PING, SETTINGS, PRIORITY, PRIORITY_UPDATE,
+/// An allowance of frames that do not request anything: PING, SETTINGS, PRIORITY, PRIORITY_UPDATE,
 /// WINDOW_UPDATE, RST_STREAM and empty DATA (RFC 9113 section 10.5).
 ///
-/// It grows with time, and with the use that is made of the connection: a player that reads a film
-/// at full speed sends a WINDOW_UPDATE for every few frames of content.
+/// It grows with time and with use of the connection: a player that reads a film at full speed
+/// sends a WINDOW_UPDATE for every few frames of content.
 struct FrameAllowance {
-    /// What a new connection has, and the most that one can have.
+    /// The initial and the maximum allowance.
     static let most = 1_000
-    /// What a second adds.
+    /// The increase per second.
     static let perSecond = 200
-    /// What a response that was sent whole adds.
+    /// The increase per complete response.
     static let perResponse = 8
-    /// What a reset takes off: requests cost us more than other frames.
+    /// The cost of a reset: requests cost the server more than other frames.
     ///
-    /// A player that leaves may reset all its streams at once, and do so again.
+    /// A player that leaves may reset all its streams together, and do so again.
     static let resetCost = 3
-    /// Bytes of content that were sent, which add one.
+    /// The bytes of sent content that increase the allowance by one.
     static let contentBytes = 4_096
 
     private var left = most
@@ -26,9 +26,9 @@ struct FrameAllowance {
 
     init(now: Monotonic) { grownAt = now }
 
-    /// Takes a frame's cost off.
+    /// Subtracts the cost of a frame.
     ///
-    /// - Returns: False where not as much is left: the client is not using the connection.
+    /// - Returns: false if the allowance is too small: the client misuses the connection.
     mutating func take(_ cost: Int, now: Monotonic) -> Bool {
         if left < cost { grow(now: now) }
         guard left >= cost else { return false }
@@ -44,10 +44,10 @@ struct FrameAllowance {
         add(Int(earned))
     }
 
-    /// A response was sent whole.
+    /// Increases the allowance for a complete response.
     mutating func noteResponse() { add(Self.perResponse) }
 
-    /// So much content was sent.
+    /// Increases the allowance for sent content.
     mutating func noteContent(_ count: Int) {
         bytes += count
         guard bytes >= Self.contentBytes else { return }

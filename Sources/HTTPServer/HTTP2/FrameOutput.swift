@@ -1,10 +1,10 @@
-// Frames on their way to a socket.
+// Frames to be written to a socket.
 
-/// Collects frames, content included, until one write takes them.
+/// Collects frames, content included, for one write.
 ///
-/// The memory grows to the largest turn and is shared by the connections of a loop, one at a time.
+/// The buffer grows to the largest turn and is shared by the connections of a loop, one at a time.
 final class FrameOutput {
-    /// A turn stops collecting here.
+    /// The number of bytes at which a turn stops collecting.
     static let full = 64 << 10
 
     private var buffer = UnsafeMutableRawBufferPointer.allocate(
@@ -23,14 +23,15 @@ final class FrameOutput {
         count += more.count
     }
 
-    /// Room behind what there is, past a frame's header; not yet part of the output.
+    /// Returns the room after a frame's header at the end of the output; not yet part of the
+    /// output.
     func room(for content: Int) -> UnsafeMutableRawBufferPointer {
         reserve(Self.frameHeader + content)
         let start = count + Self.frameHeader
         return UnsafeMutableRawBufferPointer(rebasing: buffer[start..<(start + content)])
     }
 
-    /// Puts a frame's header before content that was written into `room`.
+    /// Adds the frame's header before content that was written into `room`.
     func finishFrame(_ header: UnsafePointer<UInt8>, content: Int) {
         let header = UnsafeRawBufferPointer(start: header, count: Self.frameHeader)
         UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: header)

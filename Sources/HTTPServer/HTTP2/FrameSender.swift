@@ -3,13 +3,13 @@ import Posix
 import Reactor
 import TLS
 
-/// Sends frames, and keeps what the socket has no room for: at most one turn's.
+/// Sends frames, and keeps those that the socket has no room for: at most one turn's.
 struct FrameSender {
     private let number: CInt
     private let tls: TLSSession?
     private var unsent: [UInt8] = []
     private var start = 0
-    /// When the socket has to have taken something; nil while nothing waits.
+    /// When the socket must have accepted bytes; nil while nothing waits.
     private(set) var deadline: Monotonic?
 
     init(to number: CInt, through tls: TLSSession?) {
@@ -17,13 +17,13 @@ struct FrameSender {
         self.tls = tls
     }
 
-    /// Whether anything waits for room.
+    /// True while bytes wait for room in the socket.
     var hasUnsent: Bool { start < unsent.count || (tls?.hasUnsent ?? false) }
 
-    /// Sends what waits, then `frames`, of which a rest is kept; the socket may take nothing for
-    /// `patience`.
+    /// Sends the waiting bytes, then `frames`, and keeps the rest; the socket may accept nothing
+    /// for at most `patience`.
     ///
-    /// - Returns: `.bytes` when all is out, in the kernel or in the session's records.
+    /// - Returns: `.bytes` once everything is in the kernel or in the TLS session's records.
     mutating func send(
         _ frames: UnsafeRawBufferPointer?, now: Monotonic, patience: Interval
     ) -> WriteOutcome {
@@ -55,7 +55,7 @@ struct FrameSender {
         return .bytes(frames?.count ?? 0)
     }
 
-    /// Lets go of what waits.
+    /// Drops the waiting bytes.
     mutating func forget() {
         unsent = []
         start = 0

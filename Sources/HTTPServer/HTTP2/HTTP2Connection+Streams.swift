@@ -3,32 +3,32 @@ import HTTP
 import Posix
 import Reactor
 
-/// What the session reports of its streams, and what the streams ask of it.
+/// The session's reports about streams, and the streams' requests to the session.
 extension HTTP2Connection {
-    /// A frame that asks for nothing came.
+    /// Charges a frame that requests nothing.
     func charge(_ cost: Int) {
         if !allowance.take(cost, now: server.loop.now) {
             session?.terminate(NGHTTP2_ENHANCE_YOUR_CALM)
         }
     }
 
-    /// HEADERS came, which the session refuses where the client has opened all streams that it may.
+    /// Charges HEADERS that the session will refuse because the client has too many open streams.
     ///
     /// Each refusal is a frame that is kept until the client reads it.
     func headersBegin() {
         if streams.count >= Int(Self.mostStreams) { charge(FrameAllowance.resetCost) }
     }
 
-    /// The client broke a rule that the session does not watch.
+    /// Terminates the connection for a violation that the session does not detect.
     func protocolFailed() { session?.terminate(NGHTTP2_PROTOCOL_ERROR) }
 
-    /// The client's first SETTINGS came: the connection is one of HTTP/2.
+    /// Handles the client's first SETTINGS, which completes the connection preface.
     func settingsArrived() {
         guard state.phase == .opening else { return }
         enter(.idle)
     }
 
-    /// A block of fields begins a request.
+    /// Begins a stream when the field block of a request begins.
     func beginStream(_ id: Int32) {
         streams[id] = HTTP2Stream(id, on: self)
         state.beginBlock(now: server.loop.now, limits: server.limits)
@@ -37,7 +37,7 @@ extension HTTP2Connection {
         self.block = block
     }
 
-    /// The fields of a request are whole.
+    /// Reads a request whose field block is complete.
     func headArrived(_ id: Int32, isEnd: Bool) {
         state.endBlock()
         guard let stream = streams[id], stream.exchange == nil, let block else { return }
@@ -49,7 +49,7 @@ extension HTTP2Connection {
         arrived.append(stream)
     }
 
-    /// Content of a request came.
+    /// Stores content of a request.
     func contentArrived(_ id: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
         guard let stream = streams[id], stream.wantsContent else {
             session?.consume(connection: bytes.count)
@@ -60,7 +60,7 @@ extension HTTP2Connection {
 
     func contentEnded(_ id: Int32) { streams[id]?.content.end() }
 
-    /// The session has let a stream go.
+    /// Removes a stream that the session has closed.
     func streamClosed(_ id: Int32, error: UInt32) {
         guard let stream = streams.removeValue(forKey: id) else { return }
         session?.consume(connection: stream.content.count)
@@ -71,9 +71,9 @@ extension HTTP2Connection {
         over.append((stream, ending))
     }
 
-    // MARK: What streams ask for
+    // MARK: Requests of streams
 
-    /// Sends a head, and the content after it as it comes.
+    /// Sends a head; its content follows as it becomes available.
     func submit(
         _ fields: FieldBlock, on stream: HTTP2Stream, response: HTTP2Response?, isInterim: Bool
     ) {
@@ -94,20 +94,20 @@ extension HTTP2Connection {
         runTurn()
     }
 
-    /// A source has more.
+    /// Continues a response whose source has more content.
     func resume(_ stream: HTTP2Stream) {
         session?.resume(stream.id)
         runTurn()
     }
 
-    /// Content was taken: the client may send as much again.
+    /// Reports consumed content, so that the client may send as much again.
     func consume(_ count: Int, on stream: HTTP2Stream) {
-        // What a closed stream held was counted as it closed.
+        // The content held by a closed stream was counted when it closed.
         guard streams[stream.id] === stream else { return }
         session?.consume(stream: stream.id, count)
         runTurn()
     }
 
-    /// A stream has a deadline.
+    /// Records a stream's deadline.
     func note(_ deadline: Monotonic?) { state.note(deadline) }
 }

@@ -1,4 +1,4 @@
-// One client connection in HTTP/2: its socket, its time and its streams.
+// One HTTP/2 client connection: its socket, deadlines and streams.
 import CNGHTTP2
 import HTTP
 import Posix
@@ -7,13 +7,14 @@ import TLS
 
 /// One connection (RFC 9113), on one loop.
 ///
-/// nghttp2 keeps the protocol: framing, HPACK, flow control, the order of streams by RFC 9218. Here are
-/// the socket, deadlines and what a client may ask of us; requests and responses are in `HTTP2Stream`,
-/// what nghttp2 calls in `HTTP2Session`.
+/// nghttp2 implements the protocol: framing, HPACK, flow control, and the order of streams by RFC
+/// 9218. This class has the socket, the deadlines and the limits of a client; requests and
+/// responses are in `HTTP2Stream`, nghttp2's callbacks in `HTTP2Session`.
 ///
-/// Turns: bytes that came go into the session, which opens and ends streams; then frames are collected
-/// and written until the session has none, the socket is full or the turn's budget is used up. What
-/// happens within either is taken up at its end, so that the session is never entered twice.
+/// Turns: received bytes go into the session, which opens and ends streams; then frames are
+/// collected and written until the session has none, the socket is full or the turn's budget is
+/// used up. Events within either step are handled at its end, so that the session is never entered
+/// recursively.
 final class HTTP2Connection: ReadinessHandler {
     let server: ServerLoop
     let peer: SocketAddress?
@@ -22,16 +23,16 @@ final class HTTP2Connection: ReadinessHandler {
     private var socket: OwnedDescriptor?
     var session: HTTP2Session?
     var streams: [Int32: HTTP2Stream] = [:]
-    /// Streams that the session has closed and whose exchanges have not been told.
+    /// Streams that the session has closed and whose exchanges have not ended yet.
     var over: [(stream: HTTP2Stream, ending: ResponseOutcome.Ending)] = []
-    /// Streams whose requests are whole and have not been handed over.
+    /// Streams whose request heads are complete and not yet passed to the handler.
     var arrived: [HTTP2Stream] = []
-    /// Streams that are answered although their requests are not whole.
+    /// Streams whose responses are complete although their requests are not.
     var unread: [Int32] = []
-    /// The fields of the request that is arriving.
+    /// The fields of the request head that is arriving.
     var block: HeaderBlock?
     var allowance: FrameAllowance
-    /// Where the turn under way collects frames.
+    /// The frames collected in the current turn.
     private(set) var output: FrameOutput?
 
     var state: HTTP2ConnectionState
@@ -46,16 +47,16 @@ final class HTTP2Connection: ReadinessHandler {
     private var timer: TimerID?
     private var timerDue = Monotonic(nanoseconds: 0)
 
-    /// Requests that one client may have open at once.
+    /// The maximum number of concurrent requests per connection.
     static let mostStreams: UInt32 = 128
 
-    /// What every client sends first (RFC 9113 section 3.4).
+    /// The client's connection preface (RFC 9113 section 3.4).
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
-    /// So many bytes of it tell it from every method of HTTP/1.1.
+    /// This many of its bytes distinguish it from every method of HTTP/1.1.
     static let telling = 4
 
-    /// Whether bytes can only be the start of the preface: no method of HTTP/1.1 begins like it.
+    /// True if bytes can only be the start of the preface: no method of HTTP/1.1 begins like it.
     static func isPreface(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count >= telling, bytes[0] == preface[0], bytes[1] == preface[1] else {
             return false
@@ -66,9 +67,9 @@ final class HTTP2Connection: ReadinessHandler {
         return true
     }
 
-    /// Takes over a socket; `begin` comes next.
+    /// Takes ownership of a socket; `begin` must be called next.
     ///
-    /// - Returns: Nil where memory is short.
+    /// - Returns: nil if memory is short.
     init?(
         _ socket: consuming OwnedDescriptor, peer: SocketAddress?, tls: TLSSession?,
         on server: ServerLoop
@@ -85,7 +86,7 @@ final class HTTP2Connection: ReadinessHandler {
         self.session = session
     }
 
-    /// Takes up the first bytes: those that were held, and those that lie in the loop's buffer.
+    /// Processes the first bytes: the held ones, then `count` bytes in the loop's buffer.
     func begin(after held: [UInt8], _ count: Int) {
         if !held.isEmpty { _ = session?.receive(held.span) }
         takeUp(count)
@@ -116,7 +117,7 @@ final class HTTP2Connection: ReadinessHandler {
         }
     }
 
-    /// Gives the session bytes, then hands over what they brought.
+    /// Passes bytes to the session, then the resulting requests and content to their streams.
     private func takeUp(_ count: Int) {
         guard let session else { return }
         isInside = true
@@ -133,7 +134,7 @@ final class HTTP2Connection: ReadinessHandler {
         isInside = false
     }
 
-    /// Reads and forgets, so that the last frames are not destroyed on their way.
+    /// Reads and discards input, so that closing does not destroy the last frames on their way.
     private func discardInput() {
         while state.phase == .lingering {
             switch receive() {
@@ -194,7 +195,7 @@ final class HTTP2Connection: ReadinessHandler {
         endIfDone()
     }
 
-    /// Sends what waits and frames after it; false where not all of it went.
+    /// Sends waiting bytes, then frames; returns false if some of them could not be sent.
     private func flush(_ frames: FrameOutput?) -> Bool {
         let now = server.loop.now
         switch sender.send(frames?.bytes, now: now, patience: server.limits.writeTimeout) {
@@ -206,11 +207,11 @@ final class HTTP2Connection: ReadinessHandler {
         }
     }
 
-    /// Content of a response went into a frame.
+    /// Records that content of a response was put into a frame.
     func noteContent(_ count: Int) { allowance.noteContent(count) }
 
-    /// The last of a response went into a frame; content of its request that has not come by then is
-    /// not wanted any more (RFC 9113 section 8.1).
+    /// Records that the end of a response was put into a frame; request content that has not
+    /// arrived by then is no longer needed (RFC 9113 section 8.1).
     func responseEnded(_ stream: HTTP2Stream) {
         if !stream.content.isEnded { unread.append(stream.id) }
     }
@@ -224,7 +225,7 @@ final class HTTP2Connection: ReadinessHandler {
 
     // MARK: Ends
 
-    /// Tells exchanges that their streams are over; those that are whole once the kernel has all.
+    /// Ends the exchanges of closed streams; complete ones only once the kernel has all bytes.
     private func finishOver() {
         guard !over.isEmpty else { return }
         let waits = sender.hasUnsent
@@ -236,7 +237,7 @@ final class HTTP2Connection: ReadinessHandler {
         if mustPump { pump() }
     }
 
-    /// Goes idle, or ends where there is nothing more to say.
+    /// Enters the idle phase, or ends the connection if it is over.
     private func endIfDone() {
         guard state.isOpen, let session else { return }
         if session.isOver, !sender.hasUnsent { return linger() }
@@ -253,7 +254,7 @@ final class HTTP2Connection: ReadinessHandler {
         settle()
     }
 
-    /// Ends the connection now, and its streams with it.
+    /// Closes the connection and its streams immediately.
     func close(_ ending: ResponseOutcome.Ending) {
         guard state.phase != .closed else { return }
         enter(.closed)
@@ -265,7 +266,7 @@ final class HTTP2Connection: ReadinessHandler {
         socket = nil
         server.forget(self)
         endStreams(ending)
-        // The session may be in the middle of a call: it goes with its last holder.
+        // A call of the session may be in progress; it is freed with its last reference.
         session = nil
         sender.forget()
     }
@@ -280,7 +281,7 @@ final class HTTP2Connection: ReadinessHandler {
         for stream in open.values { stream.end(ending) }
     }
 
-    /// Closes if nothing has been asked; requests under way are still answered.
+    /// Closes the connection if it is idle; requests in progress are still answered.
     func drain() {
         switch state.phase {
         case .opening, .idle, .busy:
@@ -297,11 +298,11 @@ final class HTTP2Connection: ReadinessHandler {
         state.enter(next, now: server.loop.now, limits: server.limits)
     }
 
-    /// Brings what the kernel watches and the timer into line with the state.
+    /// Updates the watched events and the timer to match the state.
     private func settle() {
         guard state.phase != .closed else { return }
         var interest: Readiness = [.readable, .peerClosed]
-        // A socket that was shut for writing is always writable.
+        // A socket that was shut down for writing is always writable.
         if state.isOpen, sender.hasUnsent || isTurnOver { interest.insert(.writable) }
         do throws(SystemError) {
             if let registration {

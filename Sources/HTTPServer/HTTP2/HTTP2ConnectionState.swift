@@ -1,37 +1,37 @@
-// The life of one HTTP/2 connection as a value: what it waits for, and until when. Pure.
+// The life cycle of one HTTP/2 connection as a value: what it waits for, and until when. Pure.
 import Posix
 import Reactor
 
-/// Where a connection stands.
+/// The phase of a connection.
 ///
 /// | phase | waits for | at most | then |
 /// |---|---|---|---|
 /// | `opening` | the client's SETTINGS | `headTimeout` | close |
 /// | `idle` | a request | `idleTimeout` | GOAWAY, close |
-/// | `busy` | the rest of a block of fields | `headTimeout` | close |
+/// | `busy` | the rest of a field block | `headTimeout` | close |
 /// | `lingering` | the client's end | `lingerTimeout` | close |
 /// | `closed` | | | |
 ///
-/// Streams have deadlines of their own; only a bound of the first of them is kept here.
+/// Streams have their own deadlines; here is only a lower bound of them.
 struct HTTP2ConnectionState {
     enum Phase {
         case opening, idle, busy, lingering, closed
     }
 
     private(set) var phase = Phase.opening
-    /// When the phase's own time ends.
+    /// The deadline of the phase.
     private var phaseDeadline: Monotonic
-    /// When the first of the streams may have to be looked at; nil for never.
+    /// The time at which stream deadlines must be checked next; nil for never.
     private var streamsDue: Monotonic?
-    /// Whether a block of fields has begun and not ended.
+    /// True while a field block has begun and not ended.
     private(set) var isInBlock = false
 
     init(now: Monotonic, limits: ServerLimits) { phaseDeadline = now + limits.headTimeout }
 
-    /// Whether requests are taken and answered.
+    /// True while requests are accepted and answered.
     var isOpen: Bool { phase != .lingering && phase != .closed }
 
-    /// Goes on to a phase; going to the same one again moves no deadline.
+    /// Enters a phase; entering the current one again moves no deadline.
     mutating func enter(_ next: Phase, now: Monotonic, limits: ServerLimits) {
         guard next != phase else { return }
         phase = next
@@ -43,7 +43,7 @@ struct HTTP2ConnectionState {
         }
     }
 
-    /// A block of fields begins: a head sent drop by drop holds a connection.
+    /// Starts the deadline of a field block, since a head sent slowly holds a connection.
     mutating func beginBlock(now: Monotonic, limits: ServerLimits) {
         isInBlock = true
         if isOpen { enter(.busy, now: now, limits: limits) }
@@ -52,22 +52,22 @@ struct HTTP2ConnectionState {
 
     mutating func endBlock() { isInBlock = false }
 
-    /// A stream has a deadline.
+    /// Records a stream's deadline.
     mutating func note(_ deadline: Monotonic?) {
         guard let deadline else { return }
         streamsDue = streamsDue.map { min($0, deadline) } ?? deadline
     }
 
-    /// All streams are looked at: they note their next deadlines.
+    /// Clears the stream deadlines before all streams are checked and record new ones.
     mutating func forgetStreamDeadlines() { streamsDue = nil }
 
-    /// Whether the phase's own time counts.
+    /// True if the phase's deadline applies.
     private var isPhaseTimed: Bool { phase != .busy || isInBlock }
 
-    /// When something has to be done; nil for never.
+    /// Returns the earliest deadline; nil for none.
     ///
-    /// - Parameter writing: When the socket has to have taken something.
-    /// - Returns: The first of all times.
+    /// - Parameter writing: when the socket must have accepted bytes.
+    /// - Returns: the earliest of all deadlines.
     func deadline(writing: Monotonic?) -> Monotonic? {
         var first = isPhaseTimed ? phaseDeadline : nil
         for next in [writing, streamsDue] {
@@ -76,6 +76,6 @@ struct HTTP2ConnectionState {
         return first
     }
 
-    /// Whether the phase's own time is over.
+    /// True if the phase's deadline has passed.
     func isOver(now: Monotonic) -> Bool { isPhaseTimed && phaseDeadline <= now }
 }

@@ -1,13 +1,13 @@
-// What is left to send of one response in HTTP/2.
+// The state of one HTTP/2 response that is being sent.
 import HTTP
 import Posix
 
-/// What is left to send of one response.
+/// One response that is being sent.
 ///
-/// An object: what a source does while it is asked may end the stream.
+/// A class, because a call to the source may end the stream.
 final class HTTP2Response {
     enum Step {
-        /// So many bytes, and whether they are the last.
+        /// This many bytes, and whether they are the last.
         case bytes(Int, isLast: Bool)
         case wait
         case end
@@ -15,26 +15,26 @@ final class HTTP2Response {
     }
 
     let status: HTTPStatus
-    /// Bytes of content in all; nil where only its end will tell.
+    /// The length of the content in bytes; nil if only its end determines it.
     var length: Int64?
     var bytes: ArraySlice<UInt8> = []
     var source: (any BodySource)?
-    /// Bytes of content that went into frames.
+    /// The bytes of content put into frames.
     private(set) var sent: Int64 = 0
-    /// Whether the source has been asked and has nothing now.
+    /// True after the source had nothing to offer, until it calls `wake`.
     var isWaiting = false
-    /// Whether all content went into frames.
+    /// True once all content was put into frames.
     private(set) var isWhole = false
 
     init(status: HTTPStatus) { self.status = status }
 
-    /// Whether there is content at all.
+    /// True if the response has content.
     var hasContent: Bool { length != 0 }
 
-    /// The head was all.
+    /// Marks a response without content as complete.
     func finish() { isWhole = true }
 
-    /// Writes the next content into `room`, which is not empty.
+    /// Writes the next content into `room`, which must not be empty.
     func fill(_ room: UnsafeMutableRawBufferPointer) -> Step {
         let limit = Int(min(Int64(room.count), length.map { $0 - sent } ?? .max))
         guard limit > 0 else { return end() }
@@ -82,7 +82,7 @@ final class HTTP2Response {
         return .bytes(count, isLast: isWhole)
     }
 
-    /// The content is whole, if it is as long as was told.
+    /// Ends the content if it has the announced length.
     private func end() -> Step {
         if let length, sent < length { return .broken }
         isWhole = true

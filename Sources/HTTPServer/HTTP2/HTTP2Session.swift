@@ -1,15 +1,15 @@
-// nghttp2's session, and what it calls (nghttp2.h).
+// nghttp2's session and its callbacks (nghttp2.h).
 import CNGHTTP2
 import HTTP
 
-/// The protocol's state of one connection.
+/// The protocol state of one connection.
 ///
-/// Knows its connection by a pointer that does not keep it: the connection holds the session, and lives
+/// Holds its connection by an unretained pointer: the connection owns the session, and lives
 /// through every call.
 final class HTTP2Session {
     private let session: OpaquePointer
 
-    /// - Returns: Nil where memory is short.
+    /// - Returns: nil if memory is short.
     init?(for connection: HTTP2Connection) {
         guard let callbacks = HTTP2Session.callbacks, let options = HTTP2Session.options else {
             return nil
@@ -28,7 +28,7 @@ final class HTTP2Session {
             nghttp2_settings_entry(
                 settings_id: Int32(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE.rawValue),
                 value: UInt32(clamping: limits.head)),
-            // Priorities are those of RFC 9218.
+            // Priorities follow RFC 9218.
             nghttp2_settings_entry(
                 settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
         ]
@@ -41,9 +41,9 @@ final class HTTP2Session {
 
     // MARK: Bytes
 
-    /// Takes up bytes that came.
+    /// Processes received bytes.
     ///
-    /// - Returns: False where the session gives the client up without a word of its own.
+    /// - Returns: false if the session fails without an error frame of its own.
     func receive(_ bytes: Span<UInt8>) -> Bool {
         bytes.withUnsafeBytes { bytes in
             let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -53,7 +53,7 @@ final class HTTP2Session {
 
     /// Collects frames until the output is full or there are none.
     ///
-    /// - Returns: False where the session has failed.
+    /// - Returns: false if the session has failed.
     func collect(into output: FrameOutput) -> Bool {
         while !output.isFull {
             var frame: UnsafePointer<UInt8>?
@@ -64,14 +64,14 @@ final class HTTP2Session {
         return true
     }
 
-    /// Whether nothing more is to be read or written.
+    /// True if the session has nothing more to read or write.
     var isOver: Bool {
         nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
-    // MARK: Orders
+    // MARK: Commands
 
-    /// Sends a head; content follows as `HTTP2Stream.fill` gives it.
+    /// Sends a head; `HTTP2Stream.fill` provides the content.
     func submit(_ fields: FieldBlock, on id: Int32, hasContent: Bool, isInterim: Bool) -> Bool {
         fields.withPairs { pairs in
             if isInterim {
@@ -96,33 +96,34 @@ final class HTTP2Session {
         nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, code.rawValue)
     }
 
-    /// Ends the connection with an error that the client is told.
+    /// Ends the connection with an error code.
     func terminate(_ code: nghttp2_error_code) {
         nghttp2_session_terminate_session(session, code.rawValue)
     }
 
-    /// Takes no new streams; those there are go on (RFC 9113 section 6.8).
+    /// Accepts no new streams; existing ones continue (RFC 9113 section 6.8).
     func goAway() {
         let last = nghttp2_session_get_last_proc_stream_id(session)
         nghttp2_submit_goaway(
             session, UInt8(NGHTTP2_FLAG_NONE.rawValue), last, NGHTTP2_NO_ERROR.rawValue, nil, 0)
     }
 
-    /// Content was taken: both windows grow.
+    /// Reports consumed content: both flow control windows grow.
     func consume(stream id: Int32, _ count: Int) { nghttp2_session_consume(session, id, count) }
 
-    /// Content was thrown away whose stream needs no more.
+    /// Reports discarded content of a stream that needs no more: only the connection's window
+    /// grows.
     func consume(connection count: Int) {
         if count > 0 { nghttp2_session_consume_connection(session, count) }
     }
 
-    /// Sets the order of a response whose request said nothing about it.
+    /// Sets the urgency of a response whose request stated none.
     func prioritise(_ id: Int32, _ urgency: UInt32) {
         var priority = nghttp2_extpri(urgency: urgency, inc: 0)
         nghttp2_session_change_extpri_stream_priority(session, id, &priority, 0)
     }
 
-    /// Whether the client lets content be sent on a stream now.
+    /// True if flow control allows content to be sent on a stream now.
     func isWindowOpen(_ id: Int32) -> Bool {
         nghttp2_session_get_stream_remote_window_size(session, id) > 0
             && nghttp2_session_get_remote_window_size(session) > 0
@@ -134,7 +135,7 @@ final class HTTP2Session {
     nonisolated(unsafe) private static let options: OpaquePointer? = {
         var made: OpaquePointer?
         guard nghttp2_option_new(&made) == 0, let made else { return nil }
-        // Windows grow when content is taken.
+        // Windows grow when content is consumed.
         nghttp2_option_set_no_auto_window_update(made, 1)
         nghttp2_option_set_no_closed_streams(made, 1)
         nghttp2_option_set_builtin_recv_extension_type(
@@ -162,7 +163,7 @@ private func connection(_ holder: UnsafeMutableRawPointer?) -> HTTP2Connection? 
     holder.map { Unmanaged<HTTP2Connection>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// Also called for frames that the session then passes over.
+/// Also called for frames that the session then ignores.
 private let onBeginFrame: nghttp2_on_begin_frame_callback = { _, header, holder in
     guard let header, let connection = connection(holder) else { return 0 }
     switch UInt32(header.pointee.type) {
@@ -174,7 +175,7 @@ private let onBeginFrame: nghttp2_on_begin_frame_callback = { _, header, holder 
     case NGHTTP2_RST_STREAM.rawValue: connection.charge(FrameAllowance.resetCost)
     case NGHTTP2_PRIORITY.rawValue:
         connection.charge(1)
-        // The session passes over these frames, wherever they stand (RFC 9113 section 6.3).
+        // The session ignores these frames, on any stream (RFC 9113 section 6.3).
         if header.pointee.stream_id == 0 { connection.protocolFailed() }
     default: connection.charge(1)
     }
@@ -199,7 +200,7 @@ private let onHeader: nghttp2_on_header_callback = {
     return 0
 }
 
-/// A field that no request may have makes the request malformed (RFC 9113 section 8.2.1).
+/// An invalid field makes the request malformed (RFC 9113 section 8.2.1).
 private let onInvalidHeader: nghttp2_on_invalid_header_callback = {
     session, frame, _, _, _, _, _, _ in
     guard let frame else { return 0 }
@@ -245,7 +246,7 @@ private let onStreamClose: nghttp2_on_stream_close_callback = { _, id, code, hol
     return 0
 }
 
-/// Asks a stream for content and writes it to where its frame will be.
+/// Gets content from a stream, written to its final place after the frame header.
 private let readContent: nghttp2_data_source_read_callback = {
     session, id, _, length, flags, _, holder in
     let failed = Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)

@@ -6,8 +6,8 @@ import TLS
 
 /// One stream (RFC 9113 section 5), while a response is owed.
 ///
-/// It is a reader like any connection of HTTP/1.1: what holds it back is its flow control window, the
-/// connection's, and the socket; none of them holds back the flight that it reads.
+/// A stream is a reader like a connection of HTTP/1.1: it is limited by its flow control window,
+/// that of the connection, and the socket; none of them slows down the flight that it reads.
 final class HTTP2Stream: ExchangeCarrier {
     let id: Int32
     let server: ServerLoop
@@ -16,21 +16,21 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Nil once the stream is over.
     private(set) var connection: HTTP2Connection?
     private(set) var exchange: Exchange?
-    /// Whether the client said how urgent the response is (RFC 9218).
+    /// True if the client stated the response's priority (RFC 9218).
     var hasPriority = false
     var content = RequestContent()
     private(set) var response: HTTP2Response?
-    /// When to look whether content or room for it came; nil for never.
+    /// When to check whether the response makes progress; nil for never.
     private(set) var checkAt: Monotonic?
     private var sentAtCheck: Int64 = -1
     private var request = Request.none
     private var isRefused = false
-    /// Whether our side could not go on.
+    /// True if the server failed to complete the response.
     var isBroken = false
 
-    /// What the fields of the request came to.
+    /// The result of reading the request's fields.
     enum Request {
-        /// They are not whole.
+        /// The field block is not complete.
         case none
         case head(RequestHead, RepeatedHead?)
         case failed(RequestError)
@@ -44,7 +44,7 @@ final class HTTP2Stream: ExchangeCarrier {
         tls = connection.tls
     }
 
-    /// Reads the head; what came of it is taken up by `open`.
+    /// Reads the head; `open` handles the result.
     func read(_ block: HeaderBlock) {
         if block.isTooLarge {
             request = .failed(
@@ -56,7 +56,7 @@ final class HTTP2Stream: ExchangeCarrier {
         }
     }
 
-    /// Whether content of the request is of any use.
+    /// True while content of the request is needed.
     var wantsContent: Bool {
         if case .failed = request { return false }
         return !isRefused
@@ -72,7 +72,7 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     private func open(_ head: RequestHead, _ repeated: RepeatedHead?) {
-        // What follows on the stream would be no content of a request (RFC 9113 section 8.5).
+        // Bytes that follow on the stream would be a tunnel's, not content (RFC 9113 section 8.5).
         if head.method == .connect {
             return refuse(.notImplemented, "This server opens no tunnels.")
         }
@@ -100,19 +100,19 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 
     func sendInterim(_ head: ResponseHead) {
-        // An ill-formed interim head is left out: it was optional.
+        // Drops an ill-formed interim head, which is optional.
         guard let fields = try? FieldBlock(head, length: nil, dateLine: nil) else { return }
         connection?.submit(fields, on: self, response: nil, isInterim: true)
     }
 
-    /// Answers what is no request.
+    /// Answers an invalid request.
     func answer(_ status: HTTPStatus, _ reason: String) {
         var head = ResponseHead(status: status)
         head.fields.append(.contentType, "text/plain; charset=utf-8")
         send(head, .bytes(Array("client error: \(reason)\n".utf8)), isHead: false)
     }
 
-    /// Ends the exchange, if it is not being answered, and answers in the handler's place.
+    /// Answers in the handler's place, and ends the exchange as aborted.
     func answerInstead(_ status: HTTPStatus, _ reason: String) {
         let over = exchange
         exchange = nil
@@ -150,13 +150,13 @@ final class HTTP2Stream: ExchangeCarrier {
             connection?.note(checkAt)
             connection?.submit(fields, on: self, response: made, isInterim: false)
         } catch {
-            // A field that would forge a line: the client gets an answer, but not that one.
+            // Rejects a field that would inject a line: the client gets a 500 response instead.
             made.source?.cancel()
             send(ResponseHead(status: .internalServerError), .none, isHead: isHead)
         }
     }
 
-    /// A length that the handler wrote itself stands where there is no body to measure.
+    /// True if there is no body; then a `Content-Length` written by the handler is kept.
     private static func isNone(_ body: ResponseBody) -> Bool {
         if case .none = body { return true }
         return false
@@ -170,7 +170,7 @@ final class HTTP2Stream: ExchangeCarrier {
             guard case .wait = step else { return step }
             response.isWaiting = true
             response.source?.wake = { [weak self] _ in self?.wake() }
-            // It may have been called already.
+            // The source may have called `wake` already.
             if response.isWaiting { return .wait }
         }
         return .broken
@@ -210,7 +210,7 @@ final class HTTP2Stream: ExchangeCarrier {
         if content.hasNews { contentArrived() }
     }
 
-    /// Content came, or its end.
+    /// Wakes the handler if it waits for content that has arrived, or for its end.
     func contentArrived() {
         guard content.hasNews, let body = exchange?.body, let wake = body.wake else { return }
         content.settle(now: server.loop.now)
@@ -220,17 +220,17 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: Time
 
-    /// What a passed deadline leads to.
+    /// The action for a passed deadline.
     enum Expiry {
         case none, answerTimeout, abort
     }
 
-    /// Looks at the stream's deadlines.
+    /// Checks the stream's deadlines.
     ///
     /// - Parameters:
-    ///   - now: The time.
-    ///   - isWindowOpen: Whether the client lets content be sent.
-    /// - Returns: What is to be done.
+    ///   - now: the current time.
+    ///   - isWindowOpen: whether flow control allows content to be sent.
+    /// - Returns: the action to take.
     func check(now: Monotonic, isWindowOpen: Bool) -> Expiry {
         if let deadline = content.deadline, deadline <= now {
             return response == nil ? .answerTimeout : .abort
@@ -243,7 +243,7 @@ final class HTTP2Stream: ExchangeCarrier {
         return isStuck ? .abort : .none
     }
 
-    /// When the stream has to be looked at; nil for never.
+    /// The next time to check the stream; nil for never.
     var deadline: Monotonic? {
         guard let content = content.deadline else { return checkAt }
         return checkAt.map { min($0, content) } ?? content
@@ -251,7 +251,7 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: End
 
-    /// Lets go of everything and tells the exchange, once.
+    /// Releases everything and ends the exchange, once.
     func end(_ ending: ResponseOutcome.Ending) {
         let over = exchange
         let ended = response

@@ -1,10 +1,10 @@
-// The fields of one request in HTTP/2, written down as the lines of HTTP/1.1: pure.
+// The fields of one HTTP/2 request, written as the lines of HTTP/1.1: pure.
 import URISyntax
 
-/// Collects the fields of one request (RFC 9113 section 8.3.1) and writes them as lines, so that one
-/// parser, one set of limits and one memory of repeated heads serve both protocols.
+/// Collects the fields of one request (RFC 9113 section 8.3.1) and writes them as lines, so that
+/// one parser, one set of limits and one table of repeated heads serve both protocols.
 ///
-/// The session has checked names, values and the order of pseudo-header fields before.
+/// The session has already validated names, values and the order of pseudo-header fields.
 struct HeaderBlock {
     private var method: [UInt8] = []
     private var path: [UInt8] = []
@@ -13,10 +13,10 @@ struct HeaderBlock {
     private var cookies: [UInt8] = []
     private var lines: [UInt8] = []
     private(set) var hasPriority = false
-    /// Whether more came than a head may hold; the rest was not kept.
+    /// True if the fields exceed the limit of a head; the excess was not kept.
     private(set) var isTooLarge = false
 
-    /// Makes ready for the next request; the memory stays.
+    /// Resets the block for the next request; keeps the capacity.
     mutating func reset() {
         method.removeAll(keepingCapacity: true)
         path.removeAll(keepingCapacity: true)
@@ -30,7 +30,7 @@ struct HeaderBlock {
 
     private var count: Int { path.count + authority.count + cookies.count + lines.count }
 
-    /// Takes one field in; a whole head may have `limit` bytes.
+    /// Adds one field; all fields together may have `limit` bytes.
     mutating func add(
         _ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>, limit: Int
     ) {
@@ -39,7 +39,8 @@ struct HeaderBlock {
             return
         }
         if name.count > 1, name[0] == ASCII.colon {
-            // The session lets no others pass; the scheme is known from the connection.
+            // The session admits no other pseudo-header fields; the connection determines the
+            // scheme.
             switch name[1] {
             case UInt8(ascii: "m"): method.append(contentsOf: value)
             case UInt8(ascii: "p"): path.append(contentsOf: value)
@@ -49,7 +50,7 @@ struct HeaderBlock {
             return
         }
         if Self.equal(name, "cookie") {
-            // Crumbs are put together again (RFC 9113 section 8.2.3).
+            // Joins split cookie fields (RFC 9113 section 8.2.3).
             if !cookies.isEmpty { cookies.append(contentsOf: "; ".utf8) }
             cookies.append(contentsOf: value)
             return
@@ -79,9 +80,9 @@ struct HeaderBlock {
         lines.append(ASCII.lineFeed)
     }
 
-    /// Why the block is no request; nil where it is one.
+    /// The reason why the block is not a valid request; nil if it is valid.
     ///
-    /// A `Host` that names another authority would be two answers to one question.
+    /// A `Host` field that differs from `:authority` would make the target ambiguous.
     var fault: String? {
         if !host.isEmpty, !authority.isEmpty, host != authority {
             return "Host and :authority name different hosts."
@@ -91,7 +92,7 @@ struct HeaderBlock {
 
     /// Writes the block as a head with its empty line.
     ///
-    /// Nothing in it can end a line: the session lets no control character through.
+    /// Nothing in it can end a line: the session rejects control characters.
     func write(to head: inout [UInt8]) {
         head.append(contentsOf: method)
         head.append(ASCII.space)

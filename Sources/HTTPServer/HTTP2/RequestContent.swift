@@ -1,31 +1,31 @@
-// The content of a request in HTTP/2 that has come and that nobody has taken yet: pure.
+// The received content of an HTTP/2 request that has not been taken yet: pure.
 import Posix
 import Reactor
 
-/// What DATA frames brought (RFC 9113 section 6.1).
+/// The content of DATA frames (RFC 9113 section 6.1).
 ///
-/// The client may send only as much as its windows allow, and these grow as content is taken: memory
-/// is bounded by the connection's window, which no stream takes more of than the others together.
+/// The client may send only as much as its windows allow, and these grow as content is taken: the
+/// connection's window bounds the memory of all its streams together.
 struct RequestContent {
     private var held: [UInt8] = []
     private var start = 0
-    /// Whether all of it has come.
+    /// True once all of it has arrived.
     private(set) var isEnded = false
-    /// Bytes that came in all.
+    /// The number of bytes that have arrived.
     private(set) var total = 0
-    /// Whether the client waits to be told to go on (RFC 9110 section 10.1.1).
+    /// True while the client waits for 100 Continue (RFC 9110 section 10.1.1).
     var owesContinue = false
-    /// Until when content that is waited for has to have come; nil while nobody waits.
+    /// The deadline of the content that is waited for; nil while the handler does not wait.
     private(set) var deadline: Monotonic?
-    /// What was left of that time when content last came; nil where a new step begins.
+    /// The time left of the step when content last came; nil if a new step begins.
     private var timeLeft: Interval?
     private var stepBytes = 0
     private var isWanted = false
 
-    /// Bytes that are held.
+    /// The number of bytes held.
     var count: Int { held.count - start }
 
-    /// Whether somebody waits for what there is now.
+    /// True if the handler waits and there is content, or its end.
     var hasNews: Bool { isWanted && (count > 0 || isEnded) }
 
     mutating func append(_ bytes: UnsafeBufferPointer<UInt8>) {
@@ -37,7 +37,7 @@ struct RequestContent {
 
     mutating func end() { isEnded = true }
 
-    /// Takes at most `limit` bytes out.
+    /// Removes and returns at most `limit` bytes.
     mutating func take(_ limit: Int) -> [UInt8] {
         let end = min(held.count, start + limit)
         let taken = Array(held[start..<end])
@@ -49,19 +49,19 @@ struct RequestContent {
         return taken
     }
 
-    /// Somebody waits for more.
+    /// Starts or resumes the deadline of a content step, since the handler waits.
     mutating func want(now: Monotonic, limits: ServerLimits) {
         isWanted = true
         deadline = now + (timeLeft ?? limits.bodyTimeout)
     }
 
-    /// Nothing of it is wanted any more.
+    /// Ends waiting: no more content is needed.
     mutating func stop() {
         isWanted = false
         deadline = nil
     }
 
-    /// Nobody waits any more; drops of content do not begin a new step.
+    /// Ends waiting; a step continues until `contentStep` bytes have come.
     mutating func settle(now: Monotonic) {
         isWanted = false
         timeLeft = deadline.map { $0 - now }
