@@ -6,8 +6,8 @@ package import Reactor
 package protocol RequestHandler: AnyObject {
     /// Handles one request.
     ///
-    /// The response is sent by `Exchange.respond`, immediately or later on the same loop; it must be
-    /// sent, since the connection waits for it without limit.
+    /// The response is sent by `Exchange.respond`, immediately or later on the same loop; it must
+    /// be sent, since the connection waits for it without limit.
     ///
     /// - Parameters:
     ///   - request: the validated head.
