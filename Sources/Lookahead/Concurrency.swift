@@ -1,19 +1,20 @@
-// How many transfers may run at once ahead of players: what is measured, and what decides.
+// The number of concurrent transfers ahead of players: the measurements, and the controllers.
 import Numbers
 
-/// What was seen of a link, or of one host, for a stretch of time.
+/// A measurement of a link, or of the transfers from one host, over a period.
 package struct LinkSample: Sendable, Equatable {
-    /// How long the stretch was, in seconds.
+    /// The length of the period in seconds.
     package var seconds: Double
-    /// Body bytes that arrived in it, of all transfers.
+    /// The body bytes that arrived in it, over all transfers.
     package var bytes: Int64
-    /// True when all that was allowed to run did run: only then does the sample tell of the limit.
+    /// True if as many transfers ran as the limit allows: only then does the sample say something
+    /// about it.
     package var isFull: Bool
-    /// From a request to its first byte, in seconds, the mean; nil when none was answered.
+    /// The mean time from a request to its first byte, in seconds; nil if no response began.
     package var roundTrip: Double?
-    /// Transfers that came to their end.
+    /// The number of transfers that finished.
     package var finished: Int
-    /// Transfers that broke, timed out, or were refused because there were too many.
+    /// The number of transfers that broke, timed out, or were refused because there were too many.
     package var errors: Int
 
     package init(
@@ -28,28 +29,28 @@ package struct LinkSample: Sendable, Equatable {
         self.errors = errors
     }
 
-    /// Bytes a second.
+    /// The goodput in bytes per second.
     package var goodput: Double { seconds > 0 ? Double(bytes) / seconds : 0 }
 
-    /// Whether so much broke that it looks like too many at once: a tenth or more.
+    /// True if a tenth or more of the transfers failed, which suggests too many at once.
     package var isTroubled: Bool { errors > 0 && errors * 10 >= finished + errors }
 }
 
-/// Which controller decides.
+/// The kind of controller that limits transfers.
 package enum ConcurrencyPlan: Sendable, Equatable, CustomStringConvertible {
-    /// Always this many.
+    /// A fixed number.
     case fixed(Int)
-    /// By the published table of goodputs, one number for all hosts.
+    /// The published table of goodputs, with one limit for all hosts.
     case table
-    /// By trying: more while goodput rises, fewer when it does not.
+    /// Probing: more transfers while goodput rises, fewer when it does not.
     case probe
 
-    /// No controller ever allows more.
+    /// The maximum of every controller.
     package static let most = 32
-    /// Where one begins that knows nothing of the network.
+    /// The initial limit on an unknown network.
     package static let start = 4
 
-    /// Reads `fixed:8`, `table` or `probe`; nil for anything else.
+    /// Parses `fixed:8`, `table` or `probe`; nil for anything else.
     package init?(_ text: String) {
         switch text {
         case "table": self = .table
@@ -71,9 +72,9 @@ package enum ConcurrencyPlan: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// One controller: hears samples, says a limit.
+/// One controller: takes samples and returns a limit.
 ///
-/// Pure: whoever measures tells it the times.
+/// Pure: the caller measures times.
 package struct ConcurrencyController: Sendable, Equatable {
     private enum Kind: Equatable {
         case fixed(Int)
@@ -82,14 +83,15 @@ package struct ConcurrencyController: Sendable, Equatable {
     }
 
     private var kind: Kind
-    /// The most that the surroundings allow: 1...32.
+    /// The maximum that the surroundings allow: 1...32.
     ///
-    /// Only probing follows it: the table has rules of its own about its surroundings.
+    /// Only probing uses it: the table has its own rules about the surroundings.
     package var ceiling = ConcurrencyPlan.most {
         didSet { ceiling = max(1, min(ConcurrencyPlan.most, ceiling)) }
     }
 
-    /// `start` is what this network allowed last time; nil when it is new.
+    /// Creates a controller; `start` is the last limit measured on this network, nil if never
+    /// measured.
     package init(_ plan: ConcurrencyPlan, start: Int? = nil) {
         switch plan {
         case .fixed(let count): kind = .fixed(max(1, min(ConcurrencyPlan.most, count)))
@@ -98,7 +100,7 @@ package struct ConcurrencyController: Sendable, Equatable {
         }
     }
 
-    /// How many transfers may run now: 1...32.
+    /// The current maximum number of transfers: 1...32.
     package var limit: Int {
         switch kind {
         case .fixed(let count): count
@@ -107,21 +109,21 @@ package struct ConcurrencyController: Sendable, Equatable {
         }
     }
 
-    /// Transfers begin to run after none did.
+    /// Starts a new task for the table, when transfers begin to run after none did.
     package mutating func beginTask() {
         guard case .table(var table) = kind else { return }
         table.beginTask()
         kind = .table(table)
     }
 
-    /// Follows the surroundings.
+    /// Passes the surroundings to the table; other controllers ignore them.
     package mutating func follow(_ surroundings: Surroundings) {
         guard case .table(var table) = kind else { return }
         table.follow(surroundings)
         kind = .table(table)
     }
 
-    /// Takes note of what was seen under `limit`.
+    /// Records a sample taken under `limit`.
     package mutating func note(_ sample: LinkSample) {
         switch kind {
         case .fixed: break

@@ -1,11 +1,12 @@
-// The controllers of all hosts and the one over them.
+// The controllers of all hosts, and the overall one.
 
 /// Limits per host and in all, from samples per host and in all.
 ///
-/// A controller learns only while its own limit is what holds transfers back: with one host both
-/// move as one, with several the one that binds moves.
+/// A controller learns only while its own limit restricts the transfers: with one host both limits
+/// change together, with several hosts only the restricting one changes.
 package struct ConcurrencyLimits: Sendable {
-    /// Hosts beyond this number share the limit in all only; the ones used longest ago go first.
+    /// The maximum number of hosts with a limit of their own; the host added first is dropped
+    /// first.
     private static let mostHosts = 64
 
     package let plan: ConcurrencyPlan
@@ -13,7 +14,7 @@ package struct ConcurrencyLimits: Sendable {
     private var all: ConcurrencyController
     private var hosts: [String: ConcurrencyController] = [:]
     private var order: [String] = []
-    /// The most that the surroundings allow.
+    /// The maximum that the surroundings allow.
     package private(set) var ceiling = ConcurrencyPlan.most
     private var surroundings = Surroundings()
 
@@ -23,29 +24,29 @@ package struct ConcurrencyLimits: Sendable {
         all = ConcurrencyController(plan, start: start)
     }
 
-    /// How many transfers may run ahead of players in all: 1...32.
+    /// The maximum number of transfers ahead of players in all: 1...32.
     package var limit: Int { all.limit }
 
-    /// How many of them to one host.
+    /// Returns the maximum number of transfers from one host.
     package func limit(of host: String) -> Int {
         min(all.limit, hosts[host]?.limit ?? all.limit)
     }
 
-    /// The limits of the hosts that samples came from.
+    /// The limits of the hosts with samples.
     package var byHost: [String: Int] { hosts.mapValues(\.limit) }
 
-    /// Takes note of one stretch.
+    /// Records the samples of one period.
     ///
     /// - Parameters:
-    ///   - sample: of all transfers.
-    ///   - each: of the hosts that had transfers, by name.
+    ///   - sample: the sample over all transfers.
+    ///   - each: the samples of the hosts that had transfers, by name.
     package mutating func note(_ sample: LinkSample, each: [String: LinkSample]) {
         all.note(sample)
-        // The table gives one number for all.
+        // The table has one limit for all hosts.
         guard plan != .table else { return }
         for (host, sample) in each {
             if hosts[host] == nil {
-                // What the link allows is the best guess for a host that nothing is known of.
+                // The overall limit is the best guess for an unknown host.
                 var made = ConcurrencyController(plan, start: each.count > 1 ? all.limit : start)
                 made.ceiling = ceiling
                 hosts[host] = made
@@ -56,21 +57,21 @@ package struct ConcurrencyLimits: Sendable {
         }
     }
 
-    /// Transfers begin to run after none did.
+    /// Starts a new task, when transfers begin to run after none did.
     package mutating func beginTask() { all.beginTask() }
 
-    /// Follows the surroundings.
+    /// Adapts the limits to the surroundings.
     ///
     /// - Parameters:
-    ///   - surroundings: of the machine.
-    ///   - goodput: bytes a second, where they were measured.
+    ///   - surroundings: the state of the machine.
+    ///   - goodput: in bytes per second; nil if not measured.
     package mutating func follow(_ surroundings: Surroundings, goodput: Double?) {
         self.surroundings = surroundings
         all.follow(surroundings)
         follow(ceiling: surroundings.ceiling(goodput: goodput))
     }
 
-    /// Follows a ceiling.
+    /// Sets the ceiling of all controllers.
     package mutating func follow(ceiling: Int) {
         guard ceiling != self.ceiling else { return }
         self.ceiling = ceiling
@@ -78,9 +79,9 @@ package struct ConcurrencyLimits: Sendable {
         for host in hosts.keys { hosts[host]?.ceiling = ceiling }
     }
 
-    /// Forgets all that was measured: another network.
+    /// Resets all measurements after a network change.
     ///
-    /// - Parameter start: what that one allowed last time; nil when it is new.
+    /// - Parameter start: the last limit measured on the new network; nil if never measured.
     package mutating func restart(at start: Int?) {
         self.start = start
         all = ConcurrencyController(plan, start: start)

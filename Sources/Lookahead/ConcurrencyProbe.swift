@@ -1,46 +1,47 @@
-// The controller that tries: it finds a link's limit by itself and keeps looking.
+// The probing controller: finds a link's limit by trial and keeps probing.
 //
-//     climbing ──no gain──▶ holding ──now and then──▶ trying ──▶ holding
-//        ▲                     │                         │ gained: more, and sooner again
-//        └────goodput jumped───┘                         └ not: back, and later again
+//     climbing ──no gain──▶ holding ──at intervals──▶ trying ──▶ holding
+//        ▲                     │                         │ gain: keep the change, shorter interval
+//        └────goodput jumped───┘                         └ no gain: revert, longer interval
 //
-// - climbing doubles, for as long as a doubling brings a tenth more;
-// - holding tries a quarter more and a quarter fewer in turn; more must pay, fewer need not cost;
-// - after each change one sample is left out, in which old and new transfers mix;
-// - trouble halves, and for a while nothing above half is tried.
+// - climbing doubles the limit as long as a doubling brings a tenth more goodput;
+// - holding tries a quarter more and a quarter fewer in turn; more must bring goodput, fewer must
+//   cost hardly any;
+// - after each change one sample is skipped, in which old and new transfers mix;
+// - trouble halves the limit, and for a while nothing above half is tried.
 
-/// Finds the smallest number of transfers that gives the most goodput.
+/// A controller that finds the smallest number of transfers with the most goodput.
 struct ConcurrencyProbe: Sendable, Equatable {
     private enum Phase: Equatable {
-        /// With what the level before gave; nil at the first.
+        /// With the goodput of the previous level; nil at the first level.
         case climbing(from: Int, gave: Double?)
         case holding
         case trying(from: Int, gave: Double)
     }
 
-    // What is worth a step; measured on the stand, see the decision record.
+    // The gains that justify a step; measured on the test stand, see the decision record.
 
-    /// A doubling has to bring this much.
+    /// The minimum gain of a doubling.
     private static let worthDoubling = 1.10
-    /// A quarter more has to bring this much.
+    /// The minimum gain of a quarter more.
     private static let worthMore = 1.04
-    /// A quarter fewer may leave no less than this.
+    /// The minimum goodput that remains with a quarter fewer.
     private static let worthFewer = 0.985
-    /// All steps down together may leave no less than this of the most.
+    /// The minimum share of the peak goodput that remains after all steps down.
     private static let worthOfPeak = 0.97
-    /// A change of goodput without one of ours: another link, or others on it.
+    /// A change of goodput without a change of the limit: another link, or other traffic on it.
     private static let jump = 1.6
-    /// Samples between two tries, at first and at most.
+    /// The number of samples between two trials, minimum and maximum.
     private static let waits = 4...64
-    /// Samples after trouble in which half is the most.
+    /// The number of samples after trouble during which the halved limit is the maximum.
     private static let caution = 40
 
     private(set) var limit: Int
     private var phase: Phase
     private var isSettling = true
-    /// Mean goodput while holding, over few samples.
+    /// The mean goodput while holding, over the last few samples.
     private var held: Double?
-    /// The most that was held lately; fades, so that a link that got slower is no riddle.
+    /// The highest recent mean goodput; decays, so that it adapts to a link that became slower.
     private var peak = 0.0
     private var leastRoundTrip: Double?
     private var roundTrip: Double?
@@ -50,17 +51,18 @@ struct ConcurrencyProbe: Sendable, Equatable {
     private var lid = ConcurrencyPlan.most
     private var lidLeft = 0
 
-    /// `start` is what the network allowed last time: it is taken at its word, and tried soon.
+    /// Creates a controller; `start`, the last limit measured on the network, is held first and
+    /// soon probed.
     init(start: Int?) {
         limit = max(1, min(ConcurrencyPlan.most, start ?? ConcurrencyPlan.start))
         phase = start == nil ? .climbing(from: limit, gave: nil) : .holding
     }
 
-    /// Takes note of a sample taken under `limit` or the `ceiling`.
+    /// Records a sample taken under `limit` or the `ceiling`.
     mutating func note(_ sample: LinkSample, ceiling: Int) {
         countDownLid()
         if sample.isTroubled { return backOff(sample) }
-        // Nothing came: the line is down, and no number of transfers would help.
+        // No bytes arrived: the link is down, and no number of transfers would help.
         guard sample.isFull, sample.bytes > 0 else {
             isSettling = true
             return
@@ -78,7 +80,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
         switch phase {
         case .climbing(let from, let gave):
             if let gave, goodput < gave * Self.worthDoubling {
-                // The higher level stays where it cost nothing and brought a little.
+                // Keeps the higher level if it brought at least a little.
                 hold(at: goodput > gave * Self.worthMore ? limit : from)
                 held = max(goodput, gave)
             } else if limit < most {
@@ -96,7 +98,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
     private mutating func keepHolding(_ goodput: Double, most: Int) {
         let known = held ?? goodput
         if goodput > known * Self.jump {
-            // More than a neighbour's noise: look anew from here.
+            // More than other traffic's fluctuation: climb again from here.
             phase = .climbing(from: limit, gave: goodput)
             held = nil
             peak = 0
@@ -117,7 +119,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
     private mutating func judge(_ goodput: Double, from: Int, gave: Double) {
         let isWorthIt: Bool
         if limit > from {
-            // Longer queues are other people's delay: they have to pay better.
+            // Longer queues delay other traffic, so more transfers must bring a larger gain.
             let worth = isCrowded ? 1 + (Self.worthMore - 1) * 3 : Self.worthMore
             isWorthIt = goodput >= gave * worth
         } else {
@@ -125,7 +127,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
         }
         if isWorthIt {
             wait = Self.waits.lowerBound
-            // What paid once may pay again.
+            // A change that brought a gain may bring another.
             triesMore = limit > from
             hold(at: limit)
         } else {
@@ -151,7 +153,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
 
     private mutating func backOff(_ sample: LinkSample) {
         let half = max(1, limit / 2)
-        // Nothing at all came through: that is an outage, which fewer transfers do not end.
+        // No bytes at all: an outage, which fewer transfers do not end.
         if sample.bytes > 0 {
             lid = half
             lidLeft = Self.caution
@@ -177,7 +179,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
         roundTrip = (roundTrip ?? seconds) * 0.7 + seconds * 0.3
     }
 
-    /// Whether first bytes take so much longer than they could that a queue has built up.
+    /// True if first bytes take so much longer than the minimum that a queue has built up.
     private var isCrowded: Bool {
         guard let least = leastRoundTrip, let roundTrip else { return false }
         return roundTrip > least * 2.5 + 0.03

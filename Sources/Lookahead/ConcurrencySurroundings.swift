@@ -1,48 +1,49 @@
-// What speaks against many transfers at once besides the link: load, battery, a bill.
+// Reasons for fewer concurrent transfers besides the link: load, battery, metered networks.
 import Numbers
 
-/// The state of the machine and its link, as far as it is known.
+/// The known state of the machine and its link.
 package struct Surroundings: Sendable, Equatable {
-    /// Percent of the last ten seconds in which some task waited for a processor; nil: not known.
+    /// The percentage of the last ten seconds in which some task waited for a processor; nil if
+    /// unknown.
     package var cpuPressure: Double?
-    /// The same for memory.
+    /// The same for memory; nil if unknown.
     package var memoryPressure: Double?
-    /// True when the machine runs on its battery.
+    /// True if the machine runs on its battery.
     package var isOnBattery = false
-    /// Percent; nil without a battery.
+    /// In percent; nil without a battery.
     package var charge: Int?
-    /// True when bytes of the link are counted: a mobile network.
+    /// True if the link's bytes are metered, as on a mobile network.
     package var isMetered = false
-    /// Processors that this process kept busy of late; nil: not known.
+    /// The number of processors that this process recently kept busy; nil if unknown.
     package var cpuUse: Double?
-    /// Bytes that the system can still give without swapping; nil: not known.
+    /// The bytes that the system can still provide without swapping; nil if unknown.
     package var availableMemory: Int64?
 
     package init() {}
 
-    /// The most transfers that may run ahead of players in these surroundings: 1...32.
+    /// Returns the maximum number of transfers ahead of players in these surroundings: 1...32.
     ///
-    /// | what | from | transfers |
+    /// | condition | from | transfers |
     /// |---|---|---|
-    /// | processors wanted | 60 % | 12 |
+    /// | processor pressure | 60 % | 12 |
     /// | | 90 % | 6 |
-    /// | memory wanted | 10 % | 8 |
+    /// | memory pressure | 10 % | 8 |
     /// | | 40 % | 2 |
     /// | battery | in use | 16 |
     /// | | under 20 % | 4 |
     /// | metered | | 4 |
     /// | goodput under 200 kB/s | | 6 |
     ///
-    /// - Parameter goodput: bytes a second, where they were measured.
-    /// - Returns: The number.
+    /// - Parameter goodput: in bytes per second; nil if not measured.
+    /// - Returns: the number of transfers.
     package func ceiling(goodput: Double? = nil) -> Int {
         lowest(goodput: goodput)?.transfers ?? ConcurrencyPlan.most
     }
 
-    /// Why the ceiling is what it is, for people; nil where nothing lowers it.
+    /// Returns the reason for the ceiling in words; nil if nothing lowers it.
     package func reason(goodput: Double? = nil) -> String? { lowest(goodput: goodput)?.reason }
 
-    /// What lowers the ceiling most.
+    /// Returns the condition that lowers the ceiling most.
     private func lowest(goodput: Double?) -> (transfers: Int, reason: String)? {
         var found: [(transfers: Int, reason: String)] = []
         if let cpuPressure, cpuPressure >= 60 {
@@ -60,7 +61,8 @@ package struct Surroundings: Sendable, Equatable {
         return found.min { $0.transfers < $1.transfers }
     }
 
-    /// Bytes of `MemAvailable` in /proc/meminfo (proc(5)); nil for another form.
+    /// Returns the bytes of `MemAvailable` in /proc/meminfo (proc(5)); nil if the text is
+    /// malformed.
     package static func availableMemory(_ text: String) -> Int64? {
         for line in text.split(separator: "\n") where line.hasPrefix("MemAvailable:") {
             let words = line.split(separator: " ")
@@ -72,10 +74,10 @@ package struct Surroundings: Sendable, Equatable {
         return nil
     }
 
-    /// The percentage of the last ten seconds in a file of /proc/pressure (proc(5), PSI).
+    /// Returns the percentage of the last ten seconds from a file of /proc/pressure (proc(5), PSI).
     ///
     /// - Parameter text: `some avg10=1.25 avg60=... total=...` in its first line.
-    /// - Returns: percent; nil for another form.
+    /// - Returns: the percentage; nil if the text is malformed.
     package static func pressure(_ text: String) -> Double? {
         for word in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
             guard word.hasPrefix("avg10=") else { continue }
@@ -85,10 +87,10 @@ package struct Surroundings: Sendable, Equatable {
     }
 }
 
-/// What networks allowed, kept from run to run.
+/// The limits measured on networks, kept across runs.
 ///
-/// One line a network: its name, the transfers it allowed, its goodput in bytes a second; the one
-/// used last comes first.
+/// Each network has its name, the last concurrency limit and the goodput in bytes per second; the
+/// network used last comes first.
 package struct NetworkMemory: Sendable, Equatable {
     package struct Network: Sendable, Equatable {
         package let name: String
@@ -102,12 +104,12 @@ package struct NetworkMemory: Sendable, Equatable {
         }
     }
 
-    /// Networks beyond this number are forgotten, the oldest first.
+    /// The maximum number of networks; the oldest are dropped.
     private static let most = 64
 
     package private(set) var networks: [Network] = []
 
-    /// Takes over what an earlier run noted, the newest first; what makes no sense is left out.
+    /// Loads the networks of an earlier run, newest first; ignores invalid ones.
     package init(_ networks: [Network] = []) {
         let valid = networks.filter {
             (1...ConcurrencyPlan.most).contains($0.transfers) && $0.goodput >= 0
@@ -115,12 +117,12 @@ package struct NetworkMemory: Sendable, Equatable {
         self.networks = Array(valid.prefix(Self.most))
     }
 
-    /// What a network allowed; nil for a new one.
+    /// The last values measured on a network; nil if never measured.
     package subscript(name: String) -> Network? {
         networks.first { $0.name == name }
     }
 
-    /// Notes what a network allows now; `name` holds no blanks.
+    /// Records the current values of a network; `name` must contain no blanks.
     package mutating func note(_ name: String, transfers: Int, goodput: Int64) {
         networks.removeAll { $0.name == name }
         networks.insert(

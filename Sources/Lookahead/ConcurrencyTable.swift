@@ -1,7 +1,7 @@
-// The controller by a published table: so many transfers for so much goodput, and a few rules about
-// the task and the machine.
+// The controller that uses a published table: transfers by goodput, with a few rules about the task
+// and the machine.
 
-/// Looks the number of transfers up, one number for all downloads.
+/// Looks up the number of transfers in the table; one number for all downloads.
 ///
 /// | goodput, MiB/s | transfers |
 /// |---|---|
@@ -20,41 +20,41 @@
 ///
 /// Then, in this order:
 ///
-/// - 2 more while fewer than 6 parts are done and goodput is above 0.3 MiB/s; else 2 more for large
-///   parts while goodput is above 1 MiB/s;
-/// - 2 fewer where more than 4 would run and this process uses more than one processor; else where more
-///   than 4 would run and 100 MiB of memory or less are available; else where the battery is at 2 % or
-///   below;
+/// - 2 more while fewer than 6 parts are done and goodput is above 0.3 MiB/s; otherwise 2 more
+///   for large parts while goodput is above 1 MiB/s;
+/// - 2 fewer if more than 4 would run and this process uses more than one processor; otherwise if
+///   more than 4 would run and 100 MiB of memory or less are available; otherwise if the battery is
+///   at 2 % or below;
 /// - never fewer than 2.
 package struct ConcurrencyTable: Sendable, Equatable {
-    /// What the table is asked with.
+    /// The input of the table.
     package struct Question: Sendable, Equatable {
-        /// In MiB a second, of all transfers together; nil before the first measurement.
+        /// In MiB per second, over all transfers; nil before the first measurement.
         package var goodput: Double?
         package var isCellular = false
-        /// Parts of the task that are done.
+        /// The number of finished parts of the task.
         package var partsDone = 0
-        /// Whether the parts are those of a film.
+        /// True if the mean part is large, as for films.
         package var hasLargeParts = false
-        /// Processors that this process keeps busy; nil: not known.
+        /// The number of processors that this process keeps busy; nil if unknown.
         package var cpuUse: Double?
-        /// Bytes that the system can still give; nil: not known.
+        /// The bytes that the system can still provide; nil if unknown.
         package var availableMemory: Int64?
-        /// Percent; nil without a battery.
+        /// In percent; nil without a battery.
         package var charge: Int?
 
         package init() {}
     }
 
-    /// The upper bounds of rows in MiB a second, each inclusive but for the first, with their transfers.
+    /// The inclusive upper bounds of the rows from 0.5 MiB/s on, with their transfers.
     private static let rows: [(to: Double, transfers: Int)] = [
         (1, 4), (2, 5), (3, 6), (4, 7), (5, 8), (7, 10), (10, 12), (12, 16), (16, 18),
     ]
     private static let mebibyte = 1_048_576.0
-    /// Parts of at least so many bytes in the mean are those of a film.
+    /// The minimum mean length of large parts, in bytes.
     private static let largePart = Int64(1) << 20
 
-    /// The answer of the table.
+    /// Returns the number of transfers for an input.
     package static func transfers(_ question: Question) -> Int {
         let goodput = question.goodput
         var count = row(goodput, isCellular: question.isCellular)
@@ -88,7 +88,7 @@ package struct ConcurrencyTable: Sendable, Equatable {
 
     package init() {}
 
-    /// How many transfers may run.
+    /// The current maximum number of transfers.
     package var limit: Int {
         var question = Question()
         question.goodput = goodput.bytesPerSecond.map { $0 / Self.mebibyte }
@@ -104,11 +104,11 @@ package struct ConcurrencyTable: Sendable, Equatable {
     package mutating func note(_ sample: LinkSample) {
         partsDone = min(partsDone + max(0, sample.finished), 1 << 30)
         bytesDone = min(bytesDone, 1 << 60) + max(0, min(sample.bytes, 1 << 60))
-        // A link that is not used says nothing.
+        // An underused link gives no measurement.
         if sample.isFull { goodput.add(bytes: sample.bytes, seconds: sample.seconds) }
     }
 
-    /// Begins to count the parts of a new task; what was measured of the line still holds.
+    /// Restarts counting the parts for a new task; the measured goodput is kept.
     package mutating func beginTask() {
         partsDone = 0
         bytesDone = 0

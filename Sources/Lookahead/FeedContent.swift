@@ -1,16 +1,16 @@
-// What is known of one item of a feed, and how far it is got ready.
+// The known content of a feed item, and how much of it is fetched.
 import HLS
 import Numbers
 import URISyntax
 
-/// The pieces of an item in the order in which they play.
+/// The pieces of an item in playback order.
 package struct FeedPlan: Sendable, Equatable {
     /// One piece.
     package struct Part: Sendable, Equatable {
         package let piece: MediaPiece
-        /// Playing time; 0 for keys and initialization sections.
+        /// The playing time in seconds; 0 for keys and initialization sections.
         package let seconds: Double
-        /// Where its playing time begins.
+        /// The start of its playing time, in seconds.
         package let begins: Double
 
         package init(_ piece: MediaPiece, seconds: Double, begins: Double) {
@@ -21,7 +21,7 @@ package struct FeedPlan: Sendable, Equatable {
     }
 
     package let parts: [Part]
-    /// Bytes that a second takes, as announced by whoever wrote the playlist; nil where nothing tells.
+    /// The announced bytes per second of playing time; nil if unknown.
     package let rate: Double?
 
     package init(parts: [Part], rate: Double?) {
@@ -29,13 +29,13 @@ package struct FeedPlan: Sendable, Equatable {
         self.rate = rate
     }
 
-    /// The plan of tracks that are played together.
+    /// Creates the plan of tracks that are played together.
     ///
     /// - Parameters:
-    ///   - tracks: the pictures of their lists; the first one's segments come first where times are
+    ///   - tracks: the media playlists; the first one's segments come first where times are
     ///     equal.
-    ///   - rate: bytes that a second of all of them takes.
-    ///   - most: segments of each track that are of use; nil for all.
+    ///   - rate: the bytes per second of all tracks together.
+    ///   - most: the maximum number of segments per track; nil for all.
     package init(_ tracks: [MediaPicture], rate: Double?, most: Int? = nil) {
         var parts: [Part] = []
         for track in tracks {
@@ -55,13 +55,14 @@ package struct FeedPlan: Sendable, Equatable {
         self.init(parts: order.map(\.element), rate: rate)
     }
 
-    /// The playing time of all.
+    /// The playing time of the whole item in seconds.
     var seconds: Double { parts.reduce(0) { max($0, $1.begins + $1.seconds) } }
 
-    /// What a neighbour gets: pieces from the start until they hold both the seconds and the bytes.
+    /// Returns what is fetched of a neighbour: pieces from the start until they reach both
+    /// `headSeconds` and `headBytes`.
     ///
-    /// Sizes are not known before the bytes come: where the announced rate says that a segment holds
-    /// much more than is wanted, its beginning is taken.
+    /// Sizes are unknown before the bytes arrive: if a segment is much larger than needed by the
+    /// announced rate, only its beginning is taken.
     func head(_ parameters: FeedParameters) -> [(index: Int, range: Range<Int64>?)] {
         var head: [(index: Int, range: Range<Int64>?)] = []
         var bytes: Int64 = 0
@@ -75,7 +76,7 @@ package struct FeedPlan: Sendable, Equatable {
                 parameters.headBytes.subtractingSaturated(bytes),
                 self.bytes(in: parameters.headSeconds - part.begins) ?? 0)
             let size = self.bytes(in: part.seconds)
-            // Where only bytes count, so many are taken whatever the segment holds.
+            // If only bytes count, this many are taken, whatever the size of the segment.
             let cut =
                 size == nil && part.piece.range == nil && parameters.headSeconds == 0
                 ? 0..<max(wanted, 1) : self.cut(part, to: wanted, of: size)
@@ -83,7 +84,7 @@ package struct FeedPlan: Sendable, Equatable {
             bytes = bytes.addingSaturated(
                 cut.map { Int64($0.count) } ?? size ?? parameters.headBytes)
         }
-        // Structure of segments that are not wanted.
+        // Removes trailing structure, whose segments are not included.
         while let last = head.last, parts[last.index].seconds == 0, !isFile,
             parts[last.index].begins >= parameters.headSeconds, head.count > 1
         {
@@ -92,26 +93,26 @@ package struct FeedPlan: Sendable, Equatable {
         return head
     }
 
-    /// The bytes that so much playing time takes by the announced rate: 0 to 2^53 - 1, whatever was
-    /// announced; nil without a rate.
+    /// Returns the bytes of some playing time by the announced rate, clamped to 0...2^53 - 1; nil
+    /// without a rate.
     func bytes(in seconds: Double) -> Int64? {
         rate.map { min(Int64(saturating: $0 * max(0, seconds)), Int64(OutsideNumber.largest)) }
     }
 
-    /// Whether this is one media file, of which no times are known.
+    /// True if this is a single media file, with unknown times.
     private var isFile: Bool { parts.count == 1 && parts[0].piece.role == .media }
 
     private func cut(_ part: Part, to wanted: Int64, of size: Int64?) -> Range<Int64>? {
         let start = part.piece.range?.lowerBound ?? 0
         let known = part.piece.range.map { Int64($0.count) } ?? size
         if isFile { return start..<start + max(wanted, 1) }
-        // A rest that is small is not worth a request of its own.
+        // A small rest is not worth a request of its own.
         guard let known, wanted > 0, wanted < known * 3 / 4 else { return part.piece.range }
         return start..<start + wanted
     }
 }
 
-/// An item while it is looked after.
+/// The state of an item in the window.
 struct FeedContent: Sendable {
     enum Knowledge: Sendable, Equatable {
         case unknown
@@ -121,22 +122,22 @@ struct FeedContent: Sendable {
     }
 
     var knowledge = Knowledge.unknown
-    /// By the index of the part: the bytes from its start that are there, `.max` for all.
+    /// By part index: the number of bytes present from the part's start, `.max` for all.
     var present: [Int: Int64] = [:]
-    /// Bytes that were fetched for it.
+    /// The bytes fetched for it.
     var broughtBytes: Int64 = 0
-    /// Whether the viewer came to it.
+    /// True once it was the active item.
     var wasActive = false
-    /// When the viewer's player first asked for something of it since it became active.
+    /// When the viewer's player first requested something of it since it became active.
     var playedSince: Double?
-    /// When it became the active one.
+    /// When it became the active item.
     var activeSince: Double?
-    /// The foremost part that the player asked for.
+    /// The foremost part that the player requested.
     var playedPart: Int?
     var failures = 0
-    /// How often it turned out to be nothing that a feed can show.
+    /// How often the item was neither a playlist nor media.
     var refusals = 0
-    /// Not asked for before this time, after a failure.
+    /// The time before which it is not fetched again after a failure.
     var restsUntil = 0.0
     var reason: String?
 
@@ -152,15 +153,16 @@ struct FeedContent: Sendable {
         return range.upperBound - start <= present
     }
 
-    /// Playing time that its viewer has seen, about.
+    /// Returns the approximate playing time that the viewer has seen, in seconds.
     func watched(at now: Double) -> Double {
         max(0, now - (playedSince ?? activeSince ?? now))
     }
 
-    /// Playing time in hand before the player runs dry; nil where nothing of it is known.
+    /// Returns the playing time left before the player runs dry, in seconds; nil if the plan is
+    /// unknown.
     func secured(at now: Double) -> Double? {
         guard let plan else { return nil }
-        // What the player has asked for may be on its way still.
+        // Parts that the player requested may still be in transfer.
         guard let index = plan.parts.indices.first(where: { present[$0] != .max }) else {
             return .infinity
         }

@@ -1,15 +1,15 @@
-// What an item of a feed is, told by its name, its declared type and its first bytes.
+// The kind of a feed item, by its name, declared type and first bytes.
 
-/// A kind of media that an item may be.
+/// The kind of media of an item.
 package enum FeedMedia: String, Sendable {
     case picture
-    /// Video or sound.
+    /// Video or audio.
     case video
 
-    /// So many bytes of a body are enough to tell.
+    /// The number of bytes of a body that suffice to detect the kind.
     package static let prefixLength = 32
 
-    /// The kind that an extension of a file name tells, in lower case; nil where it tells none.
+    /// Returns the kind for a lower-case file name extension; nil if unknown.
     package static func named(_ nameExtension: String) -> FeedMedia? {
         switch nameExtension {
         case "jpg", "jpeg", "png", "gif", "webp", "avif", "heic", "heif", "bmp", "svg", "jxl",
@@ -22,11 +22,11 @@ package enum FeedMedia: String, Sendable {
         }
     }
 
-    /// The kind of a body that is no playlist; nil for one that is no media.
+    /// Returns the kind of a body that is not a playlist; nil if it is not media.
     ///
     /// - Parameters:
-    ///   - contentType: as the origin declares it; empty for none.
-    ///   - prefix: its first bytes, which win over the type.
+    ///   - contentType: as declared by the origin; empty for none.
+    ///   - prefix: the first bytes, which take precedence over the type.
     /// - Returns: the kind.
     package static func of(contentType: String, prefix: [UInt8]) -> FeedMedia? {
         if let seen = seen(in: prefix) { return seen }
@@ -34,7 +34,7 @@ package enum FeedMedia: String, Sendable {
         if type.hasPrefix("image/") { return .picture }
         if type.hasPrefix("video/") || type.hasPrefix("audio/") { return .video }
         switch type {
-        // Said of anything; a text would have been seen.
+        // Generic types, declared for anything; text is excluded.
         case "", "application/octet-stream", "binary/octet-stream", "application/mp4",
             "application/x-mp4", "application/ogg":
             return isText(prefix) ? nil : .video
@@ -65,7 +65,7 @@ package enum FeedMedia: String, Sendable {
         return nil
     }
 
-    /// Whether bytes look like text: markup, JSON, a message.
+    /// True if bytes look like text: markup, JSON, a message.
     private static func isText(_ prefix: [UInt8]) -> Bool {
         !prefix.isEmpty
             && prefix.allSatisfy { $0 >= 0x20 && $0 < 0x7F || [0x09, 0x0A, 0x0D].contains($0) }

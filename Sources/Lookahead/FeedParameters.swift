@@ -1,53 +1,54 @@
-/// What a feed may cost and in which order its items are got ready: one set of numbers, so that a
-/// stand can compare sets.
+/// The limits of a feed and the priorities of its items: one set of numbers, so that tests can
+/// compare sets.
 package struct FeedParameters: Sendable, Hashable {
-    /// Items in the direction of travel that are got ready.
+    /// The number of items fetched in the direction of travel.
     ///
     /// Default 6.
     package var ahead = 6
-    /// Items behind the active one that are got ready, in case the viewer goes back.
+    /// The number of items fetched behind the active one, in case the viewer goes back.
     ///
     /// Default 1.
     package var behind = 1
-    /// At least so many bytes of a neighbour.
+    /// The minimum number of bytes fetched of a neighbour.
     ///
     /// Default 200 kB.
     package var headBytes: Int64 = 200_000
-    /// The nearest neighbours that get as much as the next numbers say; farther ones get their first
-    /// bytes only.
+    /// The number of nearest neighbours that get `headBytes` and `headSeconds`; farther ones get
+    /// `startBytes` only.
     ///
     /// Default 3.
     package var deep = 3
-    /// So many bytes of each neighbour come before more of any: enough for a first picture.
+    /// This many bytes of each neighbour are fetched before more of any: enough for a first
+    /// picture.
     ///
     /// Default 100 kB.
     package var startBytes: Int64 = 100_000
-    /// At least so many seconds of a neighbour's playing time.
+    /// The minimum playing time fetched of a neighbour, in seconds.
     ///
     /// Default 5.
     package var headSeconds = 5.0
-    /// Cost units of the active item, times its own weight.
+    /// The cost of the active item, multiplied by its weight.
     package var activeCost = 1.0
-    /// Cost units of a neighbour, times its own weight.
+    /// The cost of a neighbour, multiplied by its weight.
     package var neighbourCost = 1.0
-    /// The weight of a picture that the order gives none.
+    /// The weight of a picture without a weight of its own.
     ///
     /// Default 1.
     package var pictureWeight = 1.0
-    /// The weight of a video, and of an item of which nothing is known yet, that the order gives none.
+    /// The weight of a video, or of an item of unknown kind, without a weight of its own.
     ///
     /// Default 1; 2 in the published scheme.
     package var videoWeight = 1.0
-    /// Cost units that the active item and its neighbours may have together.
+    /// The maximum total cost of the active item and its neighbours.
     ///
     /// Default 8.
     package var costBudget = 8.0
-    /// Bytes that may be fetched ahead for the active item and its neighbours together.
+    /// The maximum number of bytes fetched ahead for the active item and its neighbours together.
     ///
     /// Default 64 MB.
     package var byteBudget: Int64 = 64_000_000
-    /// Playing time that the active item must have in hand before its neighbours get a share of the
-    /// line; until then they use it only while no player does.
+    /// The playing time that the active item must have left before its neighbours share the line;
+    /// until then they use it only while no player does.
     ///
     /// Default 4 s.
     package var secureSeconds = 4.0
@@ -55,38 +56,39 @@ package struct FeedParameters: Sendable, Hashable {
     ///
     /// Default 2 s.
     package var startSecureSeconds = 2.0
-    /// A viewer that stays with an item for so long is taken to watch it: before, the first bytes of
-    /// the neighbours are needed more than the rest of this one.
+    /// A viewer that stays with an item this long is assumed to watch it; before that, the first
+    /// bytes of the neighbours have priority over the rest of this item.
     ///
     /// Default 0.8 s.
     package var settleSeconds = 0.8
-    /// Playing time of the active item that is fetched before its viewer comes to it: the item comes
-    /// whole, but not before it is likely to be watched.
+    /// The playing time of the active item that is fetched ahead of its viewer: the item is fetched
+    /// completely, but not before it is likely to be watched.
     ///
     /// Default 8 s, as far ahead as players fetch by themselves.
     package var activeSeconds = 8.0
-    /// Fetches at once; keys and initialization sections, which are small, come beside them.
+    /// The maximum number of concurrent fetches; keys and initialization sections, which are small,
+    /// are fetched in addition.
     ///
-    /// Default 3: as many fill the line, and the nearest neighbour has what it needs sooner.
+    /// Default 3: enough to fill the line, and the nearest neighbour is ready sooner.
     package var parallel = 3
-    /// Fetches at once for one item.
+    /// The maximum number of concurrent fetches for one item.
     ///
     /// Default 1.
     package var parallelOfItem = 1
-    /// True brings the whole active item before anything of its neighbours.
+    /// True to fetch the whole active item before anything of its neighbours.
     package var activeFirst = false
 
     package init() {}
 
-    /// Whether anything may be fetched.
+    /// True if anything may be fetched ahead.
     package var isOn: Bool { costBudget > 0 && byteBudget > 0 }
 
-    /// What is found best on the stand.
+    /// The set with the best results in tests.
     package static let standard = FeedParameters()
 
     /// A published scheme: the active item always whole, the inactive ones on both sides only their
-    /// first 200 KB, one transfer each, all items at once; a picture weighs 1, a video 2, under one
-    /// budget.
+    /// first 200 KB, one transfer each, all items concurrently; a picture weighs 1, a video 2,
+    /// under one budget.
     package static let published: FeedParameters = {
         var made = FeedParameters()
         made.ahead = 2
@@ -107,14 +109,14 @@ package struct FeedParameters: Sendable, Hashable {
         return made
     }()
 
-    /// Nothing ahead at all, as a measure for the others.
+    /// No fetching ahead, as a baseline for comparisons.
     package static let none: FeedParameters = {
         var made = FeedParameters()
         made.costBudget = 0
         return made
     }()
 
-    /// The set of a name: `default`, `published` or `none`; nil for another name.
+    /// Returns the set with a name: `default`, `published` or `none`; nil for another name.
     package init?(named name: String) {
         switch name {
         case "default": self = .standard
@@ -124,9 +126,9 @@ package struct FeedParameters: Sendable, Hashable {
         }
     }
 
-    /// Sets one number by its name in the API.
+    /// Sets one parameter by its name in the API.
     ///
-    /// - Returns: What is wrong with it; nil where it was taken.
+    /// - Returns: an error message; nil if the value was set.
     package mutating func set(_ name: String, _ value: Double) -> String? {
         guard value >= 0, value <= 1e12 else { return "\(name) is 0 or more" }
         switch name {

@@ -2,18 +2,18 @@ import HLS
 import Numbers
 import URISyntax
 
-/// Which items of a feed are looked after, and which of their bytes come first.
+/// The window of a feed: which items are fetched, and in what order their bytes.
 extension FeedPlanner {
-    /// An item that is looked after.
+    /// An item in the window.
     package struct Member: Sendable, Equatable {
         package let index: Int
         package let content: Int
-        /// 0 for the active item; the lower the sooner.
+        /// 0 for the active item; lower ranks are fetched first.
         package let rank: Int
     }
 
-    /// The active item and its neighbours, as far as the budget of costs goes; dead items cost
-    /// nothing and stand for no other one.
+    /// The active item and its neighbours within the cost budget; dead items cost nothing and are
+    /// not replaced by others.
     package var window: [Member] {
         var members: [Member] = []
         var seen: Set<Int> = []
@@ -36,7 +36,7 @@ extension FeedPlanner {
             ? parameters.pictureWeight : parameters.videoWeight
     }
 
-    /// The active item, then two in the direction of travel for each one behind.
+    /// The active item, then alternately two items ahead and one behind.
     private var order: [Int] {
         let step = direction == .forward ? 1 : -1
         var order = [index]
@@ -60,12 +60,12 @@ extension FeedPlanner {
         return order
     }
 
-    /// How far an item is got ready.
+    /// How much of an item is ready.
     package enum Readiness: String, Sendable {
         case waiting, reading, fetching, ready, whole, dead
     }
 
-    /// What is to be told of a member of the window.
+    /// Returns the state of a member of the window.
     package func report(
         on member: Member
     ) -> (readiness: Readiness, bytes: Int64, seconds: Double, reason: String?) {
@@ -89,18 +89,18 @@ extension FeedPlanner {
         return (readiness, state.broughtBytes, seconds, state.reason)
     }
 
-    // MARK: What is wanted
+    // MARK: Wants
 
     struct Want {
         let content: Int
         let part: Int
         let piece: MediaPiece
         let range: Range<Int64>?
-        /// Whether it waits while any player waits for media.
+        /// True if it pauses while any player waits for media.
         let yields: Bool
     }
 
-    /// Whether the active item has so many seconds in hand that others may share the line.
+    /// True if the active item has enough seconds left for others to share the line.
     func isSecure(_ seconds: Double, at now: Double) -> Bool {
         guard seconds > 0 else { return true }
         guard let state = known[active] else { return false }
@@ -108,7 +108,7 @@ extension FeedPlanner {
         return (state.secured(at: now) ?? 0) >= seconds
     }
 
-    /// What is to be fetched, the most urgent first, as far as the budget of bytes goes.
+    /// Returns the fetches to make, most urgent first, within the byte budget.
     func wants(at now: Double) -> [Want] {
         let members = window
         guard !members.isEmpty else { return [] }
@@ -133,8 +133,8 @@ extension FeedPlanner {
         return wants
     }
 
-    /// Parts of the active item that go before its neighbours: those of the first picture and, once
-    /// the viewer watches, what keeps it from running dry.
+    /// Returns the number of parts of the active item that precede its neighbours: those of the
+    /// first picture and, once the viewer watches, those that keep it from running dry.
     private func nearParts(at now: Double) -> Int {
         guard let state = known[active], let plan = state.plan else { return 0 }
         let start = (plan.head(startParameters).map(\.index).last ?? -1) + 1
@@ -143,10 +143,11 @@ extension FeedPlanner {
         return max(start, plan.parts.firstIndex { $0.begins >= reach } ?? plan.parts.count)
     }
 
-    /// The next item, while it has no first picture and the player of this one uses the line too.
+    /// Returns the next item, while it has no first picture, the viewer has not settled, and the
+    /// active item's player has not started or waits for bytes.
     ///
-    /// No other neighbour's bytes are begun then: whoever flicks on in the first second finds one
-    /// whole picture rather than parts of three.
+    /// No fetch of another neighbour is started then: a viewer who moves on within the first second
+    /// gets one complete picture instead of parts of three.
     func hurriedNeighbour(at now: Double) -> Int? {
         let window = self.window
         guard parameters.startBytes > 0, window.count > 1, !hasSettled(at: now),
@@ -156,12 +157,12 @@ extension FeedPlanner {
         return window[1].content
     }
 
-    /// Whether the viewer stays with the active item.
+    /// True if the viewer has stayed with the active item for `settleSeconds`.
     private func hasSettled(at now: Double) -> Bool {
         (known[active]?.watched(at: now) ?? 0) >= parameters.settleSeconds
     }
 
-    /// Bytes that were fetched for the window.
+    /// Returns the bytes fetched for the window.
     private func held(_ members: [Member]) -> Int64 {
         members.map { known[$0.content]?.broughtBytes ?? 0 }.saturatedSum()
     }
@@ -176,11 +177,11 @@ extension FeedPlanner {
         guard let state = known[active], let plan = state.plan, now >= state.restsUntil else {
             return []
         }
-        // What the player has asked for already is its own.
+        // The player itself fetches what it has requested.
         let first = (state.playedPart ?? -1) + 1
         let yields = !isSecure(parameters.secureSeconds, at: now)
-        // One connection seldom fills the line: the next piece comes beside the one that is waited
-        // for, but not beside the first picture.
+        // One connection seldom fills the line: the next piece is fetched in parallel with the one
+        // that the player waits for, but not in parallel with the first picture.
         let beside = hasStarted(state) ? first : -1
         let reach = parameters.activeSeconds + state.watched(at: now)
         return plan.parts.indices.dropFirst(first).compactMap { index in
@@ -193,7 +194,7 @@ extension FeedPlanner {
         }
     }
 
-    /// What a first picture takes.
+    /// Returns the fetches for a first picture.
     private func starts(of member: Member, at now: Double) -> [Want] {
         guard parameters.startBytes > 0 else { return [] }
         let yields = hasSettled(at: now) && !isSecure(parameters.startSecureSeconds, at: now)
@@ -207,7 +208,7 @@ extension FeedPlanner {
         return start
     }
 
-    /// Whether more of the active item will be wanted as its viewer comes to it.
+    /// True if more of the active item will be needed as its viewer advances.
     func comesOn(at now: Double) -> Bool {
         guard parameters.isOn, let state = known[active], let plan = state.plan else {
             return false
@@ -215,8 +216,8 @@ extension FeedPlanner {
         return parameters.activeSeconds + state.watched(at: now) < plan.seconds
     }
 
-    /// What the active item's player has asked for and is not there as far as is known: it may have
-    /// brought it meanwhile.
+    /// The parts that the active item's player requested and that are not known to be present; the
+    /// player's request may have fetched them meanwhile.
     package var awaited: [(part: Int, piece: MediaPiece)] {
         guard parameters.isOn, let state = known[active], let plan = state.plan,
             let playedPart = state.playedPart
@@ -226,13 +227,14 @@ extension FeedPlanner {
         }
     }
 
-    /// Whether the first picture of an item is there.
+    /// True if the first picture of an item is present.
     private func hasStarted(_ state: FeedContent) -> Bool {
         state.plan?.head(startParameters).allSatisfy { state.holds($0.index, $0.range) } ?? false
     }
 
-    /// Nothing while a player of the active item is short: what stands still goes on filling sockets,
-    /// which costs the line as much as if it went on.
+    /// Returns the fetches for a neighbour's head; none while the active item's player is short of
+    /// playing time, since paused transfers keep filling socket buffers, which takes as much of the
+    /// line as running ones.
     private func heads(of member: Member, at now: Double) -> [Want] {
         let yields = !isSecure(parameters.secureSeconds, at: now)
         guard !yields || known[active]?.playedSince == nil || parameters.activeFirst else {

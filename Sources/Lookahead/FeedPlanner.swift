@@ -1,17 +1,17 @@
-// Decides what to fetch for a feed: the active item whole, its neighbours' beginnings by rank, under
-// budgets; what falls out of the window is given up at once.
+// Decides what to fetch for a feed: the active item whole, its neighbours' beginnings by rank,
+// within budgets; fetches for items that leave the window are cancelled immediately.
 //
-// Pure: it is told where the viewer is, what items consist of and how fetches ended, each with the
-// time in seconds, and answers with actions.
+// Pure: it takes the viewer's position, the content of items and the results of fetches, each with
+// the time in seconds, and returns actions.
 import HLS
 import Numbers
 package import URISyntax
 
-/// What is to be done for a feed.
+/// An action for a feed.
 package enum FeedAction: Sendable, Equatable {
-    /// Find out what an item consists of; `learned` or `isDead` answers.
+    /// Read an item to find its pieces; reported back by `learned` or `isDead`.
     case read(content: Int)
-    /// Bring bytes of an item into the store; `yields` while players must not share the line.
+    /// Fetch bytes of an item into the store; `yields` while players must not share the line.
     case fetch(AheadID, content: Int, MediaPiece, yields: Bool)
     case setYields(AheadID, Bool)
     case cancel(AheadID)
@@ -20,11 +20,11 @@ package enum FeedAction: Sendable, Equatable {
 package struct FeedPlanner: Sendable {
     package enum Direction: String, Sendable, Hashable { case forward, backward }
 
-    /// For each place in the list the content there; items that are repeated share one.
+    /// The content at each position of the list; repeated items share one.
     package let contents: [Int]
-    /// What the order says that items weigh, by place; nil where the kind of media decides.
+    /// The weights given for items, by position; nil if the kind of media decides.
     let weights: [Double?]
-    /// The kinds of items, as far as they are known.
+    /// The kinds of items, where known.
     var media: [Int: FeedMedia] = [:]
     package var parameters: FeedParameters
     package private(set) var index: Int
@@ -33,7 +33,7 @@ package struct FeedPlanner: Sendable {
     var known: [Int: FeedContent] = [:]
     var running: [AheadID: Running] = [:]
     private var lastID: UInt64 = 0
-    /// Of items that are forgotten already.
+    /// The wasted bytes of items that were already dropped from `known`.
     private var forgottenWaste: Int64 = 0
     package private(set) var fetchedBytes: Int64 = 0
 
@@ -45,10 +45,10 @@ package struct FeedPlanner: Sendable {
         var isCancelled = false
     }
 
-    /// A feed whose viewer is at `index`.
+    /// Creates a planner for a feed whose viewer is at `index`.
     ///
-    /// `contents` has for each item a number that equal items share, `weights` what each item weighs,
-    /// nil for what the parameters say of its kind.
+    /// `contents` has a number per item, shared by equal items; `weights` has the weight of each
+    /// item, nil to use the parameters' weight for its kind.
     package init(
         contents: [Int], weights: [Double?], at index: Int, _ direction: Direction = .forward,
         _ parameters: FeedParameters = .standard
@@ -61,10 +61,10 @@ package struct FeedPlanner: Sendable {
         self.direction = direction
     }
 
-    /// The content that the viewer sees.
+    /// The content of the active item.
     package var active: Int { contents[index] }
 
-    /// Bytes fetched for items that left the window without having been seen.
+    /// Bytes fetched for items that left the window unseen.
     package var wastedBytes: Int64 {
         let inWindow = Set(window.map(\.content))
         return known.reduce(forgottenWaste) { sum, entry in
@@ -73,7 +73,7 @@ package struct FeedPlanner: Sendable {
         }
     }
 
-    /// Whether time alone may bring a change.
+    /// True if the passing of time alone may change the plan.
     package func needsTicks(at now: Double) -> Bool {
         !running.isEmpty || !awaited.isEmpty || comesOn(at: now)
             || window.contains { (known[$0.content]?.failures ?? 0) > 0 }
@@ -81,7 +81,7 @@ package struct FeedPlanner: Sendable {
 
     // MARK: Events
 
-    /// Begins; to be called once.
+    /// Starts planning; must be called once.
     package mutating func start(at now: Double) -> [FeedAction] {
         become(active, at: now)
         return plan(at: now)
@@ -97,9 +97,9 @@ package struct FeedPlanner: Sendable {
         known[content]?.activeSince = now
     }
 
-    /// The viewer went to another item, in the range of the list.
+    /// Moves the viewer to another item; `index` must be within the list.
     ///
-    /// Without a told direction it travels the way that it went.
+    /// Without a given direction, it follows the direction of the move.
     package mutating func move(
         to index: Int, _ direction: Direction? = nil, at now: Double
     ) -> [FeedAction] {
@@ -121,7 +121,7 @@ package struct FeedPlanner: Sendable {
         return actions
     }
 
-    /// An item was read.
+    /// Records the plan of an item that was read.
     package mutating func learned(
         _ content: Int, _ plan: FeedPlan, at now: Double
     ) -> [FeedAction] {
@@ -132,13 +132,13 @@ package struct FeedPlanner: Sendable {
         return self.plan(at: now)
     }
 
-    /// What an item is became known, before or when it was read.
+    /// Records the kind of an item, before or when it is read.
     package mutating func isKind(_ content: Int, _ kind: FeedMedia) {
         media[content] = kind
     }
 
-    /// An item is neither a playlist nor media: it is not asked for again before its viewer comes to it
-    /// after a while, each time a longer one.
+    /// Marks an item that is neither a playlist nor media; it is read again only when its viewer
+    /// comes to it after a delay, which grows with each refusal.
     package mutating func isRefused(
         _ content: Int, _ reason: String, at now: Double
     ) -> [FeedAction] {
@@ -151,7 +151,7 @@ package struct FeedPlanner: Sendable {
         return plan(at: now)
     }
 
-    /// An item could not be read: for good, or for now.
+    /// Records that an item could not be read, permanently or for now.
     package mutating func isDead(
         _ content: Int, _ reason: String, forGood: Bool, at now: Double
     ) -> [FeedAction] {
@@ -162,7 +162,7 @@ package struct FeedPlanner: Sendable {
         return plan(at: now)
     }
 
-    /// What was known of items may be wrong: another rendition is played now.
+    /// Discards the plans of other items, since another rendition is played now.
     package mutating func choseOtherwise(at now: Double) -> [FeedAction] {
         let seen = active
         let others = known.filter { $0.key != seen && $0.value.plan != nil }.keys
@@ -170,7 +170,7 @@ package struct FeedPlanner: Sendable {
         return plan(at: now)
     }
 
-    /// The viewer's player asked for a resource of an item.
+    /// Records that the viewer's player requested a resource of an item.
     package mutating func played(
         _ content: Int, _ url: AbsoluteURL, at now: Double
     ) -> [FeedAction] {
@@ -183,7 +183,7 @@ package struct FeedPlanner: Sendable {
         return self.plan(at: now)
     }
 
-    /// A fetch has ended.
+    /// Records the end of a fetch.
     package mutating func ended(
         _ id: AheadID, _ result: AheadResult, reason: String? = nil, at now: Double
     ) -> [FeedAction] {
@@ -199,14 +199,15 @@ package struct FeedPlanner: Sendable {
         return plan(at: now)
     }
 
-    /// So many bytes from the start of a part of the active item are there; `.max` for all.
+    /// Records how many bytes from the start of a part of the active item are present; `.max` for
+    /// all.
     package mutating func noticed(part: Int, bytes: Int64) {
         let content = active
         let before = known[content]?.present[part] ?? 0
         known[content]?.present[part] = max(before, bytes)
     }
 
-    /// Time has passed; to be called about every second while `needsTicks`.
+    /// Replans as time passes; to be called about every second while `needsTicks`.
     package mutating func tick(at now: Double) -> [FeedAction] { plan(at: now) }
 
     private mutating func note(_ fetch: Running) {
@@ -220,7 +221,7 @@ package struct FeedPlanner: Sendable {
         known[fetch.content]?.present[fetch.part] = max(before, reached)
     }
 
-    /// Waits longer after each failure, up to half a minute.
+    /// Delays the next attempt, longer after each failure, up to 30 s.
     private mutating func rest(_ content: Int, _ reason: String, at now: Double) {
         let failures = (known[content]?.failures ?? 0) + 1
         known[content]?.failures = failures
@@ -228,11 +229,12 @@ package struct FeedPlanner: Sendable {
         known[content]?.reason = reason
     }
 
-    /// Keeps the hundred items that were looked after near the viewer.
+    /// Drops the state of items outside the window, once more than 200 are known.
     private mutating func forget() {
         guard known.count > 200 else { return }
         let kept = Set(window.map(\.content)).union(running.values.map(\.content))
-        // What was refused stays known, or it would be asked for again at once.
+        // Refused items are kept, up to 2,000 known ones; otherwise they would be read again
+        // immediately.
         for (content, state) in known
         where !kept.contains(content) && (state.refusals == 0 || known.count > 2_000) {
             if !state.wasActive {
@@ -244,7 +246,7 @@ package struct FeedPlanner: Sendable {
 
     // MARK: Planning
 
-    /// Brings what runs in line with what is wanted.
+    /// Starts, cancels and updates fetches to match the wants.
     private mutating func plan(at now: Double) -> [FeedAction] {
         var actions = reads(at: now)
         let wants = self.wants(at: now)
@@ -268,7 +270,8 @@ package struct FeedPlanner: Sendable {
                 !$0.value.isCancelled && $0.value.content == want.content
             }
             guard !ofItem.values.contains(where: { $0.part == want.part }) else { continue }
-            // Keys and sections are small: they wait for a round trip, and take nothing of the line.
+            // Keys and initialization sections are small: they cost a round trip, but hardly any of
+            // the line.
             let isSmall = isStructure(want.content, want.part)
             guard busy < (isSmall ? 2 : 1) * parameters.parallel else { continue }
             if let hurried, !isSmall, ![active, hurried].contains(want.content) { continue }

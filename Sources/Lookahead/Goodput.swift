@@ -1,21 +1,22 @@
-// How fast bytes arrive, from samples of any length.
+// The rate at which bytes arrive, from samples of any length.
 
-/// A mean of a rate in which old samples fade.
+/// A mean rate in which old samples decay.
 ///
-/// A sample weighs by the time that it covers, so that many short transfers say as much as one long
-/// one. Pure: the caller tells the times.
+/// A sample is weighted by its duration, so that many short transfers count as much as one long
+/// one. Pure: the caller measures times.
 package struct Goodput: Sendable, Equatable {
-    /// After so many seconds of samples an older one weighs half.
+    /// The seconds of samples after which an older sample's weight has halved.
     package let halfLife: Double
     private var weightedBytes = 0.0
     private var weightedSeconds = 0.0
 
-    /// `halfLife` in seconds of transfer, above 0.
+    /// Creates a mean; `halfLife` is in seconds of transfer, above 0.
     package init(halfLife: Double = 4) {
         self.halfLife = max(halfLife, 0.001)
     }
 
-    /// Takes note of `bytes` that arrived within `seconds`; what took no time or less is ignored.
+    /// Adds a sample of `bytes` that arrived within `seconds`; ignores it unless `seconds` is
+    /// positive.
     package mutating func add(bytes: Int64, seconds: Double) {
         guard seconds > 0, bytes >= 0 else { return }
         let fading = halved(seconds / halfLife)
@@ -28,8 +29,8 @@ package struct Goodput: Sendable, Equatable {
         weightedSeconds > 0 ? weightedBytes / weightedSeconds : nil
     }
 
-    /// 1 halved `count` times, by the secant between whole counts: exact enough for a weight, and
-    /// it needs no library of mathematics.
+    /// Returns 1 halved `count` times, interpolated linearly between whole counts: exact enough for
+    /// a weight, and needs no math library.
     private func halved(_ count: Double) -> Double {
         guard count < 60 else { return 0 }
         var value = 1.0

@@ -1,15 +1,15 @@
-// How far to run ahead of a player.
+// How far to fetch ahead of a player.
 import Numbers
 
-/// What the operator allows.
+/// The operator's setting for look-ahead.
 package enum LookaheadMode: Sendable, Hashable {
     case off
-    /// As far as the line's speed makes it worth while.
+    /// As far as the line's speed makes it useful.
     case auto
-    /// So many seconds of playing time.
+    /// A fixed playing time in seconds.
     case seconds(Double)
 
-    /// Reads `off`, `auto` or a number of seconds in 1...600; nil for anything else.
+    /// Parses `off`, `auto` or a number of seconds in 1...600; nil for anything else.
     package init?(_ text: String) {
         switch text {
         case "off": self = .off
@@ -21,25 +21,26 @@ package enum LookaheadMode: Sendable, Hashable {
     }
 }
 
-/// Limits of running ahead; the defaults are what a phone's line and a laptop's disk bear.
+/// Limits of look-ahead; the defaults suit a phone's line and a laptop's disk.
 package struct LookaheadLimits: Sendable {
-    /// The longest playing time ahead of a player in mode auto, in seconds.
+    /// The maximum playing time ahead of a player in mode auto, in seconds.
     ///
     /// Default 60.
     package var longestSeconds = 60.0
-    /// The most bytes ahead of one player.
+    /// The maximum number of bytes ahead of one player.
     ///
     /// Default 32 MB.
     package var bytes: Int64 = 32_000_000
-    /// Fetches at once for one player; more would delay the one that is needed first.
+    /// The maximum number of concurrent fetches for one player; more would delay the one needed
+    /// first.
     ///
-    /// Default 2: one for the picture and one for the sound.
+    /// Default 2: one for video and one for audio.
     package var parallel = 2
-    /// Players ahead of which anything is fetched, those that asked last.
+    /// The maximum number of players with look-ahead, the most recently active ones.
     ///
     /// Default 16.
     package var players = 16
-    /// A player that has asked for nothing for so long, and for two segments, has stopped.
+    /// A player without a request for this time, and for two segments, is considered stopped.
     ///
     /// Default 6 s.
     package var silence = 6.0
@@ -47,23 +48,23 @@ package struct LookaheadLimits: Sendable {
     package init() {}
 }
 
-/// The playing time to be had in the store ahead of what a player asked for last.
+/// The playing time to keep in the store ahead of a player's last request.
 struct LookaheadDepth {
     let mode: LookaheadMode
     let limits: LookaheadLimits
-    /// Bytes a second that the line gives; nil where nothing was measured yet.
+    /// The goodput of the line in bytes per second; nil if not measured.
     var line: Double?
-    /// Bytes that a second of the rendition takes; nil where that is not known.
+    /// The bytes per second of the rendition; nil if unknown.
     var rate: Double?
-    /// What the player says.
+    /// The player's hints (CMCD).
     var hints: PlayerHints?
 
-    /// In seconds; 0 for nothing, and never less than the next segment else.
+    /// The depth in seconds; 0 for nothing, otherwise never less than the next segment.
     ///
-    /// In mode auto the nearer the line is to the stream's own rate, the longer a weak moment takes
-    /// to be made up for, and the more must be there before it comes: 24 s where the line gives
-    /// twice of what is played, 8 s at four times, the next segment alone on a fast one. Where it
-    /// gives less than is played, running ahead could only take from the player.
+    /// In mode auto, the closer the line's goodput is to the stream's rate, the longer it takes to
+    /// recover from a weak moment, so the more is fetched ahead: 24 s if the line gives twice the
+    /// rate, 8 s at four times, only the next segment on a fast line. If it gives less than the
+    /// rate, fetching further ahead could only take from the player.
     var seconds: Double {
         if hints?.speed == 0 { return 0 }
         switch mode {
@@ -71,7 +72,7 @@ struct LookaheadDepth {
         case .seconds(let told): return told
         case .auto: break
         }
-        // Somebody who waits for this very object needs the line for it.
+        // A player that waits for this object needs the line for it.
         if hints?.isStarving == true { return Self.least }
         guard let line, let rate, line > 0, rate > 0 else { return Self.unmeasured }
         let surplus = line / (rate * max(1, hints?.speed ?? 1)) - 1
@@ -81,6 +82,6 @@ struct LookaheadDepth {
     }
 
     private static let least = 0.1
-    /// Before anything is known: the next segment or two.
+    /// Before any measurement: the next segment or two.
     private static let unmeasured = 8.0
 }

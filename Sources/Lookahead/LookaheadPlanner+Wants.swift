@@ -1,13 +1,13 @@
 import HLS
 import URISyntax
 
-/// What players will need next, and what is done about it.
+/// The prediction of players' next requests, and the resulting actions.
 extension LookaheadPlanner {
     mutating func plan(session: UInt64, at now: Double) -> [LookaheadAction] {
         players.keys.filter { $0.session == session }.flatMap { plan($0, at: now) }
     }
 
-    /// Brings what runs for a player in line with what it will need.
+    /// Starts and cancels fetches for a player to match what it will need.
     mutating func plan(_ id: PlayerID, at now: Double) -> [LookaheadAction] {
         let wanted = self.wanted(id, at: now)
         var actions: [LookaheadAction] = []
@@ -33,36 +33,35 @@ extension LookaheadPlanner {
         return actions
     }
 
-    /// Where a player is in a list: the media sequence number of what it asked for last.
+    /// Returns the media sequence number of a player's last request in a list.
     private func place(of id: PlayerID, in list: ListID) -> Int? {
         players[id]?.tracks.values.first { $0.list == list }?.sequence
     }
 
-    /// Whether a player comes to what runs for it if it only plays on, however far it is run ahead
-    /// of it now.
+    /// True if the player will reach a running fetch by playing on, however far ahead it is.
     ///
-    /// A line that shows itself to be fast makes the depth less; what is under way by then would be
-    /// asked for a second time, a moment after it was ended.
+    /// When the line turns out to be fast, the depth decreases; a fetch cancelled because of that
+    /// would be requested again a moment later.
     private func isStillAhead(_ fetch: Running, at now: Double) -> Bool {
         guard let player = players[fetch.player], isActive(player), let begunAt = fetch.begunAt,
             fetch.sequence != nil || fetch.piece.role != .segment,
-            // One that waits for what it plays needs the line for it.
+            // A player that waits for its current object needs the line for it.
             player.hints?.isStarving != true
         else { return false }
         return tracksInPlay(of: player, at: now).contains { track, list in
-            // One back is a retry, as in a change of rendition.
+            // One step back is a retry, or part of a change of rendition.
             track.list == fetch.list && list.mode != .off && track.sequence >= begunAt - 1
                 && track.sequence < fetch.sequence ?? .max
         }
     }
 
-    /// Whether anything is fetched ahead of a player at all.
+    /// True if anything is fetched ahead of the player.
     private func isActive(_ player: Player) -> Bool {
         !player.hasStopped && isAmongTheLast(player)
     }
 
-    /// What a player plays, with the lists it comes from: not what it jumps about in, nor what it has
-    /// not asked for in a while.
+    /// Returns the tracks that a player plays, with their lists, without those in which it jumps
+    /// about or has made no request for a while.
     private func tracksInPlay(of player: Player, at now: Double) -> [(track: Track, list: List)] {
         player.tracks.compactMap { kind, track in
             guard let list = lists[track.list], list.kind == kind, track.jumps < 1.7 else {
@@ -78,11 +77,11 @@ extension LookaheadPlanner {
         let piece: MediaPiece
         let list: ListID
         let sequence: Int?
-        /// When it is needed, in seconds of playing time from what was asked for last.
+        /// When it is needed, in seconds of playing time after the last request.
         let due: Double
     }
 
-    /// What a player will need, the earliest first; nothing once it has stopped.
+    /// Returns what a player will need, earliest first; nothing once it has stopped.
     private func wanted(_ id: PlayerID, at now: Double) -> [Want] {
         guard let player = players[id], isActive(player) else { return [] }
         var wants = tracksInPlay(of: player, at: now).flatMap {
@@ -90,7 +89,7 @@ extension LookaheadPlanner {
         }
         wants.sort { $0.due < $1.due }
         if let announced = player.announced, let list = lists[announced.list], list.mode != .off {
-            // The player knows best; it has been read off the list as a rule.
+            // The player's announcement takes precedence; its piece is usually in the list as well.
             if let index = wants.firstIndex(where: { $0.piece == announced.piece }) {
                 wants.insert(wants.remove(at: index), at: 0)
             } else if !isSettled(announced.piece, list) {
@@ -149,7 +148,7 @@ extension LookaheadPlanner {
         return wants
     }
 
-    /// What the player needs for the segment that it asked for, and asks for itself.
+    /// Returns the structure of the segment last requested, which the player requests itself.
     private func structureInForce(_ track: Track, _ list: List) -> Set<MediaPiece> {
         let index = list.picture.index(after: track.sequence) - 1
         return index >= 0 ? Set(list.picture.structure(at: index)) : []

@@ -2,13 +2,13 @@ import HLS
 import Numbers
 package import URISyntax
 
-/// Decides what to fetch ahead of players that play: the next segments of what they play now, with
-/// the keys and initialization sections that these need.
+/// Decides what to fetch ahead of active players: the next segments of what they play, with the
+/// keys and initialization sections that these need.
 ///
-/// Pure: it is told what players asked for, what lists say and how fetches ended, each with the time
-/// in seconds of any clock that runs on, and answers with actions. It follows seeks and changes of
-/// rendition, since it goes by the last segment that was asked for of each kind of track; it stops
-/// with its player, and knows no segment that no list has named.
+/// Pure: it takes players' requests, the contents of lists and the results of fetches, each with
+/// the time in seconds of any monotonic clock, and returns actions. It follows seeks and changes of
+/// rendition, since it starts from the last segment requested of each kind of track; it stops with
+/// its player, and never fetches a segment that no list has named.
 package struct LookaheadPlanner: Sendable {
     package var limits: LookaheadLimits
 
@@ -16,18 +16,18 @@ package struct LookaheadPlanner: Sendable {
         var picture: MediaPicture
         var kind: TrackKind
         var mode: LookaheadMode
-        /// Segments that may be fetched ahead from the list's start; nil for all.
+        /// The number of segments from the list's start that may be fetched ahead; nil for all.
         var reach: Int?
-        /// Bits per second, as announced.
+        /// The announced bits per second.
         var bandwidth: Int?
         var bytes: Int64 = 0
         var seconds = 0.0
-        /// Fetched or found there, and what could not be had, by media sequence number.
+        /// Media sequence numbers of segments that are fetched, present or failed.
         var settled: Set<Int> = []
         var settledStructure: Set<MediaPiece> = []
         var usedAt: Double
 
-        /// Bytes that a second takes.
+        /// Returns the bytes per second of playing time.
         func rate(_ hints: PlayerHints?) -> Double? {
             if seconds > 0, bytes > 0 { return Double(bytes) / seconds }
             return (hints?.bitRate ?? bandwidth.map(Double.init)).map { $0 / 8 }
@@ -36,9 +36,9 @@ package struct LookaheadPlanner: Sendable {
 
     struct Track: Sendable {
         var list: ListID
-        /// The media sequence number of the segment that was asked for last.
+        /// The media sequence number of the segment last requested.
         var sequence: Int
-        /// How often of late the next request was for another place than the next one.
+        /// A decaying count of requests that did not follow the previous one.
         var jumps = 0.0
     }
 
@@ -46,7 +46,7 @@ package struct LookaheadPlanner: Sendable {
         var tracks: [TrackKind: Track] = [:]
         var askedAt: Double
         var hints: PlayerHints?
-        /// What the player said it will ask for next.
+        /// The next request announced by the player.
         var announced: (piece: MediaPiece, list: ListID)?
         var hasStopped = false
     }
@@ -56,7 +56,7 @@ package struct LookaheadPlanner: Sendable {
         let list: ListID
         let piece: MediaPiece
         let sequence: Int?
-        /// What its player had asked for last in that list when it was begun.
+        /// The player's last request in that list when the fetch was started.
         let begunAt: Int?
         var isCancelled = false
     }
@@ -67,27 +67,27 @@ package struct LookaheadPlanner: Sendable {
     var line = Goodput()
     var lastID: UInt64 = 0
 
-    /// The most lists whose pictures are kept; those used last stay.
+    /// The maximum number of lists to keep; the least recently used is dropped.
     static let mostLists = 256
 
     package init(limits: LookaheadLimits = LookaheadLimits()) {
         self.limits = limits
     }
 
-    /// Whether time alone may bring a change: while anything runs.
+    /// True if the passing of time alone may change the plan: while a fetch runs.
     package var needsTicks: Bool { !running.isEmpty }
 
-    /// Bytes per second that fetches ahead have got; nil before the first.
+    /// The goodput of fetches in bytes per second; nil before the first.
     package var bytesPerSecond: Double? { line.bytesPerSecond }
 
-    /// What ended fetches of any kind got from the line.
+    /// Records the goodput of finished fetches of any kind.
     package mutating func measured(bytes: Int64, seconds: Double) {
         line.add(bytes: bytes, seconds: seconds)
     }
 
     // MARK: Lists
 
-    /// What a list is and may have.
+    /// The properties of a list, and the limits for fetching from it.
     package struct ListTerms: Sendable {
         package var kind: TrackKind
         package var mode: LookaheadMode
@@ -105,7 +105,7 @@ package struct LookaheadPlanner: Sendable {
         }
     }
 
-    /// A list was read, for the first time or again.
+    /// Records a list that was read, for the first time or again.
     package mutating func saw(
         _ picture: MediaPicture, of id: ListID, _ terms: ListTerms, at now: Double
     ) -> [LookaheadAction] {
@@ -114,7 +114,7 @@ package struct LookaheadPlanner: Sendable {
         if let last = picture.sequences?.upperBound, let known = list.picture.sequences?.upperBound,
             last < known
         {
-            // The numbers began anew: what is known of them is of other segments.
+            // The numbering restarted: the settled numbers belong to other segments.
             list.settled = []
         } else if let first = picture.sequences?.lowerBound, picture.isLive {
             list.settled = list.settled.filter { $0 >= first }
@@ -130,7 +130,7 @@ package struct LookaheadPlanner: Sendable {
         return plan(session: id.session, at: now)
     }
 
-    /// A list is not run ahead of any more.
+    /// Stops look-ahead for a list.
     package mutating func forget(_ id: ListID) { lists[id] = nil }
 
     private mutating func forgetLists() {
@@ -141,13 +141,13 @@ package struct LookaheadPlanner: Sendable {
 
     // MARK: Players
 
-    /// A player asked for a resource, or a part that begins at `start`.
+    /// Records that a player requested a resource, or a part that begins at `start`.
     package mutating func read(
         _ url: AbsoluteURL, from start: Int64 = 0, by id: PlayerID, _ hints: PlayerHints? = nil,
         at now: Double
     ) -> [LookaheadAction] {
         guard let (listID, index) = place(of: url, from: start, by: id) else {
-            // A list or a key: a sign of life.
+            // A list or a key: it shows only that the player is active.
             players[id]?.askedAt = now
             return []
         }
@@ -156,7 +156,7 @@ package struct LookaheadPlanner: Sendable {
         var player = players[id] ?? Player(askedAt: now)
         let sequence = list.picture.sequence(at: index)
         var track = player.tracks[list.kind] ?? Track(list: listID, sequence: sequence - 1)
-        // One behind is a retry; a change of rendition often starts one back.
+        // One step back is a retry; a change of rendition often starts one back.
         let step = sequence - track.sequence
         track.jumps = track.jumps * 0.7 + (step < -1 || step > 2 ? 1 : 0)
         track.list = listID
@@ -172,7 +172,7 @@ package struct LookaheadPlanner: Sendable {
         return plan(id, at: now)
     }
 
-    /// What stays of a player's word when it says nothing with a request.
+    /// Returns the hints that remain valid when a request carries none.
     private static func fading(_ hints: PlayerHints) -> PlayerHints {
         var hints = hints
         hints.isStarving = false
@@ -186,7 +186,7 @@ package struct LookaheadPlanner: Sendable {
         return (MediaPiece(url, range: hints?.nextRange, role: .segment), list)
     }
 
-    /// The list that a segment stands in: one that the player plays already before others.
+    /// Returns the list and index of a segment; prefers lists that the player plays already.
     private func place(of url: AbsoluteURL, from start: Int64, by id: PlayerID) -> (ListID, Int)? {
         let inPlay = players[id]?.tracks.values.map(\.list) ?? []
         let others = lists.keys.filter { $0.session == id.session && !inPlay.contains($0) }
@@ -206,17 +206,18 @@ package struct LookaheadPlanner: Sendable {
         }
     }
 
-    /// A player cut off a body: it stopped, sought or changes its rendition; the next request tells.
+    /// Records that a player aborted a body: it stopped, seeks or changes its rendition; its next
+    /// request shows which.
     ///
-    /// What was cut off counts only where nothing was asked for since; some players cut off a body a
-    /// few milliseconds before they ask for the next one, so it is best told a moment later.
+    /// The abort counts only if no request followed; some players abort a body a few milliseconds
+    /// before they request the next one, so this is best called a moment later.
     ///
     /// - Parameters:
-    ///   - id: who it was.
-    ///   - url: whose body was cut off.
-    ///   - then: when that was.
-    ///   - now: the time.
-    /// - Returns: what to do.
+    ///   - id: the player.
+    ///   - url: the URL of the aborted body.
+    ///   - then: when it was aborted.
+    ///   - now: the current time.
+    /// - Returns: the actions to take.
     package mutating func left(
         _ id: PlayerID, _ url: AbsoluteURL, since then: Double, at now: Double
     ) -> [LookaheadAction] {
@@ -231,21 +232,21 @@ package struct LookaheadPlanner: Sendable {
         return plan(id, at: now)
     }
 
-    /// Time has passed; to be called about every second while `needsTicks`.
+    /// Replans as time passes; to be called about every second while `needsTicks`.
     package mutating func tick(at now: Double) -> [LookaheadAction] {
         Set(running.values.map(\.player)).flatMap { plan($0, at: now) }
     }
 
     // MARK: Fetches
 
-    /// A fetch has ended.
+    /// Records the end of a fetch.
     package mutating func ended(
         _ id: AheadID, _ result: AheadResult, at now: Double
     ) -> [LookaheadAction] {
         guard let fetch = running.removeValue(forKey: id) else { return [] }
         if result.bytes > 0 { line.add(bytes: result.bytes, seconds: result.seconds) }
         if result.ending != .cancelled {
-            // What failed is left to the player, which will be told why.
+            // A failed piece is left to the player's own request, which gets the error.
             if let sequence = fetch.sequence {
                 lists[fetch.list]?.settled.insert(sequence)
                 note(size: result.size, of: sequence, in: fetch.list)

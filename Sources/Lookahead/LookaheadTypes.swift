@@ -1,11 +1,11 @@
-// The words between the look-ahead planner and whoever carries out what it says.
+// The types shared by the look-ahead planner and the code that carries out its actions.
 import HLS
 package import URISyntax
 
-/// Names a player of a session.
+/// Identifies a player of a session.
 package struct PlayerID: Sendable, Hashable {
     package let session: UInt64
-    /// Tells players of one session apart, as well as addresses and agents do.
+    /// Distinguishes the players of one session, as well as addresses and user agents allow.
     package let client: UInt64
 
     package init(session: UInt64, client: UInt64) {
@@ -14,10 +14,10 @@ package struct PlayerID: Sendable, Hashable {
     }
 }
 
-/// Names a playlist within a session.
+/// Identifies a playlist within a session.
 package struct ListID: Sendable, Hashable {
     package let session: UInt64
-    /// As players ask for it.
+    /// The URL as requested by players.
     package let url: AbsoluteURL
 
     package init(session: UInt64, url: AbsoluteURL) {
@@ -26,38 +26,38 @@ package struct ListID: Sendable, Hashable {
     }
 }
 
-/// What a list is to its title: of the lists of one kind a player plays one at a time.
+/// The kind of a list within its title: a player plays one list of each kind at a time.
 package enum TrackKind: String, Sendable, Hashable, CaseIterable {
     case picture, sound, subtitles, other
 }
 
-/// Names one fetch.
+/// Identifies one fetch.
 package struct AheadID: Sendable, Hashable {
     package let number: UInt64
 
     package init(_ number: UInt64) { self.number = number }
 }
 
-/// What is to be done now.
+/// An action of the look-ahead planner.
 package enum LookaheadAction: Sendable, Equatable {
-    /// Bring a piece into the store, ahead of this player.
+    /// Fetch a piece into the store, ahead of this player.
     case fetch(AheadID, MediaPiece, for: PlayerID)
-    /// Nobody is expected to want it soon any more.
+    /// Cancel a fetch that no player is expected to need soon.
     case cancel(AheadID)
 }
 
-/// How a fetch ended.
+/// The result of a fetch.
 package struct AheadResult: Sendable, Equatable {
     package enum Ending: Sendable, Equatable {
         case stored, failed, cancelled
     }
 
     package var ending: Ending
-    /// Bytes that were not there before.
+    /// The number of bytes that were not present before.
     package var bytes: Int64
-    /// Bytes of the whole piece; nil where that is not known.
+    /// The length of the whole piece in bytes; nil if unknown.
     package var size: Int64?
-    /// For how long the line was at work on it.
+    /// The transfer time in seconds.
     package var seconds: Double
 
     package init(_ ending: Ending, bytes: Int64 = 0, size: Int64? = nil, seconds: Double = 0) {

@@ -1,11 +1,11 @@
-// A media playlist as what runs ahead of players sees it: which bytes play when.
+// A media playlist as look-ahead needs it: which bytes are played when.
 package import HLS
 package import URISyntax
 
-/// A resource, or a part of one, that playing needs.
+/// A resource, or a part of one, that playback needs.
 package struct MediaPiece: Sendable, Hashable {
     package let url: AbsoluteURL
-    /// Bytes of the resource; nil for the whole of it.
+    /// The byte range of the resource; nil for all of it.
     package let range: Range<Int64>?
     package let role: ResourceRole
 
@@ -16,17 +16,17 @@ package struct MediaPiece: Sendable, Hashable {
     }
 }
 
-/// The segments of a list with what each needs to be played, in their order; announced gaps are left
-/// out.
+/// The segments of a list in order, with the resources that each needs for playback; gaps
+/// (`EXT-X-GAP`) are omitted.
 ///
-/// A list may have tens of thousands, comes anew every few seconds where it is live, and of few is
-/// anything ever wanted: each takes a small entry, which names no object, and its URL is made when
-/// somebody asks for it.
+/// A list may have tens of thousands of segments, is read again every few seconds if it is live,
+/// and few of its segments are ever needed. So each takes a small entry without references to
+/// objects, and its URL is created on request.
 package struct MediaPicture: Sendable {
     /// One media segment.
     package struct Segment: Sendable {
         package let piece: MediaPiece
-        /// Playing time.
+        /// The playing time in seconds.
         package let seconds: Double
         /// Its media sequence number.
         package let sequence: Int
@@ -43,11 +43,11 @@ package struct MediaPicture: Sendable {
         }
     }
 
-    /// Whether the list goes on growing.
+    /// True if the list is still growing.
     package let isLive: Bool
     private let table: Table
-    /// Of each segment's URL, by which it is found: a live list is asked once or twice before it
-    /// changes, which is too seldom for a dictionary.
+    /// A digest of each segment's URL for searching: a live list is searched once or twice before
+    /// it changes, which is too seldom for a dictionary.
     private let digests: [UInt32]
 
     private init(_ table: Table, isLive: Bool) {
@@ -56,7 +56,7 @@ package struct MediaPicture: Sendable {
         digests = table.entries.map(table.digest)
     }
 
-    /// A picture of given segments.
+    /// Creates a picture of given segments.
     package init(segments: some Sequence<Segment>, isLive: Bool) {
         var table = Table()
         for segment in segments {
@@ -70,7 +70,7 @@ package struct MediaPicture: Sendable {
         self.init(table, isLive: isLive)
     }
 
-    /// The picture of a media playlist that was read.
+    /// Creates the picture of a parsed media playlist.
     package init(_ list: Playlist) {
         var sketch = Sketch()
         list.media?.segments.forEach { sketch.add($0) }
@@ -81,7 +81,7 @@ package struct MediaPicture: Sendable {
 
     package var count: Int { table.entries.count }
 
-    /// All of them, each with its URL.
+    /// All segments with their URLs.
     package var segments: [Segment] {
         table.entries.indices.map { index in
             Segment(
@@ -90,13 +90,13 @@ package struct MediaPicture: Sendable {
         }
     }
 
-    /// What playing a segment needs; makes its URL.
+    /// Returns the resource of a segment; creates its URL.
     package func piece(at index: Int) -> MediaPiece { table.piece(table.entries[index]) }
 
-    /// The playing time of a segment.
+    /// Returns the playing time of a segment in seconds.
     package func seconds(at index: Int) -> Double { table.entries[index].seconds }
 
-    /// The media sequence number of a segment.
+    /// Returns the media sequence number of a segment.
     package func sequence(at index: Int) -> Int { table.entries[index].sequence }
 
     /// The media sequence numbers of the first and the last segment; nil without segments.
@@ -106,12 +106,12 @@ package struct MediaPicture: Sendable {
         return min(first, last)...max(first, last)
     }
 
-    /// The key and the initialization section in force for a segment.
+    /// Returns the key and the initialization section in force for a segment.
     package func structure(at index: Int) -> [MediaPiece] {
         table.structures[Int(table.entries[index].structure)]
     }
 
-    /// Where a segment stands by its URL and, where several share one, by its first byte.
+    /// Returns the index of a segment by its URL and, if several share one, by its first byte.
     package func index(of url: AbsoluteURL, from start: Int64 = 0) -> Int? {
         let digest = url.tailDigest
         var atStart: Int?
@@ -125,7 +125,7 @@ package struct MediaPicture: Sendable {
         return atStart
     }
 
-    /// The first segment that comes behind a media sequence number.
+    /// Returns the index of the first segment after a media sequence number.
     package func index(after sequence: Int) -> Int {
         var low = 0
         var high = count
@@ -136,19 +136,19 @@ package struct MediaPicture: Sendable {
         return low
     }
 
-    // MARK: Drawing
+    // MARK: Building
 
-    /// Draws the picture of a media playlist while that is read.
+    /// Builds the picture of a media playlist while the playlist is parsed.
     package struct Sketch: Sendable {
         private var context: SegmentContext?
         private var table = Table()
-        /// The last segment's playing time, as that of most others is: to divide durations takes more
-        /// than all else that is done with a segment.
+        /// The last segment's duration and its playing time, cached since most segments have the
+        /// same: dividing durations takes more time than all other work on a segment.
         private var latest = (duration: Duration.zero, seconds: 0.0)
 
         package init() {}
 
-        /// Takes in the next reference of a list that is rewritten.
+        /// Adds the next reference of a list that is being rewritten.
         package mutating func add(_ reference: ResourceReference) {
             guard reference.tag == .inf, !reference.isGap else { return }
             add(
@@ -156,7 +156,7 @@ package struct MediaPicture: Sendable {
                 reference.mediaSequence, reference.context)
         }
 
-        /// Takes in the next segment of a list that is read.
+        /// Adds the next segment of a list that is being read.
         package mutating func add(_ segment: MediaPlaylist.Segment) {
             guard let place = segment.place, !segment.isGap else { return }
             add(
@@ -190,25 +190,25 @@ package struct MediaPicture: Sendable {
             return pieces
         }
 
-        /// The picture, once the list was read to its end.
+        /// Returns the picture, once the whole list was read.
         package func picture(_ summary: PlaylistSummary) -> MediaPicture {
             MediaPicture(table, isLive: summary.isLive)
         }
     }
 
-    /// The segments, and beside them what several of them share or few have.
+    /// The segments, and separately what several of them share or few have.
     private struct Table: Sendable {
         struct Entry: Sendable {
             let place: Place
             let role: ResourceRole
             let seconds: Double
             let sequence: Int
-            /// Numbers in the table; no range is -1.
+            /// Indexes in the table; -1 for no range.
             let structure: Int32
             let range: Int32
         }
 
-        /// Where a URL stands.
+        /// The location of a URL.
         enum Place: Sendable {
             case whole(Int32)
             case joined(folder: Int32, JoinedURL.Offsets)
@@ -220,7 +220,7 @@ package struct MediaPicture: Sendable {
         private var urls: [AbsoluteURL] = []
         private var ranges: [Range<Int64>] = []
 
-        /// Adds a segment under the structure that was added last.
+        /// Adds a segment with the structure that was added last.
         mutating func add(
             _ place: ResourceReference.Place, _ range: Range<Int64>?, _ role: ResourceRole,
             _ seconds: Double, _ sequence: Int

@@ -1,18 +1,18 @@
-// Which network the machine is in, from the tables of the kernel.
+// The identity of the machine's network, from the kernel's tables.
 import Numbers
 
-/// The default route of a moment.
+/// The current default route.
 package struct NetworkName: Sendable, Equatable {
     /// The interface of the default route; nil without one.
     package let interface: String?
-    /// The same for the same network: interface, gateway, and the gateway's hardware address, since
-    /// half of all networks have the same addresses.
+    /// Equal for the same network: interface, gateway, and the gateway's hardware address, since
+    /// half of all networks use the same addresses.
     package let text: String
 
-    /// Reads the tables as proc(5) gives them.
+    /// Parses the tables in the format of proc(5).
     ///
     /// - Parameters:
-    ///   - routes: /proc/net/route; numbers in hexadecimal, in the machine's order of bytes.
+    ///   - routes: /proc/net/route; hexadecimal numbers in the machine's byte order.
     ///   - routes6: /proc/net/ipv6_route.
     ///   - neighbours: /proc/net/arp.
     package init(routes: String, routes6: String = "", neighbours: String = "") {
@@ -39,12 +39,13 @@ package struct NetworkName: Sendable, Equatable {
         text = best6.map { "\($0[9])-\($0[4])" } ?? "none"
     }
 
-    /// Whether the interface's name, or what the kernel says of its device, tells a mobile network.
+    /// True if the interface's name, or the kernel's description of its device, is that of a mobile
+    /// network.
     ///
     /// - Parameters:
     ///   - interface: as in `wwan0`.
     ///   - device: /sys/class/net/<interface>/uevent.
-    /// - Returns: True for one whose bytes are likely paid for.
+    /// - Returns: true for a network whose bytes are likely metered.
     package static func isMobile(_ interface: String, device: String = "") -> Bool {
         ["wwan", "wwp", "rmnet", "ppp", "bnep"].contains { interface.hasPrefix($0) }
             || device.split(separator: "\n").contains("DEVTYPE=wwan")
@@ -56,7 +57,7 @@ package struct NetworkName: Sendable, Equatable {
         }
     }
 
-    /// `010200C0` is 192.0.2.1.
+    /// Converts hexadecimal to dotted notation: `010200C0` is 192.0.2.1.
     private static func address(_ hex: Substring) -> String? {
         guard hex.utf8.count == 8,
             let number = OutsideNumber.integer(hex, in: 0...UInt32.max, radix: 16)

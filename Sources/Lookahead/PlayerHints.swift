@@ -1,31 +1,30 @@
-// What a player tells of itself with a request (CTA-5004, Common Media Client Data).
+// The hints that a player sends with a request (CTA-5004, Common Media Client Data).
 import Numbers
 import URISyntax
 
-/// The fields that say what will be asked for next, and how urgent it is.
+/// The CMCD fields that announce the next request, and the urgency of this one.
 package struct PlayerHints: Sendable, Equatable {
-    /// `sid`: names this playback among others of the same player.
+    /// `sid`: identifies this playback among others of the same player.
     package var playback: String?
-    /// `bl`: playing time in the player's buffer, in seconds.
+    /// `bl`: the playing time in the player's buffer, in seconds.
     package var bufferSeconds: Double?
-    /// `su`: starting up, seeking or recovering: it waits for this very object.
+    /// `su`: the player is starting, seeking or recovering, and waits for this object.
     package var isStarving = false
-    /// `pr`: speed of playing; 0 stands still.
+    /// `pr`: the playback rate; 0 is paused.
     package var speed: Double?
-    /// `br`: bits per second of what is asked for.
+    /// `br`: the encoded bit rate of the requested object, in bits per second.
     package var bitRate: Double?
-    /// `nor`: the next object, relative to this request's URL, percent-encoding taken off.
+    /// `nor`: the next object, relative to this request's URL, percent-decoded.
     package var nextObject: String?
-    /// `nrr`: bytes of it; nil for the whole.
+    /// `nrr`: the byte range of the next object; nil for all of it.
     package var nextRange: Range<Int64>?
 
     package init() {}
 
-    /// Reads the values of the CMCD header fields, or of the decoded CMCD argument; unknown and
-    /// broken ones are left out.
+    /// Parses the values of the CMCD header fields, or of the decoded CMCD argument; ignores
+    /// unknown and malformed items.
     ///
-    /// Each text is a list of `key=value` and `key` with commas between; nil where they say nothing
-    /// of use.
+    /// Each text is a comma-separated list of `key=value` and `key`; nil if no item is of use.
     package init?(_ texts: [String]) {
         for text in texts {
             for (key, value) in Self.items(text) { take(key, value) }
@@ -47,7 +46,7 @@ package struct PlayerHints: Sendable, Equatable {
         }
     }
 
-    /// The items of a list; a comma inside quotes is none of its own.
+    /// Splits a list into items; commas inside quotes do not separate.
     private static func items(_ text: String) -> [(String, String)] {
         var items: [(String, String)] = []
         var rest = text[...]
@@ -71,11 +70,11 @@ package struct PlayerHints: Sendable, Equatable {
     }
 
     private static func number(_ text: String) -> Double? {
-        // Inner lists (`br=(3000;v 128;a)`) and signs are not for us.
+        // Inner lists (`br=(3000;v 128;a)`) and signs are not supported.
         OutsideNumber.decimal(text, in: 0...1e12)
     }
 
-    /// `1234-5678`, `1234-`: an open end cannot be fetched as a part.
+    /// Parses `1234-5678`; nil for an open end (`1234-`), which cannot be fetched as a part.
     private static func range(_ text: String) -> Range<Int64>? {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         let largest = Int64(OutsideNumber.largest)

@@ -1,43 +1,44 @@
-// What a player leaves of the line to downloads, by when it asks for media.
+// Decides from the timing of a player's requests how much of the line downloads may use.
 
-/// Tells a player that has what it wants from one that hurries.
+/// Distinguishes a player with a full buffer from one that is filling it.
 ///
-/// Pure: whoever watches players tells the times, in seconds of any clock that runs on.
+/// Pure: the caller provides times, in seconds of any monotonic clock.
 ///
-/// A player whose buffer is full asks once a segment's time, and rests between. While it rests the
-/// line is free; and where it rests long, its segment may come a little later without its noticing:
-/// it then rests less. One that asks at once for the next segment, or out of turn, may have begun,
-/// sought or run low: nothing runs beside that.
+/// A player with a full buffer requests one segment per segment duration and rests in between.
+/// While it rests the line is free; and if it rests long, its segment may arrive a little later
+/// without harm: the rest is then shorter. A player that requests the next segment immediately, or
+/// irregularly, may have started, sought or run low: nothing may run in parallel with that.
 package struct PlayerRoom: Sendable, Equatable {
-    /// Requests in turn before a player is taken for one with a full buffer.
+    /// The number of regular requests before a player is considered to have a full buffer.
     private static let turns = 2
-    /// So much earlier or later than the turns before is out of turn, as a share of one.
+    /// The deviation from earlier turns, as a share of a turn, that makes a request irregular.
     private static let irregular = 0.25
-    /// A player that rests less, as a share of its turn and in seconds, has nothing to give.
+    /// A player whose rest is below this share of its turn, or this many seconds, leaves no room.
     private static let leastRest = (share: 0.15, seconds: 0.2)
-    /// Shorter turns are parts of low-latency streams, where every delay is seen.
+    /// Shorter turns, in seconds, are parts of low-latency streams, where every delay is visible.
     private static let leastTurn = 1.5
-    /// Of a turn, so much is shared: even with little of the line for all of it, the segment comes
-    /// within its turn, if alone it took no more than the rest that is asked for allows.
+    /// The share of a turn in which downloads may run: even if the segment gets little of the line
+    /// for that time, it arrives within its turn, provided that alone it takes no longer than the
+    /// required rest allows.
     private static let shared = 0.4
-    /// A player that hurries may ask again within so many seconds: to go on for so short a while
-    /// would fill sockets at its cost.
+    /// A player that is filling its buffer may send its next request within this many seconds;
+    /// downloads that ran for so short a time would only fill sockets at its cost.
     private static let pause = 0.25
 
-    /// A rest that is shorter is none: a reader that fell behind for a moment, or the next request
-    /// of one that hurries.
+    /// A shorter rest, in seconds, does not count: a reader that fell behind for a moment, or the
+    /// next request of a player that is filling its buffer.
     private static let blink = 0.05
 
     private var waitsSince: Double?
     private var restsSince: Double?
     private var askedAt: Double?
-    /// Seconds from request to request, the last ones.
+    /// The last times from request to request, in seconds.
     private var turns: [Double] = []
     private var isAtEase = false
 
     package init() {}
 
-    /// Players begin, or cease, to wait for media; the same again changes nothing.
+    /// Records that players begin or stop waiting for media; a repeated value changes nothing.
     package mutating func note(playersWait: Bool, at now: Double) {
         if playersWait, waitsSince == nil {
             if let askedAt, let restsSince, now - restsSince < Self.blink {
@@ -51,22 +52,22 @@ package struct PlayerRoom: Sendable, Equatable {
         }
     }
 
-    /// As noted last.
+    /// The value recorded last.
     package var playersWait: Bool { waitsSince != nil }
 
-    /// Until when downloads may go on although a player waits; nil where they may not.
+    /// Until when downloads may continue although a player waits; nil if they may not.
     package var sharedUntil: Double? {
         guard isAtEase, let waitsSince, let turn = turns.min() else { return nil }
         return waitsSince + turn * Self.shared
     }
 
-    /// Whether downloads have to stand still.
+    /// True if downloads must pause.
     package func holdsDownloads(at now: Double) -> Bool {
         if waitsSince != nil { return sharedUntil.map { now >= $0 } ?? true }
         return pausesUntil.map { now < $0 } ?? false
     }
 
-    /// When `holdsDownloads` changes although nothing is noted; nil where it does not.
+    /// Returns when `holdsDownloads` will change without a further `note`; nil if it will not.
     package func change(after now: Double) -> Double? {
         [sharedUntil, pausesUntil].compactMap { $0 }.filter { $0 > now }.min()
     }

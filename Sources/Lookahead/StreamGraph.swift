@@ -1,17 +1,17 @@
 package import HLS
 package import URISyntax
 
-/// A multivariant playlist as what runs ahead of players sees it: which streams there are, and which
-/// one a player is likely to choose.
+/// A multivariant playlist as look-ahead needs it: its streams, and the one that a player is likely
+/// to choose.
 package struct StreamGraph: Sendable {
     /// A variant stream.
     package struct Stream: Sendable, Hashable {
         package let url: AbsoluteURL
-        /// Bits per second at the peak, as announced: 0 to 2^53 - 1, 0 where nothing is.
+        /// The announced peak bits per second: 0 to 2^53 - 1, 0 if not announced.
         package let bandwidth: Int
-        /// Lines of the picture; nil where the list does not say.
+        /// The height of the picture in pixels; nil if not stated.
         package let height: Int?
-        /// Groups of renditions that go with it.
+        /// The rendition groups of the stream.
         package let audio: String?
         package let subtitles: String?
     }
@@ -24,7 +24,7 @@ package struct StreamGraph: Sendable {
         package let isDefault: Bool
     }
 
-    /// In the order of the list; each URL once.
+    /// The variant streams in the order of the list; each URL once.
     package let streams: [Stream]
     package let renditions: [Rendition]
 
@@ -33,7 +33,7 @@ package struct StreamGraph: Sendable {
         self.renditions = renditions
     }
 
-    /// Reads it off a playlist.
+    /// Creates the graph of a parsed playlist.
     package init(_ list: MultivariantPlaylist) {
         var known: Set<AbsoluteURL> = []
         streams = list.streams.compactMap { variant in
@@ -57,31 +57,31 @@ package struct StreamGraph: Sendable {
         }
     }
 
-    /// What a list of this title is.
+    /// Returns the kind of a media playlist of this title.
     package func kind(of url: AbsoluteURL) -> TrackKind {
-        // Sound alone may be a variant stream too, and is then played as one.
+        // An audio-only variant stream counts as one too.
         if streams.contains(where: { $0.url == url }) { return .picture }
         return renditions.first { $0.url == url }?.kind ?? .picture
     }
 
-    /// The announced bits per second of a stream.
+    /// Returns the announced bits per second of a stream; nil for an unknown one.
     package func bandwidth(of url: AbsoluteURL) -> Int? {
         streams.first { $0.url == url }.map(\.bandwidth)
     }
 
-    /// Whether a player of this stream could be led to choose a better one.
+    /// True if the title has a stream with more bandwidth.
     package func hasBetter(than url: AbsoluteURL) -> Bool {
         guard let bandwidth = bandwidth(of: url) else { return false }
         return streams.contains { $0.bandwidth > bandwidth }
     }
 
-    /// What is known of a player before it chooses.
+    /// The known preferences and conditions of a player before it chooses.
     package struct Taste: Sendable, Hashable {
-        /// Told: the tallest picture that is wanted.
+        /// The maximum height that was requested explicitly; nil for none.
         package var height: Int?
         /// The height that it played last.
         package var playedHeight: Int?
-        /// Bytes per second that the line gives.
+        /// The goodput of the line in bytes per second.
         package var line: Double?
 
         package init(height: Int? = nil, playedHeight: Int? = nil, line: Double? = nil) {
@@ -91,9 +91,11 @@ package struct StreamGraph: Sendable {
         }
     }
 
-    /// The stream that a player will probably start with: of the told height; else of the height
-    /// that it played last; else the best one that the line carries with a quarter to spare; else
-    /// the first of the list, which is where players start that know nothing.
+    /// Returns the stream that a player will probably start with.
+    ///
+    /// In this order: the stream nearest to the requested height, or to the height played last; the
+    /// best one that the line carries with a quarter to spare, or else the lowest one; the first of
+    /// the list, where players without information start.
     package func choice(_ taste: Taste) -> Stream? {
         if let wanted = taste.height ?? taste.playedHeight,
             let found = nearest(to: wanted, atMost: taste.height != nil)
@@ -108,7 +110,8 @@ package struct StreamGraph: Sendable {
         return streams.first
     }
 
-    /// Of several streams of one height the middle one: players seldom begin with the best.
+    /// Returns the middle stream of those with the nearest height: players seldom begin with the
+    /// best.
     private func nearest(to height: Int, atMost: Bool) -> Stream? {
         let heights = Set(streams.compactMap(\.height))
         let candidates = atMost ? heights.filter { $0 <= height } : heights
@@ -119,7 +122,8 @@ package struct StreamGraph: Sendable {
         return same.isEmpty ? nil : same[(same.count - 1) / 2]
     }
 
-    /// The lists that are played beside a stream: of each kind the default, or the first.
+    /// Returns the audio rendition that is played with a stream: the default of its group, or the
+    /// first.
     package func companions(of stream: Stream) -> [Rendition] {
         [(TrackKind.sound, stream.audio)].compactMap { kind, group in
             let members = renditions.filter { $0.kind == kind && $0.group == group }
