@@ -6,7 +6,7 @@ extension FormerPlace {
     /// Creates a place for the rows of the index.
     ///
     /// - Parameters:
-    ///   - read: returns the rows, bounded in number and size, and the number of rows left out.
+    ///   - read: returns the rows, bounded in size, and the number of rows left out.
     ///   - remove: removes all rows.
     /// - Returns: the place.
     package static func index(
