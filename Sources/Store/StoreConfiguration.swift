@@ -62,7 +62,8 @@ package struct StoreConfiguration: Sendable {
 
 /// Why a store cannot be opened.
 ///
-/// None of these changed anything in the folder.
+/// `inUse`, `newerFormat` and `foreignFolder` are thrown before anything in the folder is changed,
+/// except for the lock's file.
 package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Another store, in this or another process, has the folder.
     case inUse(folder: String)
