@@ -211,7 +211,7 @@ final class StoreFolder: Sendable {
         }
     }
 
-    /// True if the folder at this path is empty, apart from leftovers of an interrupted first start.
+    /// True if the folder at this path is empty or has leftovers of an interrupted first start.
     var isRemade: Bool { (try? Self.inspect(path)) == true }
 
     /// Locks and prepares the folder that is now at this path, which must be empty; blocks on the
