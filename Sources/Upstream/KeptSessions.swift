@@ -113,7 +113,9 @@ package final class KeptSessions {
         SSL_CTX_set_info_callback(context, handshakeChanged)
     }
 
-    /// Returns the connection data of a TLS object. libcurl uses the same context setup for its
+    /// Returns the connection data of a TLS object.
+    ///
+    /// libcurl uses the same context setup for its
     /// requests to a DNS server, so callers must check `isTo`.
     fileprivate static func connection(of tls: OpaquePointer?) -> Connection? {
         guard let tls, let context = SSL_get_SSL_CTX(tls),
