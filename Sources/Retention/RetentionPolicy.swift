@@ -17,7 +17,8 @@ package protocol RetentionPolicy: AnyObject {
 
     /// Adds a stored object, or updates the facts of a known one.
     ///
-    /// A new size, title or kind of a known object is not a use and does not move it.
+    /// A new size of a known object is not a use and does not move it; a new title or kind adds it
+    /// anew.
     func insert(_ name: UInt128, _ facts: Retained)
 
     /// Adds an object that an earlier process stored.
@@ -40,8 +41,8 @@ package protocol RetentionPolicy: AnyObject {
 
     /// Returns the object to delete next and removes it; nil if every object is barred.
     ///
-    /// A caller that does not delete it after all adds it again with ``insert(_:_:)``. Looks at no
-    /// object more than a few times. A barred object, one that is pinned or being read, counts as
-    /// used now, so that the next call does not meet it again.
+    /// A caller that does not delete it after all adds it again with ``insert(_:_:)``. Barred objects
+    /// are those that are pinned or being read; a policy may treat them as used now. Looks at a
+    /// bounded number of objects first, and at all of them only if every one of these is barred.
     func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128?
 }

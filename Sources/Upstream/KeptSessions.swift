@@ -115,8 +115,8 @@ package final class KeptSessions {
 
     /// Returns the connection data of a TLS object.
     ///
-    /// libcurl uses the same context setup for its
-    /// requests to a DNS server, so callers must check `isTo`.
+    /// libcurl uses the same context setup for its requests to a DNS server, so callers must
+    /// check `isTo`.
     fileprivate static func connection(of tls: OpaquePointer?) -> Connection? {
         guard let tls, let context = SSL_get_SSL_CTX(tls),
             let pointer = SSL_CTX_get_ex_data(context, place)
