@@ -1,3 +1,4 @@
+import HLS
 package import HTTP
 package import URISyntax
 
@@ -27,12 +28,22 @@ package struct PathwayMove: Sendable {
             return nil
         }
         self.host = host
-        parameters = items.filter {
-            !$0.rawName.hasPrefix("_sluice_") && !$0.rawName.hasPrefix("_HLS_")
+        parameters = items.compactMap { item -> QueryItem? in
+            if item.rawName.hasPrefix("_HLS_") { return nil }
+            guard item.rawName.hasPrefix(JSONRewriter.ownParameters) else { return item }
+            return Self.anothers(item)
         }
     }
 
-    /// Returns a URL for a HOST in a manifest; nil for a text that is not a host.
+    /// A parameter of the daemon behind this one, under the name that it gave it; nil for ours.
+    private static func anothers(_ item: QueryItem) -> QueryItem? {
+        let prefix = JSONRewriter.ownParameters
+        let rest = item.rawName.dropFirst(prefix.count)
+        guard rest.utf8.first == JSONRewriter.anothersMark else { return nil }
+        return QueryItem(rawName: prefix + rest.dropFirst(), rawValue: item.rawValue)
+    }
+
+    /// A URL that stands for a HOST in a manifest; nil for a text that is no host.
     ///
     /// `base` is the manifest's URL: its scheme is used until the clone's is known.
     package static func root(of host: [UInt8], base: AbsoluteURL) -> AbsoluteURL? {

@@ -64,6 +64,28 @@ extension Stories.SteeringTests {
         #expect(stream.story.cdn.requestCount("/v/l.m3u8") == 0)
     }
 
+    @Test(arguments: [("HOST", "/v/l.m3u8?q=1&tok=x"), ("", "/v/l.m3u8?q=1&tok=x")])
+    func `a cloned pathway plays through two daemons in a row`(
+        _ host: String, _ target: String
+    ) throws {
+        let stream = try SteeredStream {
+            host.isEmpty
+                ? #"{"PARAMS":{"tok":"x"}}"# : #"{"HOST":"\#($0)","PARAMS":{"tok":"x"}}"#
+        }
+        let folder = try TemporaryFolder()
+        let outer = try Story.serve(folder.path)
+        let player = ScriptedPlayer(outer.baseURL)
+        let master = try player.get("/" + stream.story.url("/m.m3u8")).text
+        let steering = try #require(links(master).first { $0.hasPrefix("/j/") })
+        let manifest = try player.get(steering + "?_HLS_pathway=%22a%22").text
+        let query = try SteeredStream.parameters(manifest)
+        let list = try player.get("\(try #require(uriLines(master).first))?\(query)")
+        let cdn = host.isEmpty ? stream.story.cdn : stream.other
+        #expect(list.status == 200 && cdn.requests.last?.target == target)
+        let segment = try player.get(try #require(uriLines(list.text).first)).text
+        #expect(segment == (host.isEmpty ? "first" : "second"))
+    }
+
     @Test
     func `parameters of a clone reach the base pathway's host where it names none`() throws {
         let stream = try SteeredStream { _ in #"{"PARAMS":{"tok":"x"}}"# }

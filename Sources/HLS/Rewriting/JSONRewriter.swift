@@ -13,6 +13,10 @@ package enum JSONRewriter {
     package static let maximumLength = 4 << 20
     /// The deepest nesting; deeper documents are rejected.
     package static let maximumDepth = 64
+    /// What the names of parameters begin with that a daemon adds to those of a clone.
+    package static let ownParameters = "_sluice_"
+    /// Stands behind that in the names of another daemon's, once for each daemon between.
+    package static let anothersMark = UInt8(ascii: ".")
 
     /// Maps a HOST to the name and value of a member of PARAMS.
     package typealias HostMap = (_ host: [UInt8]) -> (name: String, value: [UInt8])
@@ -183,6 +187,7 @@ struct JSONPass {
                 copy(to: range.lowerBound)
                 output.append(contentsOf: "X-ORIGIN-".utf8)
             }
+            if case .parameters = place { keepApart(range) }
             skipBlanks()
             if let (role, tag) = place.uri(key), cursor < body.count, body[cursor] == 0x22 {
                 try replaceString(role, tag, map)
@@ -294,6 +299,14 @@ struct JSONPass {
         output.append(contentsOf: parameter)
         if !isAlone { output.append(0x2C) }
         self.parameter = nil
+    }
+
+    /// Marks a parameter of another daemon, before which this one stands, as none of ours.
+    private mutating func keepApart(_ key: Range<Int>) {
+        let prefix = JSONRewriter.ownParameters.utf8
+        guard body[key].starts(with: prefix) else { return }
+        copy(to: key.lowerBound + prefix.count)
+        output.append(JSONRewriter.anothersMark)
     }
 
     // MARK: Bytes
