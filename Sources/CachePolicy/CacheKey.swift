@@ -17,6 +17,9 @@ package struct CacheKey: Hashable, Sendable {
         case session(String)
         /// Clients of a mount, under the rules of this kind of cache.
         case mount(CacheKind)
+        /// Caches that we are the parent of, by the rules of this kind of cache: they get playlists too
+        /// as they came.
+        case children(CacheKind)
     }
 
     /// The requested URL, before redirects, normalised by the key rules; without blanks.
@@ -76,6 +79,7 @@ extension CacheKey {
         case .credentials(let id): text += " \(id)"
         case .session(let id): text += " viewer \(id)"
         case .mount(let kind): text += " \(kind.rawValue)"
+        case .children(let kind): text += " children=\(kind.rawValue)"
         }
         if let skip { text += " skip=\(skip)" }
         if epoch != .first { text += " epoch=\(epoch.number)" }
@@ -104,6 +108,10 @@ extension CacheKey {
                 epoch = Epoch(number: number)
             } else if let value = Self.value(of: word, "vary=") {
                 variant = value
+            } else if let value = Self.value(of: word, "children="),
+                let kind = CacheKind(rawValue: value)
+            {
+                audience = .children(kind)
             } else if let kind = CacheKind(rawValue: String(word)) {
                 audience = .mount(kind)
             } else {

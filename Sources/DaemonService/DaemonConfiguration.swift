@@ -13,6 +13,7 @@ import Routing
 package import Store
 package import Upstream
 import TLS
+import URISyntax
 
 /// All settings of `serve`.
 package struct DaemonConfiguration: Sendable {
@@ -295,6 +296,7 @@ package struct DaemonConfiguration: Sendable {
             }
         }
         readConnections(&reader)
+        readParents(&reader)
         var routes = RoutesReader()
         routes.read(reader)
         for fault in routes.faults { reader.fault(fault) }
@@ -302,6 +304,24 @@ package struct DaemonConfiguration: Sendable {
         waysOut = routes.summary
         // For pages of other sites these are private hosts like all others.
         proxy.privateHosts.formUnion(routes.privateHosts)
+    }
+
+    private mutating func readParents(_ reader: inout SettingsReader) {
+        var parents: [Parent] = []
+        for (name, isTrusted) in [("parent", false), ("trusted-parent", true)] {
+            for text in reader.list(name) {
+                do throws(Parent.Fault) {
+                    parents.append(try Parent(text, isTrusted: isTrusted))
+                } catch {
+                    reader.fault("a \(name) is wrong: \(error)")
+                }
+            }
+        }
+        if parents.count > 16 { reader.fault("there are 16 parents at most, not \(parents.count)") }
+        if Set(parents.map(\.root.text)).count != parents.count {
+            reader.fault("two parents have the same host and port")
+        }
+        proxy.parents = Parents(parents)
     }
 
     private mutating func readAhead(_ reader: inout SettingsReader) {

@@ -136,6 +136,18 @@ package struct OriginOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "A cache that misses go to before origins: another sluice at http[s]://[:TOKEN@]HOST:PORT, or any other with a template such as http://HOST:PORT/{scheme}/{host}{path}; it sees no headers and cookies of sessions. May be given several times: each object has one of them.",
+            valueName: "URL"))
+    var parent: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The same as parent, for a cache that may see headers and cookies of sessions; may be given several times.",
+            valueName: "URL"))
+    var trustedParent: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
             "File of certificates to trust for one origin in place of all others, in PEM form; may be given several times.",
             valueName: "HOST=FILE"))
     var originCa: [String] = []

@@ -79,7 +79,8 @@ package struct ServeOptions {
             "key-rule": storage.keyRule, "origin-proxy": origins.originProxy,
             "origin-ca": origins.originCa, "origin-cert": origins.originCert,
             "origin-pin": origins.originPin, "origin-interface": origins.originInterface,
-            "resolve": origins.resolve,
+            "resolve": origins.resolve, "parent": origins.parent,
+            "trusted-parent": origins.trustedParent,
             "origin-look-ahead": ahead.originLookAhead, "origin-keep-head": ahead.originKeepHead,
         ].filter { !$0.value.isEmpty }
     }
@@ -88,10 +89,13 @@ package struct ServeOptions {
     static let listNames: Set<String> = [
         "bind", "allow-host", "mount", "host-name", "cors-origin", "origin-policy", "key-rule",
         "origin-look-ahead", "origin-keep-head", "tls-cert", "tls-key", "origin-proxy", "origin-ca",
-        "origin-cert", "origin-pin", "origin-interface", "resolve",
+        "origin-cert", "origin-pin", "origin-interface", "resolve", "parent", "trusted-parent",
     ]
 
-    /// The names whose settings a reload applies.
+    /// Lists whose values may hold a password.
+    static let secretLists: Set<String> = ["origin-proxy", "parent", "trusted-parent"]
+
+    /// The names whose settings follow a configuration that is read again.
     static let reloadedNames: Set<String> = [
         "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
         "origin-keep-head", "tls-cert", "tls-key",
@@ -115,6 +119,6 @@ package struct ServeOptions {
         "origin-look-ahead",
         "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
         "origin-proxy", "origin-ca", "origin-cert", "origin-pin", "origin-interface", "resolve",
-        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets",
+        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets", "parent", "trusted-parent",
     ]
 }

@@ -37,7 +37,7 @@ package struct SettingsReader {
         }
         for (name, values) in lists {
             given[AbsoluteConfigKey([name])] = ConfigValue(
-                .stringArray(values), isSecret: name == "origin-proxy")
+                .stringArray(values), isSecret: ServeOptions.secretLists.contains(name))
         }
         let environment = EnvironmentVariablesProvider().prefixKeys(with: "sluice")
         var providers: [(source: SettingSource, provider: any ConfigProvider)] = [

@@ -18,7 +18,9 @@ package struct ProxySettings: Sendable {
         set { keys.policy = newValue }
     }
     package var mounts: [Mount] = []
-    /// Where requests are logged: a path, or `-` for standard output; nil for no log.
+    /// The caches that misses go to before origins.
+    package var parents = Parents()
+    /// Where requests are logged: a path, `-` for standard output; nil for nowhere.
     package var accessLog: String?
     /// The path of hls.js for the console; nil looks next to the executable.
     package var consolePlayer: String?

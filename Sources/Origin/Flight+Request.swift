@@ -58,6 +58,7 @@ extension Flight {
         if machine.isPlaylist {
             request.bodyLimit = Int64(table.settings.playlistLimits.byteCount)
         }
+        sendToParent(&request)
         transfer = table.client.start(request, delegate: self)
         table.ahead.setNeedsSettle(table)
     }

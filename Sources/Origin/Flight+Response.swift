@@ -83,7 +83,7 @@ extension Flight {
 
     /// True if the first bytes decide the type of a new object.
     private func sniffs(_ head: StoredHead, from start: Int64) -> Bool {
-        start == 0 && (resource.role == nil || machine.isPlaylist)
+        start == 0 && (resource.role == nil || machine.isPlaylist) && !resource.isVerbatim
             && head.status == .ok && !isPlainlyMedia(head)
             && (resource.kind == nil || !head.fields.contains(.contentEncoding))
     }
@@ -140,6 +140,11 @@ extension Flight {
         let isOpaque = layout == .opaque
         let now = table.loop.wallNow
         var fields = StoredHead.keptFields(of: head.fields, for: resource.kind)
+        if resource.kind == nil, isOfParent,
+            let said = head.fields.combined(.cacheStatus), said.utf8.count <= 1_024
+        {
+            fields.set(.cacheStatus, said)
+        }
         if resource.kind != nil {
             // The range of a part does not apply to the whole object.
             if head.status == .partialContent, !isOpaque { fields.remove(.contentRange) }

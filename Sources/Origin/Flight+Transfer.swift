@@ -30,8 +30,10 @@ extension Flight: TransferDelegate {
     }
 
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
-        table.probes.answered(redirect.from.origin)
-        if let failure = table.probes.refusal(ofHopTo: redirect.to, resource) {
+        noteAnswer(of: redirect.from.origin, transfer)
+        if transfer.parent == nil,
+            let failure = table.probes.refusal(ofHopTo: redirect.to, resource)
+        {
             refuse(failure)
             return ""
         }
@@ -39,8 +41,10 @@ extension Flight: TransferDelegate {
             machine.followsRedirect(now: table.loop.now, isHeldByOrigin: longestHold != nil))
         guard phase != .ended else { return "" }
         if resource.kind == nil { table.take(redirect.setCookies, of: resource.session) }
-        return table.cookieField(
-            for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin) ?? ""
+        let cookie = table.cookieField(
+            for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin)
+        if cookie != nil, transfer.parent?.isTrusted == false { transfer.leaveParent() }
+        return cookie ?? ""
     }
 
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
@@ -50,7 +54,8 @@ extension Flight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         guard transfer === self.transfer else { return }
-        table.probes.answered(head.finalURL.origin)
+        if asksWithoutParent(after: head, transfer) { return }
+        noteAnswer(of: head.finalURL.origin, transfer)
         if resource.kind == nil { table.take(head.setCookies, of: resource.session) }
         response = head
         expected = ExpectedBody()
@@ -97,12 +102,15 @@ extension Flight: TransferDelegate {
             measureLine(timings)
             finish()
         case .failure(let error):
+            if asksWithoutParent(after: error, transfer) { return }
             flush()
             settleWrites()
             guard phase != .ended else { return }
-            let isDown = table.probes.failed(
-                error, at: transfer.currentURL, silentSince: transfer.silentSince)
-            // The calls above may already have ended this flight too.
+            let isDown =
+                transfer.parent == nil
+                && table.probes.failed(
+                    error, at: transfer.currentURL, silentSince: transfer.silentSince)
+            // Telling those who wait may have ended this one too.
             perform(machine.broke(error, isDown: isDown, fillFacts, ending))
         }
     }

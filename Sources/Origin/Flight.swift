@@ -43,7 +43,9 @@ final class Flight {
     var object: StoredObject?
     /// The costs of its transfers.
     let trace = TransferTrace()
-    /// The outcome that waiters get with the object.
+    /// Whether a parent has failed, so that the origin is asked.
+    var skipsParents = false
+    /// What those are told who get the object.
     var outcome: FetchOutcome?
     /// True if URLs that differ in more than spelling may share this resource's key.
     private(set) lazy var isMerged = table.keys.isMerged(resource)

@@ -85,6 +85,11 @@ struct FlightMachine {
         if case .refused = state { true } else { false }
     }
 
+    /// What was asked last, while nothing has been heard of it; nil then.
+    var attempt: Attempt? {
+        if case .asking(let attempt) = state { attempt } else { nil }
+    }
+
     var isHolding: Bool {
         if case .holding = state { true } else { false }
     }

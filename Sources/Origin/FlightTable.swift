@@ -37,6 +37,9 @@ final class FlightTable {
     let log: Logger
     /// Made with the first failure or request.
     private(set) lazy var probes = OriginProbes(health, table: self)
+    /// Of parents: none of these is an origin whose lists would be cut while it is down.
+    private(set) lazy var parentProbes = OriginProbes(
+        OriginHealth(), table: self, watchesParents: true)
     private(set) lazy var inquiries = OriginInquiries(table: self)
     private(set) var flights: [ObjectKey: [Flight]] = [:]
     let ahead: AheadTable
@@ -292,6 +295,7 @@ final class FlightTable {
     /// Ends all transfers.
     func shutdown() {
         probes.shutdown()
+        if !settings.parents.isEmpty { parentProbes.shutdown() }
         inquiries.shutdown()
         client.shutdown()
         openPassthroughs?.client.shutdown()

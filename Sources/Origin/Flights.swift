@@ -130,6 +130,8 @@ package final class Flights: Sendable {
     /// answer.
     package func connectEarly(to origins: [Origin]) {
         enqueue { table in
+            // Players' requests go to a parent, whose connections are kept.
+            if table.hasParent { return }
             for origin in origins where table.health.mark(of: origin) == nil {
                 table.client.connectEarly(to: origin, timeout: table.settings.timeouts.connect)
             }
@@ -159,7 +161,10 @@ package final class Flights: Sendable {
 
     /// Probes all origins that are down immediately: the network may have changed.
     package func hurryProbes() {
-        enqueue { $0.probes.hurryAll() }
+        enqueue { table in
+            table.probes.hurryAll()
+            if !table.settings.parents.isEmpty { table.parentProbes.hurryAll() }
+        }
     }
 
     /// Reports that a reader of an incomplete object has left.

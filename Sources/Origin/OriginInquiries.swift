@@ -68,6 +68,8 @@ final class OriginInquiries {
     ///   - urls: one for each origin.
     ///   - reply: called once, when all have answered or failed, or the time limit has passed.
     func ask(_ urls: [AbsoluteURL], reply: @escaping @Sendable () -> Void) {
+        // What origins have is had from a parent, whether they answer here or not.
+        if table.hasParent { return reply() }
         let unsure = urls.filter { table.health.state(of: $0.origin) < .down }
         guard !unsure.isEmpty, inquiries.count + unsure.count <= Self.most else { return reply() }
         let waiter = Waiter(unsure.count, reply)

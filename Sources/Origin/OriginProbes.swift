@@ -72,14 +72,16 @@ final class OriginProbes {
     private static let turnWhileSuspected = Interval.milliseconds(200)
     private static let shortestTurn = Interval.milliseconds(20)
 
-    private let health: OriginHealth
+    let health: OriginHealth
+    private let watchesParents: Bool
     private unowned let table: FlightTable
     private var probes: [Origin: Probe] = [:]
     /// When origins that do not answer were last contacted.
     private var tries = RecentMap<Origin, Monotonic>(capacity: 256)
 
-    init(_ health: OriginHealth, table: FlightTable) {
+    init(_ health: OriginHealth, table: FlightTable, watchesParents: Bool = false) {
         self.health = health
+        self.watchesParents = watchesParents
         self.table = table
     }
 
@@ -96,7 +98,7 @@ final class OriginProbes {
         }
         guard mark.state == .down else { return }
         table.log.notice(
-            "an origin answers again",
+            watchesParents ? "a parent answers again" : "an origin answers again",
             metadata: [
                 "origin": "\(origin)", "after_ms": "\((now - mark.since).nanoseconds / 1_000_000)",
             ])
@@ -124,7 +126,11 @@ final class OriginProbes {
             if error.kind == .firstByteTimeout || error.kind == .stalled { probe.delay = .zero }
             schedule(probe)
         }
-        if before < .down, after == .down {
+        if before < .down, after == .down, watchesParents {
+            table.log.warning(
+                "a parent does not answer; origins are asked without it",
+                metadata: ["parent": "\(origin)", "reason": "\(error.message)"])
+        } else if before < .down, after == .down {
             table.counters.add(.originOutages)
             table.log.warning(
                 "an origin does not answer; what is stored of it is served",
@@ -148,7 +154,9 @@ final class OriginProbes {
     /// enough.
     func turn(of request: FetchRequest) -> Turn {
         let origin = request.resource.url.origin
-        guard let mark = health.mark(of: origin) else { return .now }
+        guard let mark = health.mark(of: origin), table.parent(for: request.resource) == nil else {
+            return .now
+        }
         health.want(origin, now: now)
         let isPlayers = request.lane <= .playback && !request.revalidates
         if mark.isQuick, isPlayers { return pause(before: origin).map { .later($0) } ?? .now }
@@ -266,7 +274,9 @@ final class OriginProbes {
         probe.asking = nil
         probe.lastEnd = now
         guard probes[probe.origin] === probe else { return }
-        if head != nil { return answered(probe.origin) }
+        if let head, !watchesParents || head.status.rawValue < 500 {
+            return answered(probe.origin)
+        }
         if let error {
             let failure = OriginHealth.Failure(
                 origin: probe.origin, error: error, silentSince: startedAt, now: now, isProbe: true)

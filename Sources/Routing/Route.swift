@@ -75,7 +75,9 @@ package enum Route: Sendable {
     case entry(Entry)
     case rewritten(RewrittenLink)
     case mount(Mount, AbsoluteURL)
-    /// One of the daemon's own pages; the path as received.
+    /// What another cache asks for of us as its parent.
+    case forChild(ResourceRole, AbsoluteURL)
+    /// One of the daemon's own pages; the path as it came.
     case own(path: String)
     /// None of the daemon's forms: the reason, for the client.
     case refused(HTTPStatus, String)
@@ -114,6 +116,7 @@ package struct Router: Sendable {
         // The most common forms first.
         if let link = Self.link(in: head.target) { return link }
         if let url = Self.rawURL(in: head.target) { return Self.entry(bytes: url) }
+        if let asked = Self.childRequest(in: head.target) { return asked }
         let path = head.path
         // A link in absolute-form.
         let originForm = head.query.map { "\(path)?\($0)" } ?? path
@@ -166,6 +169,26 @@ package struct Router: Sendable {
     private static func part(of text: String, _ range: Range<Int>) -> Substring {
         let start = text.utf8.index(text.utf8.startIndex, offsetBy: range.lowerBound)
         return Substring(text.utf8[start..<text.utf8.index(start, offsetBy: range.count)])
+    }
+
+    /// The letter that stands before what a cache asks of us as its parent; no letter of a role.
+    package static let parentLetter = UInt8(ascii: "o")
+
+    /// The route of `/o/<role>/https://host/path?query`, whose answer is the origin's, byte for byte.
+    private static func childRequest(in target: String) -> Route? {
+        let bytes = target.utf8.span
+        guard bytes.count > 5, bytes[0] == 0x2F, bytes[1] == parentLetter, bytes[2] == 0x2F,
+            bytes[4] == 0x2F, let role = ResourceRole(letter: bytes[3])
+        else { return nil }
+        guard let url = rawURL(in: String(target.utf8.dropFirst(4)) ?? "") else {
+            return .refused(
+                .badRequest, "behind /o/ and a role stands the URL: /o/s/https://host/...")
+        }
+        do throws(URIError) {
+            return .forChild(role, try AbsoluteURL(bytes: url))
+        } catch {
+            return .refused(.badRequest, "the URL that is asked for is not usable: \(error)")
+        }
     }
 
     private func mounted(_ mount: Mount, _ path: String, _ query: String?) -> Route {

@@ -11,6 +11,7 @@ extension CurlEasy {
         let decodes: Bool
         let isTransparent: Bool
         let route: OriginRoute
+        let credentials: String?
 
         /// Nil for a transfer that needs a full setup each time.
         init?(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
@@ -23,6 +24,7 @@ extension CurlEasy {
             decodes = transfer.decodes
             isTransparent = transfer.request.isTransparent
             route = transfer.route
+            credentials = transfer.parent?.credentials
         }
     }
 
@@ -34,7 +36,7 @@ extension CurlEasy {
         if wanted == nil || wanted != form { setUp(transfer, configuration) }
         form = wanted
         clearFailure()
-        set(CURLOPT_URL, hop.url.requestForm)
+        set(CURLOPT_URL, (transfer.parentURL ?? hop.url).requestForm)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds(transfer.request.timeouts.connect)))
         let hasUserinfo = hop.url.userinfo != nil
         if writtenFields != hop.fields || hasUserinfo {
@@ -136,6 +138,9 @@ extension CurlEasy {
             let plain = PercentCoding.decode(Array(userinfo.utf8)[...])
             let pair = plain.contains(0x3A) ? plain : plain + [0x3A]
             fields.append(.authorization, "Basic " + base64(pair))
+        }
+        if let credentials = transfer.parent?.credentials {
+            fields.append(.proxyAuthorization, credentials)
         }
         if !isTransparent, !fields.contains(.userAgent) {
             fields.append(.userAgent, configuration.userAgent)

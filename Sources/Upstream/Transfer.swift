@@ -41,12 +41,15 @@ package final class Transfer {
     let loop: EventLoop
     @exclusivity(unchecked) var delegate: (any TransferDelegate)?
     var hop: Hop {
-        didSet {
-            origin = hop.url.origin
-        }
+        didSet { findWay() }
     }
-    /// The origin of the current hop.
+    /// The parent that the current hop is sent to; nil for the origin itself.
+    package private(set) var parent: Parent?
+    /// The URL that the parent is asked with.
+    private(set) var parentURL: AbsoluteURL?
+    /// Whom the current hop is sent to: the origin of its URL, or a parent.
     private(set) var origin: Origin
+    private var leavesParent = false
     @exclusivity(unchecked) var phase = Phase.head
     /// The target of the last head, in the phase of that name.
     var redirect: Redirect?
@@ -133,6 +136,19 @@ package final class Transfer {
         wantedAt = createdAt
         hopStartedAt = createdAt
         lastByteAt = createdAt
+        if request.parent != nil { findWay() }
+    }
+
+    /// Sends the hops to come to the origins themselves.
+    package func leaveParent() { leavesParent = true }
+
+    private func findWay() {
+        parentURL = nil
+        if let way = request.parent, !leavesParent {
+            parentURL = way.parent.url(for: hop.url, role: way.role)
+        }
+        parent = parentURL == nil ? nil : request.parent?.parent
+        origin = parent?.origin ?? hop.url.origin
     }
 
     /// Ends the transfer; `didFinish` follows with `cancelled` in this round.

@@ -95,9 +95,9 @@ extension Transfer {
 
     fileprivate func permits(_ address: SocketAddress) -> Bool {
         guard let client else { return false }
-        // The address is the proxy's, from the configuration; the host passed `permitsByName`.
-        if route.proxy != nil { return true }
-        // A configured address is permitted, whatever it is.
+        // It is the proxy's or the parent's, which the configuration names; the host passed `permitsByName`.
+        if route.proxy != nil || parent != nil { return true }
+        // Given by hand, whatever it is.
         if route.addresses.contains(where: { $0.description == address.host }) { return true }
         if client.configuration.addressPolicy.permits(address, host: host) { return true }
         refusedAddress = address.host

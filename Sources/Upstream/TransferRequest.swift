@@ -94,6 +94,8 @@ package struct TransferRequest: Sendable {
     package var timeouts: TransferTimeouts
     /// Records the costs of the request; nil if not needed.
     package var trace: TransferTrace?
+    /// The parent that the URLs of all hops are asked of; nil for the origins themselves.
+    package var parent: ParentWay?
 
     /// A GET of `url` with everything else at its default.
     package init(url: AbsoluteURL, lane: Lane = .playback, session: UInt64 = 0) {

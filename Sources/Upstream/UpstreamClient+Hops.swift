@@ -118,8 +118,8 @@ extension UpstreamClient {
     func send(_ transfer: Transfer) {
         if followsScout(transfer) { return }
         transfer.route = configuration.routes.route(to: transfer.origin)
-        if transfer.route.proxy != nil,
-            !configuration.addressPolicy.permitsByName(transfer.host)
+        if transfer.route.proxy != nil || transfer.parent != nil,
+            !configuration.addressPolicy.permitsByName(transfer.hop.url.origin.host)
         {
             let kind = UpstreamError.Kind.addressRefused(transfer.host)
             return end(transfer, .failure(UpstreamError(kind, host: transfer.host)))

@@ -17,6 +17,7 @@ import Testing
             (key { $0.audience = .session("AbC-_123") }, url + " viewer AbC-_123"),
             (key { $0.audience = .mount(.private) }, url + " private"),
             (key { $0.audience = .mount(.gateway) }, url + " gateway"),
+            (key { $0.audience = .children(.gateway) }, url + " children=gateway"),
             (key { $0.skip = "YES" }, url + " skip=YES"),
             (key { $0.skip = "" }, url + " skip="),
             (key { $0.epoch = Epoch(number: 1_800_000_000) }, url + " epoch=1800000000"),
@@ -49,6 +50,7 @@ import Testing
     @Test func `no two keys have one text`() {
         let audiences: [CacheKey.Audience] = [
             .everyone, .credentials("a"), .session("a"), .mount(.private), .mount(.shared),
+            .children(.shared),
         ]
         var texts: [String: CacheKey] = [:]
         for audience in audiences {

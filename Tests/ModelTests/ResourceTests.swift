@@ -21,6 +21,7 @@ import URISyntax
                 session: Session(startingAt: try AbsoluteURL("https://cdn.test/full.m3u8")),
                 role: .segment, policy: .rfc, mayStore: false, forwardedFields: fields,
                 isMounted: true, kind: .shared, mount: try Mount("/demo/=https://cdn.test/"),
+                isVerbatim: true,
                 live: LiveTerms(longestHold: .seconds(1 as Int64))))
     }
 

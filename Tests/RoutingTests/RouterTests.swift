@@ -19,6 +19,22 @@ import URISyntax
         router.route(RequestHead(method: .get, target: target))
     }
 
+    private func childURL(_ target: String) -> String? {
+        guard case .forChild(let role, let url) = route(target) else { return nil }
+        return "\(role) \(url.text)"
+    }
+
+    @Test(arguments: [
+        ("/o/s/https://h/a//b.ts?x=1&y=%2F", "segment https://h/a//b.ts?x=1&y=%2F"),
+        ("/o/p/http://h:8080/l.m3u8?_HLS_msn=3", "playlist http://h:8080/l.m3u8?_HLS_msn=3"),
+        ("/o/k/https:/h/key", "key https://h/key"),
+        ("/o/x/https://h/a", nil), ("/o/s/", nil), ("/o/s", nil), ("/o/", nil), ("/o/s/h/a", nil),
+        ("/o/s/https://", nil), ("/o//https://h/a", nil), ("/s/o/https://h/a", nil),
+    ])
+    func `what a child asks for is a role and a whole URL`(_ target: String, _ url: String?) {
+        #expect(childURL(target) == url)
+    }
+
     private func entryURL(_ target: String) -> String? {
         guard case .entry(let entry) = route(target) else { return nil }
         return entry.url.text

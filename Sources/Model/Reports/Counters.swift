@@ -21,6 +21,7 @@ package final class Counters: Sendable {
         case shiftFetched, shiftMissed, shiftEpochs, shiftDropped
         case loopHolds, longTexts
         case http1Requests, http2Requests
+        case parentRequests, parentFailures
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -66,6 +67,8 @@ package final class Counters: Sendable {
             case .longTexts: "long_texts_total"
             case .http1Requests: "http1_requests_total"
             case .http2Requests: "http2_requests_total"
+            case .parentRequests: "parent_requests_total"
+            case .parentFailures: "parent_failures_total"
             }
         }
 
@@ -113,6 +116,8 @@ package final class Counters: Sendable {
             case .longTexts: "Tasks on playlists and JSON of 256 KiB and more, done off the loops."
             case .http1Requests: "Requests from players in HTTP/1.1 or HTTP/1.0."
             case .http2Requests: "Requests from players in HTTP/2."
+            case .parentRequests: "Requests sent to parents, counted as origin requests too."
+            case .parentFailures: "Requests to parents that failed, so that the origin was asked."
             }
         }
     }

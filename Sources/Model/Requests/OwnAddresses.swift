@@ -74,4 +74,10 @@ package final class OwnAddresses: Sendable {
     package func isLooped(_ request: RequestHead) -> Bool {
         request.fields.combined(.cdnLoop)?.contains(loopMark) ?? false
     }
+
+    /// The same by the pseudonym in `Via` (RFC 9110 section 7.6.3), which requests to parents carry
+    /// too: some caches between them know one of the two fields only.
+    package func isNamed(inViaOf request: RequestHead) -> Bool {
+        request.fields.combined(.via)?.contains(loopMark) ?? false
+    }
 }

@@ -27,13 +27,16 @@ package final class Resource: Sendable {
         package var kind: CacheKind?
         /// The mount that it was requested under, where HTTP's rules apply.
         package var mount: Mount?
-        /// The terms that a live list adds to it.
+        /// True where the origin's bytes are wanted whatever they are: no playlist is looked for.
+        package var isVerbatim = false
+        /// What it has from a live list that names it.
         package var live = LiveTerms.none
 
         package init(
             url: AbsoluteURL, cacheKey: CacheKey, session: Session, role: ResourceRole? = nil,
             policy: Policy, mayStore: Bool = true, forwardedFields: Fields, isMounted: Bool = false,
-            kind: CacheKind? = nil, mount: Mount? = nil, live: LiveTerms = LiveTerms.none
+            kind: CacheKind? = nil, mount: Mount? = nil, isVerbatim: Bool = false,
+            live: LiveTerms = LiveTerms.none
         ) {
             self.url = url
             self.cacheKey = cacheKey
@@ -45,6 +48,7 @@ package final class Resource: Sendable {
             self.isMounted = isMounted
             self.kind = kind
             self.mount = mount
+            self.isVerbatim = isVerbatim
             self.live = live
         }
     }
@@ -61,6 +65,7 @@ package final class Resource: Sendable {
     package let isMounted: Bool
     package let kind: CacheKind?
     package let mount: Mount?
+    package let isVerbatim: Bool
     package let live: LiveTerms
     /// The digest of the cache key.
     package let key: ObjectKey
@@ -80,6 +85,7 @@ package final class Resource: Sendable {
         isMounted = parts.isMounted
         kind = parts.kind
         mount = parts.mount
+        isVerbatim = parts.isVerbatim
         live = parts.live
         keyText = parts.cacheKey.text
         key = ObjectKey(sha256Of: keyText)
@@ -91,7 +97,7 @@ package final class Resource: Sendable {
         var parts = Parts(
             url: url, cacheKey: cacheKey, session: session, role: role, policy: policy,
             mayStore: mayStore, forwardedFields: forwardedFields, isMounted: isMounted, kind: kind,
-            mount: mount, live: live)
+            mount: mount, isVerbatim: isVerbatim, live: live)
         change(&parts)
         return Resource(parts)
     }

@@ -139,6 +139,10 @@ struct AnswerHead {
         if let coding = stored.valueBytes(.contentEncoding) {
             try lines.append(.contentEncoding, coding)
         }
+        // Members of caches nearer to the origin stand before ours (RFC 9211 section 2).
+        if let before = stored.combinedBytes(.cacheStatus) {
+            try lines.append(.cacheStatus, before[...])
+        }
         try lines.append(.etag, facts.entityTag)
         if let modified = stored.valueBytes(.lastModified) {
             try lines.append(.lastModified, modified)
@@ -189,6 +193,9 @@ struct AnswerHead {
             }
         } else if let control = facts.head.fields.combined(.cacheControl) {
             fields.append(.cacheControl, control)
+        }
+        if !resource.isMounted, let before = facts.head.fields.combined(.cacheStatus) {
+            fields.append(.cacheStatus, before)
         }
         fields.append(
             .contentType,
@@ -249,6 +256,9 @@ struct AnswerHead {
         fields.append(.cacheControl, "no-cache")
         fields.append(.vary, "Accept-Encoding")
         if isCompressed { fields.append(.contentEncoding, "gzip") }
+        if let before = facts.head.fields.combined(.cacheStatus) {
+            fields.append(.cacheStatus, before)
+        }
         addAge(&fields, facts, how)
         if !resource.isMounted { fields.append("X-Content-Type-Options", "nosniff") }
         CrossOrigin.append(to: &fields, for: request, settings: settings)

@@ -38,9 +38,11 @@ extension ProxyCore {
         store.remove(ObjectKey(key))
         var outdated: Set<CacheKey> = [key]
         for kind in CacheKind.allCases {
-            let kept = key.changing { $0.audience = .mount(kind) }
-            outdated.insert(kept)
-            store.removeWithVariants(kept)
+            for audience in [CacheKey.Audience.mount(kind), .children(kind)] {
+                let kept = key.changing { $0.audience = audience }
+                outdated.insert(kept)
+                store.removeWithVariants(kept)
+            }
         }
         flights.invalidate(outdated)
     }

@@ -122,7 +122,8 @@ extension RequestFacts {
     }
 
     func mayServeStale(_ response: Response) -> Bool {
-        !endsBeforeAsked
+        // The child has what was there before, and bounds for it that follow from the list.
+        !endsBeforeAsked && !resource.isTextOfChild
             && Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
     }
 
@@ -261,8 +262,11 @@ extension Resource {
         facts.head.isPlaylist && role != .json && !session.isShifted
     }
 
-    /// Returns how fresh a stored response is; used for repeated hits too, so it evaluates only
-    /// what matters.
+    /// Whether a cache asks for what may change under its name, as whose parent we do not look into it.
+    var isTextOfChild: Bool { isVerbatim && (role == nil || role == .key) }
+
+    /// How fresh a stored response is; for repeated hits too, so that nothing is read that does not
+    /// count.
     func freshness(
         _ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: @autoclosure () -> Asked,
         isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool
@@ -272,7 +276,13 @@ extension Resource {
             if holdsWhileKept { return .fresh(seconds: nil) }
         }
         var question = freshnessQuestion(facts, playlist, asked())
-        // Live streams change keys under one URL: HTTP decides how long one stays fresh.
+        // Whether a list that a child asks for is live is not known here: nothing is guessed of it.
+        if isTextOfChild, question.policy == .rfc,
+            question.rules.lifetimeSource == .heuristic
+        {
+            return .stale(.expired)
+        }
+        // Live streams change keys under one URL: HTTP decides how long one holds.
         if role == .key, question.policy == .media, isLiveSession() { question.policy = .rfc }
         return Freshness.decide(question)
     }

@@ -117,9 +117,9 @@ extension CachingProxy {
         return name.hasSuffix(".m3u8") || name.hasSuffix(".m3u")
     }
 
-    /// Returns those fields without ranges and conditions, which the store handles, and without
-    /// content codings if the body is parsed here.
-    private func fieldsForStore(_ request: RequestHead, _ kind: CacheKind?) -> Fields {
+    /// The same, except those about ranges and conditions, which the store answers for, and codings
+    /// where the body is read here.
+    func fieldsForStore(_ request: RequestHead, _ kind: CacheKind?) -> Fields {
         var forwarded = ownedFields(request)
         for name: FieldName in [
             .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,

@@ -59,6 +59,10 @@ package final class CachingProxy: RequestHandler {
             if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
             return handle(MountedRequest(mount: mount, url: url, hasBody: body != nil), exchange)
         }
+        if case .forChild(let role, let url) = route {
+            if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
+            return handle(role, url, exchange)
+        }
         if let page, let failure = pageFault(page, route) { return refuse(failure, exchange) }
         if request.method == .options {
             var isOfOwnPage = false
@@ -66,7 +70,7 @@ package final class CachingProxy: RequestHandler {
             return answerPreflight(exchange, isOfOwnPage: isOfOwnPage)
         }
         switch route {
-        case .mount: break
+        case .mount, .forChild: break
         case .own(let path):
             if pages.answersFile(path, request, exchange) { return }
             if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
@@ -106,7 +110,7 @@ package final class CachingProxy: RequestHandler {
     /// Returns why a page of another site may not request a route; nil if it may.
     private func pageFault(_ page: ForeignPage, _ route: Route) -> ProxyFailure? {
         switch route {
-        case .own, .mount, .refused: nil
+        case .own, .mount, .forChild, .refused: nil
         case .entry(let entry): page.fault(at: entry.url)
         // An unreadable link is refused later; one in a long list is checked once it is found.
         case .rewritten(let link):
@@ -166,7 +170,7 @@ package final class CachingProxy: RequestHandler {
         return String(field.dropFirst(7))
     }
 
-    private func methodFault(_ request: RequestHead) -> ProxyFailure? {
+    func methodFault(_ request: RequestHead) -> ProxyFailure? {
         if request.method == .get || request.method == .head { return nil }
         return ProxyFailure(
             .client, .methodNotAllowed, "only GET, HEAD and OPTIONS work on this URL")

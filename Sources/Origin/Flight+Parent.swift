@@ -1,0 +1,182 @@
+// Requests that go to a parent first, and to the origin where that does not work.
+import CachePolicy
+import HLS
+import HTTP
+import Logging
+import Model
+import Posix
+import Reactor
+import Upstream
+import URISyntax
+
+extension FlightTable {
+    /// Whether any parent answers.
+    var hasParent: Bool {
+        !settings.parents.isEmpty && settings.parents.all.contains { answers($0) }
+    }
+
+    private func answers(_ parent: Parent) -> Bool {
+        parentProbes.health.state(of: parent.origin) == .up
+    }
+
+    /// The parent that a resource is asked of; nil for the origin itself.
+    ///
+    /// What would show a session's headers or cookies goes to a trusted one or to none.
+    func parent(for resource: Resource) -> Parent? {
+        // A range of a file that grows is no part of a whole that a cache by HTTP's rules could keep.
+        guard !settings.parents.isEmpty, resource.live.growth == nil else { return nil }
+        let order = settings.parents.order(for: resource.keyText)
+        for parent in order where parentProbes.health.mark(of: parent.origin) != nil {
+            parentProbes.health.want(parent.origin, now: loop.now)
+        }
+        guard let parent = order.first(where: { answers($0) }) else { return nil }
+        guard isPrivate(resource) else { return parent }
+        return order.first { $0.isTrusted && answers($0) }
+    }
+
+    private func isPrivate(_ resource: Resource) -> Bool {
+        let forwarded = resource.forwardedFields
+        return !resource.session.fields.isEmpty || resource.url.userinfo != nil
+            || forwarded.contains(.authorization) || forwarded.contains(.cookie)
+            || (resource.kind == nil
+                && cookieField(for: resource.url, session: resource.session) != nil)
+    }
+}
+
+extension Flight {
+    /// Time for a parent to begin an answer: players wait for eight to ten seconds, and the origin is
+    /// still to be asked then.
+    private static let firstByte = Interval.seconds(4 as Int64)
+    private static let connect = Interval.seconds(1 as Int64)
+
+    /// Has the request sent to a parent, if there is one for it.
+    func sendToParent(_ request: inout TransferRequest) {
+        guard !skipsParents, let parent = table.parent(for: resource) else { return }
+        let role = resource.role ?? .media
+        request.parent = ParentWay(parent, role: role.letter)
+        request.timeouts.connect = min(Self.connect, request.timeouts.connect)
+        if let hold = longestHold {
+            request.timeouts.firstByte = max(hold, Self.firstByte)
+        } else {
+            request.timeouts.firstByte = min(Self.firstByte, request.timeouts.firstByte)
+        }
+        // What a live list says of a name the parent does not know: it may hold what that stood for.
+        if resource.epoch != .first || resource.policy == .refresh {
+            request.fields.set(.cacheControl, "no-cache")
+        }
+        if resource.kind == nil, let mark = ownMark {
+            request.fields.append(.via, "1.1 \(mark)")
+        }
+        table.counters.add(.parentRequests)
+    }
+
+    /// The name of this daemon in requests, which it knows them by where they come back.
+    private var ownMark: String? {
+        resource.forwardedFields.combined(.cdnLoop)?.split(separator: ",").last.map {
+            String($0.filter { $0 != " " })
+        }
+    }
+
+    /// Whether the response comes from a parent.
+    var isOfParent: Bool { transfer?.parent != nil }
+
+    /// Takes note that somebody has answered.
+    func noteAnswer(of origin: Origin, _ transfer: Transfer) {
+        guard let parent = transfer.parent else { return table.probes.answered(origin) }
+        table.parentProbes.answered(parent.origin)
+    }
+
+    // MARK: What failed
+
+    /// Asks the origin itself where the answer is a failure of the parent or of its way to the origin.
+    ///
+    /// - Returns: false where it is the origin's answer.
+    func asksWithoutParent(after head: TransferHead, _ transfer: Transfer) -> Bool {
+        guard let parent = transfer.parent, !skipsParents else { return false }
+        if head.status == .loopDetected {
+            refuse(
+                ProxyFailure(
+                    .us, .loopDetected,
+                    "the parent \(parent) says that requests come back to it; correct --parent there or here"
+                ))
+            return true
+        }
+        guard let failure = ParentFailure(head, isSluice: parent.isSluice) else { return false }
+        if failure == .itself {
+            let error = UpstreamError(
+                .proxy, host: parent.origin.host, detail: "it answered \(head.status.rawValue)")
+            _ = table.parentProbes.failed(error, at: parent.root, silentSince: requestedAt)
+        }
+        return askOrigin(
+            insteadOf: parent, "it answered \(head.status.rawValue)", dropping: transfer)
+    }
+
+    /// Asks the origin itself where a parent gave no answer.
+    ///
+    /// - Returns: false where the failure is none of the parent's, or part of a body has come: that is
+    ///   resumed as after any broken transfer.
+    func asksWithoutParent(after error: UpstreamError, _ transfer: Transfer) -> Bool {
+        guard let parent = transfer.parent, !skipsParents else { return false }
+        switch error.kind {
+        case .cancelled, .preempted, .queueFull, .slotTimeout, .addressRefused, .forbiddenScheme,
+            .tooManyRedirects:
+            return false
+        default: break
+        }
+        _ = table.parentProbes.failed(
+            error, at: parent.root, silentSince: transfer.silentSince)
+        guard phase == .asking else {
+            skipsParents = true
+            table.counters.add(.parentFailures)
+            return false
+        }
+        return askOrigin(insteadOf: parent, error.message, dropping: nil)
+    }
+
+    private func askOrigin(
+        insteadOf parent: Parent, _ reason: String, dropping transfer: Transfer?
+    ) -> Bool {
+        guard let attempt = machine.attempt else { return false }
+        skipsParents = true
+        table.counters.add(.parentFailures)
+        table.log.info(
+            "a parent failed; the origin is asked",
+            metadata: ["parent": "\(parent)", "reason": "\(reason)"])
+        if transfer != nil { dropTransfer() }
+        if let failure = table.probes.refusal(afterWaiting: resource.url) {
+            refuse(failure)
+            return true
+        }
+        machine.budget.with { $0.noteRequest(now: table.loop.now) }
+        send(attempt)
+        return true
+    }
+}
+
+/// What an error that came from a parent is a failure of; origins' own errors are none of these.
+enum ParentFailure: Equatable {
+    /// The parent does not work, or will not serve us.
+    case itself
+    /// It works, and could not reach the origin.
+    case itsWay
+
+    init?(_ head: TransferHead, isSluice: Bool) {
+        let status = head.status.rawValue
+        guard status >= 400 else { return nil }
+        if isSluice {
+            // A sluice passes answers of origins on with its member of Cache-Status (RFC 9211).
+            guard let said = head.fields.combined(.cacheStatus) else {
+                self = .itself
+                return
+            }
+            guard said.contains("detail=origin-error") else { return nil }
+            self = .itsWay
+            return
+        }
+        switch status {
+        case 407, 421, 503: self = .itself
+        case 502, 504: self = .itsWay
+        default: return nil
+        }
+    }
+}

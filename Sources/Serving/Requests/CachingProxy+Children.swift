@@ -1,0 +1,111 @@
+// Requests of caches that we are the parent of: the origin's bytes as they are, playlists too.
+import CachePolicy
+import HLS
+import HTTP
+import HTTPServer
+import Model
+import Posix
+import Routing
+import URISyntax
+
+extension CachingProxy {
+    /// Answers what another cache asks for, by HTTP's own caching rules.
+    ///
+    /// The child rewrites playlists, keeps cookies and follows redirects. A page cannot be shown from
+    /// here as one of the daemon's own: browsers send no `CDN-Loop` unasked.
+    func handle(_ role: ResourceRole, _ url: AbsoluteURL, _ exchange: Exchange) {
+        let request = exchange.request
+        if let failure = childFault(request, url) { return refuse(failure, exchange) }
+        let session = core.sessions.session(for: Entry(url: url))
+        let kind = core.settings.mountKind
+        var key = core.names.cacheKey(url, session: session, role: nil, isMounted: true)
+        key.audience = .children(kind)
+        var live = LiveTerms.none
+        // Held by the origin until there is something to say; that takes no slot.
+        let directives = QueryItem.items(of: url.query ?? "").filter { $0.rawName == "_HLS_msn" }
+        if role == .part || !directives.isEmpty {
+            live.longestHold = LivePosition.longestHold(.seconds(Self.usualTarget))
+        }
+        // Whether a list is live is not known here: HTTP's rules decide how long it holds.
+        var policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
+        if policy == .media { policy = .rfc }
+        let resource = Resource(
+            .init(
+                url: url, cacheKey: key, session: session,
+                role: role == .playlist || role == .json ? nil : role, policy: policy,
+                forwardedFields: fieldsForChild(request, kind), isMounted: true, kind: kind,
+                isVerbatim: true, live: live))
+        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+    }
+
+    /// The target duration, in seconds, of a list that nobody has read here.
+    private static let usualTarget: Int64 = 10
+
+    private func childFault(_ request: RequestHead, _ url: AbsoluteURL) -> ProxyFailure? {
+        if core.addresses.isNamed(inViaOf: request) {
+            return ProxyFailure(.client, .loopDetected, "the request came from this daemon")
+        }
+        if let failure = tokenFault(request, given: Self.password(of: request))
+            ?? methodFault(request)
+        {
+            return failure
+        }
+        guard request.fields.contains(.cdnLoop) else {
+            return ProxyFailure(
+                .client, .badRequest,
+                "this form is for caches that name this daemon with --parent; players open /https://host/..."
+            )
+        }
+        guard !core.addresses.contains(url) else {
+            return ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon")
+        }
+        return nil
+    }
+
+    private func fieldsForChild(_ request: RequestHead, _ kind: CacheKind) -> Fields {
+        var forwarded = fieldsForStore(request, kind)
+        // The child gives our token otherwise: what stands here is its viewer's.
+        if let authorization = request.fields.first(.authorization),
+            bearer(request) != core.settings.token
+        {
+            forwarded.set(.authorization, authorization)
+        }
+        return forwarded
+    }
+
+    /// The password of a proxy's basic credentials (RFC 7617); nil for none.
+    private static func password(of request: RequestHead) -> String? {
+        guard let field = request.fields.first(.proxyAuthorization), field.hasPrefix("Basic "),
+            let pair = Base64.decode(field.utf8.dropFirst(6)),
+            let colon = pair.firstIndex(of: 0x3A)
+        else { return nil }
+        return String(decoding: pair[(colon + 1)...], as: UTF8.self)
+    }
+}
+
+/// RFC 4648 section 4.
+enum Base64 {
+    /// Nil for what is not in this form; padding may be missing.
+    static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var bits: UInt32 = 0
+        var count: UInt32 = 0
+        for digit in text where digit != 0x3D {
+            let value: UInt8
+            switch digit {
+            case 0x41...0x5A: value = digit - 0x41
+            case 0x61...0x7A: value = digit - 0x61 + 26
+            case 0x30...0x39: value = digit - 0x30 + 52
+            case 0x2B: value = 62
+            case 0x2F: value = 63
+            default: return nil
+            }
+            bits = (bits << 6 | UInt32(value)) & 0xFF_FFFF
+            count += 6
+            guard count >= 8 else { continue }
+            count -= 8
+            bytes.append(UInt8(truncatingIfNeeded: bits >> count))
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,165 @@
+package import URISyntax
+
+/// A cache between the daemon and origins, which requests are sent to first (RFC 9110 section 3.7).
+package struct Parent: Hashable, Sendable {
+    /// What is wrong with the text of a parent; holds nothing of it, for it may have a password.
+    package struct Fault: Error, Hashable, CustomStringConvertible {
+        package let description: String
+
+        fileprivate init(_ description: String) { self.description = description }
+    }
+
+    /// A piece of the URL that a parent is asked with.
+    private enum Piece: Hashable, Sendable {
+        case text([UInt8])
+        case url, scheme, host, path
+    }
+
+    /// The first path segment of the form that another sluice is asked in; no letter of a role.
+    package static let letter = UInt8(ascii: "o")
+
+    /// Where it listens.
+    package let origin: Origin
+    /// Any URL there that holds nothing of an origin, for the question whether it answers.
+    package let root: AbsoluteURL
+    /// Whether it is another sluice, which says in `Cache-Status` whose fault an error is.
+    package let isSluice: Bool
+    /// Whether it may see headers and cookies of sessions.
+    package let isTrusted: Bool
+    /// The value of `Proxy-Authorization`; nil for none.
+    let credentials: String?
+    private let start: [UInt8]
+    private let pieces: [Piece]
+    private let shown: String
+
+    /// Reads `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`, another sluice, or the same followed by a
+    /// template with `{url}`, or with `{host}` and `{path}` and perhaps `{scheme}`.
+    package init(_ text: String, isTrusted: Bool) throws(Fault) {
+        let mark = text.firstIndex(of: "{") ?? text.endIndex
+        guard let base = try? AbsoluteURL(String(text[..<mark])) else {
+            throw Fault(
+                "it is written http://HOST:PORT for another sluice, or http://HOST:PORT/{scheme}/{host}{path}"
+            )
+        }
+        let bare = base.withoutUserinfo
+        guard let root = try? AbsoluteURL("\(base.origin)/") else { throw Fault("it has no host") }
+        origin = base.origin
+        self.root = root
+        self.isTrusted = isTrusted
+        credentials = base.userinfo.map {
+            let pair = PercentCoding.decode(Array($0.utf8)[...])
+            return "Basic " + base64(pair.contains(0x3A) ? pair : [0x3A] + pair)
+        }
+        isSluice = mark == text.endIndex
+        if isSluice {
+            guard bare.query == nil else { throw Fault("another sluice has no query") }
+            var bytes = bare.bytes
+            if bytes.last == 0x2F { bytes.removeLast() }
+            start = bytes + [0x2F, Self.letter, 0x2F]
+            pieces = []
+        } else {
+            start = bare.bytes
+            pieces = try Self.pieces(text[mark...])
+        }
+        let rest = isSluice ? "" : String(text[mark...])
+        shown = bare.text + rest + (credentials == nil ? "" : " (with credentials)")
+    }
+
+    private static func pieces(_ template: Substring) throws(Fault) -> [Piece] {
+        var pieces: [Piece] = []
+        var rest = template
+        while let mark = rest.first {
+            guard mark == "{" else {
+                let text = rest.prefix { $0 != "{" }
+                pieces.append(.text(Array(text.utf8)))
+                rest = rest[text.endIndex...]
+                continue
+            }
+            guard let end = rest.firstIndex(of: "}") else { throw Fault("a { lacks its }") }
+            switch rest[rest.index(after: rest.startIndex)..<end] {
+            case "url": pieces.append(.url)
+            case "scheme": pieces.append(.scheme)
+            case "host": pieces.append(.host)
+            case "path": pieces.append(.path)
+            default: throw Fault("a template has {url}, {scheme}, {host} and {path}, nothing else")
+            }
+            rest = rest[rest.index(after: end)...]
+        }
+        guard pieces.contains(.url) || (pieces.contains(.host) && pieces.contains(.path)) else {
+            throw Fault("a template needs {url}, or {host} and {path}")
+        }
+        return pieces
+    }
+
+    /// The URL that the parent is asked with for an origin's.
+    ///
+    /// - Parameters:
+    ///   - url: the origin's.
+    ///   - role: the letter of what it is to the player, which another sluice gives it a lane by.
+    /// - Returns: nil where the parts make no URL.
+    package func url(for url: AbsoluteURL, role: UInt8) -> AbsoluteURL? {
+        let url = url.withoutUserinfo
+        var bytes = start
+        if isSluice { bytes += [role, 0x2F] + url.bytes }
+        for piece in pieces {
+            switch piece {
+            case .text(let text): bytes += text
+            case .url: bytes += url.bytes
+            case .scheme: bytes += Array(url.scheme.name.utf8)
+            case .host: bytes += url.bytes[(url.scheme.name.utf8.count + 3)..<Self.pathStart(url)]
+            case .path:
+                let path = url.bytes[Self.pathStart(url)...]
+                if path.first != 0x2F { bytes.append(0x2F) }
+                bytes += path
+            }
+        }
+        return try? AbsoluteURL(bytes: bytes)
+    }
+
+    private static func pathStart(_ url: AbsoluteURL) -> Int { url.pathRange.lowerBound }
+}
+
+extension Parent: CustomStringConvertible {
+    /// For people: says that there are credentials, and not which.
+    package var description: String { shown }
+}
+
+/// The parents that misses go to.
+package struct Parents: Sendable {
+    package let all: [Parent]
+
+    package init(_ all: [Parent] = []) { self.all = all }
+
+    package var isEmpty: Bool { all.isEmpty }
+
+    /// The parents in the order in which they are asked for a key.
+    ///
+    /// Each object has a parent of its own, and where that fails a second one of its own (rendezvous
+    /// hashing): the loss of one moves nothing that the others hold.
+    package func order(for key: String) -> [Parent] {
+        guard all.count > 1 else { return all }
+        return all.map { (weight: Self.hash("\($0.root.text) \(key)"), parent: $0) }
+            .sorted { $0.weight > $1.weight }.map(\.parent)
+    }
+
+    /// FNV-1a with a final mix, the same on every machine.
+    private static func hash(_ text: String) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        hash = (hash ^ (hash >> 33)) &* 0xFF51_AFD7_ED55_8CCD
+        hash = (hash ^ (hash >> 33)) &* 0xC4CE_B9FE_1A85_EC53
+        return hash ^ (hash >> 33)
+    }
+}
+
+/// The way of one transfer through a parent.
+package struct ParentWay: Sendable, Hashable {
+    package let parent: Parent
+    /// The letter of the resource's role.
+    package let role: UInt8
+
+    package init(_ parent: Parent, role: UInt8) {
+        self.parent = parent
+        self.role = role
+    }
+}
