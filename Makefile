@@ -25,11 +25,12 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
+.PHONY: help setup run cluster demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
 	@echo 'run      build, start the daemon and the sample CDN, print what to play'
+	@echo 'cluster  start three daemons behind HAProxy, print what to play'
 	@echo 'demo     play the sample twice, the second time without the CDN, and compare'
 	@echo 'build    build everything for debugging'
 	@echo 'lab      build sluice-lab, the program of those who tune'
@@ -66,6 +67,9 @@ run:
 	@$(TOOLS)/setup play
 	@$(MAKE) --no-print-directory release
 	@exec $(TOOLS)/run "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
+
+cluster: release
+	@exec $(TOOLS)/cluster "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
 demo:
 	@$(TOOLS)/setup play

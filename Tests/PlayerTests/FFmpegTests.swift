@@ -16,6 +16,21 @@ extension Players {
             }
         }
 
+        @Test(arguments: Stream.allCases)
+        func `ffmpeg decodes the same frames through two daemons in a row`(stream: Stream) throws {
+            let folder = try TemporaryFolder()
+            let parent = try DaemonProcess([
+                "serve", "--port", "0", "--allow-private", "--cache-dir",
+                folder.makeFolder("cache"),
+            ])
+            defer { _ = try? parent.terminate() }
+            let stage = try Stage(["--parent", parent.baseURL])
+            let direct = try #require(try Tool.framemd5(stage.cdn.url(stream.path)))
+            #expect(try Tool.framemd5(stage.through(stream)) == direct)
+            #expect(try stage.figure("parent_requests_total") > 0)
+            #expect(try stage.figure("parent_failures_total") == 0)
+        }
+
         /// Not in fragmented MP4, where the demuxer of ffmpeg 5.1 finds nothing after a seek.
         @Test(arguments: [
             Stream.transportStream, .rotatedKey, .packedAudio, .plainFile,

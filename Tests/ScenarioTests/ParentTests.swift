@@ -167,6 +167,23 @@ extension Stories.ParentTests {
         #expect(first.status == 200)
     }
 
+    @Test func `what is under a mount goes to the parent too, and is stored in both`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let chain = try Chain(["--mount", "/site/=\(cdn.baseURL)/"])
+        cdn.put("/page.txt", text: "a page")
+        cdn.setBehaviour("cc=max-age=60", for: "/page.txt")
+        for _ in 0..<2 { #expect(try chain.story.follow("/site/page.txt").text == "a page") }
+        #expect(cdn.requestCount("/page.txt") == 1)
+        #expect(try chain.story.stat("parent_requests_total") == 1)
+        cdn.setBehaviour("needheader=Authorization:secret", for: "/own.txt")
+        cdn.put("/own.txt", text: "mine")
+        let own = try chain.story.follow("/site/own.txt", headers: [("Authorization", "secret")])
+        #expect(own.text == "mine")
+        #expect(try chain.story.stat("parent_requests_total") == 1)
+    }
+
     // MARK: Parents that fail
 
     @Test func `the origin is asked while a parent refuses connections`() throws {
