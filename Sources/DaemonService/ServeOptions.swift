@@ -1,18 +1,23 @@
-/// The daemon's options as flags.
+import ArgumentParser
+
+/// The daemon's options as flags, for every command that takes them but `serve`.
 ///
-/// A plain value; the commands hold its groups themselves: a debug build of ArgumentParser checks a
-/// group five times for each group around it, which took most of the daemon's start.
+/// `serve` holds the groups itself: a debug build of ArgumentParser checks a group five times for each
+/// group around it, which would add 0.2 s to each of the thousands of daemons that the tests start.
 ///
 /// Every option is also an environment variable (SLUICE_ and the name in capitals, - as _) and a
 /// key of the JSON file, in falling order of precedence.
-package struct ServeOptions {
-    let listening: ListeningOptions
-    let storage: StorageOptions
-    let origins: OriginOptions
-    let ahead: AheadOptions
-    let players: PlayerOptions
-    let logs: LogOptions
+package struct ServeOptions: ParsableArguments {
+    @OptionGroup(title: "Listening") var listening: ListeningOptions
+    @OptionGroup(title: "Cache") var storage: StorageOptions
+    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
+    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
+    @OptionGroup(title: "Players") var players: PlayerOptions
+    @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
 
+    package init() {}
+
+    /// The options of groups that a command holds itself.
     package init(
         listening: ListeningOptions, storage: StorageOptions, origins: OriginOptions,
         ahead: AheadOptions, players: PlayerOptions, logs: LogOptions
@@ -23,6 +28,11 @@ package struct ServeOptions {
         self.ahead = ahead
         self.players = players
         self.logs = logs
+    }
+
+    /// Reads all settings by these options, or says what is wrong and ends.
+    package func read() throws -> DaemonConfiguration {
+        try readConfiguration(scalars: scalars, lists: lists, file: config)
     }
 
     /// The path of the configuration file.

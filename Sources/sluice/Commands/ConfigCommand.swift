@@ -14,23 +14,13 @@ struct ConfigCommand: ParsableCommand {
             token, and users, passwords and queries in URLs, are printed as ***. Exit code 78: a setting is wrong.
             """)
 
-    @OptionGroup(title: "Listening") var listening: ListeningOptions
-    @OptionGroup(title: "Cache") var storage: StorageOptions
-    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
-    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
-    @OptionGroup(title: "Players") var players: PlayerOptions
-    @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
+    @OptionGroup var options: ServeOptions
 
     @Flag(help: "Print JSON.")
     var json = false
 
     func run() throws {
-        let options = ServeOptions(
-            listening: listening, storage: storage, origins: origins, ahead: ahead,
-            players: players, logs: logs)
-        let configuration = try readConfiguration(
-            scalars: options.scalars, lists: options.lists, file: options.config)
-        let listing = ConfigListing(configuration)
+        let listing = ConfigListing(try options.read())
         print(json ? try listing.json() : listing.text)
     }
 }

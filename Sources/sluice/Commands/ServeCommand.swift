@@ -26,6 +26,7 @@ struct ServeCommand: ParsableCommand {
             Then:    mpv http://127.0.0.1:9000/https://cdn.example.com/vod/master.m3u8
             """)
 
+    // Not a ServeOptions, which would hold them: see there.
     @OptionGroup(title: "Listening") var listening: ListeningOptions
     @OptionGroup(title: "Cache") var storage: StorageOptions
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
@@ -41,13 +42,13 @@ struct ServeCommand: ParsableCommand {
 
     func run() throws {
         let handed = try handedSockets()
+        let (scalars, lists, file) = (options.scalars, options.lists, options.config)
         let configuration = try readConfiguration(
-            scalars: options.scalars, lists: options.lists, file: options.config, handed: handed)
+            scalars: scalars, lists: lists, file: file, handed: handed)
         LoggingSystem.bootstrap { _ in
             LineLog(format: configuration.logFormat, logLevel: configuration.logLevel)
         }
         let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
-        let (scalars, lists, file) = (options.scalars, options.lists, options.config)
         try daemon.run {
             try await DaemonConfiguration(
                 scalars: scalars, lists: lists, file: file, handed: handed)
@@ -70,22 +71,10 @@ struct CheckCommand: ParsableCommand {
         commandName: "check",
         abstract: "Check flags, environment and configuration file, and start nothing.")
 
-    @OptionGroup(title: "Listening") var listening: ListeningOptions
-    @OptionGroup(title: "Cache") var storage: StorageOptions
-    @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
-    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
-    @OptionGroup(title: "Players") var players: PlayerOptions
-    @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
-
-    private var options: ServeOptions {
-        ServeOptions(
-            listening: listening, storage: storage, origins: origins, ahead: ahead,
-            players: players, logs: logs)
-    }
+    @OptionGroup var options: ServeOptions
 
     func run() throws {
-        let configuration = try readConfiguration(
-            scalars: options.scalars, lists: options.lists, file: options.config)
+        let configuration = try options.read()
         let places = configuration.addresses.map(\.description).joined(separator: ", ")
         print(
             "configuration is good: listen on \(places), cache in \(configuration.cacheFolder), "
