@@ -25,6 +25,14 @@ package enum PlayerHeaders {
         return (Array(bytes[..<mark]), headers)
     }
 
+    /// A URL as a person gives it to a command, without the headers behind it.
+    ///
+    /// - Returns: the URL's text and its headers, none where it ends in nothing like them.
+    package static func cut(_ text: String) -> (url: String, headers: [Entry.Header]) {
+        guard let split = split(Array(text.utf8)) else { return (text, []) }
+        return (String(decoding: split.url, as: UTF8.self), split.headers)
+    }
+
     private static func encodedBar(in bytes: [UInt8]) -> Int? {
         guard bytes.count >= 3 else { return nil }
         for index in 0..<(bytes.count - 2)

@@ -29,6 +29,38 @@ extension Stories {
             }
         }
 
+        @Test func `commands take the headers behind the URL for the session's, as requests do`()
+            throws
+        {
+            let story = try Story()
+            let daemon = story.daemon.baseURL
+            story.cdn.put("/list.m3u8", text: vod([segment("a", 1_000)]))
+            let url = story.cdn.url("/list.m3u8") + "|User-Agent=Kodi&Authorization=Basic%20eA"
+            // The session is another than that without headers, and so is its playlist.
+            #expect(try story.player().get("\(daemon)/\(url)").status == 200)
+            let plain = try sluice("why", story.cdn.url("/list.m3u8"), "--daemon", daemon)
+            #expect(plain.status == 0 && plain.stdout.contains("stored      no"), "\(plain.stdout)")
+            for asked in [url, "\(daemon)/\(url)"] {
+                let why = try sluice("why", asked, "--daemon", daemon)
+                #expect(why.status == 0, "\(why.stderr)")
+                #expect(why.stdout.contains("stored      whole"), "\(why.stdout)")
+                #expect(!why.stdout.contains("Kodi") && !why.stdout.contains("eA"))
+            }
+            let pin = try sluice("pin", url, "--daemon", daemon)
+            #expect(pin.status == 0 && pin.stdout.contains("list"), "\(pin.stdout)\(pin.stderr)")
+            #expect(try sluice("unpin", url, "--daemon", daemon).stdout == "unpinned\n")
+            let inspect = try sluice("inspect", url)
+            #expect(inspect.status == 0, "\(inspect.stdout)")
+            #expect(sent(story, "/list.m3u8")?["User-Agent"] == "Kodi")
+            #expect(
+                try sluice("purge", url, "--daemon", daemon).stdout.hasPrefix("removed 1 object"))
+            for command in ["why", "pin", "purge"] {
+                let bad = try sluice(
+                    command, story.cdn.url("/list.m3u8|Host=other"), "--daemon", daemon)
+                #expect(bad.status != 0, "\(command): \(bad.stdout)")
+            }
+        }
+
         @Test func `headers that the daemon sets itself are refused`() throws {
             let story = try Story()
             for header in ["Host=other.test", "Content-Length=3", "X-A=b%0D%0AX-C:%20d"] {

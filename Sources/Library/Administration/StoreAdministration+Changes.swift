@@ -36,8 +36,12 @@ extension StoreAdministration {
     private func pinnable(_ arguments: AdministrationQuery) -> Result<[Title], Refusal> {
         if let text = arguments["title"] { return find(text) }
         guard let text = arguments["url"] else { return .failure(.missing("url or title")) }
-        guard let url = origin(text) else { return .failure(.noURL) }
-        let titles = catalogue.titles(startingAt: url)
+        let (plain, headers) = PlayerHeaders.cut(text)
+        guard let url = origin(plain) else { return .failure(.noURL) }
+        if let fault = PlayerHeaders.fault(of: headers) {
+            return .failure(Refusal(status: .badRequest, reason: fault))
+        }
+        let titles = catalogue.titles(startingAt: url, headers: headers)
         let known = titles.filter { $0.objects > 0 || !$0.variants.isEmpty }
         return .success(known.isEmpty ? [titles[0]] : known)
     }
@@ -75,7 +79,12 @@ extension StoreAdministration {
         }
         switch names[0] {
         case "url":
-            guard let url = origin(text) else { return .failure(.badRequest, Refusal.noURL.reason) }
+            // The keys of all sessions are meant, whatever headers stand behind the URL.
+            let (plain, headers) = PlayerHeaders.cut(text)
+            if let fault = PlayerHeaders.fault(of: headers) { return .failure(.badRequest, fault) }
+            guard let url = origin(plain) else {
+                return .failure(.badRequest, Refusal.noURL.reason)
+            }
             let wanted = catalogue.keys.texts(of: url)
             return purging.start(PurgeOrder(.texts(Set(wanted))))
         case "title":

@@ -137,13 +137,17 @@ package final class StoreAdministration: Sendable {
             }
             return .success([title])
         }
-        guard let url = origin(text) else {
+        let (plain, headers) = PlayerHeaders.cut(text)
+        guard let url = origin(plain) else {
             return .failure(
                 Refusal(
                     status: .badRequest,
                     reason: "a title is named by its 12 digits or by its http or https URL"))
         }
-        let titles = catalogue.titles(startingAt: url)
+        if let fault = PlayerHeaders.fault(of: headers) {
+            return .failure(Refusal(status: .badRequest, reason: fault))
+        }
+        let titles = catalogue.titles(startingAt: url, headers: headers)
         let known = titles.filter { $0.objects > 0 || $0.isPinned || !$0.variants.isEmpty }
         guard !known.isEmpty else {
             return .failure(

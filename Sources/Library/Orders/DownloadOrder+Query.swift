@@ -18,12 +18,11 @@ extension DownloadOrder {
         guard let text = items.first(where: { $0.rawName == "url" })?.value() else {
             throw .missing("url")
         }
-        let split = PlayerHeaders.split(Array(text.utf8))
-        let plain = split.map { String(decoding: $0.url, as: UTF8.self) } ?? text
+        let (plain, given) = PlayerHeaders.cut(text)
         guard let url = origin(plain) else { throw .noURL }
         self.init(url: url)
         var entry = "/proxy?url=" + PercentCoding.queryComponent(url.text)
-        for header in split?.headers ?? [] {
+        for header in given {
             entry += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
         }
         for item in items where item.rawName != "url" && item.rawName != "token" {

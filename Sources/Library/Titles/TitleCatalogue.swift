@@ -37,14 +37,19 @@ package struct TitleCatalogue: Sendable {
     /// Returns the titles that start at a URL: without headers, with the headers of stored
     /// sessions, or at another URL with the same key.
     ///
-    /// At least one is returned: if nothing is stored, the title that a player starting there would
-    /// create.
-    package func titles(startingAt url: AbsoluteURL) -> [Title] {
-        let plain = sessions.session(for: Entry(url: url))
+    /// There is at least one: if nothing is kept, what a player that starts there will make.
+    ///
+    /// - Parameters:
+    ///   - url: the origin's.
+    ///   - headers: of the session that is meant; none for all.
+    /// - Returns: one title or more.
+    package func titles(startingAt url: AbsoluteURL, headers: [Entry.Header] = []) -> [Title] {
+        let plain = SessionTable.unkept(for: Entry(url: url, headers: headers))
         let pins = Set(store.pins().map(\.title))
         let ways = Set(keys.entryKeys(url, of: plain))
         let owners = Set(store.entries(of: Array(ways)).compactMap { $0?.title })
-        var others = sessions.ids(startingAt: url).compactMap(title)
+        var others =
+            headers.isEmpty ? sessions.ids(startingAt: url).compactMap(title) : []
         let known = Set(others.map(\.id.number) + [0, plain.id.number])
         others += owners.subtracting(known).sorted().compactMap { title(SessionID($0)) }
             .filter { $0.entryKey.map(ways.contains) ?? false }

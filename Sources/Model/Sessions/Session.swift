@@ -108,21 +108,27 @@ package final class SessionTable: Sendable {
 
     /// Returns the session of an entry; equal entries with equal headers share a session.
     package func session(for entry: Entry, recording: String? = nil) -> Session {
+        let asked = Self.unkept(for: entry, recording: recording)
+        guard !asked.isOfEntry else { return asked }
+        let id = asked.id
+        let (session, isNew) = sessions.withLock { sessions -> (Session, Bool) in
+            if let known = sessions[id] { return (known, false) }
+            sessions[id] = asked
+            return (asked, true)
+        }
+        if isNew { database.put(session.record) }
+        return session
+    }
+
+    /// The session that an entry makes, for whoever only asks about it: nothing is kept of it.
+    package static func unkept(for entry: Entry, recording: String? = nil) -> Session {
         var fields = Fields()
         for header in entry.headers { fields.append(header.name, header.value) }
         let shift = Session.Shift(window: entry.window, recording: recording)
         // A session without headers is rebuilt from its ID alone, so it need not be kept.
         guard !fields.isEmpty || shift != .none else { return Session(startingAt: entry.url) }
-        let digest = Self.digest(of: entry.url, fields: fields, shift)
-        let id = SessionID(digest: digest)
-        let (session, isNew) = sessions.withLock { sessions -> (Session, Bool) in
-            if let known = sessions[id] { return (known, false) }
-            let made = Session(id: id, fields: fields, shift: shift)
-            sessions[id] = made
-            return (made, true)
-        }
-        if isNew { database.put(session.record) }
-        return session
+        let digest = digest(of: entry.url, fields: fields, shift)
+        return Session(id: SessionID(digest: digest), fields: fields, shift: shift)
     }
 
     /// True if an entry URL with the session's headers and shift makes this session.

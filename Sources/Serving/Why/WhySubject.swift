@@ -19,15 +19,19 @@ struct WhySubject {
     ///   - core: the input of explanations.
     ///   - fields: request fields that may select a variant.
     init?(_ text: String, _ core: WhyContext, fields: Fields = Fields()) {
-        guard let url = try? AbsoluteURL(text) else { return nil }
-        if core.isOwn(url) {
+        // Behind one of ours, the router reads them.
+        if let url = try? AbsoluteURL(text), core.isOwn(url) {
             if let own = WhySubject(own: url, core, fields) {
                 self = own
                 return
             }
             guard core.guessesOwn else { return nil }
         }
-        self.init(origin: url, core, fields)
+        let (plain, headers) = PlayerHeaders.cut(text)
+        guard PlayerHeaders.fault(of: headers) == nil, let url = try? AbsoluteURL(plain) else {
+            return nil
+        }
+        self.init(origin: Entry(url: url, headers: headers), core, fields)
     }
 
     private init?(own url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
@@ -35,7 +39,7 @@ struct WhySubject {
         switch core.router().route(head) {
         case .entry(let entry):
             self.init(
-                playback: entry.url, core.sessions.session(for: entry),
+                playback: entry.url, SessionTable.unkept(for: entry),
                 Self.role(ofEntry: entry.url), core)
         case .rewritten(let link):
             guard let handle = link.unchecked else { return nil }
@@ -56,10 +60,10 @@ struct WhySubject {
         }
     }
 
-    /// Makes the subject of an origin's URL: playback if it is stored as such or no mount covers
-    /// it, otherwise the mount.
-    private init?(origin url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
-        let session = core.sessions.session(for: Entry(url: url))
+    /// A bare origin's URL: as playback, where that is stored or no mount stands for it.
+    private init?(origin entry: Entry, _ core: WhyContext, _ fields: Fields) {
+        let url = entry.url
+        let session = SessionTable.unkept(for: entry)
         for role in [Self.role(ofEntry: url), .playlist, .segment] {
             let subject = WhySubject(playback: url, session, role, core)
             guard core.store.peek(subject.resource.key) != nil else { continue }
@@ -98,7 +102,7 @@ struct WhySubject {
         mounted url: AbsoluteURL, _ mount: Mount, _ core: WhyContext, _ fields: Fields
     ) {
         place = KeyPlace(isMounted: true)
-        let session = core.sessions.session(for: Entry(url: url))
+        let session = SessionTable.unkept(for: Entry(url: url))
         let isPlaylist = Self.role(ofEntry: url) == .playlist
         let kind = isPlaylist ? nil : core.mountKind
         var key = core.keys.cacheKey(of: url, session: session, role: nil, isMounted: true)

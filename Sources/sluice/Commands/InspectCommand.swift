@@ -1,6 +1,7 @@
 import CommandSupport
 import ArgumentParser
 import HLS
+import Routing
 import URISyntax
 
 /// `sluice inspect`: the contents and violations of a playlist and of those that it names.
@@ -13,7 +14,10 @@ struct InspectCommand: ParsableCommand {
             is broken; 1 not read; 2 read, and such a rule is broken (0 with --no-strict).
             """)
 
-    @Argument(help: "A URL (http or https) or a file.")
+    @Argument(
+        help:
+            "A URL (http or https) or a file; headers may follow a URL as in Kodi, URL|Name=value&Name=value."
+    )
     var target: String
 
     @Option(
@@ -69,9 +73,13 @@ struct InspectCommand: ParsableCommand {
 
     /// Returns the URL to start from, and the loader for URLs and files.
     private func start() throws -> (AbsoluteURL, InspectLoader) {
-        if let url = try? AbsoluteURL(target) { return (url, InspectLoader(fields: header)) }
         if target.contains("://") {
-            throw ValidationError("not usable: '\(target)' is neither http nor https nor a file")
+            guard (try? AbsoluteURL(PlayerHeaders.cut(target).url)) != nil else {
+                throw ValidationError(
+                    "not usable: '\(target)' is neither http nor https nor a file")
+            }
+            let given = try GivenURL(target)
+            return (given.url, InspectLoader(fields: header + given.lines))
         }
         guard let file = InspectLoader.absolutePath(target) else {
             throw ValidationError("'\(target)' is neither a URL nor a file")

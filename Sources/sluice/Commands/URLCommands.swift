@@ -34,51 +34,14 @@ struct URLCommand: ParsableCommand {
         if let dvr, WindowLength.seconds(dvr) == nil {
             throw ValidationError("--dvr is a length of time up to 24h, such as 90m, 2h or 3600")
         }
-        let split = PlayerHeaders.split(Array(url.utf8))
-        if let fault = split.flatMap({ PlayerHeaders.fault(of: $0.headers) }) {
-            throw ValidationError(fault)
-        }
-        let headers = split?.headers ?? []
-        let url = Self.encoded(split.map { String(decoding: $0.url, as: UTF8.self) } ?? url)
-        do {
-            _ = try AbsoluteURL(url)
-        } catch {
-            throw ValidationError("not usable: \(error)")
-        }
+        let given = try GivenURL(url, fields: header)
+        let url = given.text
         let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
-        if header.isEmpty, headers.isEmpty, token == nil {
+        if given.headers.isEmpty, token == nil {
             print("\(base)/\(dvr.map { "dvr=\($0)/" } ?? "")\(url)")
-            return
+        } else {
+            print(given.entry(at: base, dvr: dvr, token: token))
         }
-        var query = "url=\(PercentCoding.queryComponent(url))"
-        for line in header {
-            let (name, value) = try HeaderArgument.entryItem(line)
-            query += "&\(name)=\(PercentCoding.queryComponent(value))"
-        }
-        for header in headers {
-            query += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
-        }
-        if let dvr { query += "&dvr=\(dvr)" }
-        if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
-        print("\(base)/proxy?\(query)")
-    }
-
-    /// Returns the URL in a form for a request line: after the authority, blanks and other
-    /// characters that URLs cannot contain are percent-encoded; escapes stay unchanged.
-    private static func encoded(_ text: String) -> String {
-        guard let start = text.firstRange(of: "://")?.upperBound,
-            let path = text[start...].firstIndex(where: { "/?#".contains($0) })
-        else { return text }
-        var bytes = Array(text[..<path].utf8)
-        for byte in text[path...].utf8 {
-            // Not URI characters (RFC 3986 appendix A); brackets are common in queries and do work.
-            if byte <= 0x20 || byte >= 0x7F || "\"<>\\^`{|}".utf8.contains(byte) {
-                PercentCoding.append(byte, to: &bytes)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

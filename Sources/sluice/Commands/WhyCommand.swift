@@ -11,7 +11,10 @@ struct WhyCommand: ParsableCommand {
             names that Cache-Status, the access log and the counters use.
             """)
 
-    @Argument(help: "The origin's URL, or ours for it.")
+    @Argument(
+        help:
+            "The origin's URL, or ours for it; headers may follow as in Kodi, URL|Name=value&Name=value."
+    )
     var url: String
 
     @OptionGroup var place: StoreOptions

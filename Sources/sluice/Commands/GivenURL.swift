@@ -1,0 +1,74 @@
+import ArgumentParser
+import HTTP
+import Routing
+import URISyntax
+
+/// An origin's URL as it is given on the command line, with headers behind it as in Kodi, and beside it.
+struct GivenURL {
+    let url: AbsoluteURL
+    /// The URL as it can stand in a request line.
+    let text: String
+    /// Those behind the URL last.
+    let headers: [(name: String, value: String)]
+
+    /// - Parameters:
+    ///   - text: a URL, or `URL|Name=value&Name=value` with percent-encoded values.
+    ///   - fields: header lines, `Name: value`.
+    /// - Throws: `ValidationError` for what is no URL or no header.
+    init(_ text: String, fields: [String] = []) throws {
+        let split = PlayerHeaders.split(Array(text.utf8))
+        if let fault = split.flatMap({ PlayerHeaders.fault(of: $0.headers) }) {
+            throw ValidationError(fault)
+        }
+        var headers: [(name: String, value: String)] = []
+        for line in fields {
+            let (name, value) = try HeaderArgument.entryItem(line)
+            headers.append((name: String(name.dropFirst(2)), value: value))
+        }
+        self.headers = headers + (split?.headers ?? []).map { (name: $0.name, value: $0.value) }
+        self.text = Self.encoded(split.map { String(decoding: $0.url, as: UTF8.self) } ?? text)
+        do throws(URIError) {
+            url = try AbsoluteURL(self.text)
+        } catch {
+            throw ValidationError("not usable: \(error)")
+        }
+    }
+
+    /// The headers as lines of a request.
+    var lines: [String] { headers.map { "\($0.name): \($0.value)" } }
+
+    /// The entry URL of a daemon.
+    ///
+    /// - Parameters:
+    ///   - base: the daemon's, without a slash at its end.
+    ///   - dvr: how far back a live stream can be watched.
+    ///   - token: the daemon's access token.
+    /// - Returns: the form with everything in the query.
+    func entry(at base: String, dvr: String? = nil, token: String? = nil) -> String {
+        var query = "url=\(PercentCoding.queryComponent(text))"
+        for header in headers {
+            query += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
+        }
+        if let dvr { query += "&dvr=\(dvr)" }
+        if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
+        return "\(base)/proxy?\(query)"
+    }
+
+    /// Blanks and what else no URL holds are percent-encoded behind the authority; escapes stay as they
+    /// are.
+    private static func encoded(_ text: String) -> String {
+        guard let start = text.firstRange(of: "://")?.upperBound,
+            let path = text[start...].firstIndex(where: { "/?#".contains($0) })
+        else { return text }
+        var bytes = Array(text[..<path].utf8)
+        for byte in text[path...].utf8 {
+            // Not URI characters (RFC 3986 appendix A); brackets are common in queries and do work.
+            if byte <= 0x20 || byte >= 0x7F || "\"<>\\^`{|}".utf8.contains(byte) {
+                PercentCoding.append(byte, to: &bytes)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
