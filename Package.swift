@@ -221,6 +221,11 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
+        // What the state of a machine and the answers of an origin mean for players, and text without
+        // secrets; for `sluice doctor` and `sluice report`.
+        .target(
+            name: "Diagnosis", dependencies: ["Numbers", "URISyntax", "HTTP", "HLS"],
+            swiftSettings: pure),
         // Policies that lost against the daemon's, and traces to hold them against each other.
         .target(
             name: "RetentionLab", dependencies: ["Numbers", "Retention"], swiftSettings: pure),
@@ -233,7 +238,8 @@ let package = Package(
                 "HTTPServer",
                 "TLS",
                 "Store", "Upstream", "Model", "Library", "Ahead", "Console", "Serving",
-                "CommandSupport",
+                "CommandSupport", "CCurl", "COpenSSL", "CNGHTTP2",
+                .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -250,6 +256,7 @@ let package = Package(
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library",
                 "Ahead", "Serving", "DaemonService", "CommandSupport", "LocalAuthority", "CCurl",
+                "Diagnosis",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -390,7 +397,15 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "DaemonServiceTests", dependencies: ["DaemonService"], swiftSettings: strict),
+            name: "DiagnosisTests", dependencies: ["Diagnosis", "HLS", "HTTP", "URISyntax"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DaemonServiceTests",
+            dependencies: [
+                "DaemonService",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict),
         .testTarget(
             name: "BenchTests",
             dependencies: [

@@ -3,6 +3,7 @@
 #pragma once
 #define CURL_DISABLE_TYPECHECK 1
 #include <curl/curl.h>
+#include <stdbool.h>
 
 #pragma clang assume_nonnull begin
 
@@ -114,6 +115,15 @@ static inline void *_Nullable sluice_curl_openssl(CURL *easy) {
 /// The library that libcurl uses for TLS, such as `OpenSSL/3.0.19`; null for none.
 static inline const char *_Nullable sluice_curl_tls_library(void) {
     return curl_version_info(CURLVERSION_NOW)->ssl_version;
+}
+
+/// The version of libcurl, such as `7.88.1`.
+static inline const char *_Nullable sluice_curl_version_text(void) {
+    return curl_version_info(CURLVERSION_NOW)->version;
+}
+
+static inline bool sluice_curl_has_http2(void) {
+    return curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTP2;
 }
 
 /// CURLSHOPT_SHARE: TLS sessions, and nothing else.

@@ -19,7 +19,9 @@ package final class BlockingClient {
         package var userAgent: String?
         /// True if up to ten redirects are followed.
         package var followsRedirects = false
-        /// True if content codings are accepted and decoded.
+        /// Whether the fields of the answer are kept.
+        package var keepsFields = false
+        /// Whether content codings are asked for and undone.
         package var decodesContent = false
         /// True if a status of 400 or more is a failure, without delivering its body.
         package var failsOnErrorStatus = false
@@ -41,6 +43,19 @@ package final class BlockingClient {
         package let status: Int
         /// The URL after redirects; nil if libcurl does not report it.
         package let url: String?
+        /// The fields of the last head in the order in which they came; empty unless the request keeps them.
+        package var fields: [(name: String, value: String)] = []
+        /// When the last request of it had got how far.
+        package var phases = Phases()
+    }
+
+    /// Microseconds from the start of a request to the end of each phase.
+    package struct Phases {
+        package var name: Int64 = 0
+        package var connect: Int64 = 0
+        /// 0 without TLS.
+        package var secure: Int64 = 0
+        package var firstByte: Int64 = 0
     }
 
     /// Why there is no complete response.
@@ -60,6 +75,34 @@ package final class BlockingClient {
         package let kind: Kind
         /// libcurl's message.
         package let reason: String
+        /// What was answered until the receiver took no more; nil for other failures.
+        package var answer: Answer?
+
+        package init(kind: Kind, reason: String) {
+            self.kind = kind
+            self.reason = reason
+        }
+    }
+
+    /// Takes the lines of heads; those of a redirect, or of a 1xx, make room for the next.
+    private final class HeadReceiver {
+        /// More are ignored, as is what stands in longer lines.
+        private static let mostFields = 200
+        private static let longestLine = 8 << 10
+
+        private(set) var fields: [(name: String, value: String)] = []
+
+        func take(_ line: UnsafeRawBufferPointer) {
+            let text = String(decoding: line.prefix(Self.longestLine), as: UTF8.self)
+            if text.hasPrefix("HTTP/") { return fields = [] }
+            guard let colon = text.firstIndex(of: ":"), fields.count < Self.mostFields else {
+                return
+            }
+            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+            let end = value.lastIndex { !$0.isWhitespace }.map { value.index(after: $0) }
+            fields.append(
+                (String(text[..<colon]), String(value[..<(end ?? value.startIndex)])))
+        }
     }
 
     /// Receives pieces of a body; returning false ends the transfer.
@@ -100,11 +143,38 @@ package final class BlockingClient {
                 let receiver = Unmanaged<Receiver>.fromOpaque(context).takeUnretainedValue()
                 return receiver.take(raw) ? raw.count : 0
             }, Unmanaged.passUnretained(receiver).toOpaque())
-        let result = withExtendedLifetime(receiver) { curl_easy_perform(easy) }
-        guard result == CURLE_OK else { throw Self.failure(easy, result) }
+        let head = HeadReceiver()
+        if request.keepsFields {
+            sluice_curl_set_header(
+                easy,
+                { bytes, size, count, context in
+                    guard let context, let bytes else { return 0 }
+                    let raw = UnsafeRawBufferPointer(start: bytes, count: size * count)
+                    Unmanaged<HeadReceiver>.fromOpaque(context).takeUnretainedValue().take(raw)
+                    return raw.count
+                }, Unmanaged.passUnretained(head).toOpaque())
+        }
+        let result = withExtendedLifetime((receiver, head)) { curl_easy_perform(easy) }
+        var answer = Self.answer(easy)
+        answer.fields = head.fields
+        guard result == CURLE_OK else {
+            var failure = Self.failure(easy, result)
+            if failure.kind == .stopped { failure.answer = answer }
+            throw failure
+        }
+        return answer
+    }
+
+    private static func answer(_ easy: UnsafeMutableRawPointer) -> Answer {
+        let phases = Phases(
+            name: Int64(sluice_curl_info_offset(easy, CURLINFO_NAMELOOKUP_TIME_T)),
+            connect: Int64(sluice_curl_info_offset(easy, CURLINFO_CONNECT_TIME_T)),
+            secure: Int64(sluice_curl_info_offset(easy, CURLINFO_APPCONNECT_TIME_T)),
+            firstByte: Int64(sluice_curl_info_offset(easy, CURLINFO_STARTTRANSFER_TIME_T)))
         return Answer(
             status: sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE),
-            url: sluice_curl_info_string(easy, CURLINFO_EFFECTIVE_URL).map { String(cString: $0) })
+            url: sluice_curl_info_string(easy, CURLINFO_EFFECTIVE_URL).map { String(cString: $0) },
+            phases: phases)
     }
 
     /// Sends one request and collects the body.

@@ -128,14 +128,8 @@ package final class Daemon {
     ) throws {
         let limit = raisedDescriptorLimit()
         let upstream = configuration.upstream.normalised
-        let demand = DescriptorBudget.Demand(
-            loops: configuration.loops,
-            addresses: configuration.listeningPlaces.count,
-            transfers: upstream.slots + upstream.expressCap,
-            connections: configuration.limits.connections,
-            openObjects: configuration.store.maxOpenObjects)
         do throws(DescriptorBudget.TooLow) {
-            let budget = try DescriptorBudget(limit: limit, for: demand)
+            let budget = try DescriptorBudget(limit: limit, for: configuration.descriptorDemand)
             if budget.connections < configuration.limits.connections {
                 // The default exceeds what many systems grant; a warning is due only if the setting
                 // was given, or for a limit that a small household could reach.

@@ -54,7 +54,31 @@ package struct DaemonConfiguration: Sendable {
     /// True when the daemon can be reached from other machines.
     package var isShared: Bool { !listeningPlaces.allSatisfy(\.isLoopback) }
 
-    /// Every address that is listened on, without and with TLS.
+    /// What the daemon needs descriptors for.
+    package var descriptorDemand: DescriptorBudget.Demand {
+        let upstream = upstream.normalised
+        return DescriptorBudget.Demand(
+            loops: loops, addresses: listeningPlaces.count,
+            transfers: upstream.slots + upstream.expressCap, connections: limits.connections,
+            openObjects: store.maxOpenObjects)
+    }
+
+    /// The base URL of a daemon of this configuration for programs of this machine, for each address
+    /// that is listened on in the clear; none for a port that is not fixed.
+    package var localBases: [String] {
+        addresses.filter { $0.port != 0 }.map { address in
+            switch address.host {
+            case "0.0.0.0": "http://127.0.0.1:\(address.port)"
+            case "::": "http://[::1]:\(address.port)"
+            default: "http://\(address)"
+            }
+        }
+    }
+
+    /// The values of all settings that were given, with their secrets.
+    package var givenValues: [String] { Array(givenSettings.values.joined()) }
+
+    /// Every address that is listened on, in the clear and for TLS.
     package var listeningPlaces: [SocketAddress] {
         addresses + inherited.map(\.address) + (secure?.addresses ?? [])
             + (secure?.inherited ?? []).map(\.address)

@@ -15,6 +15,21 @@ package func readConfiguration(
     scalars: [String: String], lists: [String: [String]], file: String?,
     handed: [InheritedListener] = []
 ) throws -> DaemonConfiguration {
+    do {
+        return try loadConfiguration(scalars: scalars, lists: lists, file: file, handed: handed)
+    } catch let error as ConfigurationError {
+        printError("\(error)")
+        throw ExitCodes.configuration
+    }
+}
+
+/// As `readConfiguration`, for a caller that tells what is wrong itself.
+///
+/// - Throws: `ConfigurationError` where a setting is wrong.
+package func loadConfiguration(
+    scalars: [String: String], lists: [String: [String]], file: String?,
+    handed: [InheritedListener] = []
+) throws -> DaemonConfiguration {
     let done = try Latch()
     let box = Outcome()
     Task {
@@ -28,15 +43,9 @@ package func readConfiguration(
         done.open()
     }
     guard done.wait(atMost: .seconds(60 as Int64)), let read = box.value else {
-        printError("sluice: the configuration could not be read in time")
-        throw ExitCodes.configuration
+        throw ConfigurationError(faults: ["it could not be read in time"])
     }
-    do {
-        return try read.get()
-    } catch let error as ConfigurationError {
-        printError("\(error)")
-        throw ExitCodes.configuration
-    }
+    return try read.get()
 }
 
 /// Passes the settings from the task that reads them to the waiting thread.

@@ -35,6 +35,11 @@ package struct ServeOptions: ParsableArguments {
         try readConfiguration(scalars: scalars, lists: lists, file: config)
     }
 
+    /// As `read`, but throws `ConfigurationError`.
+    package func load() throws -> DaemonConfiguration {
+        try loadConfiguration(scalars: scalars, lists: lists, file: config)
+    }
+
     /// The path of the configuration file.
     package var config: String? { logs.config }
 
@@ -94,6 +99,23 @@ package struct ServeOptions: ParsableArguments {
             "origin-look-ahead": ahead.originLookAhead, "origin-keep-head": ahead.originKeepHead,
         ].filter { !$0.value.isEmpty }
     }
+
+    /// The options as they were given, for another process that is to have them.
+    package var arguments: [String] {
+        let single = scalars.sorted { $0.key < $1.key }.flatMap { name, value in
+            Self.switchNames.contains(name) ? ["--\(name)"] : ["--\(name)", value]
+        }
+        let several = lists.sorted { $0.key < $1.key }.flatMap { name, values in
+            values.flatMap { ["--\(name)", $0] }
+        }
+        return single + several + (config.map { ["--config", $0] } ?? [])
+    }
+
+    /// The names whose flags take no value.
+    static let switchNames: Set<String> = [
+        "tcp-fast-open", "keep-tls-tickets", "allow-private", "allow-remote", "absolute-urls",
+        "trust-forwarded",
+    ]
 
     /// The names whose values are lists.
     static let listNames: Set<String> = [

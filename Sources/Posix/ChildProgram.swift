@@ -40,7 +40,18 @@ package struct ChildProgram {
         return status & 0x7F == 0 ? (status >> 8) & 0xFF : nil
     }
 
-    /// Sends a signal and blocks until the program has ended; kills it after `seconds`.
+    /// As above, and kills it where it has not ended after a time.
+    package func waitForEnd(within seconds: Int64) -> CInt? {
+        let deadline = Monotonic.now() + .seconds(seconds)
+        var status: CInt = 0
+        while waitpid(id, &status, WNOHANG) == 0 {
+            if Monotonic.now() > deadline { kill(id, SIGKILL) }
+            usleep(2_000)
+        }
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : nil
+    }
+
+    /// Sends a signal; blocks until it has ended, and kills it where it has not after a time.
     package func end(_ signal: CInt, within seconds: Int64) {
         kill(id, signal)
         let deadline = Monotonic.now() + .seconds(seconds)

@@ -22,7 +22,7 @@ struct SluiceCommand: ParsableCommand {
         abstract: "An HLS caching reverse proxy: play through it once, and again without the CDN.",
         discussion: """
             Start the daemon with `sluice serve`, then give a player the URL that `sluice url <URL>` prints.
-            Exit codes: 0 done, 1 failed, 2 inspect found violations, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \
+            Exit codes: 0 done, 1 failed, 2 inspect found violations or doctor a problem, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \
             6 too few descriptors or too short files, 64 wrong usage, 78 wrong configuration.
             """,
         version: "sluice \(sluiceVersion)",
@@ -30,9 +30,10 @@ struct SluiceCommand: ParsableCommand {
             ServeCommand.self, URLCommand.self, DecodeCommand.self, StatsCommand.self,
             LsCommand.self, PinCommand.self, UnpinCommand.self, PurgeCommand.self,
             ClearCommand.self, VerifyCommand.self, DfCommand.self, OriginsCommand.self,
-            CheckCommand.self, ConfigCommand.self, InspectCommand.self, WhyCommand.self,
+            CheckCommand.self, ConfigCommand.self, DoctorCommand.self, InspectCommand.self,
+            WhyCommand.self,
             KeysCommand.self,
             DownloadCommand.self, ExportCommand.self, FeedCommand.self,
-            RecordCommand.self, TLSCommand.self,
+            RecordCommand.self, ReportCommand.self, TLSCommand.self,
         ])
 }

@@ -11,6 +11,11 @@ import Testing
         #expect(try ChildProgram(["sh", "-c", "kill -9 $$"]).waitForEnd() == nil)
     }
 
+    @Test func `a program that does not end in its time is killed`() throws {
+        #expect(try ChildProgram(["sh", "-c", "exit 7"]).waitForEnd(within: 60) == 7)
+        #expect(try ChildProgram(["sleep", "600"]).waitForEnd(within: 0) == nil)
+    }
+
     @Test func `a program that does not exist is named in the error`() {
         #expect(throws: SystemError("posix_spawn", code: ENOENT, subject: "no-such-program")) {
             try ChildProgram(["no-such-program"])

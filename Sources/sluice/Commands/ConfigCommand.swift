@@ -25,8 +25,8 @@ struct ConfigCommand: ParsableCommand {
     }
 }
 
-/// The settings in their printed form.
-private struct ConfigListing: Encodable {
+/// The settings as they are printed.
+struct ConfigListing: Encodable {
     private struct Row: Encodable {
         let name: String
         let values: [String]

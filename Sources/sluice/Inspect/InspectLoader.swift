@@ -3,6 +3,7 @@ import CommandSupport
 import Glibc
 import HLS
 import HTTP
+import Posix
 import URISyntax
 
 /// Why a playlist of the tree could not be loaded.
@@ -21,6 +22,10 @@ struct InspectLoader {
     var files: [String: String] = [:]
     /// True if URLs at `fileHost` are paths of files.
     var readsFiles = false
+    /// What all requests together may spend; nil for a limit of each alone.
+    var budget: TransferBudget?
+    /// Told of each answer, also of those that are no playlists.
+    var observe: ((AbsoluteURL, BlockingClient.Answer, [UInt8]) -> Void)?
 
     /// Returns the playlist at a URL, and its URL after redirects.
     func load(_ url: AbsoluteURL) -> Result<(body: [UInt8], url: AbsoluteURL), InspectFailure> {
@@ -83,9 +88,20 @@ struct InspectLoader {
     private func fetch(
         _ url: AbsoluteURL
     ) -> Result<(body: [UInt8], url: AbsoluteURL), InspectFailure> {
+        var request = request(url)
+        var limit = PlaylistLimits.standard.byteCount
+        if let budget {
+            guard let left = budget.next(now: .now()) else {
+                return .failure(InspectFailure(text: "was not asked for: that is enough requests"))
+            }
+            request.milliseconds = left.milliseconds
+            request.connectSeconds = 5
+            limit = min(limit, left.bytes)
+        }
         do throws(BlockingClient.Failure) {
-            let (answer, body) = try BlockingClient().body(
-                of: request(url), upTo: PlaylistLimits.standard.byteCount)
+            let (answer, body) = try BlockingClient().body(of: request, upTo: limit)
+            budget?.spend(body.count)
+            observe?(url, answer, body)
             guard answer.status == 200 else {
                 return .failure(InspectFailure(text: "the origin answered \(answer.status)"))
             }
@@ -102,6 +118,7 @@ struct InspectLoader {
         var request = BlockingClient.Request("GET", url.requestForm)
         request.fields = fields
         request.followsRedirects = true
+        request.keepsFields = observe != nil
         request.decodesContent = true
         request.userAgent = "sluice/\(sluiceVersion)"
         request.connectSeconds = 10

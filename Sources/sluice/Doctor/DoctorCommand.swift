@@ -1,0 +1,135 @@
+import ArgumentParser
+import CommandSupport
+import DaemonService
+import Diagnosis
+import Model
+import Posix
+import URISyntax
+
+/// `sluice doctor`: what is wrong with this machine, its settings, or a stream.
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Check this machine and its settings, and a stream direct and through Sluice.",
+        discussion: """
+            Takes the options of `sluice serve`. Each check says ok, warning or problem, and what to do. With a \
+            URL, it is asked for direct and then through the daemon; where none runs, one is started for this, \
+            with a cache folder that is removed afterwards. At most 80 requests, 100 MB and about two minutes, as \
+            a rule seconds. Values of queries are not printed. Exit codes: 0 no problem, 2 a problem was found.
+            """)
+
+    @Argument(
+        help:
+            "The URL of a playlist or media file at its origin; headers may follow as in Kodi, URL|Name=value&Name=value."
+    )
+    var url: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A request header for the origin; may be given several times.", valueName: "Name: value"
+        ))
+    var header: [String] = []
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    @OptionGroup var options: ServeOptions
+
+    func run() throws {
+        let given = try url.map { try GivenURL($0, fields: header) }
+        let report = Doctor(options, given).report
+        print(json ? try report.json() : report.text)
+        if report.hasProblem { throw ExitCodes.violations }
+    }
+}
+
+/// All checks in their order; blocks.
+struct Doctor {
+    let report: DoctorReport
+    /// Nil where a setting is wrong.
+    let configuration: DaemonConfiguration?
+    /// The base URL of the daemon that runs; nil without one.
+    let daemon: String?
+    let redaction: Redaction
+
+    init(_ options: ServeOptions, _ given: GivenURL?) {
+        var findings: [Finding] = []
+        var found: DaemonConfiguration?
+        do {
+            let read = try options.load()
+            let file = read.settingsFile.map { "with the file \($0)" } ?? "without a file"
+            findings.append(.ok("configuration", file))
+            found = read
+        } catch let error as ConfigurationError {
+            findings += error.faults.map {
+                .problem("configuration", $0, "mend it; `sluice config` shows what is in force")
+            }
+        } catch {
+            findings.append(
+                .problem("configuration", "it cannot be read: \(error)", "look at its file"))
+        }
+        configuration = found
+        redaction = Redaction(secrets: Self.secrets(options, found, given))
+        findings += MachineChecks(configuration: found).findings
+        let probe = found.map { DaemonProbe($0) }
+        findings += probe?.findings ?? []
+        daemon = probe?.base
+        if let given { findings += Self.try(given, options, found, at: probe?.base) }
+        report = DoctorReport(findings, redaction)
+    }
+
+    /// What must not be told, wherever it stands.
+    private static func secrets(
+        _ options: ServeOptions, _ configuration: DaemonConfiguration?, _ given: GivenURL?
+    ) -> [String] {
+        var secrets = [configuration?.proxy.token, options.scalars["token"]].compactMap { $0 }
+        secrets += DaemonOptions.environmentToken.map { [$0] } ?? []
+        if let given {
+            secrets += Redaction.secrets(of: given.url)
+            secrets += given.headers.map(\.value)
+        }
+        secrets += (configuration?.givenValues ?? []).flatMap(Redaction.secrets(in:))
+        return secrets
+    }
+
+    // MARK: A stream
+
+    private static func `try`(
+        _ given: GivenURL, _ options: ServeOptions, _ configuration: DaemonConfiguration?,
+        at daemon: String?
+    ) -> [Finding] {
+        let budget = TransferBudget(
+            requests: 40, bytes: 50 << 20, seconds: 45, each: 8, from: .now())
+        var direct = StreamChecks(
+            given.url, StreamClient(budget: budget, lines: given.lines, comesFromPage: true))
+        direct.run()
+        guard let configuration else { return direct.findings }
+        // Where the daemon has no other way to the origin, it would not reach it either.
+        guard direct.reading != nil || !configuration.waysOut.isEmpty else {
+            return direct.findings
+        }
+        do throws(TemporaryDaemon.Fault) {
+            let own =
+                daemon == nil
+                ? try TemporaryDaemon(options.arguments, speaksTLS: configuration.secure != nil)
+                : nil
+            defer { own?.stop() }
+            let base = daemon ?? own?.base ?? ""
+            let entry = given.entry(at: base, token: configuration.proxy.token)
+            guard let entry = try? AbsoluteURL(entry) else { return direct.findings }
+            let budget = TransferBudget(
+                requests: 40, bytes: 50 << 20, seconds: 45, each: 30, from: .now())
+            var proxied = ProxyChecks(
+                entry: entry, StreamClient(budget: budget, lines: [], comesFromPage: false),
+                direct: direct)
+            proxied.run()
+            return direct.findings + proxied.findings
+        } catch {
+            return direct.findings + [
+                .problem(
+                    "through Sluice", "no daemon could be started: \(error.text)",
+                    "mend that, or start the daemon with `sluice serve`")
+            ]
+        }
+    }
+}

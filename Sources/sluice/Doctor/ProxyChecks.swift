@@ -1,0 +1,120 @@
+// Tries a stream through a daemon, for `sluice doctor`.
+import CommandSupport
+import Diagnosis
+import HLS
+import HTTP
+import URISyntax
+
+/// What comes of a stream through a daemon.
+struct ProxyChecks {
+    /// The URL that a player would be given.
+    let entry: AbsoluteURL
+    let client: StreamClient
+    let direct: StreamChecks
+    private(set) var findings: [Finding] = []
+
+    init(entry: AbsoluteURL, _ client: StreamClient, direct: StreamChecks) {
+        self.entry = entry
+        self.client = client
+        self.direct = direct
+    }
+
+    mutating func run() {
+        let reading = StreamReading(entry, client)
+        guard let answer = reading.answers[entry] else {
+            let reason = reading.failures.first?.reason ?? "no answer"
+            findings.append(
+                .problem("through Sluice", "no answer: \(reason)", "look at the daemon's log"))
+            return
+        }
+        guard answer.status == 200 else {
+            // The daemon's own sentence says whose fault it is and what to do.
+            let text = String(decoding: answer.body.prefix(1_000), as: UTF8.self)
+            findings.append(
+                .problem(
+                    "through Sluice",
+                    "answered \(answer.status): \(text.prefix { $0 != "\n" })",
+                    "do what it says, or look at the daemon's log"))
+            return
+        }
+        findings.append(OriginFindings.times(answer.phases, "through Sluice"))
+        for (node, reason) in reading.failures.prefix(3)
+        where !reading.outlines.isEmpty && !isGoneAtOrigin(reading.nodes, node) {
+            findings.append(
+                .problem(
+                    "through Sluice", "\(node.url.redacted): \(reason)",
+                    "look at the daemon's log, and send a report"))
+        }
+        tryAsPage()
+        compare(reading)
+    }
+
+    private mutating func tryAsPage() {
+        let check = "CORS through Sluice"
+        let origin = ["Origin: \(StreamClient.page)"]
+        guard let answer = try? client.ask(entry, more: origin, limit: 1_000) else { return }
+        let allowed = answer.fields.first(.accessControlAllowOrigin)
+        if answer.status == 200, allowed == "*" || allowed == StreamClient.page {
+            return findings.append(.ok(check, "pages may read it"))
+        }
+        let text = String(decoding: answer.body.prefix { $0 != 0x0A }, as: UTF8.self)
+        findings.append(
+            .warning(
+                check, "answered \(answer.status) to a page of another site: \(text)",
+                "name the site of your player with --cors-origin if it is such a page"))
+    }
+
+    /// Whether the playlist at the same place direct cannot be had either, which was told already.
+    private func isGoneAtOrigin(_ nodes: [InspectNode], _ node: InspectNode) -> Bool {
+        guard let index = nodes.firstIndex(where: { $0.url == node.url }),
+            let origin = direct.reading?.nodes, origin.indices.contains(index),
+            case .failure = origin[index].result
+        else { return false }
+        return true
+    }
+
+    // MARK: One segment
+
+    private mutating func compare(_ reading: StreamReading) {
+        guard let sample = direct.sample else { return }
+        let reference = sample.reference.flatMap { reading.sample($0.mediaSequence) }
+        guard sample.reference == nil || reference != nil else {
+            findings.append(
+                .warning(
+                    "same bytes", "the playlist went on before the segment was asked for",
+                    "ask again"))
+            return
+        }
+        let target = reference?.url ?? entry
+        do throws(BlockingClient.Failure) {
+            let first = try client.ask(
+                target, range: reference?.range, limit: StreamChecks.mostCompared)
+            guard [200, 206].contains(first.status) else {
+                findings.append(
+                    .problem(
+                        "segment through Sluice", "answered \(first.status)",
+                        "look at the daemon's log"))
+                return
+            }
+            findings.append(OriginFindings.comparison(sample.bytes, first.body))
+            let start = reference?.range?.lowerBound ?? 0
+            let asked = start...(start + 99)
+            let part = try client.ask(target, range: asked, limit: 64 << 10)
+            findings.append(
+                OriginFindings.range(
+                    part.status, part.fields, count: part.body.count, asked: asked,
+                    "ranges through Sluice"))
+            let status = part.fields.combined(.cacheStatus) ?? "no Cache-Status"
+            findings.append(
+                status.contains("hit")
+                    ? .ok("second request", "answered from the store")
+                    : .warning(
+                        "second request", "not from the store: \(status)",
+                        "`sluice why` tells what keeps it from being stored"))
+        } catch {
+            findings.append(
+                .problem(
+                    "segment through Sluice", error.reason, "look at the daemon's log"))
+        }
+    }
+}

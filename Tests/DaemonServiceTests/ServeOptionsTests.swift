@@ -1,0 +1,42 @@
+import ArgumentParser
+import Testing
+
+@testable import DaemonService
+
+/// The options of `serve` as values, and as the arguments of another process.
+@Suite struct ServeOptionsTests {
+    @Test func `options that are handed on are read as they were given`() throws {
+        let given = [
+            "--port", "1234", "--allow-private", "--tcp-fast-open", "--bind", "127.0.0.1", "--bind",
+            "::1", "--origin-cert", "*=a,b", "--config", "/tmp/x y.json", "--token", "a b c d e f",
+        ]
+        let options = try ServeOptions.parse(given)
+        let again = try ServeOptions.parse(options.arguments)
+        #expect(again.scalars == options.scalars && options.scalars.count == 4)
+        #expect(again.lists == options.lists && options.lists["bind"] == ["127.0.0.1", "::1"])
+        #expect(again.config == "/tmp/x y.json")
+    }
+
+    @Test func `every switch is named as one, and nothing else is`() throws {
+        let options = try ServeOptions.parse(
+            ServeOptions.switchNames.sorted().map { "--\($0)" })
+        #expect(Set(options.scalars.keys) == ServeOptions.switchNames)
+        for name in Set(ServeOptions.names).subtracting(ServeOptions.switchNames) {
+            #expect(throws: (any Error).self, "\(name)") { try ServeOptions.parse(["--\(name)"]) }
+        }
+    }
+
+    @Test func `programs of this machine reach a daemon of every address over loopback`()
+        async throws
+    {
+        let configuration = try await DaemonConfiguration(
+            scalars: ["port": "9001", "allow-remote": "true"],
+            lists: ["bind": ["0.0.0.0", "::", "127.0.0.1"]], file: nil)
+        #expect(
+            configuration.localBases == [
+                "http://127.0.0.1:9001", "http://[::1]:9001", "http://127.0.0.1:9001",
+            ])
+        let free = try await DaemonConfiguration(scalars: ["port": "0"], lists: [:], file: nil)
+        #expect(free.localBases == [])
+    }
+}

@@ -1,0 +1,188 @@
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Stories of `sluice doctor`: the machine, the settings, and a stream direct and through a daemon.
+extension Stories {
+    @Suite(.tags(.crowded)) struct DoctorTests {}
+}
+
+extension Stories.DoctorTests {
+    /// Lines of the table with single blanks, for comparison.
+    private func rows(_ result: Tool.Result) -> [String] {
+        result.stdout.split(separator: "\n").map {
+            $0.split(separator: " ").joined(separator: " ")
+        }
+    }
+
+    private func port(_ url: String) -> String {
+        String(url.split(separator: ":").last?.prefix { $0.isNumber } ?? "")
+    }
+
+    /// An origin with the sample's files.
+    private func sample() throws -> FixtureCDN {
+        let cdn = FixtureCDN(folder: Fixture.repository + "/Fixtures/media")
+        try cdn.start()
+        return cdn
+    }
+
+    @Test func `the machine is checked without a URL, and a free port is no problem`() throws {
+        let folder = try TemporaryFolder()
+        let result = try sluice("doctor", "--port", "0", "--cache-dir", folder.file("cache/deep"))
+        #expect(result.status == 0, "\(result.stdout)\(result.stderr)")
+        for text in [
+            "ok configuration", "ok cache folder", "disk space", "file system", "descriptors",
+            "clock", "memory", "libraries sluice", "which will be made",
+        ] {
+            #expect(rows(result).contains { $0.contains(text) }, "\(text)\n\(result.stdout)")
+        }
+        #expect(access(folder.file("cache"), F_OK) != 0)
+    }
+
+    @Test func `a wrong setting is a problem, told with all others, and ends with 2`() throws {
+        let result = try sluice("doctor", "--port", "70000", "--policy", "often")
+        #expect(result.status == 2)
+        #expect(rows(result).count { $0.hasPrefix("problem configuration") } == 2)
+        #expect(rows(result).contains { $0.contains("libraries sluice") })
+    }
+
+    @Test func `a port that another program holds, or a folder that is a file, is a problem`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("taken"), [])
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice(
+            "doctor", "--port", port(cdn.url("/")), "--cache-dir", folder.file("taken/cache"))
+        #expect(result.status == 2)
+        #expect(rows(result).contains { $0.contains("another program answers there") })
+        #expect(rows(result).contains { $0.hasPrefix("problem cache folder") })
+    }
+
+    @Test func `a stream is tried direct and through a daemon made for it, which leaves nothing`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let work = folder.makeFolder("work")
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", "--cache-dir", folder.file("cache"),
+            cdn.url("/ts/master.m3u8?tok=hidden"), environment: ["TMPDIR=\(work)"])
+        #expect(result.status == 0, "\(result.stdout)\(result.stderr)")
+        for text in [
+            "ok origin name", "6 read: multivariant, VOD", "ok ranges 206",
+            "bytes are the same direct and through Sluice", "ok second request answered",
+            "ok ranges through Sluice",
+        ] {
+            #expect(rows(result).contains { $0.contains(text) }, "\(text)\n\(result.stdout)")
+        }
+        #expect(!result.stdout.contains("hidden"))
+        #expect(listFolder(work).isEmpty)
+        #expect(access(folder.file("cache"), F_OK) != 0)
+    }
+
+    @Test(arguments: ["byterange", "fmp4", "aes"])
+    func `a segment that is a range, or belongs to other forms, is compared too`(name: String)
+        throws
+    {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", cdn.url("/\(name)/master.m3u8"))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("bytes are the same direct and through Sluice"))
+    }
+
+    @Test func `a daemon that runs is found by its port and is asked`() throws {
+        let story = try Story()
+        story.cdn.put("/l.m3u8", text: vod([segment("a", 30_000)]))
+        let result = try sluice(
+            "doctor", "--json", "--port", port(story.daemon.baseURL), "--cache-dir",
+            story.cacheFolder, story.cdn.url("/l.m3u8"))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("\"text\" : \"a daemon of version"))
+        #expect(result.stdout.contains("30000 bytes are the same direct and through Sluice"))
+        #expect(try story.stat("misses_total") > 0)
+    }
+
+    @Test func `an origin that is dead is one line, and nothing further is tried`() throws {
+        let cdn = try sample()
+        let url = cdn.url("/ts/master.m3u8?tok=hidden")
+        cdn.stop()
+        let result = try sluice("doctor", "--port", "0", "--allow-private", url)
+        #expect(result.status == 2)
+        let problems = rows(result).filter { $0.hasPrefix("problem") }
+        #expect(problems.count == 1 && problems[0].contains("does not answer"), "\(problems)")
+        #expect(!result.stdout.contains("hidden") && !result.stdout.contains("Sluice 2"))
+    }
+
+    @Test func `an origin that is silent ends within the time of one request`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        cdn.setBehaviour("fb=60000", for: "/ts/master.m3u8")
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", cdn.url("/ts/master.m3u8"))
+        #expect(result.status == 2)
+        #expect(result.stdout.contains("does not answer: Timeout was reached"))
+        #expect(cdn.requestCount() == 1)
+    }
+
+    @Test func `what the daemon refuses is told in its words`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice("doctor", "--port", "0", cdn.url("/ts/master.m3u8"))
+        #expect(result.status == 2)
+        #expect(rows(result).contains { $0.contains("allow it with --allow-private") })
+    }
+
+    @Test func `headers behind the URL reach the origin, and a refusal says what may help`()
+        throws
+    {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        cdn.setBehaviour("needheader=User-Agent:kodi", for: "/ts/master.m3u8")
+        let url = cdn.url("/ts/master.m3u8")
+        let without = try sluice("doctor", "--port", "0", "--allow-private", url)
+        #expect(without.status == 2)
+        #expect(without.stdout.contains("the origin answered 403"))
+        #expect(without.stdout.contains("User-Agent, Cookie"))
+        let with = try sluice("doctor", "--port", "0", "--allow-private", url + "|User-Agent=kodi")
+        #expect(with.status == 0, "\(with.stdout)")
+    }
+
+    @Test func `what players and caches stumble over is warned of, and is no problem`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        cdn.put(
+            "/odd.m3u8",
+            text: "\u{FEFF}#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/9000/seg \n"
+                + "#EXT-X-ENDLIST\n")
+        cdn.setBehaviour("type=text/plain", for: "/odd.m3u8")
+        cdn.setBehaviour("norange=1&noetag=1&lastmod=&cc=no-store", for: "/bytes/9000/seg")
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", cdn.url("/odd.m3u8"))
+        #expect(result.status == 0, "\(result.stdout)")
+        for text in [
+            "players a byte order mark", "players blanks after a URI",
+            "players URIs without a file extension", "playlist type text/plain is no type",
+            "ranges ranges are ignored", "validators neither ETag nor",
+            "caching Cache-Control: no-store", "second request not from the store",
+        ] {
+            #expect(
+                rows(result).contains { $0.hasPrefix("warning \(text)") },
+                "\(text)\n\(result.stdout)")
+        }
+    }
+
+    @Test func `a file that is no playlist is tried as one`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", cdn.url("/bytes/50000/film.mp4"))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("50000 bytes are the same direct and through Sluice"))
+    }
+}
