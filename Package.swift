@@ -369,6 +369,7 @@ let package = Package(
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "DurableState", "Store", "Model", "Serving",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
         .testTarget(

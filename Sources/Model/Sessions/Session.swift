@@ -42,6 +42,8 @@ package final class Session: Sendable {
     /// True if its lists reach further back than the origin's; stored, since a hit reads it several
     /// times.
     package let isShifted: Bool
+    /// When the table was last asked for it, counted in questions.
+    fileprivate let lastUse = Atomic<UInt64>(0)
 
     /// How far back a session sees a live stream.
     package struct Shift: Hashable, Sendable {
@@ -90,34 +92,117 @@ package final class Session: Sendable {
     }
 }
 
-/// All sessions with headers or a shift; they survive restarts.
+/// Sessions with headers, kept across restarts: the ones last used, and those that are needed.
+///
+/// Each new set of headers makes one, so their number is bounded: beyond it those go that were unused
+/// longest and that no pin, recording, download, live window or running request needs. A player that
+/// still has links of such a session is answered as in one without headers; its entry URL makes the
+/// session anew.
 ///
 /// Any thread may use it.
 package final class SessionTable: Sendable {
-    private let sessions = Mutex<[SessionID: Session]>([:])
+    /// How much is kept, but for what is needed.
+    package struct Limits: Sendable {
+        package var sessions = 10_000
+        /// Of headers and what else a session takes.
+        package var bytes = 64 << 20
+
+        package init() {}
+    }
+
+    private struct Kept {
+        var sessions: [SessionID: Session] = [:]
+        var bytes = 0
+        /// What must be exceeded before some are dropped; above the limits where those that are needed
+        /// are many.
+        var next: (sessions: Int, bytes: Int)
+    }
+
+    private let kept: Mutex<Kept>
+    private let uses = Atomic<UInt64>(0)
+    private let limits: Limits
+    private let pinned: @Sendable () -> Set<SessionID>
     private let database: StateDatabase
 
-    /// Restores the sessions of earlier runs; blocks on the disk.
-    package init(_ database: StateDatabase) {
+    /// Loads the sessions that earlier runs kept; blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - database: where they are kept.
+    ///   - limits: how many.
+    ///   - pinned: the titles whose sessions are not dropped.
+    package init(
+        _ database: StateDatabase, limits: Limits = Limits(),
+        pinned: @escaping @Sendable () -> Set<SessionID> = { [] }
+    ) {
         self.database = database
+        self.limits = limits
+        self.pinned = pinned
+        kept = Mutex(Kept(next: (limits.sessions, limits.bytes)))
         for record in database.records(SessionRecord.self) {
             let session = Session(record)
-            sessions.withLock { $0[session.id] = session }
+            kept.withLock { kept in
+                guard kept.sessions.updateValue(session, forKey: session.id) == nil else { return }
+                kept.bytes += session.size
+            }
         }
     }
 
-    /// Returns the session of an entry; equal entries with equal headers share a session.
+    /// The number of sessions that are kept.
+    package var count: Int { kept.withLock { $0.sessions.count } }
+
+    /// The session of an entry: the same entry with the same headers is the same session.
     package func session(for entry: Entry, recording: String? = nil) -> Session {
         let asked = Self.unkept(for: entry, recording: recording)
         guard !asked.isOfEntry else { return asked }
         let id = asked.id
-        let (session, isNew) = sessions.withLock { sessions -> (Session, Bool) in
-            if let known = sessions[id] { return (known, false) }
-            sessions[id] = asked
-            return (asked, true)
+        let now = uses.add(1, ordering: .relaxed).newValue
+        let (session, isNew, isFull) = kept.withLock { kept -> (Session, Bool, Bool) in
+            if let known = kept.sessions[id] { return (known, false, false) }
+            kept.sessions[id] = asked
+            kept.bytes += asked.size
+            let next = kept.next
+            let isFull = kept.sessions.count > next.sessions || kept.bytes > next.bytes
+            return (asked, true, isFull)
         }
+        session.lastUse.store(now, ordering: .relaxed)
         if isNew { database.put(session.record) }
+        if isFull { makeRoom() }
         return session
+    }
+
+    /// Drops sessions down to seven eighths of the limits, so that it is not done for each new one.
+    private func makeRoom() {
+        let pinned = pinned()
+        let dropped = kept.withLock { kept -> [SessionID] in
+            // Without the sessions themselves, which would all count as held.
+            let order = kept.sessions.compactMap { id, session -> (use: UInt64, id: SessionID)? in
+                guard !session.isRecording, !pinned.contains(id) else { return nil }
+                return (session.lastUse.load(ordering: .relaxed), id)
+            }.sorted { ($0.use, $0.id.number) < ($1.use, $1.id.number) }
+            var dropped: [SessionID] = []
+            for (_, id) in order {
+                guard
+                    kept.sessions.count > limits.sessions / 8 * 7
+                        || kept.bytes > limits.bytes / 8 * 7
+                else { break }
+                guard var session = kept.sessions.removeValue(forKey: id) else { continue }
+                // Whoever else holds it is at work for it: a download, a window, a request. None can
+                // be found newly while the lock is held.
+                guard isKnownUniquelyReferenced(&session) else {
+                    kept.sessions[id] = session
+                    continue
+                }
+                kept.bytes -= session.size
+                dropped.append(id)
+            }
+            kept.next.sessions = max(
+                limits.sessions, kept.sessions.count + max(1, limits.sessions / 8))
+            kept.next.bytes = max(limits.bytes, kept.bytes + limits.bytes / 8)
+            return dropped
+        }
+        for id in dropped {
+            database.remove(SessionRecord.self, key: [.integer(Int64(bitPattern: id.number))])
+        }
     }
 
     /// The session that an entry makes, for whoever only asks about it: nothing is kept of it.
@@ -138,7 +223,7 @@ package final class SessionTable: Sendable {
 
     /// Returns the stored sessions that start at this URL.
     package func ids(startingAt url: AbsoluteURL) -> [SessionID] {
-        let known = sessions.withLock { Array($0.values) }
+        let known = kept.withLock { Array($0.sessions.values) }
         return known.filter { Self.starts($0, at: url) }.map(\.id)
     }
 
@@ -154,12 +239,24 @@ package final class SessionTable: Sendable {
 
     /// Returns the session of a handle; an unknown one is a session without headers.
     package func session(_ id: SessionID) -> Session {
-        sessions.withLock { $0[id] } ?? Session(id: id, fields: Fields())
+        guard let known = kept.withLock({ $0.sessions[id] }) else {
+            return Session(id: id, fields: Fields())
+        }
+        known.lastUse.store(
+            uses.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
+        return known
     }
 }
 
 extension Session {
-    /// The stored form of a session with headers or a shift.
+    /// Bytes that it takes in memory, roughly.
+    fileprivate var size: Int {
+        fields.reduce(256) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
+    }
+
+    fileprivate var isRecording: Bool { shift.recording != nil }
+
+    /// What is kept of a session with headers or a shift.
     package var record: SessionRecord {
         SessionRecord(
             id: id.number, window: shift.window, recording: shift.recording,

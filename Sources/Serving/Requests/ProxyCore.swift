@@ -91,7 +91,7 @@ package final class ProxyCore: Sendable {
         counters = Counters()
         readers = Readers()
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
-        sessions = SessionTable(store.state)
+        sessions = SessionTable(store.state) { Set(store.pins().map { SessionID($0.title) }) }
         keys = KeyTable(settings: settings.keys, database: store.state, counters: counters)
         live = LiveMemory(database: store.state, counters: counters, now: .now())
         let counters = counters

@@ -1,0 +1,147 @@
+import DurableState
+import Glibc
+import HTTP
+import Logging
+import Posix
+import Routing
+import Testing
+import URISyntax
+
+@testable import Model
+
+/// Sessions with headers: which are kept, however many sets of headers come.
+@Suite struct SessionTableTests {
+    private final class Folder {
+        let path: String
+
+        init() throws {
+            var template = Array("/tmp/session-tests-XXXXXX".utf8CString)
+            path = String(cString: try #require(mkdtemp(&template)))
+        }
+
+        deinit {
+            for entry in (try? listFolder(path)) ?? [] { unlink("\(path)/\(entry.name)") }
+            rmdir(path)
+        }
+
+        func open() throws -> StateDatabase {
+            var log = Logger(label: "session-tests")
+            log.logLevel = .critical
+            return try StateDatabase(folder: path, log: log)
+        }
+    }
+
+    private func limits(_ sessions: Int, bytes: Int = 64 << 20) -> SessionTable.Limits {
+        var limits = SessionTable.Limits()
+        limits.sessions = sessions
+        limits.bytes = bytes
+        return limits
+    }
+
+    private func entry(_ number: Int, length: Int = 1) throws -> Entry {
+        let value = "\(number)" + String(repeating: "x", count: length)
+        return Entry(
+            url: try AbsoluteURL("http://h/a.m3u8"),
+            headers: [Entry.Header(name: "X-Viewer", value: value)])
+    }
+
+    private func isKept(_ table: SessionTable, _ entry: Entry) -> Bool {
+        !table.session(SessionTable.unkept(for: entry).id).fields.isEmpty
+    }
+
+    @Test func `a hundred thousand sets of headers leave no more sessions than the limit`() throws {
+        let folder = try Folder()
+        let database = try folder.open()
+        defer { database.close() }
+        let table = SessionTable(database, limits: limits(1_000))
+        let url = try AbsoluteURL("http://h/a.m3u8")
+        var most = 0
+        for number in 0..<100_000 {
+            let header = Entry.Header(name: "X-Viewer", value: "\(number)")
+            _ = table.session(for: Entry(url: url, headers: [header]))
+            if number % 1_000 == 0 { most = max(most, table.count) }
+        }
+        #expect(most <= 1_001 && table.count <= 1_001)
+    }
+
+    @Test func `few sets of long headers are bounded by their bytes`() throws {
+        let folder = try Folder()
+        let database = try folder.open()
+        defer { database.close() }
+        let table = SessionTable(database, limits: limits(1_000, bytes: 100_000))
+        for number in 0..<200 { _ = table.session(for: try entry(number, length: 8_000)) }
+        #expect(table.count <= 13)
+        #expect(isKept(table, try entry(199, length: 8_000)))
+    }
+
+    @Test func `the ones that were used last stay, and an unknown one has no headers`() throws {
+        let folder = try Folder()
+        let database = try folder.open()
+        defer { database.close() }
+        let table = SessionTable(database, limits: limits(16))
+        let first = table.session(for: try entry(0)).id
+        for number in 1..<200 {
+            _ = table.session(for: try entry(number))
+            // A player that asks for its segments.
+            #expect(!table.session(first).fields.isEmpty)
+        }
+        #expect(isKept(table, try entry(199)))
+        #expect(!isKept(table, try entry(1)))
+        // Its entry URL makes it anew, with the same name.
+        #expect(table.session(for: try entry(1)).id == SessionTable.unkept(for: try entry(1)).id)
+        #expect(isKept(table, try entry(1)))
+    }
+
+    @Test func `what is pinned, recorded or held by somebody's work stays`() throws {
+        let folder = try Folder()
+        let database = try folder.open()
+        defer { database.close() }
+        let pinned = SessionTable.unkept(for: try entry(0)).id
+        let table = SessionTable(database, limits: limits(16)) { [pinned] }
+        _ = table.session(for: try entry(0))
+        let recording = table.session(for: try entry(1), recording: "abc").id
+        let held = table.session(for: try entry(2))
+        for number in 3..<500 { _ = table.session(for: try entry(number)) }
+        #expect(isKept(table, try entry(0)))
+        #expect(table.session(recording).shift.recording == "abc")
+        #expect(isKept(table, try entry(2)))
+        withExtendedLifetime(held) {}
+        #expect(table.count <= 17)
+    }
+
+    @Test func `more than the limit stay where all are needed, and the rest is still bounded`()
+        throws
+    {
+        let folder = try Folder()
+        let database = try folder.open()
+        defer { database.close() }
+        let table = SessionTable(database, limits: limits(16))
+        let held = try (0..<40).map { table.session(for: try entry($0)) }
+        for number in 40..<500 { _ = table.session(for: try entry(number)) }
+        for number in 0..<40 { #expect(isKept(table, try entry(number))) }
+        #expect(table.count <= 43)
+        withExtendedLifetime(held) {}
+    }
+
+    @Test func `what was dropped does not come back with a restart, and what was kept does`() throws
+    {
+        let folder = try Folder()
+        let before = try folder.open()
+        var table = SessionTable(before, limits: limits(16))
+        for number in 0..<100 { _ = table.session(for: try entry(number)) }
+        let count = table.count
+        before.close()
+        let after = try folder.open()
+        defer { after.close() }
+        #expect(after.records(SessionRecord.self).count == count)
+        table = SessionTable(after, limits: limits(16))
+        #expect(table.count == count)
+        #expect(isKept(table, try entry(99)))
+        #expect(!isKept(table, try entry(0)))
+        // A file of a version without a limit is cut with the first new session.
+        table = SessionTable(after, limits: limits(8))
+        _ = table.session(for: try entry(200))
+        #expect(table.count <= 8)
+        #expect(isKept(table, try entry(200)))
+    }
+}
