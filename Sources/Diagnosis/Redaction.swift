@@ -95,7 +95,9 @@ package struct Redaction: Sendable {
 
     /// Where the `@` stands behind a `://` at `index`; nil where no user information is there.
     private static func userinfoEnd(_ line: [UInt8], _ index: Int) -> Int? {
-        guard line[index...].starts(with: Array("://".utf8)) else { return nil }
+        guard line[index] == 0x3A, line[index...].starts(with: [0x3A, 0x2F, 0x2F]) else {
+            return nil
+        }
         let rest = line[(index + 3)...]
         let authority = rest.prefix { !isEnd($0) && $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
         return authority.lastIndex(of: UInt8(ascii: "@"))

@@ -177,6 +177,23 @@ extension Stories.DoctorTests {
         }
     }
 
+    @Test func `a stream of many playlists and long segments is looked at in part`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        var list = "#EXTM3U\n"
+        for number in 0..<60 {
+            list += "#EXT-X-STREAM-INF:BANDWIDTH=9,CODECS=\"x\"\nlow\(number).m3u8\n"
+            cdn.put("/low\(number).m3u8", text: vod(["/bytes/20000000/a.ts"]))
+        }
+        cdn.put("/many.m3u8", text: list)
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", cdn.url("/many.m3u8"))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("16777216 bytes are the same direct and through Sluice"))
+        let direct = (0..<60).map { cdn.requestCount("/low\($0).m3u8") }
+        #expect(direct.count { $0 > 0 } < 20, "\(direct)")
+    }
+
     @Test func `a file that is no playlist is tried as one`() throws {
         let cdn = try sample()
         defer { cdn.stop() }
