@@ -6,10 +6,13 @@ package struct AdminClient {
     /// Without a trailing slash.
     package let base: String
     package let token: String?
+    /// A PEM file of an authority that is trusted besides the system's; nil for none.
+    private let authority: String?
 
-    package init(base: String, token: String?) {
+    package init(base: String, token: String?, authority: String? = nil) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
         self.token = token
+        self.authority = authority
     }
 
     /// The error message, and the exit code.
@@ -38,6 +41,7 @@ package struct AdminClient {
         request.fields = ["Sluice-Request: 1"]
         if let token { request.fields.append("Authorization: Bearer \(token)") }
         request.content = content
+        request.authority = authority
         request.milliseconds = 120_000
         do throws(BlockingClient.Failure) {
             let (answer, bytes) = try BlockingClient().body(
@@ -51,6 +55,9 @@ package struct AdminClient {
                     "the daemon at \(base) has not answered \(page) within two minutes; it may "
                         + "still be at work on it"
                 case .stopped: "the daemon's answer to \(page) is longer than any that is taken"
+                case .untrusted:
+                    "the certificate of the daemon at \(base) is not trusted: \(error.reason); name its "
+                        + "authority with --daemon-ca or SLUICE_DAEMON_CA"
                 default: "no daemon answers at \(base): \(error.reason)"
                 }
             let failure = Failure(message: "sluice: " + message, code: ExitCodes.unreachable)

@@ -17,7 +17,9 @@ package final class BlockingClient {
         /// User and password in libcurl's form.
         package var credentials: String?
         package var userAgent: String?
-        /// True if up to ten redirects are followed.
+        /// A PEM file of authorities that are trusted besides the system's folder of them.
+        package var authority: String?
+        /// Whether up to ten redirects are followed.
         package var followsRedirects = false
         /// Whether the fields of the answer are kept.
         package var keepsFields = false
@@ -69,6 +71,8 @@ package final class BlockingClient {
             case unconnected
             /// The receiver rejected more bytes.
             case stopped
+            /// The server's certificate leads to no authority that is trusted, or is another name's.
+            case untrusted
             case other
         }
 
@@ -216,6 +220,9 @@ package final class BlockingClient {
         if let userAgent = request.userAgent {
             _ = sluice_curl_set_string(easy, CURLOPT_USERAGENT, userAgent)
         }
+        if let authority = request.authority {
+            _ = sluice_curl_set_string(easy, CURLOPT_CAINFO, authority)
+        }
         if let credentials = request.credentials {
             _ = sluice_curl_set_string(easy, CURLOPT_USERPWD, credentials)
         }
@@ -247,6 +254,7 @@ package final class BlockingClient {
             switch result {
             case CURLE_COULDNT_CONNECT: .refused
             case CURLE_WRITE_ERROR: .stopped
+            case CURLE_PEER_FAILED_VERIFICATION: .untrusted
             case CURLE_OPERATION_TIMEDOUT:
                 sluice_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 ? .unanswered : .unconnected
             default: .other

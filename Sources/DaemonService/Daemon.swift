@@ -97,8 +97,9 @@ package final class Daemon {
         do throws(SystemError) {
             let server = try HTTPServer(
                 addresses: configuration.addresses, inherited: configuration.inherited,
-                secure: configuration.secure, loops: configuration.loops,
-                limits: configuration.limits,
+                secure: configuration.secure,
+                isMultipath: configuration.multipath.listens,
+                loops: configuration.loops, limits: configuration.limits,
                 onHold: core.loopHoldObserver
             ) { _ in CachingProxy(core: core, status: status) }
             running.follow(server)

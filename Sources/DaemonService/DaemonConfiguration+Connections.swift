@@ -1,9 +1,21 @@
+import HTTPServer
 import Model
+import Posix
 import URISyntax
 import Upstream
 
 extension DaemonConfiguration {
-    /// Reads the settings for connections to origins.
+    /// Where the daemon listens, in the clear and for TLS.
+    package var listeningInWords: String {
+        let kinds = [
+            ("listen on", addresses), ("listen for TLS on", secure?.addresses ?? []),
+        ]
+        return kinds.filter { !$0.1.isEmpty }.map { words, addresses in
+            "\(words) \(addresses.map(\.description).joined(separator: ", "))"
+        }.joined(separator: ", ")
+    }
+
+    /// Reads how connections to origins are made.
     mutating func readConnections(_ reader: inout SettingsReader) {
         switch reader.text("early-connect", default: "on") {
         case "on", "true": proxy.connectsEarly = true
@@ -22,5 +34,20 @@ extension DaemonConfiguration {
         }
         keepsTLSTickets = reader.isOn("keep-tls-tickets")
         upstream.usesFastOpen = reader.isOn("tcp-fast-open")
+        readMultipath(&reader)
+    }
+
+    private mutating func readMultipath(_ reader: inout SettingsReader) {
+        let text = reader.text("mptcp", default: multipath.rawValue)
+        guard let use = MultipathUse(rawValue: text) else {
+            return reader.fault("mptcp is off, auto or on, not '\(text)'")
+        }
+        if use == .on, !hasMultipath() {
+            reader.fault(
+                "mptcp is on, and this kernel opens no such sockets; see sysctl net.mptcp.enabled, or say auto"
+            )
+        }
+        multipath = use
+        upstream.multipath = use
     }
 }

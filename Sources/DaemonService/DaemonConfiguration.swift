@@ -22,6 +22,8 @@ package struct DaemonConfiguration: Sendable {
     package var inherited: [InheritedListener] = []
     /// Addresses and certificates for TLS; nil for none.
     package var secure: SecureListening?
+    /// Whether connections on both sides may use several network paths.
+    package var multipath = MultipathUse.auto
     package var cacheFolder = ""
     package var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
     package var proxy = ProxySettings()
@@ -140,9 +142,12 @@ package struct DaemonConfiguration: Sendable {
     private mutating func readAddresses(
         _ reader: inout SettingsReader, _ handed: [InheritedListener]
     ) {
-        if handed.isEmpty { readBinds(&reader) }
+        let binds = handed.isEmpty ? readBinds(&reader) : []
+        if handed.isEmpty, let port = readPort(&reader) {
+            addresses = binds.map { SocketAddress(bytes: $0.bytes, port: port) }
+        }
         inherited = handed.filter { !Self.isSecure($0) }
-        readSecurity(&reader, handed.filter(Self.isSecure))
+        readSecurity(&reader, binds, handed.filter(Self.isSecure))
         let isRemoteAllowed = reader.isOn("allow-remote")
         if isShared, reader.text("token") == nil, !isRemoteAllowed {
             reader.fault(
@@ -157,21 +162,30 @@ package struct DaemonConfiguration: Sendable {
         socket.name == "tls" || socket.name.hasSuffix("-tls.socket")
     }
 
-    private mutating func readBinds(_ reader: inout SettingsReader) {
-        let port = UInt16(reader.number("port", in: 0...65_535, default: 9_000))
-        for name in reader.list("bind", default: ["127.0.0.1"]) {
+    /// The addresses to listen on, without their ports.
+    private func readBinds(_ reader: inout SettingsReader) -> [SocketAddress] {
+        reader.list("bind", default: ["127.0.0.1"]).compactMap { name in
             let numeric = name == "localhost" ? "127.0.0.1" : name
-            if let address = SocketAddress(host: numeric, port: port) {
-                addresses.append(address)
-            } else {
-                reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
-            }
+            if let address = SocketAddress(host: numeric, port: 0) { return address }
+            reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
+            return nil
         }
     }
 
-    /// Reads the certificates too: errors in them are errors of the configuration.
+    /// The port for connections in the clear; nil where there is to be none.
+    private func readPort(_ reader: inout SettingsReader) -> UInt16? {
+        guard reader.text("port")?.lowercased() == "off" else {
+            return UInt16(reader.number("port", in: 0...65_535, default: 9_000))
+        }
+        if reader.text("tls-port") == nil {
+            reader.fault("port is off, which needs a tls-port: nothing would listen otherwise")
+        }
+        return nil
+    }
+
+    /// Reads the certificates too: what is wrong with them is a fault of the configuration.
     private mutating func readSecurity(
-        _ reader: inout SettingsReader, _ handed: [InheritedListener]
+        _ reader: inout SettingsReader, _ binds: [SocketAddress], _ handed: [InheritedListener]
     ) {
         let certificates = reader.list("tls-cert")
         let keys = reader.list("tls-key")
@@ -191,7 +205,7 @@ package struct DaemonConfiguration: Sendable {
         let files = zip(certificates, keys).map { TLSFiles(certificate: $0, key: $1) }
         do throws(TLSConfigurationError) {
             secure = SecureListening(
-                addresses: addresses.map { SocketAddress(bytes: $0.bytes, port: port) },
+                addresses: binds.map { SocketAddress(bytes: $0.bytes, port: port) },
                 inherited: handed, certificates: try TLSCertificates(files))
         } catch {
             reader.fault("\(error)")

@@ -11,7 +11,10 @@ package struct ListeningOptions: ParsableArguments {
     )
     var bind: [String] = []
 
-    @Option(help: "TCP port. 0...65535, 0 takes a free one; default 9000.")
+    @Option(
+        help:
+            "TCP port. 0...65535, 0 takes a free one, or off, with a tls-port, to listen for TLS only; default 9000."
+    )
     var port: String?
 
     @Option(
@@ -31,6 +34,12 @@ package struct ListeningOptions: ParsableArguments {
             "File of the private key of the tls-cert in the same place, in PEM form, without a passphrase.",
             valueName: "FILE"))
     var tlsKey: [String] = []
+
+    @Option(
+        help:
+            "Multipath TCP (RFC 8684) with players and origins: off, auto (where the kernel has it, but not to origins on loopback) or on; default auto."
+    )
+    var mptcp: String?
 
     @Flag(help: "Listen beyond loopback without a token; default off.")
     var allowRemote = false

@@ -69,7 +69,7 @@ package struct ServeOptions: ParsableArguments {
             ("head-timeout", players.headTimeout), ("idle-timeout", players.idleTimeout),
             ("write-timeout", players.writeTimeout), ("drain-timeout", players.drainTimeout),
             ("ca-file", origins.caFile), ("early-connect", origins.earlyConnect),
-            ("doh-url", origins.dohUrl),
+            ("doh-url", origins.dohUrl), ("mptcp", listening.mptcp),
             ("tcp-fast-open", origins.tcpFastOpen ? "true" : nil),
             ("keep-tls-tickets", origins.keepTlsTickets ? "true" : nil),
             ("log-level", logs.logLevel), ("log-format", logs.logFormat),
@@ -151,6 +151,6 @@ package struct ServeOptions: ParsableArguments {
         "origin-look-ahead",
         "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
         "origin-proxy", "origin-ca", "origin-cert", "origin-pin", "origin-interface", "resolve",
-        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets", "parent", "trusted-parent",
+        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets", "mptcp",
     ]
 }

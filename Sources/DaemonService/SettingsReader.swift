@@ -66,7 +66,8 @@ package struct SettingsReader {
 
     /// Variables that commands read, and those of this project's own test rigs.
     private static let otherVariables: Set<String> = [
-        "SLUICE_CONFIG", "SLUICE_DAEMON", "SLUICE_BINARY", "SLUICE_LONG_LIVE", "SLUICE_SEED",
+        "SLUICE_CONFIG", "SLUICE_DAEMON", "SLUICE_DAEMON_CA", "SLUICE_BINARY", "SLUICE_LONG_LIVE",
+        "SLUICE_SEED",
     ]
     private static let rigPrefixes = ["SLUICE_CRASH_", "SLUICE_BENCH_", "SLUICE_DIFFERENTIAL_"]
 

@@ -72,19 +72,20 @@ package final class HTTPServer: Sendable {
     /// Opens the ports and starts the threads.
     ///
     /// - Parameters:
-    ///   - addresses: where to listen without TLS; port 0 selects one free port for all loops.
-    ///   - inherited: sockets that listen without TLS already, shared by all loops.
-    ///   - secure: where to listen for TLS; nil for nowhere. At least one address is needed in
-    ///     all.
-    ///   - loops: the number of threads, at least 1.
-    ///   - limits: clamped to their ranges.
-    ///   - clock: the clock for the limits' times.
-    ///   - onHold: called for work that held one of the loops for too long.
-    ///   - makeHandler: called once on each loop.
-    /// - Throws: `SystemError`, with EADDRINUSE if any program uses a port.
+    ///   - addresses: Where to listen in the clear; port 0 takes one free port for all loops.
+    ///   - inherited: Sockets that listen in the clear already, which all loops share.
+    ///   - secure: Where to listen for TLS; nil for nowhere. There has to be one address in all.
+    ///   - isMultipath: Whether clients may use several paths (MPTCP), where the kernel has them;
+    ///     inherited sockets stay what they are.
+    ///   - loops: Threads, at least 1.
+    ///   - limits: Brought into their ranges.
+    ///   - clock: What the limits' times are measured by.
+    ///   - onHold: Told of work that held one of the loops for too long.
+    ///   - makeHandler: Called once on each loop.
+    /// - Throws: `SystemError`, with EADDRINUSE where a port is taken, by whomsoever.
     package init(
         addresses: [SocketAddress], inherited: [InheritedListener] = [],
-        secure: SecureListening? = nil, loops: Int,
+        secure: SecureListening? = nil, isMultipath: Bool = false, loops: Int,
         limits: ServerLimits, clock: LoopClock = .system, onHold: LoopHold.Observer? = nil,
         makeHandler: @Sendable @escaping (EventLoop) -> any RequestHandler
     ) throws(SystemError) {
@@ -94,10 +95,10 @@ package final class HTTPServer: Sendable {
         let ticketKeys = TicketKeys()
         self.ticketKeys = ticketKeys
         let plain =
-            try Self.open(addresses, isSecure: false, loops: loops)
+            try Self.open(addresses, isSecure: false, isMultipath, loops: loops)
             + Self.share(inherited, isSecure: false, loops: loops)
         let encrypted =
-            try Self.open(secure?.addresses ?? [], isSecure: true, loops: loops)
+            try Self.open(secure?.addresses ?? [], isSecure: true, isMultipath, loops: loops)
             + Self.share(secure?.inherited ?? [], isSecure: true, loops: loops)
         precondition(
             plain.count + encrypted.count > 0 && loops > 0, "a server needs an address and a loop")
@@ -153,11 +154,11 @@ package final class HTTPServer: Sendable {
     }
 
     private static func open(
-        _ addresses: [SocketAddress], isSecure: Bool, loops: Int
+        _ addresses: [SocketAddress], isSecure: Bool, _ isMultipath: Bool, loops: Int
     ) throws(SystemError) -> [Opened] {
         var all: [Opened] = []
         for address in addresses {
-            let opened = try openListeners(on: address, count: loops)
+            let opened = try openListeners(on: address, isMultipath: isMultipath, count: loops)
             let listeners = opened.listeners.map { Listener(socket: $0, isSecure: isSecure) }
             all.append(Opened(address: opened.address, listeners: listeners))
         }

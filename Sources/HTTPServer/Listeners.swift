@@ -19,16 +19,17 @@ struct OpenListeners {
 
 /// Opens `count` sockets that share one port with each other, but with no earlier listener.
 ///
-/// - Throws: `SystemError` with EADDRINUSE if the port is taken.
-func openListeners(on address: SocketAddress, count: Int) throws(SystemError) -> OpenListeners {
-    let first = try listenFirst(on: address)
-    // Accepted sockets inherit it; responses are sent whole, so Nagle's algorithm only delays their
-    // ends.
+/// - Throws: `SystemError` with EADDRINUSE where the port is taken.
+func openListeners(
+    on address: SocketAddress, isMultipath: Bool, count: Int
+) throws(SystemError) -> OpenListeners {
+    let first = try listenFirst(on: address, isMultipath: isMultipath)
+    // Accepted sockets inherit it; answers go out whole, so waiting only delays their ends.
     try setOption(first.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
     let bound = try localAddress(of: first.number)
     var listeners = [SharedDescriptor(first)]
     while listeners.count < count {
-        let next = try listen(on: bound, sharingPort: true)
+        let next = try listen(on: bound, sharingPort: true, isMultipath: isMultipath)
         try setOption(next.number, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
         listeners.append(SharedDescriptor(next))
     }

@@ -4,15 +4,17 @@ import Glibc
 
 /// Opens a listening socket, non-blocking, with SO_REUSEADDR and, on request, SO_REUSEPORT.
 ///
-/// - Throws: `SystemError` with EADDRINUSE if the port is taken.
+/// - Parameter isMultipath: whether peers may use several paths, if the kernel lets them.
+/// - Throws: `SystemError` with EADDRINUSE when the port is taken.
 package func listen(
-    on address: SocketAddress, sharingPort: Bool, backlog: CInt = 4096
+    on address: SocketAddress, sharingPort: Bool, isMultipath: Bool = false, backlog: CInt = 4096
 ) throws(SystemError) -> OwnedDescriptor {
-    try openListener(address, sharing: sharingPort ? .always : .never, backlog: backlog)
+    try openListener(
+        address, sharing: sharingPort ? .always : .never, isMultipath, backlog: backlog)
 }
 
-/// Opens the first of several listening sockets of one port; the others are opened with
-/// `listen(on:sharingPort:)`.
+/// Opens the first of several listening sockets of one port; the others follow with
+/// `listen(on:sharingPort:isMultipath:)`.
 ///
 /// SO_REUSEPORT lets any two programs of one user share a port unnoticed. So the first socket is
 /// bound without it, which fails if any other socket listens on the port, and sharing is allowed
@@ -20,9 +22,9 @@ package func listen(
 ///
 /// - Throws: `SystemError` with EADDRINUSE if the port is taken, shared or not.
 package func listenFirst(
-    on address: SocketAddress, backlog: CInt = 4096
+    on address: SocketAddress, isMultipath: Bool = false, backlog: CInt = 4096
 ) throws(SystemError) -> OwnedDescriptor {
-    try openListener(address, sharing: .afterBind, backlog: backlog)
+    try openListener(address, sharing: .afterBind, isMultipath, backlog: backlog)
 }
 
 private enum PortSharing {
@@ -30,12 +32,14 @@ private enum PortSharing {
 }
 
 private func openListener(
-    _ address: SocketAddress, sharing: PortSharing, backlog: CInt
+    _ address: SocketAddress, sharing: PortSharing, _ isMultipath: Bool, backlog: CInt
 ) throws(SystemError) -> OwnedDescriptor {
     let subject = address.description
     let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue)
     let number = try check("socket", subject) {
-        socket(address.family, kind | CInt(SOCK_CLOEXEC.rawValue), 0)
+        openStream(
+            family: address.family, kind: kind | CInt(SOCK_CLOEXEC.rawValue),
+            isMultipath: isMultipath)
     }
     let owned = OwnedDescriptor(taking: number)
     try setOption(number, SOL_SOCKET, SO_REUSEADDR, 1)

@@ -64,9 +64,10 @@ private func openSocket(
     guard let address else { return -1 }
     let peer = withUnsafePointer(to: &address.pointee.addr) { SocketAddress($0) }
     guard let peer, transfer(context).permits(peer) else { return -1 }
-    let number = socket(
-        address.pointee.family, address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
-        address.pointee.protocol)
+    let number = openStream(
+        family: address.pointee.family,
+        kind: address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
+        isMultipath: transfer(context).usesMultipath(to: peer))
     if number >= 0 { transfer(context).client?.sockets.insert(number) }
     return number
 }
@@ -104,7 +105,11 @@ extension Transfer {
         return false
     }
 
-    /// Returns false if the connection is a kept one that cannot be trusted with this request.
+    fileprivate func usesMultipath(to address: SocketAddress) -> Bool {
+        client?.configuration.multipath.connects(to: address) ?? false
+    }
+
+    /// False where the connection is a kept one that cannot be trusted with this request.
     ///
     /// Not for HTTP/2, which always has something to read, and where responses identify their
     /// request.

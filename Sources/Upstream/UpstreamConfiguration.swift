@@ -70,6 +70,8 @@ package struct UpstreamConfiguration: Sendable {
     package var lookUp: NameLookup = systemAddresses
     /// True if the first bytes may be sent with the connection request (TCP Fast Open).
     package var usesFastOpen = false
+    /// Whether connections to origins may use several network paths.
+    package var multipath = MultipathUse.off
 
     /// The file of TLS sessions that outlive the daemon; nil keeps none.
     package var sessionFile: String?

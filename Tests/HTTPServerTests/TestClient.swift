@@ -32,15 +32,23 @@ final class TestClient {
     private var pending: [UInt8] = []
     private(set) var end: StreamEnd?
 
-    convenience init(port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil) {
-        self.init(unconnectedTo: port, patience: patience, receiveBuffer: receiveBuffer)
+    convenience init(
+        port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil, isMultipath: Bool = false
+    ) {
+        self.init(
+            unconnectedTo: port, patience: patience, receiveBuffer: receiveBuffer,
+            isMultipath: isMultipath)
         connect()
     }
 
     /// Makes the socket only; `connect()` does the rest.
-    init(unconnectedTo port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil) {
+    init(
+        unconnectedTo port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil,
+        isMultipath: Bool = false
+    ) {
         self.port = port
-        number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        let kind = CInt(IPPROTO_MPTCP)
+        number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), isMultipath ? kind : 0)
         var time = timeval(tv_sec: patience, tv_usec: 0)
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         // What is written is there at once: a second small write does not wait for the first one's
@@ -73,6 +81,13 @@ final class TestClient {
     func close() {
         if isOpen { _ = Glibc.close(number) }
         isOpen = false
+    }
+
+    /// Whether both ends speak Multipath TCP: there is no MPTCP_INFO of SOL_MPTCP otherwise.
+    var isMultipath: Bool {
+        var information = [UInt8](repeating: 0, count: 256)
+        var length = socklen_t(information.count)
+        return getsockopt(number, 284, 1, &information, &length) == 0
     }
 
     func halfClose() { shutdown(number, CInt(SHUT_WR)) }

@@ -102,22 +102,25 @@ final class TestServer: Sendable {
 
     init(
         loops: Int = 1, limits: ServerLimits = ServerLimits(), clock: ManualClock? = nil,
+        isMultipath: Bool = false,
         handler: @escaping @Sendable () -> any RequestHandler
     ) throws {
         let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
         self.clock = clock
         server = try HTTPServer(
-            addresses: [loopback], loops: loops, limits: limits,
+            addresses: [loopback], isMultipath: isMultipath, loops: loops, limits: limits,
             clock: clock.map { .manual($0) } ?? .system
         ) { _ in handler() }
     }
 
     convenience init(
         loops: Int = 1, limits: ServerLimits = ServerLimits(), clock: ManualClock? = nil,
+        isMultipath: Bool = false,
         _ script: @escaping Script
     ) throws {
         try self.init(
-            loops: loops, limits: limits, clock: clock, handler: { ScriptedHandler(script) })
+            loops: loops, limits: limits, clock: clock, isMultipath: isMultipath,
+            handler: { ScriptedHandler(script) })
     }
 
     deinit { server.stop() }
@@ -137,8 +140,11 @@ final class TestServer: Sendable {
         return found.withLock { $0 } ?? .zero
     }
 
-    func client(patience: Int = 10, receiveBuffer: CInt? = nil) -> TestClient {
-        TestClient(port: port, patience: patience, receiveBuffer: receiveBuffer)
+    func client(
+        patience: Int = 10, receiveBuffer: CInt? = nil, isMultipath: Bool = false
+    ) -> TestClient {
+        TestClient(
+            port: port, patience: patience, receiveBuffer: receiveBuffer, isMultipath: isMultipath)
     }
 }
 

@@ -39,6 +39,50 @@ struct SocketTests {
         #expect(error?.code == EADDRINUSE)
     }
 
+    /// The protocol of a socket (socket(7), SO_PROTOCOL).
+    private func protocolNumber(of number: CInt) -> CInt {
+        var value: CInt = -1
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        getsockopt(number, SOL_SOCKET, SO_PROTOCOL, &value, &length)
+        return value
+    }
+
+    @Test(.enabled(if: hasMultipath(), "this kernel has no MPTCP"))
+    func `listeners that offer several paths share a port and accept plain TCP as such`() throws {
+        let first = try listenFirst(on: loopback, isMultipath: true)
+        #expect(protocolNumber(of: first.number) == CInt(IPPROTO_MPTCP))
+        let address = try localAddress(of: first.number)
+        let second = try listen(on: address, sharingPort: true, isMultipath: true)
+        #expect(throws: SystemError.self) { _ = try listenFirst(on: address) }
+        let kind = CInt(SOCK_STREAM.rawValue)
+        let client = OwnedDescriptor(
+            taking: openStream(family: AF_INET, kind: kind, isMultipath: false))
+        let status = address.withRaw {
+            connect(client.number, $0.assumingMemoryBound(to: sockaddr.self), $1)
+        }
+        #expect(status == 0)
+        for listener in [first.number, second.number] {
+            guard let accepted = try accept(from: listener) else { continue }
+            let descriptor = accepted.takeDescriptor()
+            #expect(protocolNumber(of: descriptor.number) == CInt(IPPROTO_TCP))
+            return
+        }
+        Issue.record("the connection waits at neither listener")
+    }
+
+    @Test(arguments: [
+        (MultipathUse.off, "10.0.0.1", false), (.off, "127.0.0.1", false),
+        (.auto, "10.0.0.1", true), (.auto, "127.0.0.1", false), (.auto, "::1", false),
+        (.on, "127.0.0.1", true), (.on, "2001:db8::1", true),
+    ])
+    func `several paths are asked for where there can be several`(
+        use: MultipathUse, peer: String, isWanted: Bool
+    ) throws {
+        let address = try #require(SocketAddress(host: peer, port: 80))
+        #expect(use.connects(to: address) == isWanted)
+        #expect(use.listens == (use != .off))
+    }
+
     @Test func `accepting from an empty queue gives nothing`() throws {
         let listener = try listenFirst(on: loopback)
         let accepted = try accept(from: listener.number)

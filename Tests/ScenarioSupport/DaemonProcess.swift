@@ -6,7 +6,8 @@ import Synchronization
 package final class DaemonProcess: Sendable {
     private let child: ChildProcess
     private let transcript: Transcript
-    /// What the ready line names: `http://127.0.0.1:8080`, without a slash at the end.
+    /// What the ready line names: `http://127.0.0.1:8080`, without a slash at the end; `https` where
+    /// the daemon listens for TLS only.
     package let baseURL: String
 
     /// Starts `sluice` with `arguments` and waits for its ready line, `sluice ready http://HOST:PORT`.
@@ -27,8 +28,10 @@ package final class DaemonProcess: Sendable {
             transcript.bytes($0 == .standard ? "sluice stdout" : "sluice stderr", $1)
         }
         self.child = child
-        _ = eventually(within: limit) { Self.readyURL(child) != nil || child.exit != nil }
-        guard let url = Self.readyURL(child) else {
+        // The line of the plain port comes first.
+        func url() -> String? { Self.readyURL(child) ?? Self.readyURL(child, scheme: "https") }
+        _ = eventually(within: limit) { url() != nil || child.exit != nil }
+        guard let url = url() else {
             child.kill(SIGKILL)
             _ = child.waitForExit()
             throw ScenarioFailure("\(program) did not say that it is ready", transcript: transcript)

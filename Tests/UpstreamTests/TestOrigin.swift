@@ -81,9 +81,9 @@ final class TestOrigin: Sendable {
     private let log = Mutex(Log())
     private let handler: Handler
 
-    init(_ handler: @escaping Handler) throws {
+    init(isMultipath: Bool = false, _ handler: @escaping Handler) throws {
         let address = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
-        listener = try listen(on: address, sharingPort: false)
+        listener = try listen(on: address, sharingPort: false, isMultipath: isMultipath)
         port = try localAddress(of: listener.number).port
         self.handler = handler
         let thread = try PosixThread(name: "origin") { [weak self] in

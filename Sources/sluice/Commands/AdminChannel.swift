@@ -25,7 +25,10 @@ struct StoreOptions: ParsableArguments {
     @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
-    /// The daemon given by flag or environment.
+    @Option(help: DaemonTrust.help)
+    var daemonCa: String?
+
+    /// The daemon that was named, by flag or environment.
     var namedDaemon: String? { daemon ?? DaemonOptions.environmentDaemon }
 
     @Option(
@@ -78,7 +81,8 @@ final class AdminChannel {
         self.options = options
         client = AdminClient(
             base: options.namedDaemon ?? DaemonOptions.standard,
-            token: options.token ?? DaemonOptions.environmentToken)
+            token: options.token ?? DaemonOptions.environmentToken,
+            authority: DaemonTrust.authority(options.daemonCa))
     }
 
     func close() { opened?.close() }

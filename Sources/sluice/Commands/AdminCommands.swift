@@ -2,6 +2,8 @@
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials
+import Glibc
+import LocalAuthority
 import Model
 
 /// The options for reaching the daemon.
@@ -12,14 +14,19 @@ struct DaemonOptions: ParsableArguments {
     @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
-    /// Without a trailing slash.
+    @Option(help: DaemonTrust.help)
+    var daemonCa: String?
+
+    /// Without a slash at its end.
     var base: String {
         let base = daemon ?? Self.environmentDaemon ?? Self.standard
         return base.hasSuffix("/") ? String(base.dropLast()) : base
     }
 
     func client() -> AdminClient {
-        AdminClient(base: base, token: token ?? Self.environmentToken)
+        AdminClient(
+            base: base, token: token ?? Self.environmentToken,
+            authority: DaemonTrust.authority(daemonCa))
     }
 
     /// Where `sluice serve` listens by default.
@@ -28,8 +35,22 @@ struct DaemonOptions: ParsableArguments {
     static var environmentDaemon: String? { variable("SLUICE_DAEMON") }
     static var environmentToken: String? { variable("SLUICE_TOKEN") }
 
-    private static func variable(_ name: String) -> String? {
+    fileprivate static func variable(_ name: String) -> String? {
         ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+}
+
+/// Which authority a command trusts to sign the certificate of a daemon behind https.
+enum DaemonTrust {
+    static let help = ArgumentHelp(
+        "File of the authority that signed the daemon's certificate, in PEM form; default $SLUICE_DAEMON_CA, else what `sluice tls init` made, else the system's.",
+        valueName: "file")
+
+    /// The file that the flag or the environment names, or the authority of this user; nil for none.
+    static func authority(_ named: String?) -> String? {
+        if let named = named ?? DaemonOptions.variable("SLUICE_DAEMON_CA") { return named }
+        let made = AuthorityFolder(path: AuthorityFolder.defaultPath { DaemonOptions.variable($0) })
+        return access(made.authorityCertificate, R_OK) == 0 ? made.authorityCertificate : nil
     }
 }
 

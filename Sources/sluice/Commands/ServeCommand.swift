@@ -74,10 +74,10 @@ struct CheckCommand: ParsableCommand {
     @OptionGroup var options: ServeOptions
 
     func run() throws {
-        let configuration = try options.read()
-        let places = configuration.addresses.map(\.description).joined(separator: ", ")
+        let configuration = try readConfiguration(
+            scalars: options.scalars, lists: options.lists, file: options.config)
         print(
-            "configuration is good: listen on \(places), cache in \(configuration.cacheFolder), "
+            "configuration is good: \(configuration.listeningInWords), cache in \(configuration.cacheFolder), "
                 + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
                 + "\(configuration.proxy.mounts.count) mounts")
         for line in configuration.waysOut { print("  \(line)") }
