@@ -31,7 +31,10 @@ package enum MultipathUse: String, CaseIterable, Sendable {
 
 /// Opens a stream socket (socket(2)), for several paths if wanted and if the kernel has them.
 ///
-/// - Parameter kind: SOCK_STREAM and flags.
+/// - Parameters:
+///   - family: AF_INET or AF_INET6.
+///   - kind: SOCK_STREAM and flags.
+///   - isMultipath: whether several paths are wanted.
 /// - Returns: the descriptor; -1 with errno set where no socket can be had.
 package func openStream(family: CInt, kind: CInt, isMultipath: Bool) -> CInt {
     if isMultipath {

@@ -4,7 +4,8 @@ import Glibc
 
 /// Opens a listening socket, non-blocking, with SO_REUSEADDR and, on request, SO_REUSEPORT.
 ///
-/// - Parameter isMultipath: whether peers may use several paths, if the kernel lets them.
+/// Peers of a multipath socket may use several paths, if the kernel lets them.
+///
 /// - Throws: `SystemError` with EADDRINUSE when the port is taken.
 package func listen(
     on address: SocketAddress, sharingPort: Bool, isMultipath: Bool = false, backlog: CInt = 4096

@@ -105,8 +105,10 @@ extension Transfer {
         return false
     }
 
+    /// False where the configuration names the interface: the kernel would add paths over others.
     fileprivate func usesMultipath(to address: SocketAddress) -> Bool {
-        client?.configuration.multipath.connects(to: address) ?? false
+        guard let client, route.interface == nil else { return false }
+        return client.configuration.multipath.connects(to: address)
     }
 
     /// False where the connection is a kept one that cannot be trusted with this request.

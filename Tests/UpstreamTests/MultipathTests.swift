@@ -37,4 +37,20 @@ struct MultipathTests {
         harness.stop()
         origin.stop()
     }
+
+    @Test func `an origin with an interface of its own is reached over that one only`() throws {
+        let origin = try origin(isMultipath: true)
+        let interface = LocalInterface("127.0.0.1")
+        let harness = try Harness { configuration in
+            configuration.multipath = .on
+            configuration.routes = OriginRoutes { _ in
+                var route = OriginRoute()
+                route.interface = interface
+                return route
+            }
+        }
+        #expect(try harness.fetch(origin.url()).text == "\(IPPROTO_TCP)")
+        harness.stop()
+        origin.stop()
+    }
 }

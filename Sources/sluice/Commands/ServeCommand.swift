@@ -16,7 +16,7 @@ struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the daemon in the foreground.",
         discussion: """
-            Prints `sluice ready http://ADDRESS:PORT` on standard output, a line for each address, when players \
+            Prints `sluice ready http://ADDRESS:PORT` (https for TLS) on standard output, a line for each address, when players \
             can connect, and tells systemd (sd_notify). SIGTERM lets running responses finish; a second one does not.
 
             Every option is also an environment variable (SLUICE_CACHE_SIZE) and a key of the file that \
