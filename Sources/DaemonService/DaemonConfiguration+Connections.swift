@@ -50,4 +50,23 @@ extension DaemonConfiguration {
         multipath = use
         upstream.multipath = use
     }
+
+    /// Reads the caches that are asked before origins.
+    mutating func readParents(_ reader: inout SettingsReader) {
+        var parents: [Parent] = []
+        for (name, isTrusted) in [("parent", false), ("trusted-parent", true)] {
+            for text in reader.list(name) {
+                do throws(Parent.Fault) {
+                    parents.append(try Parent(text, isTrusted: isTrusted))
+                } catch {
+                    reader.fault("a \(name) is wrong: \(error)")
+                }
+            }
+        }
+        if parents.count > 16 { reader.fault("there are 16 parents at most, not \(parents.count)") }
+        if Set(parents.map(\.root.text)).count != parents.count {
+            reader.fault("two parents have the same host and port")
+        }
+        proxy.parents = Parents(parents)
+    }
 }

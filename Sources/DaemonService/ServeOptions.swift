@@ -151,6 +151,7 @@ package struct ServeOptions: ParsableArguments {
         "origin-look-ahead",
         "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
         "origin-proxy", "origin-ca", "origin-cert", "origin-pin", "origin-interface", "resolve",
-        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets", "mptcp",
+        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets", "mptcp", "parent",
+        "trusted-parent",
     ]
 }

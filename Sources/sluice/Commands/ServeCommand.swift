@@ -74,8 +74,7 @@ struct CheckCommand: ParsableCommand {
     @OptionGroup var options: ServeOptions
 
     func run() throws {
-        let configuration = try readConfiguration(
-            scalars: options.scalars, lists: options.lists, file: options.config)
+        let configuration = try options.read()
         print(
             "configuration is good: \(configuration.listeningInWords), cache in \(configuration.cacheFolder), "
                 + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
