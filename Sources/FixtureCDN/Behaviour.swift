@@ -50,7 +50,7 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
     package var chunked = false
     package var endByClosing = false
     package var ignoresRange = false
-    /// The path whose content is served instead.
+    /// The path whose resource is served instead.
     package var alias: String?
     /// Replaces the entity tag (without quotes); empty: no tag.
     package var entityTag: String?
@@ -59,11 +59,11 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
     package var gzip = Gzip.never
     package var contentType: String?
     package var location: String?
-    /// Where the URIs of a playlist carry a token of the turn.
+    /// Where the URIs of a playlist carry a token that changes with every response.
     package var rotation: Rotation?
-    /// Base URLs of servers that have the same, each asked in its turn.
+    /// Base URLs of servers with the same content; requests are redirected to each in turn.
     package var edges: [String] = []
-    /// How often the path was asked for before, where that matters.
+    /// How often the path was requested before; counted only for rotating responses.
     var turn = 0
     package var requiredCookie: String?
     package var requiredField: String?
@@ -71,26 +71,26 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
     /// Fields added to the response, in order.
     package var extraFields: [(name: String, value: String)] = []
 
-    /// When a body is sent in gzip coding.
+    /// When a body is sent with the gzip content coding.
     package enum Gzip: Sendable { case never, ifAccepted, always }
 
-    /// Where a token stands that is another each time.
+    /// The position of a rotating token in a URI.
     package enum Rotation: String, Sendable { case query, path }
 
     package init() {}
 
-    /// The behaviour an argument list in the grammar above describes.
+    /// The behaviour described by an argument list in the grammar above.
     package init(stringLiteral value: String) {
         self.init(query: value)
     }
 
-    /// The behaviour an argument list describes; unknown arguments are left alone.
+    /// The behaviour described by an argument list; unknown arguments are ignored.
     package init(query: String) {
         self.init()
         apply(QueryArguments(query))
     }
 
-    /// Lays the arguments of a request over this behaviour.
+    /// Overrides this behaviour with the arguments of a request.
     mutating func apply(_ arguments: QueryArguments) {
         for (name, value) in arguments.pairs {
             applyTiming(name, value)

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A program started by a test or helper: its output is collected, and it is ended by its own id.
+/// A program started by a test or helper; collects its output and signals it only by its own id.
 package final class ChildProcess: Sendable {
     /// How a process ended.
     package enum Exit: Sendable, Equatable {
@@ -9,19 +9,19 @@ package final class ChildProcess: Sendable {
         case signal(Int32)
     }
 
-    /// Which of its two outputs something came from.
+    /// The output stream that a piece was read from.
     package enum Output: Sendable { case standard, error }
 
     private struct State {
         var exit: Exit?
         var output: [UInt8] = []
         var errors: [UInt8] = []
-        /// The reading ends of its outputs; nil once they are closed.
+        /// The read ends of the child's output pipes; nil once they are closed.
         var outputPipe: Int32?
         var errorPipe: Int32?
         var openPipes: Int { (outputPipe == nil ? 0 : 1) + (errorPipe == nil ? 0 : 1) }
 
-        /// Takes what is there to read of an output, a megabyte or so at most; nil at its end.
+        /// Reads what is available of an output, about a megabyte at most; nil at its end.
         mutating func takeAvailable(_ kind: Output) -> [UInt8]? {
             guard let descriptor = kind == .standard ? outputPipe : errorPipe else { return nil }
             var taken: [UInt8] = []
@@ -50,8 +50,8 @@ package final class ChildProcess: Sendable {
 
     /// Starts `arguments[0]`, looked up in PATH, with this process's environment plus `environment`.
     ///
-    /// It finds the descriptors of `handed` at 3 and up. `onOutput` is called on a thread of its own with
-    /// every piece read. Throws `CDNError`.
+    /// The child gets the descriptors of `handed` at 3 and up. `onOutput` is called with every
+    /// piece read, on a separate thread. Throws `CDNError`.
     package init(
         _ arguments: [String], environment: [(name: String, value: String)] = [],
         handed: [Int32] = [],
@@ -79,8 +79,8 @@ package final class ChildProcess: Sendable {
         guard threads else { throw CDNError(call: "pthread_create", code: EAGAIN) }
     }
 
-    /// All that it has written, also what the collecting thread has not read yet: who has seen an
-    /// effect of the process finds the line that it wrote before.
+    /// Everything the process has written, including what the collecting thread has not read yet: a
+    /// caller that has seen an effect of the process also finds the line written before it.
     package var standardOutput: [UInt8] {
         collectAvailable(.standard)
         return state.withLock { $0.output }
@@ -93,14 +93,14 @@ package final class ChildProcess: Sendable {
     /// How it ended; nil while it runs.
     package var exit: Exit? { state.withLock { $0.exit } }
 
-    /// Sends a signal; nothing happens once it has ended, so its id is never that of another.
+    /// Sends a signal unless the process has ended, so that a reused id never gets it.
     package func kill(_ signal: Int32) {
         state.withLock {
             if $0.exit == nil { _ = Glibc.kill(pid, signal) }
         }
     }
 
-    /// Waits for its end and the end of its output; nil when it still runs after `seconds`.
+    /// Waits until the process and its output have ended; nil if it still runs after `seconds`.
     package func waitForExit(seconds: Double = 10) -> Exit? {
         let end = Sockets.now() + Int64(seconds * 1e9)
         while Sockets.now() < end {
@@ -111,7 +111,7 @@ package final class ChildProcess: Sendable {
         return exit
     }
 
-    /// Ends it: SIGTERM, and SIGKILL when that is not enough within `seconds`.
+    /// Ends the process with SIGTERM, and with SIGKILL if it still runs after `seconds`.
     package func end(seconds: Double = 5) {
         kill(SIGTERM)
         if waitForExit(seconds: seconds) == nil {
@@ -141,7 +141,7 @@ package final class ChildProcess: Sendable {
     }
 
     private func reap(_ pid: Int32) {
-        // Wait without reaping first: the id must stay taken until `exit` says that it is not.
+        // Wait without reaping first: the id must stay allocated until `exit` is set.
         var info = siginfo_t()
         while waitid(P_PID, id_t(pid), &info, Int32(WEXITED | WNOWAIT)) != 0 && errno == EINTR {}
         state.withLock {
@@ -175,7 +175,7 @@ package final class ChildProcess: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, outputs.0, 1)
         posix_spawn_file_actions_adddup2(&actions, outputs.1, 2)
-        // Out of the way first: their own numbers may be among those that they are to have.
+        // Duplicate to higher numbers first: the originals may lie in the target range.
         let copies = handed.map { fcntl($0, F_DUPFD_CLOEXEC, 3 + Int32(handed.count)) }
         defer { for copy in copies { close(copy) } }
         for (index, copy) in copies.enumerated() {

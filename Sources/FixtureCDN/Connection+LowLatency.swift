@@ -1,9 +1,8 @@
 import Glibc
 
-/// How a connection answers for a low-latency stream: held lists, parts sent as they are made.
+/// Responses of a low-latency stream: blocked playlist reloads, parts sent as they are produced.
 extension Connection {
-    /// Answers one request for something under a stream's prefix; false when the connection must
-    /// end.
+    /// Answers one request under a stream's prefix; false if the connection must be closed.
     func serve(
         _ request: WireRequest, from stream: LowLatencyStream, named name: String,
         _ behaviour: Behaviour, _ token: RequestLog.Token
@@ -38,7 +37,8 @@ extension Connection {
         }
     }
 
-    /// Sends what is made of a part, and the rest as it is made; begins with its first byte.
+    /// Sends the produced bytes of a part, then the rest as it is produced; starts with the first
+    /// byte.
     private func grow(
         _ request: WireRequest, _ stream: LowLatencyStream, _ number: Int, _ range: Range<Int>,
         _ token: RequestLog.Token
@@ -91,20 +91,20 @@ extension Connection {
 private struct Growth {
     let stream: LowLatencyStream
     let number: Int
-    /// Of the segment's bytes.
+    /// Byte range within the segment.
     var range: Range<Int>
     var contentRange: String?
     var isSatisfiable = true
 
-    /// Bytes of the segment that are made.
+    /// Bytes of the segment produced so far.
     var available: Int { stream.segment(number)?.available ?? 0 }
 
     func bytes(_ range: Range<Int>) -> ArraySlice<UInt8>? {
         stream.segment(number).map { ContentReader($0.content).read(range) }
     }
 
-    /// Takes a Range field into account: ranges that are made already, and the range of the part in
-    /// the making, to whose end the answer goes where no end is asked for (RFC 8673).
+    /// Applies a Range field: ranges that are already produced, and the range of the part being
+    /// produced, to whose end the response extends if the request names no end (RFC 8673).
     mutating func choose(_ field: String?) {
         guard stream.settings.partsAreRanges, let field, field.hasPrefix("bytes=") else { return }
         let numbers = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)

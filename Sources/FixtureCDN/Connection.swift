@@ -6,7 +6,8 @@ final class Connection {
     let descriptor: Int32
     private let number: Int
     private var input: [UInt8] = []
-    /// Whether the link's handshake was waited for, and when it has sent all of this connection's.
+    /// Whether the shaped link's handshake delay has passed, and the time at which the link will
+    /// have sent all bytes of this connection.
     var didShake = false
     var linkFree: Int64 = 0
 
@@ -211,7 +212,7 @@ final class Connection {
             .reduce(job.range.count) { min($0, $1) }
     }
 
-    /// What goes wrong at this many body bytes, if anything does.
+    /// The fault that is due after this many body bytes; nil if none is.
     private func fault(_ job: BodyJob, at sent: Int) -> (() -> Void)? {
         let descriptor = descriptor
         if job.behaviour.resetAfter == sent {
@@ -227,7 +228,8 @@ final class Connection {
         return nil
     }
 
-    /// Counts before sending, so that whoever has read a byte also finds it in the counters.
+    /// Counts a piece, then sends it, so that a client that has read a byte finds it in the
+    /// counters.
     private func sendPiece(_ bytes: ArraySlice<UInt8>, _ job: BodyJob) -> Bool {
         if let token = job.token { cdn.log.sent(token, bytes.count) }
         if job.chunked {

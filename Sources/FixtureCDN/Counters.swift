@@ -1,12 +1,12 @@
 import Glibc
 import Synchronization
 
-/// The log of the sample CDN as tests and scripts read it.
+/// The request log of the sample CDN, for tests and scripts.
 extension FixtureCDN {
-    /// Every request since the last `resetLog()`, in order of arrival, those under way included.
+    /// Every request since the last `resetLog()`, in order of arrival, including those in progress.
     package var requests: [LoggedRequest] { log.requests }
 
-    /// How many requests came for a path or, when it has a query, for exactly that target; nil: all.
+    /// Number of requests for a path or, if it has a query, for exactly that target; nil: all.
     package func requestCount(_ path: String? = nil) -> Int { requests(path).count }
 
     /// Content bytes sent for a path; nil: for all.
@@ -14,13 +14,13 @@ extension FixtureCDN {
         requests(path).reduce(0) { $0 + $1.bodyBytes }
     }
 
-    /// The ranges of the representation really sent for a path, in order of arrival, none empty.
+    /// The non-empty ranges of the representation sent for a path, in order of arrival.
     package func bytesServedRanges(_ path: String) -> [Range<Int>] {
         requests(path).filter { $0.bodyBytes > 0 && (200...299).contains($0.status) }
             .map { $0.bodyOffset..<($0.bodyOffset + $0.bodyBytes) }
     }
 
-    /// The first byte that was sent more than once for a path; nil: no byte was.
+    /// The offset of the first byte sent more than once for a path; nil: none was.
     package func firstByteServedTwice(_ path: String) -> Int? {
         let ranges = bytesServedRanges(path).sorted { $0.lowerBound < $1.lowerBound }
         var end = 0
@@ -31,13 +31,13 @@ extension FixtureCDN {
         return nil
     }
 
-    /// The most requests that were under way at once since the last `resetLog()`.
+    /// The highest number of concurrent requests since the last `resetLog()`.
     package var peakConcurrentRequests: Int { log.peak }
 
-    /// Requests under way now.
+    /// Requests in progress now.
     package var activeRequests: Int { log.active }
 
-    /// Forgets all requests and lets `fails` count from the beginning.
+    /// Clears the log and restarts the count of `fails`.
     package func resetLog() {
         log.reset()
         state.withLock { $0.faultsUsed = [:] }
@@ -50,7 +50,7 @@ extension FixtureCDN {
 
     /// Answers a request for a path under `/__`; nil for any other.
     ///
-    /// These are not logged.
+    /// Such requests are not logged.
     func control(_ request: WireRequest) -> String? {
         guard request.path.hasPrefix("/__") else { return nil }
         let path = request.query["path"]

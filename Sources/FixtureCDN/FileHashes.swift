@@ -15,7 +15,7 @@ final class FileHashes: Sendable {
 
     private let entries = Mutex<[String: Entry]>([:])
 
-    /// The hash of the open file, from memory when size, inode and time are the remembered ones.
+    /// The hash of the open file; cached while its size, inode and modification time are unchanged.
     func hash(_ descriptor: Int32, _ path: String, _ status: stat) -> UInt64? {
         let size = Int(status.st_size)
         let time = status.st_mtim

@@ -22,10 +22,10 @@ package final class FixtureCDN: Sendable {
         var faultsUsed: [String: Int] = [:]
         var resources: [String: Resource] = [:]
         var windows: [String: LiveWindow] = [:]
-        /// By the path that all of a stream stands under.
+        /// By path prefix.
         var streams: [String: LowLatencyStream] = [:]
         var held: [String: Int] = [:]
-        /// How often paths were asked for whose answers take turns.
+        /// How often each path was requested whose responses rotate.
         var turns: [String: Int] = [:]
     }
 
@@ -42,7 +42,7 @@ package final class FixtureCDN: Sendable {
         state = Mutex(State(port: port))
     }
 
-    /// Begins to listen; after `stop()` on the same port again.
+    /// Starts listening; after `stop()`, on the same port again.
     ///
     /// Throws `CDNError`.
     package func start() throws {
@@ -61,7 +61,7 @@ package final class FixtureCDN: Sendable {
         }
     }
 
-    /// Goes off the network: closes the listener and every connection, and waits until they are closed.
+    /// Closes the listener and every connection, and waits until they are closed.
     package func stop() {
         state.withLock {
             $0.isStopping = true
@@ -77,7 +77,7 @@ package final class FixtureCDN: Sendable {
         }
     }
 
-    /// The port, 0 before the first `start()` when none was asked for.
+    /// The port; 0 before the first `start()` if any free one was requested.
     package var port: UInt16 { state.withLock { $0.port } }
 
     /// `http://127.0.0.1:8080`, without a slash at the end.
@@ -116,7 +116,7 @@ package final class FixtureCDN: Sendable {
         state.withLock { $0.acceptors -= 1 }
     }
 
-    /// Closes under the lock, so that `stop()` can never shut down a descriptor used anew.
+    /// Closes under the lock, so that `stop()` can never shut down a reused descriptor.
     private func end(_ descriptor: Int32) {
         state.withLock {
             $0.open.remove(descriptor)
@@ -128,7 +128,7 @@ package final class FixtureCDN: Sendable {
 // MARK: Content
 
 extension FixtureCDN {
-    /// Puts bytes under a path; they come before files.
+    /// Stores bytes under a path; they take precedence over a file.
     ///
     /// The type is guessed from the path by default.
     package func put(
@@ -140,12 +140,12 @@ extension FixtureCDN {
         state.withLock { $0.resources[path] = resource }
     }
 
-    /// Puts text under a path.
+    /// Stores text under a path.
     package func put(_ path: String, text: String, contentType: String? = nil) {
         put(path, Array(text.utf8), contentType: contentType)
     }
 
-    /// Takes away what `put` or `live` placed there.
+    /// Removes what `put` or `live` stored under a path.
     package func remove(_ path: String) {
         state.withLock {
             $0.resources[path] = nil
@@ -158,19 +158,19 @@ extension FixtureCDN {
         Synthetic.bytes(name, range)
     }
 
-    /// Puts a sliding live playlist under a path; the returned window is stepped or ended by hand.
+    /// Serves a sliding live playlist under a path; returns the window, to be stepped or ended.
     package func live(_ path: String, _ window: LiveWindow) -> LiveWindow {
         state.withLock { $0.windows[path] = window }
         return window
     }
 
-    /// Puts a low-latency stream under a path that has no slash at its end.
+    /// Serves a low-latency stream under a path without a trailing slash.
     package func lowLatency(_ path: String, _ stream: LowLatencyStream) -> LowLatencyStream {
         state.withLock { $0.streams[path] = stream }
         return stream
     }
 
-    /// The stream that a path belongs to, and what stands behind the stream's own.
+    /// The stream that a path belongs to, and the rest of the path after the stream's prefix.
     func lowLatency(at path: String) -> (LowLatencyStream, String)? {
         state.withLock { state in
             for (prefix, stream) in state.streams where path.hasPrefix(prefix + "/") {
@@ -181,7 +181,7 @@ extension FixtureCDN {
     }
 
     /// A low-latency stream of the segments that a VOD playlist of the served folder names; nil
-    /// where there is none, or a segment is missing.
+    /// if the playlist or one of its segments does not exist.
     package func lowLatencyStream(
         of playlist: String, settings: LowLatencyStream.Settings
     ) -> LowLatencyStream? {
@@ -199,7 +199,7 @@ extension FixtureCDN {
         return segments.isEmpty ? nil : LowLatencyStream(segments, settings: settings)
     }
 
-    /// What is under a path.
+    /// The resource under a path.
     func resource(at path: String) -> Resource? {
         let (stored, window) = state.withLock { ($0.resources[path], $0.windows[path]) }
         if let stored { return stored }
@@ -216,9 +216,9 @@ extension FixtureCDN {
 // MARK: Behaviour
 
 extension FixtureCDN {
-    /// Sets how a path is answered; nil sets it back.
+    /// Sets the behaviour of a path; nil resets it.
     ///
-    /// A path ending in `*` means all that begin so.
+    /// A path ending in `*` matches every path with that prefix.
     package func setBehaviour(_ behaviour: Behaviour?, for path: String) {
         state.withLock {
             $0.behaviours[path] = behaviour
@@ -226,7 +226,7 @@ extension FixtureCDN {
         }
     }
 
-    /// What is set for a path: exactly, or by the longest fitting prefix.
+    /// The behaviour set for a path: for exactly this path, or for its longest matching prefix.
     package func behaviour(for path: String) -> Behaviour {
         state.withLock { Self.behaviour(for: path, in: $0).behaviour }
     }
@@ -243,7 +243,7 @@ extension FixtureCDN {
         return (found, key)
     }
 
-    /// The behaviour one request meets, which uses up one of its `fails`.
+    /// The behaviour applied to one request; consumes one of its `fails`.
     func effectiveBehaviour(for request: WireRequest) -> Behaviour {
         state.withLock {
             var (behaviour, key) = Self.behaviour(for: request.path, in: $0)
@@ -264,12 +264,13 @@ extension FixtureCDN {
         }
     }
 
-    /// Holds responses of a path back until `release`: before the head, or after so many body bytes.
+    /// Holds responses of a path until `release`: before the head, or after `afterBytes` body
+    /// bytes.
     package func hold(_ path: String, afterBytes: Int? = nil) {
         state.withLock { $0.held[path] = afterBytes ?? -1 }
     }
 
-    /// Lets the held responses of a path go on.
+    /// Continues the held responses of a path.
     package func release(_ path: String) {
         state.withLock { $0.held[path] = nil }
     }

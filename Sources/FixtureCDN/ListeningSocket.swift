@@ -1,6 +1,6 @@
 import Glibc
 
-/// A listening socket that is kept for processes that come and go, as a service manager keeps one.
+/// A listening socket that outlives the processes using it, like that of a service manager.
 package final class ListeningSocket: Sendable {
     package let descriptor: Int32
     package let port: UInt16

@@ -2,8 +2,8 @@ import Synchronization
 
 /// A live media playlist whose window slides over a list of segments, by the clock or by hand.
 ///
-/// When the list is used up it starts again behind an `EXT-X-DISCONTINUITY`, so a window never ends
-/// by itself; `end()` adds `EXT-X-ENDLIST`.
+/// After its last segment the list starts again after an `EXT-X-DISCONTINUITY`, so a window never
+/// ends by itself; `end()` adds `EXT-X-ENDLIST`.
 package final class LiveWindow: Sendable {
     /// A segment as it is written into the playlist.
     package struct Segment: Sendable {
@@ -17,9 +17,9 @@ package final class LiveWindow: Sendable {
         }
     }
 
-    /// What moves the window on.
+    /// What advances the window.
     package enum Drive: Sendable {
-        /// One segment every target duration, counted from the making of the window.
+        /// One segment every target duration, counted from the creation of the window.
         case clock
         /// Only `advance(by:)`.
         case stepped
@@ -39,7 +39,7 @@ package final class LiveWindow: Sendable {
     private let madeAt = Sockets.now()
     private let state = Mutex(State())
 
-    /// A window on `segments` of `windowSize` entries; `targetDuration` in seconds.
+    /// A window of `windowSize` entries over `segments`; `targetDuration` in seconds.
     package init(
         segments: [Segment], targetDuration: Int, windowSize: Int, drive: Drive = .stepped,
         header: [String] = []
@@ -74,12 +74,12 @@ package final class LiveWindow: Sendable {
             windowSize: windowSize, drive: drive, header: header)
     }
 
-    /// Moves the window on by `count` segments.
+    /// Advances the window by `count` segments.
     package func advance(by count: Int = 1) {
         state.withLock { $0.first += count }
     }
 
-    /// Ends the stream: the window stands still and the playlist says so.
+    /// Ends the stream: the window stops and the playlist gets `EXT-X-ENDLIST`.
     package func end() {
         let now = Sockets.now()
         state.withLock {
@@ -102,8 +102,8 @@ package final class LiveWindow: Sendable {
     /// The playlist as of a monotonic time in nanoseconds.
     func playlist(at now: Int64) -> String {
         let (first, isEnded) = state.withLock { (self.first($0, at: now), $0.isEnded) }
-        // A discontinuity stands before every entry that starts the list again; those that have
-        // left the window are counted.
+        // A discontinuity precedes every entry that restarts the list; those that have left the
+        // window count for EXT-X-DISCONTINUITY-SEQUENCE.
         let gone = first == 0 ? 0 : (first - 1) / segments.count
         var lines = [
             "#EXTM3U", "#EXT-X-VERSION:6", "#EXT-X-TARGETDURATION:\(targetDuration)",

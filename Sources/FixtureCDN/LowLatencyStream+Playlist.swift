@@ -1,20 +1,20 @@
-/// The lists of a low-latency stream, and when they are given.
+/// The playlists of a low-latency stream, and when a request for one is answered.
 extension LowLatencyStream {
-    /// What the stream says to a request.
+    /// The stream's response to a request.
     enum Answer {
-        /// Nothing is under the path.
+        /// There is no such resource.
         case missing
         case refused(Int)
-        /// Held until there is more.
+        /// Blocked until more is produced.
         case wait
         case playlist(String)
-        /// Bytes that are all there.
+        /// Bytes that are completely available.
         case whole(Content, Range<Int>)
-        /// Bytes of a segment that come as they are made.
+        /// Bytes of a segment, sent as they are produced.
         case growing(segment: Int, Range<Int>)
     }
 
-    /// The answer to a request for `name`, what stands behind the prefix and a slash.
+    /// The answer to a request for `name`, the part of the path after the prefix and a slash.
     func answer(_ name: String, _ query: QueryArguments) -> Answer {
         if name == "master.m3u8" { return .playlist(multivariant) }
         for rendition in settings.renditions {
@@ -42,7 +42,7 @@ extension LowLatencyStream {
         if let segment = segment(number), segment.available >= range.upperBound {
             return .whole(segment.content, range)
         }
-        // Only the part that is announced is waited for.
+        // A request is held only for the part named by the preload hint.
         return (number, part) == position && !isEnded
             ? .growing(segment: number, range) : .missing
     }
@@ -56,7 +56,7 @@ extension LowLatencyStream {
             let wantedPart = query["_HLS_part"].flatMap { Int($0) }
             var due = (wanted + 1) * settings.partsPerSegment
             if let wantedPart {
-                // A part behind the last is the next segment's first.
+                // A part index beyond the last means the first part of the next segment.
                 due =
                     wanted * settings.partsPerSegment
                     + min(wantedPart, settings.partsPerSegment) + 1
@@ -101,7 +101,7 @@ extension LowLatencyStream {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Segments that a delta update still shows.
+    /// Segments that a delta update still contains.
     private var skipUntil: Int {
         let length = settings.partDuration * Double(settings.partsPerSegment)
         return Int((6 * Double(targetDuration) / length).rounded(.up))

@@ -1,43 +1,46 @@
 import Synchronization
 
-/// A low-latency live stream (RFC 8216bis): segments in the making, cut into parts, with blocking
-/// reloads, delta updates, preload hints and rendition reports; moved on by the clock or by hand.
+/// A low-latency live stream (RFC 8216bis): growing segments divided into partial segments, with
+/// blocking reloads, delta updates, preload hints and rendition reports; advanced by the clock or
+/// by hand.
 ///
 /// Under the prefix `/ll` it has `/ll/master.m3u8`, and for each rendition `/ll/<name>.m3u8`, its
 /// segments `/ll/<name>/s<number>.ts` and, where parts are files, `/ll/<name>/s<number>.p<part>.ts`.
-/// The segments of the media come again and again, behind an `EXT-X-DISCONTINUITY` each time.
+/// The segments of the media repeat, each time after an `EXT-X-DISCONTINUITY`.
 package final class LowLatencyStream: Sendable {
-    /// How a stream is cut and what its origin can do.
+    /// The stream's division into parts and the capabilities of its origin.
     package struct Settings: Sendable {
         /// Seconds.
         package var partDuration = 0.5
         package var partsPerSegment = 4
         /// Complete segments in the list.
         package var windowSize = 6
-        /// Whether parts are byte ranges of their segment, and no files of their own.
+        /// Whether parts are byte ranges of their segment instead of separate files.
         package var partsAreRanges = false
-        /// Whether time moves the stream on; else `advance(parts:)` and `advance(quarters:)` do.
+        /// Whether the clock advances the stream; otherwise `advance(parts:)` and
+        /// `advance(quarters:)` do.
         package var isClocked = false
-        /// Whether reloads are held; false answers at once, as an origin does that knows nothing of
+        /// Whether reloads block; false answers immediately, like an origin that does not support
+        /// delivery
         /// directives.
         package var blocks = true
         package var skips = true
         package var dated = false
         package var renditions = ["video"]
-        /// Parts that are there at the beginning.
+        /// Parts available at the start.
         package var firstParts = 8
 
         package init() {}
     }
 
     private struct State {
-        /// Parts are made in four steps, each a quarter of its bytes.
+        /// Quarters produced so far: a part is produced in four steps, each a quarter of its bytes.
         var quarters: Int
         var isEnded = false
     }
 
     package let settings: Settings
-    /// The bytes of the segments, repeated for ever.
+    /// The bytes of the segments, repeated endlessly.
     private let media: @Sendable (Int) -> Content
     private let mediaCount: Int
     private let madeAt = Sockets.now()
@@ -62,10 +65,10 @@ package final class LowLatencyStream: Sendable {
 
     package func advance(parts: Int = 1) { advance(quarters: parts * 4) }
 
-    /// Makes a part's next quarters.
+    /// Produces the next quarters of parts.
     package func advance(quarters: Int) { state.withLock { $0.quarters += quarters } }
 
-    /// Ends the stream where it is; a part in the making is not finished.
+    /// Ends the stream at its current position; an incomplete part is dropped.
     package func end() {
         let quarters = produced
         state.withLock {
@@ -76,7 +79,7 @@ package final class LowLatencyStream: Sendable {
 
     var isEnded: Bool { state.withLock { $0.isEnded } }
 
-    /// Quarters of parts that are made.
+    /// Quarters of parts produced so far.
     var produced: Int {
         let (made, isEnded) = state.withLock { ($0.quarters, $0.isEnded) }
         guard settings.isClocked, !isEnded else { return made }
@@ -84,7 +87,7 @@ package final class LowLatencyStream: Sendable {
         return made + Int(Double(Sockets.now() - madeAt) / quarter)
     }
 
-    /// The number of the segment in the making, and of its next part.
+    /// The number of the segment being produced, and the index of its next part.
     package var position: (segment: Int, part: Int) {
         let parts = produced / 4
         return (parts / settings.partsPerSegment, parts % settings.partsPerSegment)
@@ -97,7 +100,7 @@ package final class LowLatencyStream: Sendable {
 
     // MARK: Bytes
 
-    /// A segment as far as it is made; nil before its first byte and after it has left.
+    /// A segment as far as it is produced; nil before its first byte and after its removal.
     func segment(_ number: Int) -> (content: Content, available: Int, isWhole: Bool)? {
         let made = produced - number * settings.partsPerSegment * 4
         guard number >= 0, made > 0, number >= firstNumber - 4 else { return nil }
@@ -107,19 +110,19 @@ package final class LowLatencyStream: Sendable {
         return (content, offset(ofQuarter: made, content.length), false)
     }
 
-    /// Where a part's bytes stand in its segment.
+    /// The byte range of a part in its segment.
     func range(ofPart part: Int, in number: Int) -> Range<Int> {
         let length = media(number).length
         return offset(ofQuarter: part * 4, length)..<offset(ofQuarter: part * 4 + 4, length)
     }
 
-    /// Quarters end at multiples of a transport stream's packet.
+    /// The end of a quarter: a multiple of the transport stream packet size.
     private func offset(ofQuarter quarter: Int, _ length: Int) -> Int {
         let all = settings.partsPerSegment * 4
         return quarter >= all ? length : length * quarter / all / 188 * 188
     }
 
-    /// The bytes of a part, as a test compares them.
+    /// The bytes of a part, for comparison in tests.
     package func bytes(ofPart part: Int, in number: Int) -> [UInt8] {
         Array(ContentReader(media(number)).read(range(ofPart: part, in: number)))
     }
@@ -135,9 +138,9 @@ package final class LowLatencyStream: Sendable {
     /// The number of the first segment in the list.
     var firstNumber: Int { max(0, position.segment - settings.windowSize) }
 
-    /// Whether a segment begins the media anew.
+    /// Whether a segment restarts the media.
     func isDiscontinuous(_ number: Int) -> Bool { number > 0 && number % mediaCount == 0 }
 
-    /// Discontinuities before a segment's own.
+    /// The number of discontinuities before a segment, its own excluded.
     func discontinuities(before number: Int) -> Int { number == 0 ? 0 : (number - 1) / mediaCount }
 }

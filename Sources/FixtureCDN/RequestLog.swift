@@ -1,4 +1,4 @@
-// What the sample CDN was asked and what it really sent: the figures tests assert on.
+// The requests the sample CDN received and the bytes it sent: the figures that tests assert on.
 import Synchronization
 
 /// One request, from its head to the last byte of its response.
@@ -19,7 +19,7 @@ package struct LoggedRequest: Sendable {
     package var bodyOffset = 0
     /// Content bytes handed to the kernel so far, without framing.
     package var bodyBytes = 0
-    /// Whether the response was sent as meant, faults included; false while it is under way.
+    /// Whether the response was sent as intended, faults included; false while it is in progress.
     package var isFinished = false
 
     /// The first field of that name.
@@ -32,7 +32,7 @@ package struct LoggedRequest: Sendable {
 
 /// The log, shared by all connections.
 final class RequestLog: Sendable {
-    /// Names one entry; a token of before a reset is ignored afterwards.
+    /// Identifies one entry; a token from before a reset is ignored.
     struct Token {
         let index: Int
         let generation: Int

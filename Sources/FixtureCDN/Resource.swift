@@ -1,4 +1,4 @@
-// What the sample CDN has under a path: content, type and validators.
+// A resource of the sample CDN: content, type and validators.
 import Glibc
 
 /// Bytes that can be read at any offset.
@@ -24,7 +24,7 @@ struct Resource: Sendable {
     var lastModified = Resource.epoch
     var extraFields: [(name: String, value: String)] = []
 
-    /// The date of everything here, so that restarts and checkouts do not change validators.
+    /// The modification date of every resource: restarts and checkouts must not change validators.
     static let epoch = "Thu, 01 Jan 2026 00:00:00 GMT"
 
     /// A resource held in memory, tagged by its content.
@@ -55,7 +55,7 @@ struct Resource: Sendable {
         entityTag = "\"\(Digest.text(Digest.of(Array("\(name)/\(length)".utf8))))\""
     }
 
-    /// A file of the served folder, tagged by a hash of its content; nil when it is not there.
+    /// A file of the served folder, tagged by a hash of its content; nil if it does not exist.
     init?(file path: String, type: String) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -86,7 +86,7 @@ final class ContentReader {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// The bytes at `range`, shorter when a file lost some.
+    /// The bytes at `range`; fewer if the file has become shorter.
     func read(_ range: Range<Int>) -> ArraySlice<UInt8> {
         switch content {
         case .memory(let bytes): return bytes[range]

@@ -2,20 +2,20 @@
 struct Response {
     var status: Int
     var fields: [(name: String, value: String)] = []
-    /// What the body is read from; nil: no content.
+    /// The source of the body; nil: no content.
     var content: Content?
     /// The part of `content` that is the body.
     var range = 0..<0
 }
 
-/// Decides the response to a request: conditions, ranges and redirects; sends nothing.
+/// Determines the response to a request (conditions, ranges and redirects); does not send it.
 ///
 /// Order of the preconditions as in RFC 9110, section 13.2.2.
 struct Responder {
     let request: WireRequest
     let behaviour: Behaviour
 
-    /// The response for `resource`, which is nil when there is nothing under the path.
+    /// The response for `resource`, which is nil if the path has none.
     func respond(_ resource: Resource?) -> Response {
         if let refusal = refusal() { return refusal }
         guard request.method == "GET" || request.method == "HEAD" else {
@@ -32,7 +32,7 @@ struct Responder {
         return response
     }
 
-    /// A short answer that says its status.
+    /// A short text response that states its status.
     func text(_ status: Int, _ fields: [(name: String, value: String)] = []) -> Response {
         guard status != 204 && status != 304 else {
             return Response(status: status, fields: fields + behaviour.extraFields)
@@ -127,7 +127,8 @@ struct Responder {
         return modified <= condition
     }
 
-    /// If-Range: only the very same strong validator lets a range through (RFC 9110, 13.1.5).
+    /// Whether If-Range allows a partial response: only an identical strong validator does (RFC
+    /// 9110, section 13.1.5).
     private func rangeApplies(_ resource: Resource) -> Bool {
         guard let condition = request["If-Range"] else { return true }
         if condition.hasPrefix("\"") { return condition == resource.entityTag }
@@ -135,11 +136,11 @@ struct Responder {
     }
 }
 
-/// What a `Range` field asks of a representation (RFC 9110, section 14.1.2).
+/// A `Range` field applied to a representation (RFC 9110, section 14.1.2).
 enum RangeRequest: Equatable {
     case range(Range<Int>)
     case unsatisfiable
-    /// Malformed, of another unit, or several ranges at once: answered as if it were not there.
+    /// Malformed, in another unit, or several ranges: the field is ignored.
     case ignored
 
     init(_ text: String, length: Int) {

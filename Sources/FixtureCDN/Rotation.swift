@@ -1,6 +1,6 @@
-/// Tokens and servers that change with every reading of a playlist, as some CDNs give them.
+/// Tokens and servers that change with every response for a playlist, as on some CDNs.
 extension Behaviour.Rotation {
-    /// The playlist with the token of a turn in each URI, be it a line or an attribute.
+    /// The playlist with this turn's token in each URI, on URI lines and in attributes.
     func text(_ playlist: String, turn: Int) -> String {
         var lines: [String] = []
         for line in playlist.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -39,7 +39,7 @@ extension Behaviour.Rotation {
 }
 
 extension Substring {
-    /// Where a text stands; nil where it does not.
+    /// The position of the first occurrence of a text; nil if there is none.
     fileprivate func range(of text: String) -> Range<Index>? {
         var start = startIndex
         while start < endIndex {

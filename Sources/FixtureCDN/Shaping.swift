@@ -2,24 +2,23 @@ import Synchronization
 
 /// A link between the sample CDN and its clients, made in user space.
 ///
-/// It has a rate that all connections share, a rate of each connection, round trips, and times in which
-/// nothing comes through.
+/// It has a rate shared by all connections, a rate per connection, round trips, and outages.
 ///
-/// What a single connection gets on a real link that loses packets is bounded by round trip and loss
-/// (Mathis et al., 1997: about 1.2 segments a round trip over the root of the loss); `single` stands
-/// for that bound, or for a host that limits each connection.
+/// The throughput of a single connection on a real link that loses packets is bounded by round trip
+/// and loss (Mathis et al., 1997: about 1.2 segments per round trip, divided by the square root of
+/// the loss rate); `single` models that bound, or a host that limits each connection.
 package struct LinkShape: Sendable, Equatable {
     /// Bytes a second of all connections together; nil for no limit.
     package var shared: Int?
     /// Bytes a second of one connection; nil for no limit.
     package var single: Int?
-    /// Milliseconds that the first answer on a connection takes longer: its handshake.
+    /// Milliseconds added to the first response on a connection: its handshake.
     package var connectDelay = 0
     /// Milliseconds between a request and the first byte of its answer.
     package var responseDelay = 0
-    /// Milliseconds from the begin of one outage to the next; 0 for none.
+    /// Milliseconds from the start of one outage to the start of the next; 0 for none.
     package var outageEvery = 0
-    /// Milliseconds of an outage, in which no byte is sent.
+    /// Length of an outage in milliseconds, during which no byte is sent.
     package var outage = 0
 
     package init(
@@ -82,33 +81,34 @@ package struct LinkShape: Sendable, Equatable {
         outage = number("outage") ?? outage
     }
 
-    /// Bytes that are sent at a time, so small that connections take fair turns.
+    /// Bytes sent at a time; small enough that connections share the link fairly.
     var piece: Int {
         guard let rate = slowest else { return 64 << 10 }
         return max(1_024, min(16 << 10, rate / 100))
     }
 
-    /// Bytes that the kernel may hold for a peer that does not read; nil for its own measure.
+    /// Bytes that the kernel may buffer for a peer that does not read; nil for the kernel's
+    /// default.
     ///
-    /// What waits there has been paid for as if it had crossed the link, which on a real one is on
-    /// the sender's side of it.
+    /// Buffered bytes are accounted for as if they had crossed the link; on a real link they would
+    /// still be on the sender's side.
     var sendBuffer: Int? { slowest.map { max(8 << 10, $0 / 50) } }
 
     private var slowest: Int? { [shared, single].compactMap { $0 }.min() }
 }
 
-/// Hands out the link's time.
+/// Allocates the link's transmission time.
 ///
 /// Any thread may use it.
 final class Shaper: Sendable {
     private struct State {
         var shape: LinkShape?
         var since: Int64 = 0
-        /// When the link has sent all that was promised so far.
+        /// When the link will have sent everything allocated so far.
         var free: Int64 = 0
     }
 
-    /// Sleepers wake late: so much of the time that the link stood idle for that is made up for.
+    /// Threads wake late: the link makes up for at most this much idle time, in nanoseconds.
     private static let slack: Int64 = 20_000_000
 
     private let state = Mutex(State())
@@ -120,12 +120,12 @@ final class Shaper: Sendable {
         state.withLock { $0 = State(shape: shape, since: Sockets.now(), free: 0) }
     }
 
-    /// When bytes that are to be sent now have come through, in nanoseconds of the clock.
+    /// The time at which bytes sent now have crossed the link, in monotonic nanoseconds.
     ///
     /// - Parameters:
     ///   - count: bytes.
-    ///   - free: when the connection has sent all of its own; moved on.
-    /// - Returns: The time; now where there is no limit.
+    ///   - free: when the connection will have sent all of its bytes; updated.
+    /// - Returns: The time; now if there is no limit.
     func arrival(of count: Int, on free: inout Int64) -> Int64 {
         let now = Sockets.now()
         return state.withLock { state in
@@ -158,12 +158,12 @@ final class Shaper: Sendable {
 }
 
 extension FixtureCDN {
-    /// Puts a link before the CDN; nil takes it away.
+    /// Puts a link in front of the CDN; nil removes it.
     ///
-    /// Connections that are open follow at their next piece.
+    /// Open connections adopt it with their next piece.
     package func shape(_ shape: LinkShape?) { shaper.set(shape) }
 
-    /// `/__shape?profile=wifi`, or `/__shape` to take the link away.
+    /// Answers `/__shape?profile=wifi`, or `/__shape`, which removes the link.
     func setShape(_ query: QueryArguments) -> String {
         guard !query.pairs.isEmpty else {
             shaper.set(nil)
@@ -178,7 +178,7 @@ extension FixtureCDN {
 }
 
 extension Connection {
-    /// Waits for a request's way to us and back; false when the peer has left meanwhile.
+    /// Waits for the round trip of a request; false if the peer has closed meanwhile.
     func waitForLink() -> Bool {
         guard let shape = cdn.shaper.shape else { return true }
         let isFirst = !didShake
@@ -189,7 +189,7 @@ extension Connection {
         return Sockets.pause(descriptor, milliseconds: delay)
     }
 
-    /// Waits until so many bytes have come through; false when the peer has left meanwhile.
+    /// Waits until `bytes` bytes have crossed the link; false if the peer has closed meanwhile.
     func waitForLink(bytes: Int) -> Bool {
         guard cdn.shaper.shape != nil else { return true }
         let due = cdn.shaper.arrival(of: bytes, on: &linkFree)

@@ -1,6 +1,6 @@
 // The few system calls the sample CDN needs, blocking, each named after what it is used for.
 //
-// This code is on purpose apart from the daemon's own socket and HTTP layers: a fault there must
+// This code is deliberately independent of the daemon's socket and HTTP layers: a bug there must
 // show up as a difference, not cancel itself out.
 import CLinux
 import Glibc
@@ -98,7 +98,8 @@ enum Sockets {
         }
     }
 
-    /// Waits `milliseconds` (negative: for ever); false as soon as the peer or `stop()` ended it.
+    /// Waits `milliseconds` (negative: without limit); false as soon as the peer or `stop()` ends
+    /// the connection.
     static func pause(_ descriptor: Int32, milliseconds: Int) -> Bool {
         let hangUp = Int16(0x2000)  // POLLRDHUP, which needs _GNU_SOURCE in C
         let end = milliseconds < 0 ? Int64.max : now() + Int64(milliseconds) * 1_000_000
@@ -130,8 +131,8 @@ enum Sockets {
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &value, size)
     }
 
-    /// Has the kernel hold no more than about twice as many bytes that the peer has not taken
-    /// (socket(7), `SO_SNDBUF`).
+    /// Limits the unacknowledged bytes that the kernel buffers to about twice `count` (socket(7),
+    /// `SO_SNDBUF`).
     static func limitSendBuffer(_ descriptor: Int32, to count: Int) {
         set(descriptor, SOL_SOCKET, SO_SNDBUF, Int32(clamping: count))
     }

@@ -1,4 +1,4 @@
-/// A gzip stream made of stored blocks: valid for every decoder, compressing nothing (RFC 1951, 3.2.4).
+/// A gzip stream of stored blocks: valid for every decoder, without compression (RFC 1951, 3.2.4).
 enum StoredGzip {
     /// `bytes` as one gzip member (RFC 1952).
     static func encode(_ bytes: [UInt8]) -> [UInt8] {

@@ -1,7 +1,7 @@
 // Small text helpers of the sample CDN: percent decoding, query arguments, dates, media types.
 import Glibc
 
-/// Replaces `%XX` by its byte; nil when that gives a NUL or no UTF-8.
+/// Replaces `%XX` by its byte; nil if the result contains NUL or is not UTF-8.
 func percentDecoded(_ text: some StringProtocol) -> String? {
     var bytes: [UInt8] = []
     var rest = Array(text.utf8)[...]
@@ -53,7 +53,7 @@ enum DateText {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// The present second.
+    /// The current time.
     static func now() -> String { of(time(nil)) }
 
     static func of(_ moment: time_t) -> String {
@@ -65,7 +65,7 @@ enum DateText {
         return String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Seconds since 1970, or nil when `text` is not such a date.
+    /// Seconds since 1970; nil if `text` is not such a date.
     static func parse(_ text: String) -> time_t? {
         let words = text.split { " :".contains($0) }
         guard words.count == 8, words[7] == "GMT", let day = Int32(words[1]),

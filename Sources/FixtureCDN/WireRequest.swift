@@ -13,20 +13,20 @@ struct WireRequest {
     /// The first field of that name.
     subscript(field: String) -> String? { fields.first { sameName($0.name, field) }?.value }
 
-    /// Whether the client wants to go on using the connection.
+    /// Whether the client keeps the connection open after the response.
     var keepsAlive: Bool {
         let connection = self["Connection"]?.lowercased() ?? ""
         return minorVersion == 1 ? !connection.contains("close") : connection.contains("keep-alive")
     }
 
-    /// The number of content bytes that follow the head; nil when that cannot be told.
+    /// The number of content bytes that follow the head; nil if it cannot be determined.
     var contentLength: Int? {
         if self["Transfer-Encoding"] != nil { return nil }
         guard let text = self["Content-Length"] else { return 0 }
         return Int(text)
     }
 
-    /// Parses a head without its empty line; nil when it is no HTTP/1 request.
+    /// Parses a head without its empty line; nil if it is not an HTTP/1 request.
     init?(head: ArraySlice<UInt8>) {
         var lines = head.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)[...]
         guard let first = lines.popFirst() else { return nil }
