@@ -1,11 +1,11 @@
-// Long spans of a daemon's life with few bytes: what it holds must not grow with time.
+// Long runs of a daemon with few bytes: its resources must not grow with time.
 import ArgumentParser
 import CSimulation
 import DaemonService
 import Glibc
 import Logging
 
-/// The lives that are simulated.
+/// The kinds of long runs.
 enum BulkKind: String, ExpressibleByArgument, CaseIterable {
     /// A channel that is watched day and night for 30 days.
     case liveMonth = "live-month"
@@ -23,7 +23,7 @@ enum BulkKind: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// Runs a span and holds what the daemon has at its end against what it had before.
+/// Runs a span of time and compares the daemon's resources at its end with those before.
 struct Bulk {
     private let kind: BulkKind
     private let prints: Bool
@@ -33,7 +33,7 @@ struct Bulk {
         self.prints = prints
     }
 
-    /// One look in so many parts of the span.
+    /// The number of samples over the span.
     private static let looks: Int64 = 64
     static let day = 86_400 * World.second
 
@@ -93,16 +93,16 @@ struct Bulk {
     }
 }
 
-/// What the daemon holds at one moment.
+/// The daemon's resources at one moment.
 struct BulkLook {
     let heap, descriptors, pages, files: Int
-    /// Pages of the longest write-ahead log, which SQLite begins anew at about a thousand.
+    /// Pages of the longest write-ahead log, which SQLite restarts at about a thousand.
     let log: Int
 
     init(_ home: String, _ daemon: SimulatedDaemon) {
         heap = Int(csim_heap_bytes()) / 1_024
         var (pages, files, log) = (0, 0, 0)
-        // The disk keeps beside the folder what a power cut would bring back.
+        // The simulated disk keeps beside the folder what a power cut would restore.
         for (path, size) in filesBelow(home + "/cache") {
             if path.hasSuffix("-wal") {
                 log = max(log, size / 4_096)
@@ -120,7 +120,8 @@ struct BulkLook {
 
     private static let mostLog = 1_300
 
-    /// The most that the last quarter may have above the first, beside a tenth of that.
+    /// The most by which the last quarter may exceed the first, in addition to a tenth of the
+    /// first.
     private static var bounds: [(name: String, value: KeyPath<BulkLook, Int>, slack: Int)] {
         [
             ("KiB of heap", \.heap, 1_024), ("descriptors", \.descriptors, 8),

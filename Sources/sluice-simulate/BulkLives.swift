@@ -1,6 +1,6 @@
-// Who lives with the daemon for long.
+// The users of long runs.
 
-/// Somebody who uses the daemon for as long as the run goes on.
+/// A user of the daemon for the length of a run.
 class BulkLife {
     let world: World
     let checks: Checks
@@ -15,7 +15,7 @@ class BulkLife {
         random = world.fork()
     }
 
-    /// What the CDN has for them.
+    /// The user's content on the CDN.
     var region: any Region { preconditionFailure("each life has a region") }
 
     func start() {}
@@ -28,7 +28,7 @@ class BulkLife {
     /// Requests of all players.
     var requests: Int { players.reduce(gone) { $0 + $1.client.requests } }
 
-    /// Lets a player begin.
+    /// Starts a player.
     func join(_ player: Player) {
         gone += players.filter { $0.isDone || $0.wasStopped }.reduce(0) { $0 + $1.client.requests }
         players.removeAll { $0.isDone || $0.wasStopped }
@@ -43,7 +43,7 @@ class BulkLife {
     }
 }
 
-/// The files of a long life: made when they are asked for, the last ones kept.
+/// The files of a long run: created at the first request; only the most recent are kept.
 final class PassingFiles {
     private var files: [String: OriginFile] = [:]
     private var order: [String] = []
@@ -89,7 +89,7 @@ private final class Channel: Region {
     }
 }
 
-/// One viewer who stays, and others who look in for ten minutes.
+/// One viewer who stays, and others who each watch for ten minutes.
 private final class ChannelViewer: Player {
     private let until: Int64
     private var last: Int?
@@ -144,7 +144,7 @@ final class LiveMonth: BulkLife {
 
 // MARK: Films
 
-/// Films of some segments each, as many as there are numbers.
+/// An unlimited number of films with a few segments each.
 private final class FilmShelf: Region {
     private let files = PassingFiles()
     private let segments: Int
@@ -205,7 +205,7 @@ private final class FilmViewer: Player {
     }
 }
 
-/// One film an evening, of 400 that somebody may see again.
+/// One film an evening, out of 400 that may be repeated.
 final class HomeYear: BulkLife {
     private let shelf = FilmShelf(segments: 12, sizes: 2_000...40_000)
 
@@ -220,7 +220,7 @@ final class HomeYear: BulkLife {
     }
 }
 
-/// Feeds of 40 short titles, which are made anew each time.
+/// Feeds of 40 short titles, new ones each time.
 final class FeedsWeek: BulkLife {
     private let shelf = FilmShelf(segments: 3, sizes: 1_000...20_000)
     private var first = 0

@@ -1,14 +1,14 @@
-// Many seeds, in processes side by side.
+// Many seeds, run in parallel processes.
 import Glibc
 
-/// Runs seeds and prints what they came to.
+/// Runs seeds and prints their results.
 final class Campaign {
     private let jobs: Int
     private let twice: Bool
     private let stopsAtFailure: Bool
     private var running: [pid_t: (seed: UInt64, output: CInt)] = [:]
     private var failed: [UInt64: String] = [:]
-    /// The oracles of the seeds that failed; `ChildRun.crash` for those that did not come to their end.
+    /// The oracle that failed for each failed seed; `ChildRun.crash` for a run without a result.
     private var oracles: [UInt64: String] = [:]
     private var hashes: [UInt64: String] = [:]
     private var marks: [String: Int] = [:]
@@ -23,15 +23,15 @@ final class Campaign {
         self.stopsAtFailure = stopsAtFailure
     }
 
-    /// Adds seeds to run, all of them or as many as fit into a number of seconds.
+    /// Adds seeds to run: all of them, or as many as fit into `seconds`.
     func add(_ seeds: some Sequence<UInt64>, for seconds: Int? = nil) {
         groups.append((seeds, seconds))
     }
 
-    /// - Returns: true where every seed passed.
+    /// - Returns: true if every seed passed.
     func run() -> Bool {
         let begin = time(nil)
-        // The second runs follow all of the first: two runs of one seed share a folder.
+        // All first runs precede the second runs: two runs of one seed share a folder.
         for _ in 0..<(twice ? 2 : 1) {
             for group in groups { run(group.seeds, until: group.seconds.map { time(nil) + $0 }) }
         }
@@ -39,7 +39,7 @@ final class Campaign {
         return failed.isEmpty
     }
 
-    /// Prints for some seeds that failed the shortest command that fails in the same way.
+    /// Prints, for at most `count` failed seeds, the shortest command that fails in the same way.
     func shrink(atMost count: Int) {
         for (seed, oracle) in oracles.sorted(by: { $0.key < $1.key }).prefix(count) {
             Shrinking(seed: seed, oracle: oracle).run()

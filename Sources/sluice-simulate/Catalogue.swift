@@ -1,5 +1,5 @@
-// What the simulated CDN has: films and live streams, whose every byte follows from a name, a version
-// and an offset.
+// The content of the simulated CDN: films and live streams; every byte is a function of a name, a
+// version and an offset.
 
 /// A file of the CDN.
 final class OriginFile {
@@ -17,11 +17,11 @@ final class OriginFile {
     var hasRanges: Bool
     var isChunked: Bool
     var cacheControl: String?
-    /// Requests for it, and bytes of it that were sent.
+    /// The number of requests for the file, and of its bytes that were sent.
     var requests = 0
     var bytesSent = 0
     var seen: [SeenRequest] = []
-    /// Nil for a file that only the weather troubles.
+    /// Nil for a file whose only faults are those of the weather.
     var script: ScriptedOrigin?
 
     init(_ path: String, size: Int, validator: Validator, hasRanges: Bool, isChunked: Bool) {
@@ -61,7 +61,7 @@ final class OriginFile {
             }
             offset = end
         }
-        // MPEG-TS begins so; nothing else may be read into the rest.
+        // The sync byte of MPEG-TS; the rest must not look like any other format.
         if range.contains(0), let first = made.indices.first { made[first] = 0x47 }
         return made
     }
@@ -100,18 +100,18 @@ struct Film {
 final class LiveStream {
     let name: String
     let window: Int
-    /// Whether the encoder gives the names of segments again after a restart.
+    /// Whether the encoder reuses segment names after a restart.
     let reusesNames: Bool
-    /// Whether the CDN answers requests for its list with an error of its own.
+    /// Whether the CDN answers requests for the playlist with an error.
     var isFailing = false
-    /// What its lists say about caches.
+    /// The Cache-Control of its playlists.
     var control = "max-age=1"
-    /// Where the numbers begin.
+    /// The first media sequence number.
     private let first: Int
     /// Added to numbers after a restart of the encoder.
     private(set) var epoch = 0
     private var began: Int64 = 0
-    /// Set while the list does not move.
+    /// The time at which the playlist was frozen; nil while it advances.
     private var frozenAt: Int64?
 
     static let target: Int64 = 4 * World.second
@@ -129,14 +129,14 @@ final class LiveStream {
 
     func thaw(at now: Int64) { frozenAt = nil }
 
-    /// The encoder begins anew: numbers from the first one, under other names.
+    /// Restarts the encoder: numbers start again, under new names unless `reusesNames`.
     func restart(at now: Int64) {
         epoch += 1
         began = now
         frozenAt = nil
     }
 
-    /// The number of the segment that ended last.
+    /// The number of the newest complete segment.
     func last(at now: Int64) -> Int {
         first + window - 1 + Int(((frozenAt.map { min($0, now) } ?? now) - began) / Self.target)
     }

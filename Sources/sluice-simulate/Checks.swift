@@ -1,19 +1,19 @@
-// What every answer to a player is held against: the bytes that the CDN had, and no others.
+// Checks of every response to a player: it may contain only bytes that the CDN had.
 
 /// The oracles about one response.
 struct Checks {
     let world: World
     let cdn: SimulatedCDN
 
-    /// A range that was asked for.
+    /// The requested range.
     enum Asked {
         case whole
         case range(first: Int, last: Int?)
     }
 
-    /// Holds a response for a file against all versions that the file had.
+    /// Checks a response for a file against all versions of the file.
     ///
-    /// - Returns: true where the player has what it asked for.
+    /// - Returns: true if the player has got what it requested.
     func media(_ path: String, _ asked: Asked, _ response: PlayerResponse) -> Bool {
         guard let file = cdn.file(path) else { return false }
         switch response.status {
@@ -33,7 +33,7 @@ struct Checks {
         let tag = response.first("etag")
         return file.versions.last { version in
             guard first + response.body.count <= version.size else { return false }
-            // The daemon makes a tag where the CDN sent none.
+            // The daemon generates a tag if the CDN sent none.
             if let tag, !tag.hasPrefix("\"sluice-"), let own = file.tag(version), tag != own {
                 return false
             }
@@ -76,7 +76,7 @@ struct Checks {
             return false
         }
         let total = Int(words[3])
-        // What is still being made has no end yet (RFC 8673 section 2.2).
+        // A growing resource has no end yet (RFC 8673 section 2.2).
         let isOpen = total == nil && to == 1 << 53 - 1
         guard from == first, to <= last ?? .max, from <= to else {
             world.fault(
@@ -117,7 +117,7 @@ struct Checks {
     }
 }
 
-/// A playlist as a player reads it.
+/// A playlist as a player parses it.
 struct PlayerList {
     struct Segment {
         let number: Int
@@ -130,7 +130,7 @@ struct PlayerList {
     private(set) var segments: [Segment] = []
     private(set) var hasEnd = false
 
-    /// Nil where the text is no playlist.
+    /// Nil if the text is not a playlist.
     init?(_ body: [UInt8]) {
         let text = String(decoding: body, as: UTF8.self)
         guard text.hasPrefix("#EXTM3U") else { return nil }
@@ -159,7 +159,7 @@ struct PlayerList {
         }
     }
 
-    /// The target of a request for a URL of the daemon's.
+    /// The request target of a URL of the daemon.
     static func target(_ line: some StringProtocol) -> String {
         guard line.hasPrefix("http://127.0.0.1"),
             let slash = line.dropFirst(7).firstIndex(of: "/")

@@ -1,12 +1,12 @@
-// One run in a process of its own.
+// One run in a separate process.
 import Glibc
 
-/// Starts runs of this program and reads what they say.
+/// Starts runs of this program as child processes and reads their output.
 enum ChildRun {
-    /// In the place of an oracle, for runs that do not come to their end.
+    /// Stands in for the oracle's name if a run ends without a result.
     static let crash = "crash"
 
-    /// - Returns: the process and what it writes its standard output to; nil where it cannot be started.
+    /// - Returns: the process and the file of its standard output; nil if it cannot be started.
     static func start(_ arguments: [String]) -> (pid: pid_t, output: CInt)? {
         var name = Array("/tmp/sluice-simulate-XXXXXX".utf8CString)
         let output = mkstemp(&name)
@@ -30,7 +30,7 @@ enum ChildRun {
         return (pid, output)
     }
 
-    /// All that a process that has ended wrote.
+    /// Everything that an ended process has written.
     static func take(_ output: CInt) -> String {
         lseek(output, 0, SEEK_SET)
         var bytes = Array(repeating: UInt8(0), count: 1 << 22)
@@ -48,7 +48,7 @@ enum ChildRun {
         return word == "oracle=none" ? nil : String(word.dropFirst(7))
     }
 
-    /// Runs to the end and says which oracle failed.
+    /// Runs a child to its end and returns the oracle that failed.
     static func oracle(of arguments: [String]) -> String? {
         guard let (pid, output) = start(arguments) else { return nil }
         var status: CInt = 0

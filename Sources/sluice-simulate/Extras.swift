@@ -1,17 +1,17 @@
-// What a seed adds to the plain films and live streams: regions of the CDN, and their players.
+// Additions of a seed to the plain films and live streams: regions of the CDN and their players.
 import CSimulation
 
-/// Which extras a seed has.
+/// The extras of a seed.
 struct ExtrasPlan {
     let lowLatency: Bool
     let restless: Bool
     let isProtected: Bool
-    /// How often the wall clock is set, and the disk is full for a while.
+    /// How often the wall clock is set, and how often the disk is full for a while.
     let clockJumps, fullDisks: Int
-    /// Settings of the daemon beside those of the plan.
+    /// Settings of the daemon in addition to those of the plan.
     private(set) var settings: [String: String] = [:]
 
-    /// Decides by the seed, without the parts that are missing.
+    /// Makes the plan from the seed, without the absent parts.
     init(seed: UInt64, parts: Parts = .all) {
         var random = Seeded(seed ^ 0xE877A)
         lowLatency = random.chance(35) && parts.has("low-latency")
@@ -62,7 +62,7 @@ final class Extras {
         if let lowLatency { cdn.regions.append(lowLatency) }
     }
 
-    /// What happens, and who plays, while things go wrong.
+    /// Schedules the faults and returns the players for the rough phase.
     func beginRough(until end: Int64) -> [Player] {
         var players: [Player] = []
         let length = Int((end - world.now) / World.second)
@@ -105,7 +105,7 @@ final class Extras {
         return players
     }
 
-    /// Sets the wall clock, as one does who finds it wrong.
+    /// Sets the wall clock forwards or backwards, as an administrator corrects it.
     private func jump() {
         let seconds = random.pick([-86_400, -7_200, -120, -5, 5, 90, 3_600, 200_000])
         world.trace.mark("clock jump")
@@ -113,7 +113,7 @@ final class Extras {
         csim_shift_wall(Int64(seconds) * World.second)
     }
 
-    /// Leaves little room or none on the disk for a while.
+    /// Leaves little or no space on the disk for a while.
     private func fillDisk() {
         guard !isCalm else { return }
         world.trace.mark("full disk")
@@ -128,7 +128,8 @@ final class Extras {
     private var isCalm = false
     private var looks = 0
 
-    /// Another number whenever the disk is full, so that a daemon that starts meanwhile may refuse to.
+    /// A count that increases with every call while the disk is full, so that a daemon starting
+    /// meanwhile may refuse to run.
     var diskErrors: Int {
         if isFull { looks += 1 }
         return looks
@@ -154,7 +155,7 @@ final class Extras {
         }
     }
 
-    /// Who plays while the CDN is gone, and has to get all that was played before.
+    /// The players while the CDN is unreachable; they must get everything that was played before.
     func beginOffline() -> [Player] {
         guard let protected else { return [] }
         return ["v", "a"].map {
@@ -162,7 +163,7 @@ final class Extras {
         }
     }
 
-    /// Who plays once all is well; each has to come to its end.
+    /// The players after the faults; each must reach its end.
     func beginCalm() -> [Player] {
         isCalm = true
         emptyDisk()

@@ -1,15 +1,15 @@
-// A player's side of HTTP/1.1, as strict as players are not: what is wrong in a response is a fault.
+// A player's side of HTTP/1.1, stricter than real players: any error in a response is a fault.
 import CSimulation
 import Glibc
 
-/// What came in answer to one request.
+/// The response to one request, as far as it was received.
 struct PlayerResponse {
     var status = 0
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
-    /// True where the body ended as its head had said.
+    /// True if the body ended as its head announced.
     var isWhole = false
-    /// True where the connection could not be made or ended before a head.
+    /// True if the connection could not be established or ended before a complete head.
     var isNothing: Bool { status == 0 }
 
     func first(_ name: String) -> String? {
@@ -17,7 +17,7 @@ struct PlayerResponse {
     }
 }
 
-/// One connection to the daemon, for one request after the other.
+/// One connection to the daemon, for requests in sequence.
 final class HTTPClient {
     private let world: World
     private let port: UInt16
@@ -31,14 +31,14 @@ final class HTTPClient {
     private var abortAfter: Int?
     private var what = ""
     private(set) var requests = 0
-    /// Bytes a second that this player takes in.
+    /// Bytes per second that this player reads.
     var rate: Int?
 
     private enum Framing {
         case head, length(Int), chunkHead, chunk(Int), trailer, untilClose
     }
 
-    /// The longest that a player is left without a byte: what several attempts of an origin may take.
+    /// The longest time without a byte for a player: it covers several attempts at an origin.
     static let silence: Int64 = 120 * World.second
 
     init(_ world: World, port: UInt16) {
@@ -51,9 +51,9 @@ final class HTTPClient {
     /// - Parameters:
     ///   - target: path and query.
     ///   - fields: those beside Host.
-    ///   - order: method and body of a request that is no GET.
-    ///   - abortAfter: the number of bytes of the body after which the player goes away.
-    ///   - done: given the response, whole or broken.
+    ///   - order: method and body of a request other than GET.
+    ///   - abortAfter: the number of body bytes after which the player disconnects.
+    ///   - done: called with the response, complete or broken.
     func get(
         _ target: String, fields: [(String, String)] = [],
         order: (method: String, body: String)? = nil, abortAfter: Int? = nil,
@@ -110,7 +110,7 @@ final class HTTPClient {
         done(response)
     }
 
-    /// Goes away, whatever is still on its way.
+    /// Resets the connection, even in the middle of a response.
     func leave() {
         stream?.reset()
         stream = nil
@@ -131,7 +131,7 @@ final class HTTPClient {
         if let abortAfter, done != nil, response.body.count >= abortAfter { leave() }
     }
 
-    /// Reads one part of the response; false where more bytes must come first, or at its end.
+    /// Reads one part of the response; false if more bytes are needed, or at its end.
     private func step() -> Bool {
         guard done != nil else { return false }
         switch framing {

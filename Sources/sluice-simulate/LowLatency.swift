@@ -1,17 +1,17 @@
-// A live stream in parts, whose CDN holds requests for lists and parts that are not there yet.
+// A live stream in parts, whose CDN blocks requests for playlists and parts not yet available.
 
-/// A low-latency stream: parts of half a second, four to a segment.
+/// A low-latency stream: parts of half a second, four per segment.
 final class LowLatencyStream: Region {
     private let world: World
     let name: String
     /// Whether parts are byte ranges of their segment.
     let partsAreRanges: Bool
-    /// Whether answers to ranges without an end leave open where they end.
+    /// Whether answers to open-ended ranges leave their end open, too.
     private let hidesEnds: Bool
     private let first: Int
     private var files: [String: OriginFile] = [:]
     private var frozenAt: Int64?
-    /// Time that was lost while frozen.
+    /// Total time the stream was frozen.
     private var lost: Int64 = 0
 
     static let part: Int64 = World.second / 2
@@ -38,13 +38,13 @@ final class LowLatencyStream: Region {
 
     var isFrozen: Bool { frozenAt != nil }
 
-    /// How many parts there have been, from number 0 on.
+    /// The number of parts produced so far, from segment 0 on.
     func made(at time: Int64) -> Int {
         let own = (frozenAt.map { min($0, time) } ?? time) - lost
         return (first + Self.window) * Self.partsPerSegment + Int(max(0, own) / Self.part)
     }
 
-    /// Nanoseconds until a count of parts is there.
+    /// Nanoseconds until `count` parts are produced.
     private func wait(for count: Int) -> Int64 {
         guard frozenAt == nil, count > made(at: world.now) else { return 0 }
         let missing = count - (first + Self.window) * Self.partsPerSegment
@@ -55,7 +55,7 @@ final class LowLatencyStream: Region {
 
     func segment(_ number: Int) -> String { "/\(name)/s\(number).ts" }
 
-    /// Where a part is: its path, and its place in that where parts are ranges.
+    /// The path of a part, and its byte range if parts are ranges.
     func place(_ number: Int, _ part: Int) -> (path: String, range: Range<Int>?) {
         guard partsAreRanges else { return ("/\(name)/s\(number).p\(part).ts", nil) }
         let size = file(segment(number))?.current.size ?? 0
@@ -64,7 +64,7 @@ final class LowLatencyStream: Region {
         return (segment(number), part * step..<end)
     }
 
-    /// Holds an answer to a range without an end against where parts end.
+    /// Checks that a response to an open-ended range ends at the end of a part.
     func checkOpen(_ number: Int, from first: Int, _ response: PlayerResponse) {
         guard response.status == 206, response.isWhole else { return }
         let end = first + response.body.count
@@ -97,7 +97,7 @@ final class LowLatencyStream: Region {
             return OriginAnswer(status: 404)
         }
         let part = words.count > 1 ? Int(words[1].dropFirst()) : nil
-        // A segment that grows is there from its first byte on.
+        // A growing segment is available from its first byte on.
         let isGrowing = part == nil && partsAreRanges
         let begins =
             number * Self.partsPerSegment + (part ?? (isGrowing ? 0 : Self.partsPerSegment - 1))
@@ -110,7 +110,8 @@ final class LowLatencyStream: Region {
         if !isGrowing || ends <= now {
             answer.delay += wait(for: ends)
         } else {
-            // The body begins at once where it is there, and ends when its last byte is made.
+            // The body starts immediately if bytes are available, and ends when its last byte is
+            // produced.
             answer.delay += wait(for: count(of: answer, number))
             answer.fields.removeAll { $0.0 == "ETag" || $0.0 == "Last-Modified" }
             if hidesEnds, head.fields["range"]?.hasSuffix("-") == true { hideEnd(of: &answer) }
@@ -118,7 +119,7 @@ final class LowLatencyStream: Region {
         return answer
     }
 
-    /// Lets an answer end without saying before where (RFC 8673 section 2.2).
+    /// Leaves the end of an answer undeclared (RFC 8673 section 2.2).
     private func hideEnd(of answer: inout OriginAnswer) {
         guard let index = answer.fields.firstIndex(where: { $0.0 == "Content-Range" }),
             let first = answer.fields[index].1.dropFirst(6).split(separator: "-").first
@@ -128,7 +129,7 @@ final class LowLatencyStream: Region {
         answer.pauseAtEnd = 200 * World.millisecond
     }
 
-    /// How many parts there must be for the last byte of an answer.
+    /// The number of parts that must be produced before the last byte of an answer is available.
     private func count(of answer: OriginAnswer, _ number: Int) -> Int {
         let words = (answer.fields.first { $0.0 == "Content-Range" }?.1 ?? "").split {
             " -/".contains($0)
@@ -160,7 +161,7 @@ final class LowLatencyStream: Region {
         let count = made(at: world.now)
         let (current, parts) = (count / Self.partsPerSegment, count % Self.partsPerSegment)
         let first = current - Self.window
-        // Twelve seconds are six segments.
+        // The skip boundary of twelve seconds is six segments.
         let skipped = isDelta ? Self.window - 6 : 0
         var text =
             "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2\n"
@@ -187,7 +188,7 @@ final class LowLatencyStream: Region {
     }
 }
 
-/// A list with parts, as a low-latency player reads it.
+/// A playlist with parts, as a low-latency player parses it.
 struct PartList {
     struct Part {
         let number, index: Int
@@ -199,7 +200,7 @@ struct PartList {
     private(set) var segments: [(number: Int, path: String, url: String)] = []
     private(set) var hint: Part?
     private(set) var skipped = 0
-    /// The segment that is being made, and how many of its parts there are.
+    /// The segment being produced, and the number of its parts available.
     private(set) var edge = (number: 0, parts: 0)
 
     init?(_ body: [UInt8]) {
@@ -240,16 +241,16 @@ struct PartList {
     }
 }
 
-/// Follows a low-latency stream by blocking reloads; what it finds is fetched by another connection.
+/// Follows a low-latency stream by blocking reloads; another connection fetches what it names.
 final class LowLatencyViewer: Player {
     private let live: LowLatencyStream
     private let until: Int64
     private let parts: PartFetcher
-    /// The count of parts that the newest list ended with.
+    /// The total number of parts at the end of the newest playlist.
     private var newest: Int?
     private var newestAt: Int64 = 0
 
-    /// Players of parts ask for a list this long after it could have been answered, at most.
+    /// The latest time after its availability that a player of parts requests a playlist.
     private static let patience = 2 * World.second
 
     init(_ live: LowLatencyStream, until: Int64, _ world: World, _ checks: Checks, port: UInt16) {
@@ -282,7 +283,7 @@ final class LowLatencyViewer: Player {
         fetch(
             target,
             check: { [weak self] response in
-                // What is too far ahead is refused: the player begins again without directives.
+                // A request too far ahead is rejected: the player starts again without directives.
                 if response.status == 400 || (self?.failures ?? 0) > 3 { return true }
                 return response.status == 200 && response.isWhole
             },

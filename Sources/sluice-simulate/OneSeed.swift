@@ -4,7 +4,7 @@ import CSimulation
 import DaemonService
 import Logging
 
-/// Runs a seed and prints its outcome as one line of words and numbers.
+/// Runs a seed and prints its outcome as one line.
 struct OneSeed {
     private let seed: UInt64
     private let plan: ScenarioPlan

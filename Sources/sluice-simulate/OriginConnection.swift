@@ -1,6 +1,6 @@
-// One connection of the CDN: requests are read, answers leave as their weather says.
+// One connection of the CDN: reads requests and sends answers with the weather's faults.
 
-/// A connection to the CDN; answers one request after the other.
+/// A connection to the CDN; answers its requests in sequence.
 final class OriginConnection {
     private let cdn: SimulatedCDN
     private let stream: Stream
@@ -19,11 +19,11 @@ final class OriginConnection {
             self?.input += bytes
             self?.next()
         }
-        // Somebody has to hold it while the connection is open.
+        // This closure keeps the object alive while the connection is open.
         stream.ended = { [self] in _ = self }
     }
 
-    /// Sends nothing any more, and lets the other end find out.
+    /// Stops sending without closing the connection.
     func fallSilent() { isSilent = true }
 
     private func next() {

@@ -1,6 +1,6 @@
-// Who fetches what low-latency lists name.
+// The players that fetch what low-latency playlists name.
 
-/// Fetches the parts and segments of a low-latency stream, and what is announced.
+/// Fetches the parts and segments of a low-latency stream, and its preload hints.
 final class PartFetcher: Player {
     private let live: LowLatencyStream
     private var waiting: [PartList.Part] = []
@@ -40,13 +40,13 @@ final class PartFetcher: Player {
         isBusy = true
         let part = waiting.removeFirst()
         let place = live.place(part.number, part.index)
-        // A hint says where a range begins, and the stream knows where it ends.
+        // A preload hint gives the start of a range; the stream knows its end.
         let range = part.range.map { $0.upperBound == .max ? (place.range ?? $0) : $0 }
         if let range, range != place.range {
             return world.fault(
                 .status, "\(name): part \(part.number).\(part.index) is said to be \(range)")
         }
-        // Some players take the rest of the segment, too.
+        // Some players request the rest of the segment.
         let isOpen = part.range?.upperBound == .max && random.chance(50)
         let last = range.flatMap { isOpen ? nil : $0.upperBound - 1 }
         let fields =
@@ -66,7 +66,7 @@ final class PartFetcher: Player {
     }
 }
 
-/// Asks for one file, a few times at most.
+/// Requests one file, a few times at most.
 final class OneFile: Player {
     private let path: String
     private let url: String

@@ -1,13 +1,13 @@
-// What a run consists of, by name, so that a failure can be looked for with less.
+// The named parts of a run, so that a failure can be narrowed down by leaving parts out.
 
-/// The parts that a run has; those that its seed does not have are none in any case.
+/// The parts that a run keeps; a part that its seed does not have is absent in any case.
 ///
-/// | part | what goes with it |
+/// | part | what it covers |
 /// |---|---|
-/// | the name of an `OriginFault` | that kind of weather |
-/// | `kills`, `power-cuts`, `restarts`, `outages`, `disk-faults`, `clock-jumps`, `full-disks` | what happens to the daemon and its machine |
-/// | `films`, `live`, `low-latency`, `restless`, `protected` | what the CDN has: all but one film, live streams, regions |
-/// | `players`, `calm` | who plays while things go wrong, and once all goes well |
+/// | the name of an `OriginFault` | that kind of fault |
+/// | `kills`, `power-cuts`, `restarts`, `outages`, `disk-faults`, `clock-jumps`, `full-disks` | faults of the daemon and its machine |
+/// | `films`, `live`, `low-latency`, `restless`, `protected` | content of the CDN: all but one film, live streams, regions |
+/// | `players`, `calm` | the players during the faults, and those after them |
 /// | `unopened`, `outlived`, `offline`, `torn`, or the name of a scene | that phase of the run |
 struct Parts {
     /// Nil for all.
@@ -19,7 +19,7 @@ struct Parts {
 
     func has(_ name: String) -> Bool { kept?.contains(name) ?? true }
 
-    /// A number that is 0 where the part is missing.
+    /// The given count, or 0 if the part is absent.
     func count(_ name: String, _ count: Int) -> Int { has(name) ? count : 0 }
 }
 

@@ -1,15 +1,15 @@
-// Players: each asks as one kind of real player does, and goes on until it has what it came for.
+// Players: each sends requests like one kind of real player until it has reached its goal.
 
-/// Something that uses the daemon.
+/// A client of the daemon.
 class Player {
     let world: World
     let client: HTTPClient
     let checks: Checks
     var random: Seeded
     let name: String
-    /// True once it has what it came for.
+    /// True once the player has reached its goal.
     private(set) var isDone = false
-    /// Requests in a row that gave nothing.
+    /// Consecutive failed requests.
     private(set) var failures = 0
     private(set) var wasStopped = false
 
@@ -23,7 +23,7 @@ class Player {
 
     func start() {}
 
-    /// Goes away in the middle of what it does.
+    /// Resets the connection in the middle of a request.
     func stop() {
         wasStopped = true
         client.leave()
@@ -36,7 +36,7 @@ class Player {
         world.trace.note(world.now, "\(name): done")
     }
 
-    /// Asks for something, and once more after a failure, a little later.
+    /// Requests a target, and retries a little later after a failure.
     func fetch(
         _ target: String, _ fields: [(String, String)] = [], abortAfter: Int? = nil,
         check: @escaping (PlayerResponse) -> Bool, then: @escaping (PlayerResponse) -> Void
@@ -71,7 +71,7 @@ class Player {
         fetchList(target) { list, _ in then(list) }
     }
 
-    /// As above; `then` is told as well whether the list is what can be played without the network.
+    /// As above; `then` also gets whether the playlist is the offline form.
     func fetchList(_ target: String, then: @escaping (PlayerList, _ isOffline: Bool) -> Void) {
         fetch(
             target,
@@ -91,7 +91,7 @@ class Player {
     static func entry(_ path: String) -> String { "/\(SimulatedCDN.base)\(path)" }
 }
 
-/// Plays a film from some segment on, one segment after the other.
+/// Plays a film from some segment on, segment by segment.
 final class Viewer: Player {
     private let film: Film
     private var left: Int
@@ -130,7 +130,7 @@ final class Viewer: Player {
     }
 }
 
-/// Asks for ranges here and there, and leaves some of them half read.
+/// Requests ranges at random, and aborts some of them halfway.
 final class Seeker: Player {
     private let film: Film
     private var left: Int
@@ -171,7 +171,7 @@ final class Seeker: Player {
     }
 }
 
-/// Swipes through short films: begins one, leaves in the middle of it, begins the next.
+/// Swipes through short films: starts one, leaves in the middle, starts the next.
 final class Swiper: Player {
     private let films: [Film]
     private var left: Int
@@ -229,7 +229,7 @@ final class LiveViewer: Player {
     }
 
     private func look(at list: PlayerList, askedAt asked: Int64, _ isOffline: Bool) {
-        // What is left of a live list without the network is another list, which ends.
+        // The offline form of a live playlist is a different playlist, with EXT-X-ENDLIST.
         guard !isOffline else {
             last = nil
             return world.after(LiveStream.target) { [weak self] in self?.reload() }
@@ -249,7 +249,7 @@ final class LiveViewer: Player {
             newest.url,
             check: { [checks, weak self] response in
                 if checks.media(newest.path, .whole, response) { return true }
-                // What has left the window is not waited for.
+                // Segments that have left the window are skipped.
                 return (self?.failures ?? 9) > 2
             },
             then: { [weak self] _ in
@@ -257,7 +257,8 @@ final class LiveViewer: Player {
             })
     }
 
-    /// Without its origin a live list is served for half and three target durations, and no longer.
+    /// Checks that a live playlist is served for at most three and a half target durations without
+    /// its origin.
     private func checkBound(askedAt asked: Int64) {
         guard let sent = checks.cdn.listSent[live.list] else { return }
         let most = LiveStream.target * 7 / 2 + World.second
@@ -269,9 +270,9 @@ final class LiveViewer: Player {
         }
     }
 
-    /// Within an epoch, which the names tell, a list does not go backwards.
+    /// Checks that a playlist does not go backwards within an epoch, which the segment names show.
     private func checkForward(_ list: PlayerList, _ newest: PlayerList.Segment) {
-        // The stored list may be an older one after a loss of power.
+        // After a power cut the stored playlist may be an older one.
         guard let last, last.at > world.lastPowerCut,
             Self.epoch(last.path) == Self.epoch(newest.path)
         else { return }
@@ -285,7 +286,7 @@ final class LiveViewer: Player {
         path.split(separator: "/").last?.split(separator: "-").first ?? ""
     }
 
-    /// The list is as new as the CDN's was a little before it was asked for.
+    /// Checks that the playlist is as new as the CDN's was shortly before the request.
     private func checkFresh(_ newest: PlayerList.Segment, askedAt asked: Int64) {
         guard checks.cdn.isCalm(for: 40 * World.second) else { return }
         let before = asked - LiveStream.target - World.second

@@ -1,15 +1,15 @@
-// A film with keys, initialization sections and byte ranges, whose resources lie on two hosts.
+// A film with keys, initialization sections and byte ranges, spread over two hosts.
 
-/// A film with pictures (encrypted transport stream) and sound (fragmented MP4 in ranges of one file).
+/// A film with video (encrypted transport stream) and audio (fragmented MP4, ranges of one file).
 final class ProtectedFilm: Region {
     let name: String
     let segments: Int
-    /// The status that lists are redirected with; nil where they are not.
+    /// The status with which playlists are redirected; nil if they are not.
     private let moved: Int?
     private var files: [String: OriginFile] = [:]
     private let sizes: [Int]
 
-    /// The other host.
+    /// The second host.
     static let address: UInt32 = 0x0A01_0002
     static let base = "http://10.1.0.2"
 
@@ -26,7 +26,7 @@ final class ProtectedFilm: Region {
 
     var master: String { "/\(name)/master.m3u8" }
 
-    /// The range of a segment of the sound; 0 is the initialization section.
+    /// The byte range of an audio segment; 0 is the initialization section.
     private func range(_ index: Int) -> Range<Int> {
         let begin = sizes.prefix(index).reduce(0, +)
         return begin..<begin + sizes[index]
@@ -54,7 +54,7 @@ final class ProtectedFilm: Region {
             text += "#EXT-X-MAP:URI=\"all.mp4\",BYTERANGE=\"\(sizes[0])@0\"\n"
             for number in 1...segments {
                 let range = range(number)
-                // A range may leave its offset out behind the one before it.
+                // A byte range may omit its offset if it follows the previous one.
                 let place = number % 2 == 1 ? "@\(range.lowerBound)" : ""
                 text += "#EXTINF:4,/\(name)/a/all.mp4#\(range.lowerBound)\n"
                 text += "#EXT-X-BYTERANGE:\(range.count)\(place)\nall.mp4\n"
@@ -96,7 +96,7 @@ final class ProtectedFilm: Region {
             return .list(after: cdn.latency, rate: cdn.weather.rate, control: "max-age=60") { text }
         }
         guard let file = file(path) else { return nil }
-        // Every third segment lies with the other host.
+        // Every third segment is on the second host.
         if let moved, Seeded.hash(path) % 3 == 0 {
             let target = isOther ? SimulatedCDN.base : Self.base
             if head.argument("moved") == nil {
@@ -114,7 +114,7 @@ final class ProtectedFilm: Region {
     }
 }
 
-/// What a list of such a film names, in the order of its lines.
+/// The resources named by a playlist of such a film, in line order.
 struct ResourceList {
     struct Resource {
         let path: String
@@ -161,7 +161,7 @@ struct ResourceList {
     }
 }
 
-/// Plays such a film from its start to its end: all its keys, sections and segments.
+/// Plays such a film from start to end: all keys, initialization sections and segments.
 final class ProtectedViewer: Player {
     private let film: ProtectedFilm
     private let track: String
@@ -184,7 +184,7 @@ final class ProtectedViewer: Player {
                 Self.entry("/\(film.name)/\(track)/list.m3u8"),
                 check: { [weak self] response in
                     guard let self, response.status == 200, response.isWhole else { return false }
-                    // A list that was cut for want of the network is not all of the film.
+                    // The offline form of the playlist does not contain the whole film.
                     return ResourceList(response.body, film: film.name).segments == film.segments
                 },
                 then: { [weak self] response in

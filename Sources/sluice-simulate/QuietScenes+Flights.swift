@@ -1,7 +1,7 @@
-// Scenes about requests that meet others: wrong ranges, weak conditions, joined flights, preempted look-ahead.
+// Scenes about flights: wrong ranges, weak conditions, joined flights, preempted look-ahead.
 
 extension QuietScenes {
-    /// A part that is not the one asked for is refused, and not passed on under another place.
+    /// A 206 with another range than requested is rejected, not passed on at a wrong offset.
     func playOtherRange(_ done: @escaping () -> Void) {
         let file = file(300_000)
         file.script = ScriptedOrigin { [weak file] number, answer in
@@ -18,7 +18,7 @@ extension QuietScenes {
         }
     }
 
-    /// A player reads what another's request brings, and goes on behind its end.
+    /// A player reads from another player's flight and continues past its end.
     func playJoined(_ done: @escaping () -> Void) {
         let file = file(300_000, script: ScriptedOrigin { _, answer in answer.rate = 40_000 })
         var left = 2
@@ -34,7 +34,7 @@ extension QuietScenes {
         }
     }
 
-    /// Look-ahead that takes long does not keep a player from what it wants, however often.
+    /// Slow look-ahead never delays a player's requests.
     func playPreempted(_ done: @escaping () -> Void) {
         let film = SlowFilm(name: "slow")
         checks.cdn.regions.append(film)
@@ -49,7 +49,8 @@ extension QuietScenes {
     /// Plays another film, of one segment.
     private func interrupt(_ film: SlowFilm, _ number: Int, _ done: @escaping () -> Void) {
         guard number < 8 else { return done() }
-        // Look-ahead has begun again by then, and is not given up yet, as that of a film that was left is.
+        // By then look-ahead has restarted, and is not yet abandoned like that of a film left
+        // behind.
         world.after(World.second) { [weak self] in
             guard let self else { return }
             let asked = world.now
@@ -69,7 +70,7 @@ extension QuietScenes {
         }
     }
 
-    /// A weak tag does not let a player go on with a part (RFC 9110 section 13.1.5).
+    /// A weak tag does not let a player resume a partial body (RFC 9110 section 13.1.5).
     func playWeakCondition(_ done: @escaping () -> Void) {
         let file = file(100_000, .weak)
         askWhole(file) { [weak self] in
@@ -84,7 +85,7 @@ extension QuietScenes {
     }
 }
 
-/// A film whose segments come slowly, but for the first; and others of one segment, which come at once.
+/// A film whose segments are slow except the first; and films of one segment without delay.
 private final class SlowFilm: Region {
     private let name: String
     private var files: [String: OriginFile] = [:]
@@ -93,7 +94,7 @@ private final class SlowFilm: Region {
 
     var list: String { "/\(name)/list.m3u8" }
 
-    /// The list of one of the others.
+    /// The playlist of one of the films of one segment.
     func urgent(_ number: Int) -> String { "/\(name)/urgent\(number).m3u8" }
 
     private func isSlow(_ path: String) -> Bool {

@@ -1,19 +1,19 @@
-// Scenes about live streams: names that come again, a segment that is still being made.
+// Scenes about live streams: reused segment names, a segment that is still growing.
 import CSimulation
 
 extension QuietScenes {
-    // MARK: A live stream whose names come again
+    // MARK: A live stream that reuses names
 
     func playNamesAgain(_ done: @escaping () -> Void) {
         let live = LiveStream(name: "ring", window: 3, first: 0, reusesNames: true)
         checks.cdn.add(live)
-        // The first time by so little that a cache on the way might be behind instead.
+        // The first restart goes back so little that it looks like a stale intermediate cache.
         begin(live, times: 3) { [weak self] in
             self?.begin(live, times: 6) { [weak self] in self?.begin(live, times: 3, then: done) }
         }
     }
 
-    /// Starts the encoder anew and follows what it makes.
+    /// Restarts the encoder and follows its output.
     private func begin(_ live: LiveStream, times: Int, then: @escaping () -> Void) {
         live.restart(at: world.now)
         for number in 0..<40 {
@@ -47,8 +47,8 @@ extension QuietScenes {
         }
     }
 
-    /// The encoder begins anew after the wall clock was set back: the list that comes later is still the
-    /// later one.
+    /// Restarts the encoder after the wall clock was set back: the playlist received later still
+    /// counts as the newer one.
     func playClockSetBack(_ done: @escaping () -> Void) {
         let live = LiveStream(name: "set-back", window: 3, first: 0, reusesNames: true)
         checks.cdn.add(live)
@@ -61,9 +61,9 @@ extension QuietScenes {
         }
     }
 
-    // MARK: A segment that is being made
+    // MARK: A growing segment
 
-    /// A player asks for a segment that is being made, from a place on: it is told of the end.
+    /// A player requests a growing segment from an offset on: the response ends with the segment.
     func playGrowing(_ done: @escaping () -> Void) {
         let live = LowLatencyStream(
             world, name: "growing", partsAreRanges: true, hidesEnds: true, first: 0)
@@ -76,7 +76,7 @@ extension QuietScenes {
             guard let self, !wasStopped else { return }
             guard let list = PartList(response.body), let hint = list.hint, let range = hint.range
             else { return expect(false, .answered, "a list without a hint") }
-            // Behind the first part, the list has said that its segment grows.
+            // From the second part on, the playlist has marked the segment as growing.
             guard hint.index > 0 else {
                 return world.after(LowLatencyStream.part) { [weak self] in
                     self?.askForHint(of: live, done)

@@ -1,17 +1,17 @@
-// A scene under a mount, where HTTP's rules lead (RFC 9110, 9111).
+// A scene under a mount, where HTTP's caching rules apply (RFC 9110, 9111).
 
 extension QuietScenes {
-    /// One request of such a scene, and what must come of it.
+    /// One request of such a scene and its expected result.
     private struct Step {
         var pause: Int64 = 0
         var fields: [(String, String)] = []
         let status: Int
         var range: Range<Int>?
-        /// The requests that the CDN has seen by then.
+        /// The number of requests that the CDN has seen by then.
         let seen: Int
     }
 
-    /// A resource is stored, found, asked about, replaced; conditions and ranges are answered from it.
+    /// A resource is stored, reused, revalidated and replaced; it answers conditions and ranges.
     func playMounted(_ done: @escaping () -> Void) {
         let file = file(60_000)
         file.cacheControl = "max-age=10, stale-while-revalidate=10"
@@ -25,9 +25,9 @@ extension QuietScenes {
             Step(fields: [("Cache-Control", "max-stale")], status: 200, seen: 2),
             Step(fields: [("Cache-Control", "no-cache")], status: 200, seen: 3),
             Step(fields: [("Cache-Control", "no-store")], status: 200, seen: 4),
-            // Served stale while it is asked about; then it is fresh again.
+            // Served stale while it is revalidated; then it is fresh again.
             Step(pause: 12, status: 200, seen: 5), Step(pause: 2, status: 200, seen: 5),
-            // Too old even for that.
+            // Too old even for stale-while-revalidate.
             Step(pause: 30, status: 200, seen: 6),
             Step(
                 pause: 30, fields: [("Cache-Control", "only-if-cached")], status: 504, seen: 6),
@@ -62,7 +62,7 @@ extension QuietScenes {
                         checks.media(file.path, asked ?? .whole, response), .answered,
                         "\(what): not answered whole")
                 }
-                // What is asked about behind an answer comes a little later.
+                // A background revalidation ends a little later.
                 world.after(World.second) { [weak self] in
                     self?.expect(
                         file.seen.count == step.seen, .singleFetch,

@@ -1,19 +1,19 @@
-// Scenes in calm weather, of which it can be told exactly what the CDN must see.
+// Scenes in calm weather, for which the requests that the CDN must see are known exactly.
 
-/// Plays one scene after the other.
+/// Plays the scenes in sequence.
 final class QuietScenes: Player {
     /// The scene that is being played.
     private(set) var scene = ""
     private var helpers: [HTTPClient] = []
 
-    /// The names of the scenes that are to be played.
+    /// The names of the scenes to play.
     private let chosen: [String]
 
     /// - Parameters:
     ///   - world: the world.
-    ///   - checks: what answers are held against.
+    ///   - checks: the checks applied to responses.
     ///   - port: the daemon's.
-    ///   - keepsAll: whether the store has room for all that comes.
+    ///   - keepsAll: whether the store has room for everything.
     ///   - parts: which scenes are played.
     init(_ world: World, _ checks: Checks, port: UInt16, keepsAll: Bool, parts: Parts) {
         self.port = port
@@ -39,7 +39,7 @@ final class QuietScenes: Player {
         ]
     }
 
-    /// The scenes that a run plays: most of them only where the store has room for all that comes.
+    /// The scenes that a run plays: most of them only if the store has room for everything.
     static func names(keepsAll: Bool) -> [String] {
         keepsAll ? scenes.map(\.name).filter { $0 != "crowded" } : ["crowded", "preempted"]
     }
@@ -77,7 +77,7 @@ final class QuietScenes: Player {
         return made
     }
 
-    /// Asks on a connection of its own; every answer is held against the file.
+    /// Sends a request on a new connection and checks the response against the file.
     func ask(
         _ file: OriginFile, _ range: Range<Int>? = nil, _ conditions: [(String, String)] = [],
         abortAfter: Int? = nil,
@@ -100,7 +100,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// A connection of its own.
+    /// Opens a new connection.
     func makeHelper() -> HTTPClient {
         let made = HTTPClient(world, port: port)
         helpers.append(made)
@@ -133,7 +133,7 @@ final class QuietScenes: Player {
 
     // MARK: Scenes
 
-    /// Three players want the same at the same time.
+    /// Three players request the same file at the same time.
     private func playShared(_ done: @escaping () -> Void) {
         let file = file(200_000)
         var left = 3
@@ -148,7 +148,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// What is missing between stored stretches is fetched, and nothing else.
+    /// Only the holes between stored spans are fetched.
     private func playStretches(_ done: @escaping () -> Void) {
         let file = file(900_000)
         ask(file, 200_000..<300_000) { [weak self] _ in
@@ -162,7 +162,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// A body that breaks is gone on with, under the validator of what has come.
+    /// A broken body is resumed, conditional on the validator of the received part.
     private func playResumed(_ done: @escaping () -> Void) {
         let file = file(
             400_000,
@@ -184,7 +184,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// An origin that fails is asked again after longer and longer pauses.
+    /// A failing origin is retried after increasing pauses.
     private func playRefused(_ done: @escaping () -> Void) {
         let file = file(
             50_000,
@@ -201,7 +201,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// Retry-After is kept to.
+    /// Retry-After is obeyed.
     private func playAskedLater(_ done: @escaping () -> Void) {
         let file = file(
             50_000,
@@ -221,7 +221,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// What a redirect led to is stored under the URL that was asked for.
+    /// The target of a redirect is stored under the requested URL.
     private func playMoved(_ done: @escaping () -> Void) {
         let file = file(50_000)
         let path = file.path
@@ -240,7 +240,8 @@ final class QuietScenes: Player {
         }
     }
 
-    /// An origin that sends a little at a time costs as much as the budget says, and no more.
+    /// An origin that sends a few bytes per response gets only as many requests as the budget
+    /// allows.
     private func playCrumbs(_ done: @escaping () -> Void) {
         let file = file(
             100_000,
@@ -257,7 +258,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// A body that comes to a halt is noticed, also where it had come far.
+    /// A stalled body is detected, even one that was nearly complete.
     private func playStalled(_ done: @escaping () -> Void) {
         let file = file(
             600_000,
@@ -272,7 +273,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// An origin without a use for If-Range has a shorter version by the time the rest is asked for.
+    /// An origin that ignores If-Range has a shorter version when the rest is requested.
     private func playShrunk(_ done: @escaping () -> Void) {
         let file = file(100_000, isChunked: true)
         let (now, path) = (world.now, file.path)
@@ -286,7 +287,7 @@ final class QuietScenes: Player {
         ask(file) { [weak self] _ in self?.ask(file) { _ in done() } }
     }
 
-    /// An origin whose tag is weak has other bytes under the same tag.
+    /// An origin serves different bytes under the same weak tag.
     private func playSameTag(_ done: @escaping () -> Void) {
         let file = file(300_000, .weak)
         var script = ScriptedOrigin()
@@ -300,7 +301,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// Behind a hole lie bytes of another version, which nothing but themselves tells.
+    /// Bytes after a hole belong to another version, which only a comparison of the bytes can show.
     private func playOtherTail(_ done: @escaping () -> Void) {
         let file = file(300_000, .none)
         ask(file, 150_000..<200_000) { [weak self] _ in
@@ -310,7 +311,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// A body without a length that breaks is not whole, neither now nor later.
+    /// A broken body without a length counts as incomplete, now and later.
     private func playCutChunks(_ done: @escaping () -> Void) {
         let file = file(
             80_000, .none, isChunked: true,
@@ -320,7 +321,7 @@ final class QuietScenes: Player {
         ask(file) { [weak self] _ in self?.askWhole(file, then: done) }
     }
 
-    /// Once all players have gone the CDN is not made to send on.
+    /// The CDN's transfer ends once all players have left.
     private func playLeft(_ done: @escaping () -> Void) {
         let file = file(3_000_000, script: ScriptedOrigin { _, answer in answer.rate = 20_000 })
         ask(file, abortAfter: 10_000) { [weak self] _ in
@@ -337,7 +338,7 @@ final class QuietScenes: Player {
         }
     }
 
-    /// What is being filled and read is not evicted for what comes meanwhile.
+    /// An object that is being filled and read is not evicted for newer ones.
     private func playCrowded(_ done: @escaping () -> Void) {
         let slow = file(300_000, script: ScriptedOrigin { _, answer in answer.rate = 20_000 })
         askWhole(slow) {}

@@ -1,10 +1,10 @@
-// What else the CDN has, beside plain films and live streams.
+// Content of the CDN beside plain films and live streams.
 
-/// A part of the CDN's paths that answers by its own rules.
+/// A group of the CDN's paths with its own rules for responses.
 protocol Region: AnyObject {
-    /// The file of a path; nil where the path is not of this region.
+    /// The file under a path; nil if the path does not belong to this region.
     func file(_ path: String) -> OriginFile?
-    /// The answer to a request; nil where the path is not of this region.
+    /// The answer to a request; nil if the path does not belong to this region.
     func answer(_ head: OriginRequest, _ cdn: SimulatedCDN, _ fault: OriginFault?) -> OriginAnswer?
 }
 
@@ -26,7 +26,7 @@ extension OriginRequest {
 }
 
 extension OriginAnswer {
-    /// A playlist that is written when it is sent.
+    /// A playlist that is generated when it is sent.
     static func list(
         after delay: Int64, rate: Int, control: String?, _ made: @escaping () -> String
     ) -> OriginAnswer {

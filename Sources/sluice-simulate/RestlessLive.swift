@@ -1,9 +1,9 @@
-// A live stream whose origin misbehaves: numbers leap or begin anew under the same names, one rendition
-// stands still while the other goes on, and every list has new tokens.
+// A live stream whose origin misbehaves: media sequence numbers leap or restart under the same
+// names, one rendition freezes while the other continues, and every playlist has new tokens.
 
-/// Pictures and sound in segments of four seconds.
+/// Video and audio in segments of four seconds.
 final class RestlessLive: Region {
-    /// What stands behind the names of segments.
+    /// The query appended to segment names.
     enum Token { case none, plain, signature }
 
     private let world: World
@@ -12,22 +12,22 @@ final class RestlessLive: Region {
     private let isDated: Bool
     private let first: Int
     private var files: [String: OriginFile] = [:]
-    /// By path: the epochs in which the file was there, and the version of each.
+    /// By path: the epochs in which the file existed, and its version in each.
     private var epochs: [String: [(epoch: Int, version: Int)]] = [:]
     private(set) var epoch = 0
     private var began: Int64 = 0
     private var leapt = 0
     private var frozen: (track: String, at: Int64)?
     private var lists = 0
-    /// When segments begin, in seconds, by number.
+    /// The start of each segment in seconds, by number.
     private var begins: [Int: Int64] = [:]
-    /// When each token was given.
+    /// When each token was issued.
     private var given: [Int: Int64] = [:]
 
     static let target: Int64 = 4 * World.second
     static let window = 15
     static let tracks = ["v", "a"]
-    /// How long a token counts.
+    /// The lifetime of a token.
     static let tokenLife: Int64 = 30 * World.second
 
     init(_ world: World, name: String, token: Token, isDated: Bool, first: Int) {
@@ -49,9 +49,9 @@ final class RestlessLive: Region {
         leapt += count
     }
 
-    /// Begins to count anew: the same names stand for other bytes.
+    /// Restarts the numbering: the same names refer to different bytes.
     func restart() {
-        // Numbers that have hardly moved cannot be told from those of before.
+        // Numbers that have hardly advanced cannot be distinguished from those before.
         guard world.now - began > 40 * World.second else { return }
         epoch += 1
         (began, leapt, frozen, begins) = (world.now, 0, nil, [:])
@@ -81,7 +81,7 @@ final class RestlessLive: Region {
         return first + leapt + Self.window - 1 + Int(max(0, now - began) / Self.target)
     }
 
-    /// Whether the list has a segment now.
+    /// Whether the playlist contains a segment now.
     func lists(_ number: Int, in track: String) -> Bool {
         let last = last(track, at: world.now)
         return number <= last && number > last - Self.window
@@ -94,7 +94,7 @@ final class RestlessLive: Region {
         var text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:\(last - Self.window + 1)\n"
         for number in last - Self.window + 1...last {
-            // A leap does not give another date to what has one.
+            // A leap does not change the date of a segment that already has one.
             let begin = begins[number] ?? began / World.second + Int64(number - first - leapt) * 4
             begins[number] = begin
             if isDated { text += "#EXT-X-PROGRAM-DATE-TIME:\(Self.date(8 * 3_600 + Int(begin)))\n" }
@@ -108,7 +108,7 @@ final class RestlessLive: Region {
         case .none: ""
         case .plain: "?token=\(lists)"
         case .signature:
-            // The form of BunnyCDN: a hash in the alphabet of URLs, and the end of its life.
+            // The format of BunnyCDN: a URL-safe hash and its expiry time.
             "?token=\(String(repeating: "A", count: 43 - "\(lists)".count))\(lists)"
                 + "&expires=\(1_800_000_000 + (world.now + Self.tokenLife) / World.second)"
         }
@@ -176,7 +176,7 @@ final class RestlessLive: Region {
     }
 }
 
-/// Follows one track; asks for its newest segment, or for an older one a good while later.
+/// Follows one track; requests its newest segment, or an older one much later.
 final class RestlessViewer: Player {
     private let live: RestlessLive
     private let track: String
@@ -208,7 +208,7 @@ final class RestlessViewer: Player {
             }
             look(newest, askedAt: asked)
             let isLate = random.chance(15)
-            // Late enough for the token, and still within what the CDN has.
+            // Late enough for the token to expire, and still within the CDN's window.
             world.after(isLate ? RestlessLive.tokenLife + 5 * World.second : 0) { [weak self] in
                 guard let self else { return }
                 play(isLate ? random.pick(Array(list.segments.suffix(5))) : newest)
@@ -273,7 +273,7 @@ final class RestlessViewer: Player {
             })
     }
 
-    /// A link of a list that counts anew does not lead to bytes from before.
+    /// Checks that a URL from a restarted playlist does not lead to bytes from before the restart.
     private func checkEpoch(_ path: String, _ epoch: Int, _ response: PlayerResponse) {
         guard let file = checks.cdn.file(path) else { return }
         let fitting = file.versions.filter {

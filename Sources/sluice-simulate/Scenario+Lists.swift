@@ -1,15 +1,15 @@
-// Scenes about live lists that the store has, and that are older than what was told.
+// Scenes about stored live playlists that are older than a playlist served since.
 
 extension Scenario {
-    /// Live lists around a restart and errors, of which it can be told exactly how old they may be.
+    /// Plays live playlists around a restart and origin errors, with exact bounds on their age.
     func runLists() {
         guard world.failure == nil, plan.keepsAll else { return }
         if plan.parts.has("unopened") { runUnopened() }
         if plan.parts.has("outlived") { runOutlived() }
     }
 
-    /// After a restart the stored list cannot be opened at once: it is not taken for one that has just
-    /// come.
+    /// After a restart the stored playlist cannot be opened at first: it must not count as one that
+    /// was just received.
     private func runUnopened() {
         let live = LiveStream(name: "unopened", window: 5, first: 0)
         cdn.add(live)
@@ -33,8 +33,8 @@ extension Scenario {
         }
     }
 
-    /// The CDN has only errors for two lists: what it let nobody keep does not leave an older list in its
-    /// place, and nothing is served for longer than three target durations.
+    /// The CDN answers two playlists with errors only: a no-store playlist must not leave an older
+    /// one in its place, and none is served for longer than three target durations.
     private func runOutlived() {
         guard world.failure == nil else { return }
         let kept = LiveStream(name: "kept", window: 5, first: 0)
@@ -65,10 +65,10 @@ extension Scenario {
     }
 }
 
-/// Asks for a live list now and then.
+/// Requests a live playlist from time to time.
 private final class ListProbe: Player {
     private let live: LiveStream
-    /// The number of the last segment of the list that came last.
+    /// The number of the last segment in the most recent playlist.
     private(set) var newest: Int?
     private var isBusy = false
 
@@ -77,7 +77,7 @@ private final class ListProbe: Player {
         super.init("probe of \(live.name)", world, checks, port: 9_000)
     }
 
-    /// Asks, unless the last answer is still to come.
+    /// Sends a request, unless the previous one is still open.
     func ask() {
         guard !isBusy else { return }
         isBusy = true

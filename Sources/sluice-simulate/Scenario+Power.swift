@@ -1,8 +1,8 @@
-// What a power cut may take, and what it must not.
+// What a power cut may lose, and what it must not.
 
 extension Scenario {
-    /// Stored while nothing else is, so that nothing else has them synced; one that comes in one piece
-    /// is written in one piece with its head.
+    /// Files stored while nothing else is, so that no other write syncs them; one that arrives in
+    /// one piece is written in one piece with its head.
     static let alone = ["/scenes/alone-short.ts", "/scenes/alone.ts"]
 
     func storeAlone() {
@@ -17,8 +17,8 @@ extension Scenario {
         }
     }
 
-    /// The power fails soon after much has come, in a folder that was closed in order before: what has
-    /// not come to the disk is missing afterwards, and is not served as it is.
+    /// Cuts the power soon after many bytes were stored in a folder that had been closed cleanly:
+    /// what did not reach the disk is missing afterwards and must not be served.
     func runTorn() {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("torn") else { return }
         startAnew()
@@ -39,7 +39,7 @@ extension Scenario {
         fetchAll(paths, oracle: .durability)
     }
 
-    /// Stops the daemon in order and starts it again.
+    /// Stops the daemon cleanly and starts it again.
     func startAnew() {
         daemon.terminate()
         world.run(until: world.now + 20 * World.second) { [daemon] in daemon.fibers == 0 }
@@ -60,7 +60,7 @@ extension Scenario {
     }
 }
 
-/// Asks once for something that is stored.
+/// Requests a stored file once.
 final class OfflineReader: Player {
     private let path: String
 

@@ -1,4 +1,4 @@
-// What a seed means: which daemon, which CDN, who plays, and what goes wrong when.
+// The meaning of a seed: the daemon, the CDN, the players, and the faults with their times.
 import CSimulation
 import DaemonService
 import Glibc
@@ -12,12 +12,12 @@ struct ScenarioPlan {
     let lives: Int
     let weather: Weather
     let players: Int
-    /// How long things go wrong.
+    /// The length of the rough phase.
     let rough: Int64
     let kills, powerCuts, restarts, outages, diskFaults: Int
 
-    /// Decides by the seed, without the parts that are missing; `rough` is for how many seconds things go
-    /// wrong, nil where the seed says so.
+    /// Makes the plan from the seed, without the absent parts; `rough` is the length of the rough
+    /// phase in seconds, nil to take it from the seed.
     init(seed: UInt64, parts: Parts = .all, rough seconds: Int? = nil) {
         var random = Seeded(seed ^ 0x5EED)
         self.seed = seed
@@ -39,7 +39,7 @@ struct ScenarioPlan {
         }
         films = parts.has("films") ? made : Array(made.prefix(1))
         lives = parts.count("live", random.number(0...2))
-        // Few kinds of faults at a time: a mixture of all hides what each of them does.
+        // Few kinds of faults at a time: a mixture of all hides the effect of each.
         var weather = Weather()
         weather.requestFaults = random.pick([0, 3, 10, 30, 60])
         weather.connectionFaults = random.pick([0, 0, 5, 30])
@@ -86,7 +86,7 @@ final class Scenario {
     private var diskErrors: [CInt] = []
     private var diskFaults = 0
     private var isRough = true
-    /// The next stored file that is opened cannot be, for once.
+    /// Whether the next attempt to open a stored file fails, once.
     var failsNextOpen = false
 
     init(
@@ -106,7 +106,7 @@ final class Scenario {
         daemon = SimulatedDaemon(world, configuration)
     }
 
-    /// Runs the plan; what was wrong is in `world.failure`.
+    /// Runs the plan; a failure is in `world.failure`.
     func run() {
         world.trace.note(0, "seed \(plan.seed): \(plan.summary)")
         world.begin()
@@ -126,7 +126,7 @@ final class Scenario {
         csim_end()
     }
 
-    // MARK: Things go wrong
+    // MARK: The rough phase
 
     private func runRough() {
         cdn.weather = plan.weather
@@ -182,7 +182,7 @@ final class Scenario {
         world.after(Int64(random.number(0...5)) * World.second) { [unowned self] in daemon.start() }
     }
 
-    /// Starts the daemon again once it has stopped as it was asked to.
+    /// Starts the daemon again after it has stopped as requested.
     private func watchProcess() {
         guard wantsDaemon else { return }
         if let stopped = stoppedAt, daemon.fibers == 0, world.now - stopped > 6 * World.second {
@@ -209,7 +209,7 @@ final class Scenario {
         guard let error = diskErrors.first, path.contains("/cache"), random.chance(30) else {
             return 0
         }
-        // What cannot fail so on a real system does not here.
+        // Errors that cannot occur on a real system do not occur here.
         let isWrite = ["write", "fallocate", "ftruncate", "open for writing", "mkdir"].contains(
             call)
         switch error {
@@ -249,11 +249,11 @@ final class Scenario {
         }
     }
 
-    // MARK: Things go well again
+    // MARK: The calm phase
 
     private var complete: [Viewer] = []
 
-    /// All that goes wrong ends; whoever still wants something gets it.
+    /// Ends all faults; every remaining player gets what it requests.
     private func runCalm() {
         guard world.failure == nil else { return }
         cdn.weather = .calm
@@ -290,7 +290,7 @@ final class Scenario {
         }
     }
 
-    /// What can be told exactly while nothing else happens.
+    /// Plays the scenes whose results are known exactly while nothing else happens.
     private func runScenes() {
         guard world.failure == nil else { return }
         world.run(until: world.now + 20 * World.second)
@@ -305,14 +305,14 @@ final class Scenario {
 
     // MARK: Without the network
 
-    /// What was played to the end can be played again while the CDN is gone.
+    /// Checks that what was played to the end can be played again while the CDN is unreachable.
     private func runOffline() {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("offline") else { return }
         world.run(until: world.now + 60 * World.second)
         storeAlone()
         cdn.beginOutage()
         readOffline(.offline)
-        // What has been stored for a minute and a half survives the loss of power, too.
+        // Data stored for a minute and a half also survives a power cut.
         world.run(until: world.now + 30 * World.second)
         guard world.failure == nil else { return }
         daemon.kill(cuttingPower: random.next())
@@ -337,7 +337,7 @@ final class Scenario {
         }
     }
 
-    // MARK: Nobody is left
+    // MARK: No players left
 
     private func runEmpty() {
         guard world.failure == nil else { return }
@@ -367,14 +367,14 @@ final class Scenario {
         }
     }
 
-    /// Figures that are 0 where nobody wants anything.
+    /// Metrics that are 0 while there are no requests.
     private static let atRest: Set<Substring> = [
         "sluice_slots_in_use", "sluice_express_in_use", "sluice_held_in_use",
         "sluice_transfers_waiting",
         "sluice_ahead_running",
     ]
 
-    /// The CDN was not asked more than its players can have caused (`OriginAllowance`).
+    /// Checks that the players can have caused all requests to the CDN (`OriginAllowance`).
     private func checkBudget() {
         let asked = (players + complete).reduce(0) { $0 + $1.client.requests }
         let most = 25 * (asked + 10) + Int(world.now / (2 * World.second))
@@ -383,7 +383,7 @@ final class Scenario {
         }
     }
 
-    /// What may stay open towards origins.
+    /// The number of connections to origins that may stay open.
     private static let idleConnections = 32
     private var socketsAtRest = 0
 

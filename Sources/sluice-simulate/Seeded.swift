@@ -1,4 +1,4 @@
-// Numbers that a seed decides: the same seed gives the same run.
+// Seeded pseudo-random numbers: the same seed gives the same run.
 
 /// A generator of pseudo-random numbers (SplitMix64, Steele, Lea and Flood 2014).
 struct Seeded {

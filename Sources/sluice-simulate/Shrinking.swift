@@ -1,6 +1,6 @@
-// The shortest run in which a seed fails as it did.
+// The shortest run in which a seed fails with the same oracle.
 
-/// Repeats a seed without some of its parts, for as long as the same oracle fails.
+/// Repeats a seed with fewer parts as long as the same oracle fails.
 struct Shrinking {
     let seed: UInt64
     let oracle: String
@@ -29,7 +29,7 @@ struct Shrinking {
                     start += size
                 }
             }
-            // A part may be of no use only once others have gone.
+            // A part may become unnecessary only after others were removed.
             size = size > 1 ? size / 2 : isSmaller ? 1 : 0
         }
         for shorter in [0, seconds / 8, seconds / 2] where fails(kept, shorter) {

@@ -1,8 +1,8 @@
-// The CDN: it takes connections, answers requests and lets happen to them what the weather says.
+// The CDN: accepts connections, answers requests and applies the weather's faults to them.
 import CSimulation
 import Glibc
 
-/// All hosts of the CDN; each of their addresses has the same files.
+/// All hosts of the CDN; every address serves the same files.
 final class SimulatedCDN {
     let world: World
     var weather = Weather.calm
@@ -10,14 +10,14 @@ final class SimulatedCDN {
     private var files: [String: OriginFile] = [:]
     private(set) var films: [Film] = []
     private(set) var lives: [LiveStream] = []
-    /// What answers by its own rules.
+    /// The regions, each with its own rules for responses.
     var regions: [any Region] = []
     private var connections: [OriginConnection] = []
     private(set) var requests = 0
-    /// The last time at which something went wrong.
+    /// The time of the last fault.
     private(set) var lastFault: Int64 = -1_000 * World.second
 
-    /// 10.1.0.1, and how URLs name it.
+    /// 10.1.0.1, and the base of its URLs.
     static let address: UInt32 = 0x0A01_0001
     static let base = "http://10.1.0.1"
 
@@ -29,9 +29,9 @@ final class SimulatedCDN {
         world.connect = { [unowned self] in connected($0, $1, $2, $3) }
     }
 
-    /// The file of a path; nil where there is none.
+    /// The file under a path; nil if there is none.
     ///
-    /// Made when it is first asked for.
+    /// Created at the first request for it.
     func file(_ path: String) -> OriginFile? {
         if let known = files[path] { return known }
         for region in regions {
@@ -50,11 +50,11 @@ final class SimulatedCDN {
 
     private lazy var seed = random.next()
 
-    /// Adds a file, or a live stream, that a scene is about.
+    /// Adds a file or a live stream for a scene.
     func add(_ file: OriginFile) { files[file.path] = file }
     func add(_ live: LiveStream) { lives.append(live) }
 
-    /// When the last byte of a live list's last good answer left, by its path.
+    /// The time at which the last byte of the last good response for a live playlist left, by path.
     var listSent: [String: Int64] = [:]
 
     func fault(_ kind: OriginFault) {
@@ -63,7 +63,7 @@ final class SimulatedCDN {
         world.trace.note(world.now, "cdn: \(kind.rawValue)")
     }
 
-    /// Whether nothing has gone wrong for a time.
+    /// Whether no fault has occurred for a time.
     func isCalm(for time: Int64) -> Bool {
         weather.requestFaults == 0 && weather.connectionFaults == 0 && !weather.isOutage
             && world.now - lastFault > time
@@ -94,7 +94,7 @@ final class SimulatedCDN {
         return 0
     }
 
-    /// Keeps an end open that never answers.
+    /// Keeps a connection open that never answers.
     private func silence(_ peer: CInt) -> CInt {
         lastFault = world.now
         dead.append(peer)
@@ -116,7 +116,7 @@ final class SimulatedCDN {
         Int64(random.number(Int(weather.latency.lowerBound)...Int(weather.latency.upperBound)))
     }
 
-    /// Begins an outage: nothing is heard of any connection, and none is made.
+    /// Begins an outage: open connections fall silent, and no new one is established.
     func beginOutage() {
         weather.isOutage = true
         lastFault = world.now
@@ -136,7 +136,7 @@ final class SimulatedCDN {
 
     // MARK: Answers
 
-    /// What is sent for a request, and what happens on the way.
+    /// The response to a request, and the faults on its way.
     func answer(_ head: OriginRequest) -> OriginAnswer {
         requests += 1
         let kind = weather.pick(&random, OriginFault.ofRequests, weather.requestFaults)
@@ -252,8 +252,7 @@ final class SimulatedCDN {
         return answer
     }
 
-    /// The stretch that a Range field asks for; empty where it cannot be satisfied, nil where it is
-    /// to be ignored.
+    /// The range that a Range field requests; empty if unsatisfiable, nil if the field is ignored.
     private static func range(_ text: String, _ size: Int) -> Range<Int>? {
         guard text.hasPrefix("bytes="), !text.contains(",") else { return nil }
         let parts = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
@@ -269,14 +268,14 @@ final class SimulatedCDN {
     }
 }
 
-/// A request as the CDN reads it.
+/// A request as parsed by the CDN.
 struct OriginRequest {
     let method: String
     let path: String
     let fields: [String: String]
 }
 
-/// A response, and how it leaves.
+/// A response and how it is sent.
 struct OriginAnswer {
     enum Ending {
         case whole, closes
@@ -289,16 +288,16 @@ struct OriginAnswer {
     var status: Int
     var fields: [(String, String)] = []
     var body: [UInt8] = []
-    /// The body as it is when it is sent, where that differs from when it is asked for.
+    /// Generates the body when it is sent; nil if the body is fixed at the request.
     var made: (() -> [UInt8])?
     var isChunked = false
     var delay: Int64 = 10 * World.millisecond
     var rate = 4_000_000
     var ending = Ending.whole
-    /// How long after the last byte of a chunked body it is said to be the last.
+    /// Nanoseconds between the last byte of a chunked body and its last chunk.
     var pauseAtEnd: Int64 = 0
     var file: OriginFile?
-    /// The path of the live list that this is.
+    /// The path of the live playlist that this response carries.
     var list: String?
 
     init(status: Int) { self.status = status }

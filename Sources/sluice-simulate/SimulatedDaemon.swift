@@ -6,14 +6,14 @@ import Glibc
 import Logging
 import Synchronization
 
-/// One folder, and the processes that use it one after the other.
+/// One folder, and the successive processes that use it.
 final class SimulatedDaemon {
     private let world: World
     private let configuration: DaemonConfiguration
     private let folder: String
-    /// The errors that the disk has given so far.
+    /// The number of disk errors so far.
     var diskFaults: () -> Int = { 0 }
-    /// The process that runs, by the number of its fibers.
+    /// The number of the running process, which its fibers carry.
     private(set) var process = 0
 
     init(_ world: World, _ configuration: DaemonConfiguration) {
@@ -44,17 +44,17 @@ final class SimulatedDaemon {
             }, work.toOpaque())
     }
 
-    /// Asks it to stop, as SIGTERM does.
+    /// Asks the process to stop, as SIGTERM does.
     func terminate() {
         world.trace.mark("terminate")
         world.trace.note(world.now, "daemon: SIGTERM")
         csim_signal(Int32(process), SIGTERM)
     }
 
-    /// Ends it where it is.
+    /// Ends the process immediately.
     ///
-    /// The files get new inodes, as a new process would see them: SQLite keeps what it knows of
-    /// open files by their inode, and its memory has not ended with this process.
+    /// The files get new inodes: SQLite keys its state of open files by inode, and that state
+    /// survives in this program's memory, unlike after the end of a real process.
     func kill(cuttingPower seed: UInt64? = nil) {
         guard isRunning else { return }
         world.trace.mark(seed == nil ? "kill" : "power cut")
@@ -100,7 +100,7 @@ final class SimulatedDaemon {
     }
 }
 
-/// What the daemon has logged and the trace has not got yet.
+/// Log lines of the daemon that the trace has not taken yet.
 final class LogLines: Sendable {
     private let lines = Mutex<[String]>([])
 
@@ -152,7 +152,7 @@ private func isFolder(_ path: String) -> Bool {
     return lstat(path, &known) == 0 && known.st_mode & S_IFMT == S_IFDIR
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder recursively.
 private func copyFolder(_ from: String, to: String) {
     _ = mkdir(to, 0o700)
     for name in names(in: from) {
@@ -166,7 +166,7 @@ private func copyFolder(_ from: String, to: String) {
         var known = stat()
         fstat(input, &known)
         ftruncate(output, known.st_size)
-        // Holes stay holes: what is reserved and not written counts.
+        // Holes stay holes: the difference between reserved and written space matters.
         var place: off_t = 0
         while place < known.st_size {
             let data = lseek(input, place, 3)

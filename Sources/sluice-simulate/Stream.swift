@@ -1,20 +1,20 @@
-// The world's end of one TCP connection, with the delays and the rate of its line.
+// The world's end of one TCP connection, with the delay and rate of its line.
 import CSimulation
 import Glibc
 
-/// A connection; writes leave in the order of sending, reads are handed on as they come.
+/// A connection; writes leave in order, reads are delivered as they arrive.
 final class Stream: StreamEnd {
     private let world: World
     private let descriptor: CInt
-    /// Told of bytes that have come.
+    /// Called with received bytes.
     var received: (ArraySlice<UInt8>) -> Void = { _ in }
-    /// Told once that the other end will send nothing more, or that the connection is broken.
+    /// Called once when the peer has finished sending or the connection is broken.
     var ended: () -> Void = {}
     private var output: [UInt8] = []
     private var sent = 0
     private var closing: Closing?
     private(set) var isOpen = true
-    /// Bytes a second that are taken in; nil for as many as come.
+    /// Bytes read per second; nil for no limit.
     var readRate: Int?
 
     private enum Closing { case orderly, reset }
@@ -28,21 +28,21 @@ final class Stream: StreamEnd {
         world.watch(descriptor, self)
     }
 
-    /// Sends bytes as far as there is room; the rest follows.
+    /// Sends as many bytes as the socket takes; the rest follows.
     func send(_ bytes: [UInt8]) {
         guard isOpen, closing == nil else { return }
         output += bytes
         flush()
     }
 
-    /// Ends the connection after what was sent.
+    /// Closes the connection after everything queued has been sent.
     func finish() {
         guard isOpen else { return }
         closing = .orderly
         flush()
     }
 
-    /// Breaks the connection now: what has not been read at the other end may be lost.
+    /// Resets the connection: bytes that the peer has not read may be lost.
     func reset() {
         guard isOpen else { return }
         close()
@@ -96,7 +96,7 @@ final class Stream: StreamEnd {
     }
 }
 
-/// Where the empty line behind a head begins; nil while the head is not whole.
+/// The offset of the empty line after a head; nil while the head is incomplete.
 func endOfHead(_ bytes: [UInt8]) -> Int? {
     guard bytes.count >= 4 else { return nil }
     for index in 0...bytes.count - 4

@@ -1,29 +1,29 @@
-// The process that a run has for itself.
+// The process of one run.
 import CSimulation
 import Glibc
 
-/// What a run needs of the real system: a folder in memory, the same addresses each time, and a limit.
+/// The real system's part in a run: a folder in memory, fixed addresses, and a time limit.
 final class Surroundings {
-    /// The same name in each run of a number: a path decides the order of some sets.
+    /// The same path in each run of a number: paths determine the order of some sets.
     let home: String
     private let output: CInt
 
-    /// Starts the program anew where its addresses are not the same in each run.
+    /// Restarts the program if its addresses would differ from run to run.
     ///
     /// - Parameters:
-    ///   - number: tells runs apart that go on side by side.
-    ///   - seconds: of processor time, after which the run is ended.
+    ///   - number: distinguishes concurrent runs.
+    ///   - seconds: processor time after which the run is ended.
     init(number: UInt64, processorSeconds seconds: rlim_t) {
         Self.becomeRepeatable()
         var limit = rlimit(rlim_cur: seconds, rlim_max: seconds + 5)
         setrlimit(__rlimit_resource_t(RLIMIT_CPU.rawValue), &limit)
         signal(SIGPIPE, SIG_IGN)
-        // The daemon says on its standard output that it is ready.
+        // The daemon prints its ready line to standard output.
         output = dup(STDOUT_FILENO)
         dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO)
         home = "/dev/shm/sluice-simulation-\(number)"
-        // Another run of the seed may have it: one file, and a byte of it for each seed, so that
-        // nothing is left of many seeds. The lock ends with this process.
+        // Another run of the seed may hold the folder. One lock file has a byte for each seed, so
+        // that many seeds leave no files behind. The lock ends with this process.
         let lock = open("/dev/shm/sluice-simulation.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         var byte = flock()
         byte.l_type = Int16(F_WRLCK)
@@ -34,7 +34,7 @@ final class Surroundings {
         mkdir(home, 0o700)
     }
 
-    /// Addresses and hashes must not differ from run to run: both decide the order of some sets.
+    /// Makes addresses and hashes the same in every run: both determine the order of some sets.
     private static func becomeRepeatable() {
         guard getenv("SWIFT_DETERMINISTIC_HASHING") == nil else { return }
         setenv("SWIFT_DETERMINISTIC_HASHING", "1", 1)
@@ -50,7 +50,7 @@ final class Surroundings {
         _ = write(output, bytes, bytes.count)
     }
 
-    /// Ends the process: fibers that never end hold what exit handlers would wait for.
+    /// Ends the process without exit handlers: they would wait for objects held by endless fibers.
     func end(_ status: CInt) -> Never {
         removeFolder(home)
         csim_write_profile()

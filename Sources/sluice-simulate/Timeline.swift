@@ -1,6 +1,6 @@
-// What the world does later, in the order of time and, at one time, of asking.
+// The world's scheduled actions, ordered by time and then by scheduling.
 
-/// Actions with the time at which they are due.
+/// Actions with their due times.
 struct Timeline {
     private struct Entry {
         let time: Int64
@@ -8,11 +8,11 @@ struct Timeline {
         let action: () -> Void
     }
 
-    /// A binary heap: the earliest first.
+    /// A binary heap, earliest first.
     private var heap: [Entry] = []
     private var count: UInt64 = 0
 
-    /// The time of the earliest; nil where nothing is to come.
+    /// The time of the earliest action; nil if there is none.
     var next: Int64? { heap.first?.time }
 
     mutating func add(at time: Int64, _ action: @escaping () -> Void) {
@@ -25,7 +25,7 @@ struct Timeline {
         }
     }
 
-    /// Takes the earliest action out if it is due.
+    /// Removes and returns the earliest action if it is due.
     mutating func popDue(at now: Int64) -> (() -> Void)? {
         guard let first = heap.first, first.time <= now else { return nil }
         heap.swapAt(0, heap.count - 1)

@@ -1,13 +1,13 @@
-// What happened, line by line, for a person to read and for two runs to be compared.
+// The events of a run as lines, for people to read and for comparing two runs.
 
-/// The lines of a run: all of them hashed, the last ones kept.
+/// The trace of a run: all lines are hashed, the last ones kept.
 final class Trace {
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     private(set) var count = 0
     private var lines: [String] = []
     private let most: Int
     private let prints: ((String) -> Void)?
-    /// How often each kind of thing happened.
+    /// The count of each kind of event.
     private(set) var marks: [String: Int] = [:]
 
     init(keeping most: Int = 4_000, prints: ((String) -> Void)? = nil) {

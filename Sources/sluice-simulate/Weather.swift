@@ -1,6 +1,6 @@
-// What goes wrong at the CDN and on the way to it, and how often.
+// The faults of the CDN and of the network to it, and their frequency.
 
-/// What happens to one request or connection.
+/// A fault of one request or connection.
 enum OriginFault: String, CaseIterable {
     case refused, blackHole, slowConnect
     case serverError, busy, notFound, redirected
@@ -8,22 +8,22 @@ enum OriginFault: String, CaseIterable {
     case wholeForRange, otherRange, noLength, closesAfter
     case versionChanges
 
-    /// Those that end before a head.
+    /// Faults that end a connection before a response head.
     static let ofConnections: [OriginFault] = [.refused, .blackHole, .slowConnect]
     static let ofRequests: [OriginFault] = allCases.filter { !ofConnections.contains($0) }
 }
 
-/// How things are at the CDN at the moment.
+/// The current faults of the CDN.
 struct Weather {
-    /// The share of connections and of requests to which something happens, in per cent.
+    /// The share of connections and of requests with a fault, in per cent.
     var connectionFaults = 0
     var requestFaults = 0
-    /// Which things happen; a run that has few kinds of them finds what a mixture hides.
+    /// The possible faults; runs with few kinds find failures that a mixture hides.
     var kinds: Set<OriginFault> = Set(OriginFault.allCases)
-    /// True while no connection can be made and those that are open are dead.
+    /// True while no connection can be established and the open ones are dead.
     var isOutage = false
     var latency: ClosedRange<Int64> = 5 * World.millisecond...40 * World.millisecond
-    /// Bytes a second of one connection.
+    /// Bytes per second of one connection.
     var rate = 4_000_000
 
     static let calm = Weather()

@@ -1,12 +1,12 @@
-// The world around the daemon: it says what time it is, whose turn it is, and what the network does.
+// The world around the daemon: it controls time, scheduling and the network.
 import CSimulation
 import Glibc
 
-/// Told of what happens at the world's end of a stream.
+/// Receives the events of the world's end of a stream.
 protocol StreamEnd: AnyObject {
-    /// There is something to read, or the end.
+    /// Bytes or the end of the stream can be read.
     func isReadable()
-    /// There is room to write, which was asked for.
+    /// The stream can be written to, as requested.
     func isWritable()
 }
 
@@ -15,24 +15,24 @@ protocol StreamEnd: AnyObject {
 /// Everything in it happens on one thread: the world's actions, and the daemon's fibers between them.
 final class World {
     let trace: Trace
-    /// What the daemon has logged.
+    /// The daemon's log.
     let log: LogLines
     private(set) var random: Seeded
     private(set) var turns: Seeded
     private var timeline = Timeline()
     private let epoll: CInt
     private var ends: [CInt: any StreamEnd] = [:]
-    /// Answers a connection that the daemon begins; set by the network.
+    /// Answers a connection attempt of the daemon; set by the network.
     var connect: (_ address: UInt32, _ port: UInt16, _ peer: CInt, _ descriptor: CInt) -> CInt = {
         _, _, _, _ in ECONNREFUSED
     }
-    /// Says with which error a call is to fail; set by the disk's weather.
+    /// The error with which a system call fails, 0 for none; set by the disk's weather.
     var fail: (_ call: String, _ path: String, _ count: Int64) -> CInt = { _, _, _ in 0 }
     private(set) var failure: Failure?
-    /// When the disk last lost what was not synced.
+    /// When the disk last lost its unsynced data.
     var lastPowerCut: Int64 = -1
 
-    /// Monotonic nanoseconds at the start: not near zero, where arithmetic hides faults.
+    /// Monotonic nanoseconds at the start: not near zero, where arithmetic errors stay hidden.
     static let start: Int64 = 1_000_000_000_000
     /// 2027-01-15T08:00:00Z.
     static let wallStart: Int64 = 1_800_000_000_000_000_000
@@ -50,7 +50,7 @@ final class World {
     /// A generator of numbers for one part of the world.
     func fork() -> Seeded { random.branch() }
 
-    /// Puts the world in the place of the system.
+    /// Replaces the system by the world.
     func begin() {
         var hooks = csim_world()
         hooks.context = Unmanaged.passUnretained(self).toOpaque()
@@ -105,7 +105,7 @@ final class World {
         _ = epoll_ctl(epoll, operation, descriptor, &event)
     }
 
-    /// Handles what the world's descriptors have to say.
+    /// Handles the events of the world's descriptors.
     private func handleStreams() -> Bool {
         var ready = Array(repeating: epoll_event(), count: 64)
         let count = epoll_wait(epoll, &ready, 64, 0)
@@ -120,7 +120,7 @@ final class World {
 
     // MARK: Turns
 
-    /// Runs until a time of the run, until `isDone` says so, or until an oracle has failed.
+    /// Runs until `end`, until `isDone` returns true, or until an oracle fails.
     func run(until end: Int64, isDone: () -> Bool = { false }) {
         while now < end, failure == nil, !isDone() {
             if let action = timeline.popDue(at: now) {
@@ -133,7 +133,7 @@ final class World {
                     trace.note(now, line)
                     checkSecrets(in: line)
                 }
-                // What a round of a loop may take.
+                // The time that one turn of an event loop takes.
                 csim_set_now(csim_now() + 5_000)
                 continue
             }
@@ -145,7 +145,7 @@ final class World {
 
     // MARK: Verdicts
 
-    /// A token of the origin is neither in the log nor in what players are told of failures.
+    /// Checks that the text, of the log or of an error response, contains no token of the origin.
     func checkSecrets(in text: String) {
         var rest = text[...]
         while let place = rest.firstRange(of: "token=") {
@@ -156,7 +156,7 @@ final class World {
         }
     }
 
-    /// An oracle's word that something must not be.
+    /// Reports a failed oracle.
     ///
     /// The first one counts.
     func fault(_ oracle: Oracle, _ text: String) {
@@ -166,14 +166,14 @@ final class World {
     }
 }
 
-/// What must hold at every step.
+/// The checks of a run.
 enum Oracle: String {
     case bytes, lengths, status, answered, liveForward, liveFresh, singleFetch, returnsToZero,
         budget
     case durability, offline, secrets, startsAndStops, grows
 }
 
-/// The first thing that was wrong in a run.
+/// The first failure of a run.
 struct Failure {
     let oracle: Oracle
     let text: String
