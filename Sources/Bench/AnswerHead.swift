@@ -1,4 +1,4 @@
-/// The head of an answer as far as a load looks at it, read without making a string of it.
+/// The parts of a response head that a load needs, parsed without creating strings.
 struct AnswerHead: Equatable {
     let status: Int
     /// The Content-Length; nil without one.
@@ -6,7 +6,7 @@ struct AnswerHead: Equatable {
     /// Bytes of the head, its empty line included.
     let count: Int
 
-    /// Reads a head; nil as long as its empty line has not come.
+    /// Parses a head; nil until its empty line has arrived.
     init?(_ bytes: UnsafeRawBufferPointer) {
         var lineStart = 0
         var status = 0
@@ -40,7 +40,7 @@ struct AnswerHead: Equatable {
         return true
     }
 
-    /// The digits behind blanks; nil without any.
+    /// The number after blanks; nil without digits.
     private static func number(_ line: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var index = start
         while index < line.count, line[index] == 0x20 { index += 1 }

@@ -50,7 +50,7 @@ struct BenchProgram: ParsableCommand {
     ) throws {
         let network = PrivateNetwork()
         if let network { folder.isMounted = network.mountFileSystem(on: folder) }
-        // What answers from its store touches no memory that it has not had before.
+        // Hits touch no memory that the process has not used before.
         let isCold = options.lines.contains {
             !["large", "small", "playlist"].contains($0.prefix { $0 != "." })
         }
@@ -71,7 +71,7 @@ struct BenchProgram: ParsableCommand {
     }
 }
 
-/// Where figures go: tables or JSON to standard output, as they are found, and JSON into a file.
+/// The outputs: tables or JSON to standard output as figures are measured, and JSON into a file.
 private struct Output {
     private let options: BenchOptions
     private var lines = ""

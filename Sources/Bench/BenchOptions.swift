@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// What one run of `Bench` measures.
+/// The options of one run of `Bench`.
 struct BenchOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -61,14 +61,14 @@ struct BenchOptions: ParsableArguments {
 
     /// Runs of each workload.
     var repetitions: Int { isQuick ? 1 : chosenRepetitions ?? 5 }
-    /// Objects in a store of many.
+    /// The number of objects in the large store.
     var objects: Int {
         let wanted = chosenObjects ?? 20_000
         return isQuick ? min(wanted, 500) : wanted
     }
     /// The peers to compare with; nil for all that are installed.
     var peers: [String]? { chosenPeers?.names }
-    /// Whether the measurement gets a network and a file system of its own, where that is allowed.
+    /// Whether the measurement gets a separate network and file system, where permitted.
     var isApart: Bool { !isShared }
     /// Workloads and lines of the comparison with peers, in the order given.
     var lines: [String] {
@@ -77,7 +77,7 @@ struct BenchOptions: ParsableArguments {
             name == "peers" ? Line.workloads : LineSelection.isKnown(name) ? [name] : []
         }
     }
-    /// Groups that compare with nobody.
+    /// The requested groups without peers.
     var groups: Set<String> {
         if names.isEmpty { return Set(Self.parts + [Self.playback]) }
         return names.reduce(into: []) { groups, name in
@@ -90,10 +90,10 @@ struct BenchOptions: ParsableArguments {
         }
     }
 
-    /// How often a piece of work is done.
+    /// The number of repetitions of a piece of work.
     func times(_ count: Int) -> Int { isQuick ? max(1, count / 10) : count }
 
-    /// How long a load goes on, in seconds.
+    /// The duration of a load in seconds.
     var loadSeconds: Double { isQuick ? 0.06 : 0.4 }
 
     // MARK: Checks
@@ -116,7 +116,7 @@ struct BenchOptions: ParsableArguments {
         return number
     }
 
-    /// A list that may be empty, which an option of the library has no form for.
+    /// A list that may be empty, which ArgumentParser's options cannot express.
     struct Peers: Equatable {
         var names: [String]
     }

@@ -1,19 +1,19 @@
-// The figures of a comparison: every proxy's, their medians, and the ratio to the best peer.
+// The figures of a comparison: those of every proxy, their medians, and the ratio to the best peer.
 import Glibc
 
-/// One line of the comparison, of every proxy that was measured.
+/// One line of the comparison, for every measured proxy.
 struct ComparedFigure {
     let line: Line
-    /// By the proxy's name, one value a repetition.
+    /// By proxy name, one value per repetition.
     var values: [String: [Double]] = [:]
 
-    /// The middle value of a proxy; nil where it has none.
+    /// The median of a proxy; nil if it has no values.
     func middle(_ name: String) -> Double? {
         guard let found = values[name], !found.isEmpty else { return nil }
         return median(found)
     }
 
-    /// The peer whose middle value is best; the first by name of several.
+    /// The peer with the best median; of several, the first by name.
     var bestPeer: String? {
         let peers = values.keys.filter { $0 != Comparison.own && $0 != Comparison.direct }.sorted()
         let found = peers.compactMap { name in middle(name).map { (name, $0) } }
@@ -21,8 +21,8 @@ struct ComparedFigure {
         return best?.0
     }
 
-    /// Ours in terms of the best peer's; nil where there is none, or it is 0 or, being a
-    /// difference, less.
+    /// Our median divided by the best peer's; nil without a peer or our own value, or if the peer's is 0 or negative
+    /// (a difference may be), or ours is negative.
     var ratio: Double? {
         guard let ours = middle(Comparison.own), let best = bestPeer.flatMap(middle), best > 0,
             ours >= 0
@@ -30,14 +30,15 @@ struct ComparedFigure {
         return ours / best
     }
 
-    /// How many times better than the best peer, in powers of two; nil without a ratio.
+    /// The binary logarithm of how many times better we are than the best peer; nil without a
+    /// ratio.
     var gain: Double? {
         guard let ratio else { return nil }
         let better = line.isMoreBetter ? ratio : 1 / max(ratio, 1e-9)
         return log2(max(better, 1e-9))
     }
 
-    /// The larger of the spreads of what the ratio is made of.
+    /// The larger spread of the two values in the ratio.
     var spread: Double? {
         let names = [Comparison.own] + (bestPeer.map { [$0] } ?? [])
         return names.compactMap { values[$0].flatMap(Bench.spread) }.max()
@@ -46,15 +47,15 @@ struct ComparedFigure {
 
 /// All figures of a comparison, in the order of `Line.all`.
 struct Comparison {
-    /// The name of what is compared.
+    /// The name of the daemon.
     static let own = "sluice"
-    /// The name of the origin itself, which is the ceiling and no peer.
+    /// The name of the origin itself, which is the ceiling, not a peer.
     static let direct = "direct"
 
     private(set) var figures: [ComparedFigure]
     /// The proxies, in the order of the columns.
     let names: [String]
-    /// Facts of the machine, what was left out and why, how calm it was.
+    /// Facts about the machine, what was left out and why, other load.
     var notes: [String] = []
 
     init(names: [String], selection: LineSelection) {
@@ -62,7 +63,7 @@ struct Comparison {
         figures = Line.all.filter { selection.shows($0.id) }.map { ComparedFigure(line: $0) }
     }
 
-    /// Takes a value; those of lines that were not asked for are dropped.
+    /// Adds a value; values of lines that were not requested are dropped.
     mutating func add(_ id: String, _ name: String, _ value: Double) {
         guard let index = figures.firstIndex(where: { $0.line.id == id }) else {
             precondition(Line.all.contains { $0.id == id }, "no line \(id)")
@@ -73,7 +74,7 @@ struct Comparison {
 
     // MARK: Forms
 
-    /// A Markdown table: a line a figure, a column a proxy; the notes behind it.
+    /// A Markdown table: a row per figure, a column per proxy; followed by the notes.
     var table: String {
         let head =
             ["measured", "unit", "better"] + names
@@ -91,7 +92,7 @@ struct Comparison {
         return markdownTable(head, rows, numbers: numbers) + notes.map { "\n\($0)\n" }.joined()
     }
 
-    /// One object a line and proxy, and one for each note.
+    /// JSON: one object per line and proxy, and one per note.
     var json: String {
         let lines = figures.flatMap { figure in
             names.compactMap { name -> String? in

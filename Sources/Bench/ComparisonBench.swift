@@ -1,10 +1,10 @@
 import Glibc
 import Posix
 
-/// Sets the release daemon beside the proxies that are installed, in one run over loopback.
+/// Compares the release daemon with the installed proxies, in one run over loopback.
 ///
-/// The proxies take turns within each repetition, so that what else the machine does falls on all
-/// of them. The origin is the sample CDN, or nginx where it has to speak TLS.
+/// The proxies alternate within each repetition, so that other load on the machine affects all of
+/// them. The origin is the sample CDN, or nginx where TLS is needed.
 final class ComparisonBench {
     let options: BenchOptions
     let folder: BenchFolder
@@ -34,7 +34,7 @@ final class ComparisonBench {
         }
     }
 
-    /// Measures what was asked for; blocks for minutes.
+    /// Measures the requested lines; blocks for minutes.
     func run() throws -> Comparison {
         for workload in Workload.all where selection.needs(workload.name) {
             try measure(workload)
@@ -43,7 +43,7 @@ final class ComparisonBench {
         return comparison
     }
 
-    /// What takes part in a workload: the daemon, nil, and the peers that can.
+    /// The participants of a workload: the daemon (nil) and the able peers.
     private func candidates(_ workload: Workload) -> [Peer?] {
         let able = peers.filter { $0.abilities.isSuperset(of: workload.needs) }
         return [nil] + (workload.isOurs ? [] : able.map(Optional.some))
@@ -70,7 +70,7 @@ final class ComparisonBench {
                 } catch {
                     out.insert(name)
                     comparison.notes.append("\(workload.name), \(name): \(error)")
-                    // Its place is kept, so that the others stay where they are.
+                    // Keeps its place, so that the indices of the others do not change.
                     if workload.stands, standing.count == place {
                         standing.append(try ProxyUnderTest(stopped: peer, folder: folder.path))
                     }
@@ -89,7 +89,7 @@ final class ComparisonBench {
         return proxy
     }
 
-    /// Compares what a proxy hands out, fetched and stored, with the origin's bytes.
+    /// Compares what a proxy serves, fetched and stored, with the origin's bytes.
     private func check(_ proxy: ProxyUnderTest) throws {
         let path = object("check-\(proxy.address.port)", 300_000)
         var straight = TimedRequest(path)
@@ -105,7 +105,7 @@ final class ComparisonBench {
         }
     }
 
-    // MARK: What workloads use
+    // MARK: Helpers for workloads
 
     /// The path of a synthetic object at the origin; its bytes depend on its name.
     func object(_ name: String, _ size: Int, _ behaviour: String = "") -> String {
@@ -116,7 +116,7 @@ final class ComparisonBench {
         comparison.add(id, name, value)
     }
 
-    /// Sends a load; throws when a single answer was wrong.
+    /// Sends a load; throws if any response was wrong.
     func load(
         _ address: SocketAddress, _ paths: [String], _ shape: LoadShape
     ) throws -> LoadResult {
@@ -130,7 +130,7 @@ final class ComparisonBench {
         return result
     }
 
-    /// Watches how calm the machine is while something is measured.
+    /// Records the machine's other load during a measurement.
     func watched<T>(_ proxy: ProxyUnderTest?, _ work: () throws -> T) rethrows -> T {
         let before = Calm.Sample(processes: [proxy?.processorSeconds, origin.processorSeconds])
         let result = try work()
@@ -139,7 +139,7 @@ final class ComparisonBench {
         return result
     }
 
-    /// A number of the origin's counters.
+    /// The value of one of the origin's counters.
     func originNumber(_ name: String) throws -> Double {
         let text = try getText(origin.address, "/__count")
         guard let found = text.firstRange(of: "\"\(name)\":"),
@@ -148,7 +148,7 @@ final class ComparisonBench {
         return value
     }
 
-    /// Waits until the origin has sent nothing for a while: what proxies fetch behind is over.
+    /// Waits until the origin has sent nothing for a while: background fetches are finished.
     func waitForOrigin() throws {
         var before = -1.0
         for _ in 0..<200 {
@@ -165,7 +165,7 @@ struct LoadShape {
     var requests = Int.max
     var connections = 1
     var keepsAlive = true
-    /// After so many seconds no further request is sent.
+    /// The seconds after which no further request is sent.
     var seconds = Double.infinity
 }
 
@@ -174,7 +174,7 @@ struct Round {
     let bench: ComparisonBench
     let proxy: ProxyUnderTest
     let repetition: Int
-    /// Part of the names of objects that nobody has asked for yet.
+    /// Part of the names of objects that have not been requested before.
     let salt: String
 
     var options: BenchOptions { bench.options }
@@ -194,7 +194,7 @@ struct Round {
         try bench.load(proxy.address, paths, shape)
     }
 
-    /// Sends a load and tells it together with the processor seconds that the proxy took for it.
+    /// Sends a load and returns its result with the processor seconds that the proxy used.
     func measured(_ paths: [String], _ shape: LoadShape) throws -> (LoadResult, Double) {
         try bench.watched(proxy) {
             let before = proxy.processorSeconds

@@ -1,4 +1,4 @@
-/// Hits: large ones and small ones, of proxies that have everything in their stores.
+/// Hits, large and small, of proxies that have stored everything.
 enum HitWorkloads {
     // MARK: Large
 
@@ -41,7 +41,7 @@ enum HitWorkloads {
         }
     }
 
-    /// Asks for everything until the origin is asked no more, three times at most.
+    /// Requests everything until the origin gets no more requests, three times at most.
     private static func fill(_ round: Round, _ paths: [String]) throws {
         for _ in 0..<3 {
             let before = try round.bench.originNumber("requests")

@@ -1,5 +1,5 @@
-// What normalised keys save: one catalogue watched under rotating tokens, through two mirror hosts,
-// with shuffled parameters; without and with normalisation.
+// The savings of normalised keys: one catalogue watched under rotating tokens, through two mirror
+// hosts, with shuffled parameters; without and with normalisation.
 import Glibc
 import Posix
 
@@ -28,7 +28,7 @@ private struct KeysTrace {
         return Int((value ^ (value >> 31)) % UInt64(bound))
     }
 
-    /// Visits of whole films, early films most often; each visit has a token of its own.
+    /// Visits to whole films, early films most often; each visit has its own token.
     mutating func requests(visits: Int) -> [Request] {
         (0..<visits).flatMap { visit -> [Request] in
             let film = min(next(films), next(films))
@@ -95,7 +95,7 @@ struct KeysBench {
         return (bytes, median(result.firstBytes))
     }
 
-    /// What a sample CDN has sent so far, as it counts itself.
+    /// The bytes that a sample CDN has sent so far, by its own count.
     private static func bytesSent(by origin: RunningProgram) throws -> Double {
         let socket = try connect(to: origin.address)
         let request = Array(

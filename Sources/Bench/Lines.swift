@@ -1,4 +1,4 @@
-// The lines of the comparison: what each is called, what it measures, and which way is better.
+// The lines of the comparison: name, measured quantity, and which direction is better.
 
 /// One line of the table.
 struct Line: Equatable {
@@ -6,13 +6,13 @@ struct Line: Equatable {
     let id: String
     let what: String
     let unit: String
-    /// True where more is better.
+    /// True if more is better.
     var isMoreBetter = false
 
     /// The workload's name.
     var workload: String { String(id.prefix { $0 != "." }) }
 
-    /// What to type to measure it again.
+    /// The command that measures it again.
     var command: String { "make bench BENCH_FLAGS=\(id)" }
 
     private static func less(_ id: String, _ what: String, _ unit: String) -> Line {
@@ -23,7 +23,7 @@ struct Line: Equatable {
         Line(id: id, what: what, unit: unit, isMoreBetter: true)
     }
 
-    /// All of them, in the order of the table.
+    /// All lines, in the order of the table.
     static let all: [Line] =
         large + small + cold + join + ranges + memory + failure + objects + playlist + secure
 
@@ -114,22 +114,22 @@ struct Line: Equatable {
     }
 }
 
-/// Which lines were asked for: names of workloads, of parts of them, or of single lines.
+/// The requested lines: names of workloads, of parts of workloads, or of single lines.
 struct LineSelection {
     /// As typed: `cold`, `cold.c8`, `cold.c8.cpu`.
     let names: [String]
 
-    /// Whether anything below a name, or above it, was asked for: what has to be measured.
+    /// Whether a part must be measured: something above or below it was requested.
     func needs(_ part: String) -> Bool {
         names.contains { $0 == part || $0.hasPrefix(part + ".") || part.hasPrefix($0 + ".") }
     }
 
-    /// Whether a line was asked for: what is printed.
+    /// Whether a line was requested and is printed.
     func shows(_ id: String) -> Bool {
         names.contains { id == $0 || id.hasPrefix($0 + ".") }
     }
 
-    /// Whether a name stands for any line.
+    /// Whether a name matches any line.
     static func isKnown(_ name: String) -> Bool {
         Line.all.contains { $0.id == name || $0.id.hasPrefix(name + ".") }
     }

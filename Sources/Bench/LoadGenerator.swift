@@ -1,28 +1,28 @@
 // A closed loop of requests over a few connections, on one thread with epoll.
 //
-// It shares the machine with what it measures, so it does as little as it can: requests are put
-// together from bytes made once, heads are read in place, and bodies are dropped in the kernel.
+// It shares the machine with the measured program, so it does as little as possible: requests are
+// assembled from prebuilt bytes, heads are parsed in place, and bodies are dropped in the kernel.
 import CLinux
 import Glibc
 import Posix
 
-/// What a load came to.
+/// The result of a load.
 struct LoadResult {
     var requests = 0
     var bytes = 0
     var seconds = 0.0
-    /// Seconds from a request to the first byte of its answer.
+    /// Seconds from a request to the first byte of its response.
     var firstBytes: [Double] = []
-    /// Answers other than 200 and 206, and connections that ended early.
+    /// Responses other than 200 and 206, and connections that ended early.
     var failures = 0
 }
 
-/// Sends requests for `paths` in turn; each connection has one under way.
+/// Sends requests for `paths` in rotation; each connection has one open request.
 final class LoadGenerator {
     private let address: SocketAddress
     private let paths: [[UInt8]]
     private let behind: [UInt8]
-    /// False opens a connection for each request, and says so.
+    /// False opens a new connection for each request and sends `Connection: close`.
     private let keepsAlive: Bool
     private let epoll: Epoll
     private var lanes: [LoadLane] = []
@@ -42,7 +42,7 @@ final class LoadGenerator {
         epoll = try Epoll()
     }
 
-    /// Sends so many requests, or fewer where the time is over before; blocks.
+    /// Sends `requests` requests, or fewer if the time is over before; blocks.
     func run(
         requests: Int, connections: Int, seconds: Double = .infinity
     ) throws -> LoadResult {
@@ -85,11 +85,11 @@ final class LoadGenerator {
         next = next + 1 == paths.count ? 0 : next + 1
         open += 1
         lane.begin(now)
-        // A request is shorter than an empty socket buffer, so it goes as a whole.
+        // A request is shorter than an empty socket buffer, so one call sends all of it.
         _ = request.withUnsafeBytes { Posix.send($0, to: lane.number) }
     }
 
-    /// Takes what has arrived for one connection.
+    /// Reads what has arrived on one connection.
     private func read(_ lane: LoadLane) {
         while lane.isBusy {
             guard let count = lane.read() else { return }
@@ -104,7 +104,7 @@ final class LoadGenerator {
         if !lane.isGood { epoll.remove(lane.number) }
     }
 
-    /// Goes on with a connection of its own for the next request.
+    /// Opens a new connection for the next request.
     private func reopen(_ lane: LoadLane) {
         epoll.remove(lane.number)
         guard left > 0, let made = try? connect(to: address) else { return }
@@ -115,7 +115,7 @@ final class LoadGenerator {
     }
 }
 
-/// One connection and the answer under way on it.
+/// One connection and its open response.
 final class LoadLane {
     private let descriptor: OwnedDescriptor
     let index: Int
@@ -147,7 +147,7 @@ final class LoadLane {
         isBusy = false
     }
 
-    /// Reads a piece of the answer; nil when there is none yet.
+    /// Reads a piece of the response; nil if there is none yet.
     func read() -> Int? {
         let count = isInBody ? dropBody() : readHead()
         if count > 0 { return count }
@@ -165,7 +165,7 @@ final class LoadLane {
         return count
     }
 
-    /// Reads the head and what came with it of the body.
+    /// Reads the head and the part of the body that arrived with it.
     private func readHead() -> Int {
         withUnsafeTemporaryAllocation(byteCount: 4_096, alignment: 16) { buffer in
             let count = recv(number, buffer.baseAddress, 4_096, CInt(MSG_DONTWAIT))
@@ -182,7 +182,7 @@ final class LoadLane {
         }
     }
 
-    /// Only answers with a Content-Length are understood.
+    /// Handles a parsed head; only responses with a Content-Length are supported.
     private func take(_ found: AnswerHead, _ arrived: Int) {
         guard found.status == 200 || found.status == 206, let length = found.length else {
             return fail()
@@ -194,7 +194,7 @@ final class LoadLane {
     }
 }
 
-/// Opens a non-blocking connection on loopback, where connecting does not take time.
+/// Opens a non-blocking connection on loopback, where connecting takes no time.
 func connect(to address: SocketAddress) throws -> OwnedDescriptor {
     let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
     let number = socket(address.family, kind, 0)

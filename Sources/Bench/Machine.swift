@@ -1,9 +1,9 @@
 import Glibc
 import Posix
 
-/// What a run was measured on, and how calm it was there.
+/// The machine of a run, and its other load.
 enum Machine {
-    /// The facts that figures depend on, a line each.
+    /// The facts that figures depend on, one per line.
     static func facts(_ peers: [Peer], in folder: BenchFolder, _ apart: [String]) -> [String] {
         let processor = readText("/proc/cpuinfo").split(separator: "\n")
             .first { $0.hasPrefix("model name") }
@@ -40,14 +40,14 @@ enum Machine {
     }
 }
 
-/// How much of the processors others took while something was measured.
+/// The share of the processors that other processes used during measurements.
 struct Calm {
     /// One reading of the clocks.
     struct Sample {
         let time = Monotonic.now()
-        /// Processor seconds of everybody, by proc(5), stat.
+        /// Processor seconds of all processes (proc(5), stat).
         let all = Self.busySeconds()
-        /// Those of what is measured, of the origin and of this program.
+        /// Processor seconds of the measured program, the origin and this program.
         let ours: Double
 
         init(processes: [Double?]) {
@@ -59,7 +59,7 @@ struct Calm {
             let line = readText("/proc/stat").prefix { $0 != "\n" }
             let ticks = line.split(separator: " ").dropFirst().compactMap { Double($0) }
             guard ticks.count >= 8 else { return 0 }
-            // user, nice, system, irq, softirq and what the host took; not idle, not waiting.
+            // user, nice, system, irq, softirq and steal; not idle or iowait.
             let busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7]
             return busy / Double(max(1, sysconf(CInt(_SC_CLK_TCK))))
         }
@@ -73,7 +73,7 @@ struct Calm {
         others.append(max(0, (after.all - before.all) - (after.ours - before.ours)) / seconds)
     }
 
-    /// What to think of the run; nil when nothing was watched.
+    /// A statement on the other load of the run; nil if nothing was watched.
     var words: String? {
         guard !others.isEmpty else { return nil }
         let middle = median(others)

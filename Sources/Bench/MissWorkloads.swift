@@ -1,11 +1,11 @@
 import Glibc
 
-/// Misses: distinct segments that have to be fetched, and players that join what is on its way.
+/// Misses: distinct segments that must be fetched, and players that join a flight.
 enum MissWorkloads {
-    /// Connections, and the most segments that are asked for over them.
+    /// Connections, and the maximum number of segments requested over them.
     private static let loads = [(1, 60), (8, 100), (32, 128)]
 
-    /// Distinct 2 MB segments that nobody has asked for yet, through the proxy and direct.
+    /// Distinct 2 MB segments not requested before, through the proxy and directly.
     static func cold(_ round: Round) throws {
         for (connections, most) in loads where round.needs("cold.c\(connections)") {
             let id = "cold.c\(connections)"
@@ -33,7 +33,8 @@ enum MissWorkloads {
         }
     }
 
-    /// Players that ask for what is on its way: the origin takes 200 ms and sends 1 MB/s.
+    /// Players that request what is already being fetched: the origin takes 200 ms and sends 1
+    /// MB/s.
     static func join(_ round: Round) throws {
         let slow = "&fb=200&rate=1000000"
         let (late, size) = round.options.isQuick ? (0.3, 200_000) : (1.0, 2 << 20)
@@ -61,7 +62,7 @@ enum MissWorkloads {
     }
 }
 
-/// Parts of 64 MiB: what is fetched beyond them, and what is kept of them.
+/// Ranges of 64 MiB: the bytes fetched beyond them, and whether they are stored.
 enum RangeWorkload {
     private static let size = 64 << 20
 

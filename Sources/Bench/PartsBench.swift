@@ -4,7 +4,7 @@ import Posix
 import Routing
 import URISyntax
 
-/// Times the pure parts: rewriting a playlist, reading a request.
+/// Times the pure parts: rewriting a playlist, parsing a request.
 enum PartsBench {
     /// Rewrites media playlists of 1,000 and 20,000 segments with real handles.
     static func rewrite(_ options: BenchOptions, _ report: inout Report) throws {
@@ -36,8 +36,8 @@ enum PartsBench {
         }
     }
 
-    /// Reads the same playlists into values, with and without their lines, and rewrites them with a
-    /// map that changes nothing, which is how values were got before there were any.
+    /// Parses the same playlists into values, with and without their lines, and rewrites them with
+    /// an identity map, which is how values were obtained before the parser existed.
     static func read(_ options: BenchOptions, _ report: inout Report) throws {
         let base = try AbsoluteURL("https://cdn.example.com/vod/title/720p/index.m3u8")
         for (count, times) in [(1_000, 300), (20_000, 20)] {
@@ -120,7 +120,7 @@ enum PartsBench {
         return Array((text + "#EXT-X-ENDLIST\n").utf8)
     }
 
-    /// Seconds that the fastest of several runs took: what was least disturbed by others.
+    /// Seconds of the fastest of several runs: the one least disturbed by other processes.
     private static func fastest(_ times: Int, _ work: () throws -> Void) rethrows -> Double {
         var best = Double.infinity
         for _ in 0..<max(3, times) {

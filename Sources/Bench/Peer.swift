@@ -1,34 +1,34 @@
-// The proxies that a comparison sets the daemon beside, and how each is started.
+// The proxies that the daemon is compared with, and how each is started.
 import Glibc
 
 /// One kind of proxy.
 struct Peer {
-    /// What a proxy can do at all; it is left out where it cannot.
+    /// An ability of a proxy; workloads that need it leave out proxies without it.
     enum Ability: Sendable {
-        /// Keeps what it stored over a restart.
+        /// Keeps its stored objects across a restart.
         case disk
-        /// Answers ranges from what it stored.
+        /// Answers range requests from its store.
         case ranges
         /// Fetches over TLS.
         case secure
     }
 
     let name: String
-    /// The program, looked for in PATH and where administrators' programs are.
+    /// The program, looked up in PATH, /usr/sbin and /usr/local/sbin.
     let program: String
-    /// Its configuration below Fixtures/bench, and where that goes in its folder.
+    /// Its configuration templates below Fixtures/bench, and their paths in its folder.
     var files: [(template: String, place: String)] = []
-    /// Words of the configuration beside the common ones.
+    /// Template words in addition to the common ones.
     var words: [String: String] = [:]
-    /// Its arguments; the same words are filled in.
+    /// Its arguments, with the same words replaced.
     var arguments: [String] = []
-    /// Makes it tell its version.
+    /// The argument that prints its version.
     var version = "--version"
-    /// Ends it; most proxies take SIGTERM for that.
+    /// The signal that stops it; SIGTERM for most proxies.
     var signal = SIGTERM
     var abilities: Set<Ability> = [.disk, .ranges]
 
-    /// All of them, in the order of the table.
+    /// All peers, in the order of the table.
     static let all: [Peer] = [
         nginx("nginx", extra: "", abilities: [.disk, .ranges, .secure]),
         nginx(
@@ -63,11 +63,11 @@ struct Peer {
             signal: SIGQUIT, abilities: abilities)
     }
 
-    /// Where the program is; nil where it is not installed.
+    /// The path of the program; nil if it is not installed.
     var path: String? { findProgram(program) }
 }
 
-/// Looks for a program in PATH and where administrators' programs are.
+/// Looks up a program in PATH, /usr/sbin and /usr/local/sbin.
 func findProgram(_ name: String) -> String? {
     let folders = getenv("PATH").map { String(cString: $0).split(separator: ":") } ?? []
     return (folders.map(String.init) + ["/usr/sbin", "/usr/local/sbin"])
@@ -75,12 +75,12 @@ func findProgram(_ name: String) -> String? {
         .first { access($0, X_OK) == 0 }
 }
 
-/// Where a proxy fetches from.
+/// The origin of a proxy.
 struct BenchOrigin {
     let host: String
     let port: UInt16
     var isSecure = false
-    /// The certificate that vouches for it, in PEM.
+    /// Its certificate, in PEM.
     var certificate: String?
     /// Whether it speaks HTTP/2.
     var speaksHTTP2 = false
@@ -88,7 +88,7 @@ struct BenchOrigin {
     var address: String { "\(host):\(port)" }
     var scheme: String { isSecure ? "https" : "http" }
 
-    /// Words of peers' configurations.
+    /// The common template words of peers' configurations.
     var words: [String: String] {
         [
             "origin": address, "originhost": host, "originport": "\(port)", "scheme": scheme,

@@ -1,7 +1,7 @@
 import Glibc
 import Posix
 
-/// The configurations of peers: templates in Fixtures/bench with words between @ to be filled in.
+/// The configurations of peers: templates in Fixtures/bench with words between @ to replace.
 enum PeerFiles {
     /// Writes a peer's configuration into its folder.
     static func write(_ peer: Peer, to folder: String, _ words: [String: String]) throws {
@@ -14,7 +14,7 @@ enum PeerFiles {
         if peer.name == "squid" { try makeSquidFolders(peer, folder) }
     }
 
-    /// Writes one template, filled in.
+    /// Writes one template with its words replaced.
     static func write(
         template: String, to path: String, _ words: [String: String]
     ) throws {
@@ -22,7 +22,7 @@ enum PeerFiles {
         try writeText(fill(String(decoding: text, as: UTF8.self), words), to: path)
     }
 
-    /// A text with its words filled in.
+    /// A text with its words replaced.
     static func fill(_ text: String, _ words: [String: String]) -> String {
         var filled = text
         for (word, value) in words {
@@ -52,7 +52,7 @@ enum PeerFiles {
         try writeText(addresses + "    methods: ALL\n", to: "\(folder)/etc/ip_allow.yaml")
     }
 
-    /// Squid makes its folders in a run of their own.
+    /// Creates Squid's folders, which takes a separate run of Squid.
     private static func makeSquidFolders(_ peer: Peer, _ folder: String) throws {
         guard let path = peer.path, access("\(folder)/cache/00", F_OK) != 0 else { return }
         try makeFolder("\(folder)/cache")

@@ -1,8 +1,8 @@
 import Posix
 
-/// The playback figures: what `sluice-lab bench` tells of first plays, feeds and downloads.
+/// The playback figures of `sluice-lab bench`: first plays, feeds and downloads.
 enum Playback {
-    /// The benches and their arguments; short, since each plays in real time.
+    /// The benches and their arguments; short, because each plays in real time.
     static let commands = [
         ["play", "--runs", "3", "--length", "4"],
         [
@@ -13,8 +13,8 @@ enum Playback {
     ]
     private static let quick = [["play", "--runs", "1", "--length", "2", "--profile", "wifi"]]
 
-    /// Runs them and returns their tables, each under the command that repeats it; a bench that the
-    /// daemon does not have, or that fails, is told of instead.
+    /// Runs them and returns their tables, each with the command that repeats it; a missing or
+    /// failed bench is reported instead.
     static func run(_ options: BenchOptions, in folder: BenchFolder) throws -> [Table] {
         let bin = try BenchFolder.ownFolder()
         return try (options.isQuick ? quick : commands).map { arguments in
@@ -33,14 +33,14 @@ enum Playback {
         }
     }
 
-    /// What one of them printed.
+    /// The output of one bench.
     struct Table {
         let command: String
         let text: String
 
         var markdown: String { "\n`\(command)`\n\n\(text)" }
 
-        /// One object a row, with the columns' names.
+        /// One object per row, with the column names as keys.
         var json: String {
             PipeTable.rows(text).map { row in
                 let pairs = row.map { "\(quotedJSON($0.name)):\(quotedJSON($0.value))" }
@@ -50,14 +50,14 @@ enum Playback {
     }
 }
 
-/// Reads tables as people write them in Markdown.
+/// A parser of Markdown tables.
 enum PipeTable {
     struct Cell: Equatable {
         let name: String
         let value: String
     }
 
-    /// The rows of all tables in a text; each cell with its column's name.
+    /// The rows of all tables in a text; each cell with its column name.
     static func rows(_ text: String) -> [[Cell]] {
         var head: [String]?
         var found: [[Cell]] = []

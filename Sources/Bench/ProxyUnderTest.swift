@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Posix
 
-/// A proxy under test: the daemon, or a peer; with its own empty folder and a free port.
+/// A proxy under test, the daemon or a peer, with its own empty folder and a free port.
 final class ProxyUnderTest {
     let name: String
     let address: SocketAddress
@@ -12,10 +12,10 @@ final class ProxyUnderTest {
     private let bin: String
     private var program: RunningProgram?
 
-    /// Whether it still has what it stored when it is started again.
+    /// Whether it keeps its stored objects across a restart.
     var keepsOverRestart: Bool { peer?.abilities.contains(.disk) ?? true }
 
-    /// Starts a peer, or the daemon without one.
+    /// Starts a peer, or the daemon if `peer` is nil.
     init(_ peer: Peer?, folder: String, origin: BenchOrigin) throws {
         self.peer = peer
         self.origin = origin
@@ -24,7 +24,7 @@ final class ProxyUnderTest {
         address = SocketAddress(loopbackPort: try freePort())
         self.folder = "\(folder)/\(name)-\(address.port)"
         try makeFolder(self.folder)
-        // Peers that give up their rights have to get in.
+        // Peers that drop privileges need access.
         for path in [folder, self.folder] { chmod(path, 0o777) }
         try start(untilAnswered: path("/bytes/16/ready.ts?cc=no-store"))
     }
@@ -34,7 +34,7 @@ final class ProxyUnderTest {
         try self.init(peer, folder: folder, origin: place)
     }
 
-    /// Stands for one that could not be started.
+    /// A placeholder for a proxy that could not be started.
     init(stopped peer: Peer?, folder: String) throws {
         self.peer = peer
         self.folder = "\(folder)/none"
@@ -49,12 +49,12 @@ final class ProxyUnderTest {
         BenchFolder.remove(folder)
     }
 
-    /// The path by which it fetches a path of the origin.
+    /// The proxy's path for a path of the origin.
     func path(_ path: String) -> String {
         peer == nil ? "/\(origin.scheme)://\(origin.address)\(path)" : path
     }
 
-    /// Starts it, on what is in its folder; blocks until it answers a path with 200.
+    /// Starts it on the content of its folder; blocks until it answers a path with 200.
     func start(untilAnswered path: String) throws {
         guard let peer else {
             var daemon = [
@@ -76,7 +76,7 @@ final class ProxyUnderTest {
         try wait(for: path)
     }
 
-    /// Ends it in good order; blocks until it has.
+    /// Stops it with its signal; blocks until it has ended.
     func stop() {
         program?.end(peer?.signal ?? SIGTERM)
         program = nil
@@ -97,7 +97,7 @@ final class ProxyUnderTest {
         processes.reduce(0) { $0 + Bench.processorSeconds(of: $1) }
     }
 
-    /// Its share of memory in bytes, over all its processes (smaps_rollup, Pss).
+    /// The proportional share of memory of all its processes, in bytes (smaps_rollup, Pss).
     var memoryBytes: Double {
         processes.reduce(0) { sum, pid in
             let lines = readText("/proc/\(pid)/smaps_rollup").split(separator: "\n")
@@ -106,13 +106,13 @@ final class ProxyUnderTest {
         }
     }
 
-    /// Its process and all that came from it.
+    /// Its process and all descendants.
     private var processes: [pid_t] {
         guard let program else { return [] }
         var parents: [pid_t: pid_t] = [:]
         for entry in (try? listFolder("/proc")) ?? [] {
             guard let pid = pid_t(entry.name) else { continue }
-            // The name before the parent's number may hold anything but is in brackets.
+            // The name before the parent's id may contain anything, but is in parentheses.
             let text = readText("/proc/\(pid)/stat")
             guard let end = text.lastIndex(of: ")") else { continue }
             parents[pid] = pid_t(text[end...].split(separator: " ").dropFirst(2).first ?? "") ?? 0
@@ -135,7 +135,7 @@ func processorSeconds(of pid: pid_t) -> Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// A port that nobody listens on now.
+/// A port that is free now.
 func freePort() throws -> UInt16 {
     let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
     guard number >= 0 else { throw SystemError("socket", code: errno) }

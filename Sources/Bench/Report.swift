@@ -1,8 +1,8 @@
-// The figures of the benches that compare with nobody: gathered, then printed.
+// The figures of the benches without peers: collected, then printed.
 
 /// One measured figure.
 struct Figure {
-    /// The group whose name repeats it: `Bench GROUP`.
+    /// The group that measures it again: `Bench GROUP`.
     let group: String
     let what: String
     let value: Double
@@ -16,7 +16,7 @@ struct Report {
         figures.append(Figure(group: group, what: what, value: value, unit: unit))
     }
 
-    /// A Markdown table, a figure a line.
+    /// A Markdown table with a row per figure.
     var table: String {
         markdownTable(
             ["measured", "value", "unit", "to repeat"],
@@ -28,7 +28,7 @@ struct Report {
             }, numbers: [1])
     }
 
-    /// One object a line.
+    /// JSON with one object per line.
     var json: String {
         figures.map {
             "{\"group\":\(quotedJSON($0.group)),\"what\":\(quotedJSON($0.what)),"

@@ -1,7 +1,7 @@
 import Glibc
 import Posix
 
-/// A program that is measured: started, waited for, watched through proc(5), ended by its id.
+/// A measured program: started, awaited, observed through proc(5), ended by its process id.
 final class RunningProgram {
     private let child: ChildProgram
     var pid: pid_t { child.id }
@@ -13,7 +13,7 @@ final class RunningProgram {
     init(_ arguments: [String], ready: String) throws {
         var pipes: [CInt] = [0, 0]
         guard pipe(&pipes) == 0 else { throw SystemError("pipe", code: errno) }
-        // Neither this child nor another one shall hold an end.
+        // No child may inherit an end of the pipe.
         for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(pipes[0]) }
         do {
@@ -27,7 +27,7 @@ final class RunningProgram {
         self.address = address
     }
 
-    /// Starts `arguments[0]`, what it says going to the file `output` of a folder; does not wait.
+    /// Starts `arguments[0]` with its output going to the file `output` in a folder; does not wait.
     init(quiet arguments: [String], in folder: String, to address: SocketAddress) throws {
         child = try Self.spawnQuiet(arguments, to: "\(folder)/output")
         self.address = address
@@ -35,7 +35,8 @@ final class RunningProgram {
 
     deinit { end() }
 
-    /// Runs a program to its end, what it says going to the file `output` of a folder, or to nobody.
+    /// Runs a program to its end, with its output going to the file `output` in a folder, or
+    /// discarded.
     ///
     /// Blocks; returns its exit status, or -1 when a signal ended it.
     @discardableResult
@@ -54,14 +55,14 @@ final class RunningProgram {
         return try ChildProgram(arguments, output: file.number, errors: file.number)
     }
 
-    /// Ends it in good order; blocks until it has, or kills it after ten seconds.
+    /// Ends the program with `signal`; blocks until it has ended, and kills it after ten seconds.
     func end(_ signal: CInt = SIGTERM) {
         guard !hasEnded else { return }
         hasEnded = true
         child.end(signal, within: 10)
     }
 
-    /// Reads lines until one names the address; nil when the output ends or 20 s pass.
+    /// Reads lines until one contains the address; nil if the output ends or 20 s pass.
     private static func readAddress(from pipe: CInt, after ready: String) -> SocketAddress? {
         var text: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 4096)
@@ -86,10 +87,10 @@ final class RunningProgram {
     /// Processor time of all its threads so far, in seconds.
     var processorSeconds: Double { Bench.processorSeconds(of: pid) }
 
-    /// Its share of memory in bytes (smaps_rollup, Pss).
+    /// Its proportional share of memory in bytes (smaps_rollup, Pss).
     var memoryBytes: Double { kilobytes("smaps_rollup", "Pss:") * 1024 }
 
-    /// Its memory that is no file's page, in bytes (status, RssAnon).
+    /// Its anonymous resident memory in bytes (status, RssAnon).
     var privateBytes: Double { kilobytes("status", "RssAnon:") * 1024 }
 
     private func kilobytes(_ file: String, _ name: String) -> Double {

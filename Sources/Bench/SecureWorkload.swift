@@ -1,8 +1,8 @@
 import Glibc
 import Posix
 
-/// Misses from an origin behind TLS: nginx hands out one file under any name, over HTTP/1.1 alone
-/// and over HTTP/2.
+/// Misses from an origin behind TLS: nginx serves one file under any name, over HTTP/1.1 only and
+/// over HTTP/2.
 enum SecureWorkload {
     static func run(_ round: Round) throws {
         for (id, isHTTP2) in [("h1", false), ("h2", true)] where round.needs("secure.\(id)") {
@@ -21,19 +21,19 @@ enum SecureWorkload {
             }
             round.add("secure.\(id).cpu", processor / Double(result.bytes) * 1e9)
             round.add("secure.\(id).rate", Double(result.bytes) / result.seconds / 1e6)
-            // The question itself is one.
+            // The query itself opens one.
             round.add("secure.\(id).opened", try front.accepted - opened - 1)
         }
     }
 }
 
-/// An nginx that speaks TLS and hands out 2 MB under any name.
+/// An nginx with TLS that serves 2 MB under any name.
 final class SecureOrigin {
     let origin: BenchOrigin
     private let program: RunningProgram
     private let status: SocketAddress
 
-    /// Whether what it is made of is installed.
+    /// Whether nginx and openssl are installed.
     static var isAvailable: Bool {
         findProgram("nginx") != nil && findProgram("openssl") != nil
     }
@@ -76,7 +76,7 @@ final class SecureOrigin {
         }
     }
 
-    /// Connections that it has taken, those for this question included.
+    /// Connections that it has accepted, including the one of this query.
     var accepted: Double {
         get throws {
             let text = try getText(status, "/")

@@ -1,7 +1,7 @@
-// What is made of several measurements of one thing: middle, spread, and how they are written.
+// Statistics of repeated measurements: median, spread, and their formatting.
 import Glibc
 
-/// The middle one, or the lower of the two in the middle; 0 for none.
+/// The median, or the lower of the two middle values; 0 for none.
 func median(_ values: [Double]) -> Double { quantile(values, 0.5) }
 
 /// The value below which `part` (0...1) of the values lie; 0 for none.
@@ -10,8 +10,8 @@ func quantile(_ values: [Double], _ part: Double) -> Double {
     return values.sorted()[Int(Double(values.count - 1) * part)]
 }
 
-/// Half of what lies between the smallest and the largest, in terms of the middle; nil for fewer
-/// than two values, or a middle of 0.
+/// Half of the range of the values, divided by their median; nil for fewer than two values, or a
+/// median of 0.
 func spread(_ values: [Double]) -> Double? {
     let middle = median(values)
     guard values.count > 1, middle != 0, let least = values.min(), let most = values.max() else {
@@ -21,7 +21,7 @@ func spread(_ values: [Double]) -> Double? {
 }
 
 enum NumberText {
-    /// Three significant digits, which is more than a shared machine repeats.
+    /// Three significant digits, which is more than a shared machine reproduces.
     static func short(_ value: Double) -> String {
         guard value != 0, value.isFinite else { return "0" }
         let digits = max(0, 2 - Int(floor(log10(abs(value)))))
@@ -31,11 +31,11 @@ enum NumberText {
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    /// A part of one in hundredths: `±4 %`.
+    /// A fraction in per cent: `±4 %`.
     static func hundredths(_ part: Double) -> String { "±\(Int((part * 100).rounded())) %" }
 }
 
-/// Text between quotation marks, as JSON wants it (RFC 8259 section 7).
+/// Text as a JSON string (RFC 8259 section 7).
 func quotedJSON(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {
@@ -50,7 +50,7 @@ func quotedJSON(_ text: String) -> String {
     return quoted + "\""
 }
 
-/// Text as XML wants it.
+/// Text escaped for XML.
 func escapedXML(_ text: String) -> String {
     text.reduce(into: "") { escaped, character in
         switch character {
@@ -64,7 +64,7 @@ func escapedXML(_ text: String) -> String {
 
 /// A Markdown table whose columns are as wide as their widest cell.
 ///
-/// The first column is set to the left, columns in `numbers` to the right.
+/// The first column is aligned left, columns in `numbers` right.
 func markdownTable(_ head: [String], _ rows: [[String]], numbers: Set<Int> = []) -> String {
     let widths = head.indices.map { column in
         ([head] + rows).map { $0[column].count }.max() ?? 0

@@ -2,11 +2,12 @@
 import Glibc
 import Posix
 
-/// One cache folder, filled once by the daemon itself and then served by one daemon after another.
+/// One cache folder, filled once by the daemon and then served by several daemons in sequence.
 struct StoreBench {
     /// Body bytes of an object.
     private static let size = 4096
-    /// Objects of the small store, and those that are asked for again and again in the large one.
+    /// The objects of the small store, which are also the repeatedly requested ones of the large
+    /// store.
     private static let hotCount = 1_000
 
     private let options: BenchOptions
@@ -32,7 +33,7 @@ struct StoreBench {
 
     // MARK: Filling
 
-    /// Asks for every object once, so that the daemon stores it.
+    /// Requests every object once, so that the daemon stores it.
     private func fill(_ report: inout Report) throws {
         let daemon = try serve()
         let start = Monotonic.now()
@@ -42,7 +43,7 @@ struct StoreBench {
             let paths = (done..<done + batch).map { path("object\($0)") }
             _ = try load(daemon, paths, requests: batch, connections: 64)
             done += batch
-            // The origin's log of requests would grow without end.
+            // Otherwise the origin's request log would grow without limit.
             _ = try getText(origin.address, "/__reset")
         }
         let seconds = (Monotonic.now() - start).inSeconds
@@ -55,9 +56,9 @@ struct StoreBench {
 
     // MARK: Start and hits
 
-    /// Starts a daemon on so many objects beside the hot ones.
+    /// Starts a daemon on `count` objects in addition to the hot ones.
     ///
-    /// - Returns: its private memory in bytes once it has come to rest.
+    /// - Returns: its private memory in bytes once it is idle.
     private func measureStart(of count: Int, _ report: inout Report) throws -> Double {
         let name = "\(count + Self.hotCount) objects"
         let hot = (0..<Self.hotCount).map { path("hot\($0)") }
@@ -99,7 +100,7 @@ struct StoreBench {
         report.add("store", "\(name): open descriptors after hits", Double(descriptors), "")
     }
 
-    /// Waits until the daemon uses next to no processor: whatever it does behind is done.
+    /// Waits until the daemon uses almost no processor time: its background work is done.
     private func waitForRest(_ daemon: RunningProgram) throws {
         let deadline = Monotonic.now() + .seconds(600 as Int64)
         var before = daemon.processorSeconds
@@ -114,7 +115,7 @@ struct StoreBench {
 
     // MARK: Eviction
 
-    /// Starts a daemon whose budget is a tenth too small, and asks for hits while it evicts.
+    /// Starts a daemon whose budget is a tenth too small, and measures hits while it evicts.
     private func measureEviction(_ report: inout Report) throws {
         var daemon = try serve()
         try waitForRest(daemon)
@@ -181,7 +182,8 @@ struct StoreBench {
         return value
     }
 
-    /// A cold start reads from the disk; without the right to it, a warm one is measured.
+    /// Drops the page cache, so that a start is cold; without the privilege a warm start is
+    /// measured.
     private func dropCaches() {
         sync()
         let file = open("/proc/sys/vm/drop_caches", O_WRONLY)
@@ -191,7 +193,7 @@ struct StoreBench {
     }
 }
 
-/// Asks for a small text on a connection of its own; blocks for ten seconds at most.
+/// Fetches a small text on a new connection; blocks for ten seconds at most.
 func getText(_ address: SocketAddress, _ path: String) throws -> String {
     let connection = try connect(to: address)
     let request = "GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n"

@@ -1,11 +1,11 @@
-// What a store takes: memory of connections and readers, and very many small objects.
+// Resources of a proxy: memory of connections and readers, and very many small objects.
 import Glibc
 import Posix
 
-/// What connections and slow readers take, as shares of memory (PSS).
+/// Memory of connections and slow readers (PSS).
 enum MemoryWorkload {
-    /// Readers over packets as real networks have them: with those of 64 KB that loopback has,
-    /// buffers of the kernel would swallow segments.
+    /// Measures readers with the packet size of real networks: with loopback's 64 KB packets,
+    /// kernel buffers would absorb whole segments.
     static func run(_ round: Round) throws {
         round.bench.network?.setPacketSize(1_500)
         defer { round.bench.network?.setPacketSize(65_536) }
@@ -42,7 +42,7 @@ enum MemoryWorkload {
         withExtendedLifetime(lanes) { round.add("memory.connection.pss", max(0, each) / 1e3) }
     }
 
-    /// Players that have taken the first bytes of 2 MB and wait.
+    /// Players that have read the first bytes of 2 MB and pause.
     private static func slowReaders(_ round: Round, _ kind: String) throws {
         let count = round.options.times(200)
         let paths = (0..<count).map { round.path("slow-\(kind)-\(round.salt)-\($0)", 2 << 20) }
@@ -65,7 +65,7 @@ enum MemoryWorkload {
     }
 }
 
-/// Very many small objects: misses, hits at random, memory, and hits after a restart.
+/// Very many small objects: misses, random hits, memory, and hits after a restart.
 enum ObjectsWorkload {
     static func run(_ round: Round) throws {
         let count = round.options.objects
@@ -79,7 +79,7 @@ enum ObjectsWorkload {
             _ = try getText(round.bench.origin.address, "/__reset")
         }
         round.add("objects.miss.cpu", processor / Double(count) * 1e6)
-        // What proxies write behind is over by then; Traffic Server keeps its folder every 3 s.
+        // Deferred writes are finished by then; Traffic Server syncs its directory every 3 s.
         usleep(round.options.isQuick ? 300_000 : 3_500_000)
         let random = (0..<min(100_000, 4 * count)).map { _ in paths[Int.random(in: 0..<count)] }
         let (result, hits) = try round.measured(
@@ -103,14 +103,14 @@ enum ObjectsWorkload {
     }
 }
 
-/// Lists that are written anew for the player, which no peer does.
+/// Playlists rewritten for the player, which no peer does.
 enum PlaylistWorkload {
     static func run(_ round: Round) throws {
         for (id, segments) in [("k1", 1_000), ("k20", 20_000)] where round.needs("playlist.\(id)") {
             let name = "list-\(segments).m3u8"
             try PlaylistFile.write(to: "\(round.bench.folder.path)/\(name)", segments: segments)
             let cold = round.options.times(segments == 1_000 ? 100 : 20)
-            // Each of another session, so that none has been written before.
+            // Each in a different session, so that none has been rewritten before.
             let lists = (0...cold).map {
                 "/proxy?url=http%3A%2F%2F\(round.bench.origin.address)%2F\(name)"
                     + "&h_X-Viewer=\(round.repetition)-\($0)"
@@ -126,7 +126,7 @@ enum PlaylistWorkload {
     }
 }
 
-/// A media playlist as packagers write them.
+/// A media playlist in the form that packagers write.
 enum PlaylistFile {
     static func write(to path: String, segments: Int) throws {
         var text = "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:0\n"
@@ -135,7 +135,7 @@ enum PlaylistFile {
     }
 }
 
-/// Writes a small file, over one that is there.
+/// Writes a small file, replacing an existing one.
 func writeText(_ text: String, to path: String) throws {
     let file = try openFile(path, flags: O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644)
     try Array(text.utf8).withUnsafeBytes { try writeAll($0, to: file.number, at: 0) }

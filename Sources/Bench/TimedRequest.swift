@@ -1,4 +1,4 @@
-// A few requests whose course is looked at one by one: joiners, ranges, bodies that break.
+// A few requests observed one by one: joiners, ranges, bodies that break.
 import CLinux
 import Glibc
 import Posix
@@ -10,29 +10,29 @@ struct TimedRequest {
     var start = 0.0
     /// The value of its Range field.
     var range: String?
-    /// Stops reading after so many bytes, and holds the connection.
+    /// Stops reading after this many bytes, but keeps the connection open.
     var stopsAfter: Int?
-    /// Whether the body's bytes are kept, to be compared.
+    /// Whether the body's bytes are kept for comparison.
     var keepsBody = false
 
     init(_ path: String) { self.path = path }
 
-    /// What came back.
+    /// The response.
     struct Answer {
         var status = 0
         var length: Int?
         /// Bytes of the body.
         var bytes = 0
-        /// The body, where it was to be kept.
+        /// The body, if it was kept.
         var body: [UInt8] = []
         /// Seconds from the request.
         var firstByte = 0.0
         var total = 0.0
         var isChunked = false
-        /// The connection or the coding ended as it should.
+        /// Whether the connection or the coding ended properly.
         var hasEnded = false
 
-        /// Whether all of the body came, as far as anybody could tell.
+        /// Whether all of the body arrived, as far as the framing shows.
         var isWhole: Bool { hasEnded && (length == nil || bytes == length) && status / 100 == 2 }
     }
 
@@ -43,7 +43,7 @@ struct TimedRequest {
         try run([request], to: address, limit: limit)[0]
     }
 
-    /// Sends each request at its time on a connection of its own; blocks until all have ended.
+    /// Sends each request at its time on a separate connection; blocks until all have ended.
     static func run(
         _ requests: [TimedRequest], to address: SocketAddress, limit: Double = 20
     ) throws -> [Answer] {
@@ -53,7 +53,7 @@ struct TimedRequest {
     }
 }
 
-/// A script that runs, and the connections that it holds until it is let go.
+/// A running script; it holds its connections until it is released.
 final class RequestScript {
     private let address: SocketAddress
     let lanes: [ScriptLane]
@@ -116,16 +116,16 @@ final class ScriptLane {
         _ = Array((text + "\r\n").utf8).withUnsafeBytes { Posix.send($0, to: made.number) }
     }
 
-    /// Takes what has arrived.
+    /// Reads what has arrived.
     func read(into buffer: UnsafeMutableRawBufferPointer) {
         while state == .open {
             let size = request.stopsAfter == nil ? buffer.count : 4_096
-            // A reset is told from an end here, which nothing else needs.
+            // Calls recv directly: only this code must distinguish a reset from an end.
             let count = recv(number, buffer.baseAddress, size, CInt(MSG_DONTWAIT))
             if count > 0 {
                 take(Array(buffer[..<count]))
             } else if count == 0 {
-                // An end is one where nothing else tells it.
+                // Closing ends the body only if neither a length nor the chunked coding frames it.
                 let isFramed = answer.length != nil || answer.isChunked
                 end(inOrder: isInBody && !isFramed)
             } else if errno == EAGAIN || errno == EINTR {
@@ -164,7 +164,7 @@ final class ScriptLane {
     }
 }
 
-/// A descriptor that may be let go early.
+/// A descriptor that can be closed early.
 final class OwnedDescriptorBox {
     private let descriptor: OwnedDescriptor
     var number: CInt { descriptor.number }

@@ -3,7 +3,7 @@ import Glibc
 /// Runs parsers and writers on hostile input of three sizes, each twice the one before, for
 /// `Fixtures/tools/cost`, which counts the instructions of each run under callgrind.
 ///
-/// Prints a line for each run in their order: the case, the size, nanoseconds of processor time.
+/// Prints a line for each run, in order: the case, the size, nanoseconds of processor time.
 @main
 enum Cost {
     static func main() throws {

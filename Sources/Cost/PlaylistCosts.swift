@@ -9,7 +9,7 @@ extension CostCase {
         return url
     }()
 
-    /// A playlist of `size` times the same lines, in which `%` stands for a number.
+    /// A playlist that repeats the same lines `size` times, with `%` replaced by a number.
     static func playlist(_ lines: String, _ size: Int, head: String = "") -> [UInt8] {
         var body = Array("#EXTM3U\n\(head)".utf8)
         let pieces = (lines + "\n").utf8.split(separator: 0x25, omittingEmptySubsequences: false)
@@ -22,7 +22,7 @@ extension CostCase {
         return body
     }
 
-    /// Lines of one kind, again and again, that a playlist may have: name and lines.
+    /// Kinds of lines that a playlist may repeat: name and lines.
     static let lines: [(name: String, lines: String)] = [
         ("segments", "#EXTINF:6,\nfolder%/s%.ts?token=%"),
         ("keys", "#EXT-X-KEY:METHOD=AES-128,KEYFORMAT=\"f%\",URI=\"k%\"\n#EXTINF:6,\ns%.ts"),
@@ -63,7 +63,7 @@ extension CostCase {
         ("comments", "# %"),
     ]
 
-    /// Long lines: name, start of the line, what is repeated in it.
+    /// Long lines: name, start of the line, repeated item.
     static let longLines: [(name: String, start: String, item: String)] = [
         ("attributes", "#EXT-X-DATERANGE:ID=\"x\"", ",A=1"),
         ("uri-attributes", "#EXT-X-DATERANGE:ID=\"x\"", ",X-ASSET-URI=\"a\""),
@@ -122,7 +122,7 @@ extension CostCase {
             ])
     }
 
-    /// Names and values of variables have a bound of their own.
+    /// The size limit of a case: names and values of variables have a separate limit.
     private static func sizeLimit(_ name: String) -> Int { name == "definitions" ? 8_000 : .max }
 
     private static func rewrite(_ body: [UInt8]) {

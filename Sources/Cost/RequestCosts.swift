@@ -11,7 +11,7 @@ extension CostCase {
         start + (0..<size).map { item.replacing("%", with: String($0)) }.joined(separator: ",")
     }
 
-    /// A field whose value is a list: name of the field, item, what reads it.
+    /// Fields whose value is a list: field name, item, parser.
     private static let fields: [(name: String, item: String, read: @Sendable (Fields) -> Void)] = [
         ("Range", "%-%", { _ = ByteRangeSpec.parse($0) }),
         ("Cache-Control", "x%=\"%\"", { _ = RequestDirectives($0) }),

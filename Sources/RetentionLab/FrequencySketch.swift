@@ -1,13 +1,13 @@
-// Estimates how often names were used lately, in half a byte a counter.
+// Estimates how often names were used recently, with half a byte per counter.
 import Retention
 
-/// A count-min sketch of four rows with counters up to 15, which are all halved after ten uses for
-/// each object (Einziger, Friedman, Manes: TinyLFU, 2017).
+/// A count-min sketch of four rows with counters up to 15, all halved after ten uses per object
+/// (Einziger, Friedman, Manes: TinyLFU, 2017).
 struct FrequencySketch {
     private static let rows: UInt64 = 4
     private static let usesAnObject = 10
 
-    /// 16 counters a word.
+    /// 16 counters per word.
     private var words: ContiguousArray<UInt64>
     private var additions = 0
     private var objects = 64
@@ -16,10 +16,10 @@ struct FrequencySketch {
 
     var memoryBytes: Int { words.capacity * 8 }
 
-    /// Makes room for `count` objects; what was counted stays as it is.
+    /// Makes room for `count` objects; keeps the counts.
     mutating func fit(_ count: Int) {
         objects = max(objects, count)
-        // A counter an object and row: 4 of 16 in a word.
+        // One counter per object and row: 4 objects per word of 16 counters.
         while words.count * 4 < objects {
             words.append(contentsOf: ContiguousArray(words))
         }
@@ -34,7 +34,7 @@ struct FrequencySketch {
         if additions >= objects * Self.usesAnObject { halve() }
     }
 
-    /// An estimate, 0 to 15, never below what was counted since the last halvings.
+    /// An estimate, 0 to 15, never below the actual count reduced by the halvings.
     func count(_ name: UInt128) -> Int {
         var least: UInt64 = 15
         for row in 0..<Self.rows {
@@ -49,7 +49,8 @@ struct FrequencySketch {
         additions /= 2
     }
 
-    /// The words double in number, so that the low bits choose among those that were there before.
+    /// The counter of a hash in a row. The number of words doubles, so the low bits select among
+    /// the words that existed before.
     private func place(_ hash: UInt64, _ row: UInt64) -> (word: Int, shift: UInt64) {
         let mixed = (hash ^ (row &* 0xC2B2_AE3D_27D4_EB4F)) &* 0x9E37_79B9_7F4A_7C15
         let word = Int(truncatingIfNeeded: mixed >> 32) & (words.count - 1)

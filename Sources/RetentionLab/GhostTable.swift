@@ -1,14 +1,14 @@
-// Remembers names of what went lately: fingerprints in a table whose size follows a limit.
+// The names of recently evicted objects: fingerprints in a table whose size follows a limit.
 import Retention
 
-/// A queue of ghosts kept in buckets: an entry is 32 bits of the name and its number in the queue, and
-/// is forgotten when `limit` more have come (the layout that the S3-FIFO paper proposes).
+/// A queue of ghosts in buckets: an entry is 32 bits of the name and its number in the queue, and
+/// expires after `limit` further entries (the layout that the S3-FIFO paper proposes).
 struct GhostTable {
     private static let ways = 4
 
     private var fingerprints: ContiguousArray<UInt32>
     private var births: ContiguousArray<UInt32>
-    /// Entries so far, modulo 2^32; 0 marks a place that was never used.
+    /// Entries so far, modulo 2^32; 0 marks an unused place.
     private var clock: UInt32 = 0
     private var limit = 16
 
@@ -19,7 +19,7 @@ struct GhostTable {
 
     var memoryBytes: Int { (fingerprints.capacity + births.capacity) * 4 }
 
-    /// Remembers a name, and from now on no more than `limit` of them.
+    /// Inserts a name and sets the limit of remembered names.
     mutating func insert(_ name: UInt128, limit newLimit: Int) {
         limit = newLimit
         if limit > fingerprints.count { grow() }
@@ -28,7 +28,7 @@ struct GhostTable {
         put(Self.fingerprint(name), clock)
     }
 
-    /// Whether a name is remembered; it is forgotten by being asked for.
+    /// Removes a name and returns whether it was remembered.
     mutating func take(_ name: UInt128) -> Bool {
         let fingerprint = Self.fingerprint(name)
         let start = bucket(fingerprint)
@@ -42,7 +42,7 @@ struct GhostTable {
 
     private func isAlive(_ birth: UInt32) -> Bool { birth != 0 && Int(clock &- birth) < limit }
 
-    /// Puts an entry into its bucket, in the place of the oldest there.
+    /// Puts an entry into its bucket, replacing the oldest there.
     private mutating func put(_ fingerprint: UInt32, _ birth: UInt32) {
         let start = bucket(fingerprint)
         var oldest = start

@@ -1,6 +1,6 @@
 import Retention
 
-/// LRU, the measure of the others: what was used longest ago goes first.
+/// LRU, the baseline: evicts the least recently used object first.
 final class LeastRecentlyUsed: RetentionPolicy {
     var capacity: Int64
     private var shelf = Shelf()

@@ -1,7 +1,7 @@
-// Replays a trace against a policy, as if a store of a given size had been there.
+// Replays a trace against a policy, as if for a store of a given size.
 package import Retention
 
-/// What came of a replay.
+/// The result of a replay.
 package struct ReplayResult: Sendable, Equatable {
     package var requests = 0
     package var hits = 0
@@ -12,15 +12,15 @@ package struct ReplayResult: Sendable, Equatable {
 
     package init() {}
 
-    /// Requests answered from the store, 0 to 1.
+    /// The share of requests answered from the store, 0 to 1.
     package var hitRatio: Double { requests == 0 ? 0 : Double(hits) / Double(requests) }
-    /// Bytes answered from the store, 0 to 1.
+    /// The share of bytes answered from the store, 0 to 1.
     package var byteHitRatio: Double { bytes == 0 ? 0 : Double(hitBytes) / Double(bytes) }
 }
 
-/// A store that has only its books: what fits, what is there, what goes.
+/// The accounting of a store without its data: capacity, objects, evictions.
 ///
-/// Objects are kept whole or not at all; what the daemon keeps in parts counts here with its size.
+/// Objects are kept whole or not at all; one that the daemon keeps in parts counts with its size.
 package struct Replay {
     private let policy: any RetentionPolicy
     private let capacity: Int64
@@ -46,7 +46,7 @@ package struct Replay {
         return replay.result
     }
 
-    /// Takes the next request.
+    /// Processes the next request.
     package mutating func step(_ request: TraceRequest) {
         let isKept = kept[request.name] != nil
         if !request.isAhead { count(request, isHit: isKept) }

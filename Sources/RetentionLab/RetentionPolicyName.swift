@@ -1,16 +1,16 @@
 package import Retention
 
-/// The policies that are held against each other, by the names that `sluice-lab simulate` gives them.
+/// The compared policies, by their names in `sluice-lab simulate`.
 package enum RetentionPolicyName: String, Sendable, CaseIterable {
-    /// What was used longest ago goes first.
+    /// Evicts the least recently used object first.
     case lru
     /// S3-FIFO: three queues, without reordering.
     case s3fifo
     /// SIEVE: one queue and a hand.
     case sieve
-    /// W-TinyLFU: a frequency sketch decides what a window may hand over.
+    /// W-TinyLFU: a frequency sketch controls admission from a window.
     case tinylfu
-    /// The daemon's: of titles, the one worth least goes whole, its end first.
+    /// The daemon's policy: evicts the least valuable title as a whole, its end first.
     case titles
 
     /// Makes an empty policy for a store of `capacity` bytes.

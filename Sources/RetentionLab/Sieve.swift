@@ -1,15 +1,15 @@
 // SIEVE: one queue in the order of arrival, and a hand (Zhang and others, NSDI 2024).
 import Retention
 
-/// A use marks an object and moves nothing.
+/// SIEVE: a use marks an object without moving it.
 ///
-/// The hand goes from the oldest to the newest, takes the mark off what has one, and names the
-/// first that has none; what stays keeps its place.
+/// The hand moves from the oldest object to the newest, clears marks, and evicts the first object
+/// without one; the others keep their places.
 final class Sieve: RetentionPolicy {
     var capacity: Int64
     private var shelf = Shelf()
     private var queue = SlotQueue()
-    /// Where the next search starts; none for the oldest.
+    /// Where the next search starts; none to start at the oldest.
     private var hand = Slot.none
 
     init(capacity: Int64) { self.capacity = capacity }
@@ -48,7 +48,7 @@ final class Sieve: RetentionPolicy {
     }
 
     func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
-        // The first round takes all marks, the second finds whatever is not barred.
+        // The first round clears all marks, the second finds an object that is not barred.
         for _ in 0..<2 * queue.count {
             let slot = hand == .none ? queue.back : hand
             let name = shelf.names[Int(slot)]

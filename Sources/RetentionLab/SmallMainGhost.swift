@@ -1,12 +1,12 @@
 // S3-FIFO: three queues without reordering (Yang and others, SOSP 2023).
 import Retention
 
-/// New objects pass a small queue; what was used there moves to the main one; what was not leaves a
-/// ghost, and when it comes back it is let into the main queue at once.
+/// New objects pass through a small queue. An object used there moves to the main queue; an unused
+/// one leaves a ghost, and enters the main queue directly if it comes back.
 ///
 /// As published: a tenth of the capacity for the small queue, uses counted up to 3, and as many
-/// ghosts as objects in the main queue. Sizes are bytes. An object moves to the main queue for one
-/// use in the small one, the variant that its authors draw; with two, hit ratios were lower on all
+/// ghosts as objects in the main queue. Sizes are bytes. One use in the small queue moves an object
+/// to the main queue, the variant that the authors draw; with two, hit ratios were lower on all
 /// three of our traces.
 final class SmallMainGhost: RetentionPolicy {
     private static let small: UInt8 = 0
@@ -63,9 +63,9 @@ final class SmallMainGhost: RetentionPolicy {
     }
 
     func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
-        // Each look but those at barred objects lowers a count or moves an object to the main queue.
+        // Each step, except at barred objects, lowers a count or moves an object to the main queue.
         var barredLooks = 0
-        // Once all of the main queue is known to be barred, the small one has to give.
+        // Once all of the main queue is known to be barred, the victim comes from the small queue.
         var heldInMain = 0
         while shelf.count > 0, barredLooks <= 2 * shelf.count {
             let isSmallFull = smallQueue.bytes > capacity / 10

@@ -1,16 +1,17 @@
-// W-TinyLFU: a small window, and behind it what a frequency sketch admits (Einziger and others, 2017).
+// W-TinyLFU: a small window, then a main area to which a frequency sketch controls admission
+// (Einziger and others, 2017).
 import Retention
 
-/// A window of 1 % of the capacity, and behind it a segmented LRU.
+/// A window of 1 % of the capacity, followed by a segmented LRU.
 ///
-/// Four fifths of that are for what was used again. What falls out of the window stays only when it
-/// was used more often than all those together that would have to go for it (the rule for sizes of
-/// the same authors, 2022).
+/// Four fifths of the LRU are for objects used again. An object leaving the window is admitted only
+/// if it was used more often than all its victims together (the same authors' rule for sizes,
+/// 2022).
 final class WindowTinyLFU: RetentionPolicy {
     private static let window: UInt8 = 0
     private static let probation: UInt8 = 1
     private static let protected: UInt8 = 2
-    /// Victims weighed against one candidate at most, so that the work stays bounded.
+    /// The maximum number of victims compared with one candidate, so that the work stays bounded.
     private static let victimsWeighed = 32
 
     var capacity: Int64
@@ -75,7 +76,7 @@ final class WindowTinyLFU: RetentionPolicy {
     }
 
     func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
-        // Each turn moves a candidate out of the window, or passes a barred object to its front.
+        // Each iteration moves a candidate out of the window, or a barred object to its front.
         var barredLooks = 0
         while shelf.count > 0, barredLooks <= 2 * shelf.count {
             let isMainHeld = barredLooks > 0 && barredLooks >= shelf.count - windowQueue.count
@@ -93,7 +94,7 @@ final class WindowTinyLFU: RetentionPolicy {
         return nil
     }
 
-    /// The next to go, barred or not; none when a candidate was admitted for which nothing has to go.
+    /// The next victim, barred or not; none if a candidate was admitted without a victim.
     private func choose(isMainHeld: Bool) -> Slot {
         if isMainHeld, windowQueue.count > 0 { return windowQueue.back }
         guard windowQueue.bytes > windowBytes else { return mainVictim }
@@ -112,7 +113,7 @@ final class WindowTinyLFU: RetentionPolicy {
         return protectedQueue.count > 0 ? protectedQueue.back : windowQueue.back
     }
 
-    /// Whether a candidate was used more often than all that would go for it together.
+    /// Whether a candidate was used more often than all its victims together.
     private func isWorthMore(_ candidate: Slot, _ size: Int64) -> Bool {
         let worth = sketch.count(shelf.names[Int(candidate)])
         var (freed, lost): (Int64, Int) = (0, 0)

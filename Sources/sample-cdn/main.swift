@@ -25,7 +25,7 @@ let usage = """
 
     """
 
-/// What the command line asked for.
+/// The options of the command line.
 struct Options {
     var folder: String?
     var port: UInt16 = 0
@@ -33,7 +33,7 @@ struct Options {
     var shape: LinkShape?
 }
 
-/// Writes to a descriptor without buffering, so that a reader on a pipe sees it at once.
+/// Writes to a descriptor without buffering, so that a reader on a pipe sees it immediately.
 func say(_ text: String, to descriptor: Int32) {
     let bytes = Array(text.utf8)
     _ = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
@@ -81,7 +81,7 @@ guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
     complain("\(folder) is no folder", status: 66)
 }
 
-// Blocked before the first thread is made, so that every thread leaves them to sigwait below.
+// Blocked before the first thread starts, so that every thread leaves them to sigwait below.
 var signals = sigset_t()
 sigemptyset(&signals)
 sigaddset(&signals, SIGTERM)

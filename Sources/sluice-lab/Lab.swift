@@ -1,7 +1,7 @@
 import ArgumentParser
 import CommandSupport
 
-/// The laboratory: what people run who tune the daemon or want to know why it is tuned so.
+/// `sluice-lab`: experiments for tuning the daemon and for checking why it is tuned as it is.
 @main
 struct LabCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

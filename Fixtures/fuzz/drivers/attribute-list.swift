@@ -1,7 +1,7 @@
-// Fuzzes attribute lists: whatever comes in, every attribute lies inside, in order, and is found.
+// Fuzzes attribute lists: every attribute lies within the input, in order, and lookup finds it.
 import HLS
 
-/// Cuts one input into attributes (libFuzzer calls it).
+/// Splits one input into attributes (called by libFuzzer).
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: start, count: count))

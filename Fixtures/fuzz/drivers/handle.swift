@@ -1,9 +1,9 @@
-// Fuzzes what is read out of URLs and tag lines: handles, URLs and attribute lists.
+// Fuzzes what is parsed from URLs and tag lines: handles, URLs and attribute lists.
 import HLS
 import Routing
 import URISyntax
 
-/// Runs every check on one input (libFuzzer calls it).
+/// Runs every check on one input (called by libFuzzer).
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: start, count: count))
@@ -13,7 +13,7 @@ public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// A handle that can be read is written back as one that reads the same.
+/// Checks that a parsed handle is serialized to one that parses to the same value.
 private func checkHandle(_ input: [UInt8]) {
     guard let handle = try? Handle(text: input) else { return }
     var text: [UInt8] = []
@@ -21,14 +21,14 @@ private func checkHandle(_ input: [UInt8]) {
     precondition((try? Handle(text: text)) == handle, "reads differently when written back")
 }
 
-/// A URL reads the same from its own text.
+/// Checks that the serialization of a URL parses to the same URL.
 private func checkURL(_ input: [UInt8]) {
     guard let url = try? AbsoluteURL(bytes: input) else { return }
     precondition((try? AbsoluteURL(bytes: url.bytes)) == url, "\(url.text) does not read as itself")
     _ = (url.pathAndQuery, url.normalisedForKey, url.redacted, url.origin)
 }
 
-/// Attributes lie in the line, in order, and end.
+/// Checks that attributes lie within the line, in order, and are finite in number.
 private func checkAttributes(_ input: [UInt8]) {
     var end = 0
     for attribute in AttributeList(input, in: 0..<input.count) {

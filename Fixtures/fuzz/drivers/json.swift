@@ -1,8 +1,8 @@
-// Fuzzes steering manifests, asset lists and their like: no URI goes out past the daemon.
+// Fuzzes steering manifests, asset lists and the like: no URI in the output bypasses the daemon.
 import HLS
 import URISyntax
 
-/// Rewrites one input and reads the result again (libFuzzer calls it).
+/// Rewrites one input and parses the result (called by libFuzzer).
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: start, count: count))

@@ -1,10 +1,10 @@
-// Fuzzes the playlist rewriter: whatever comes in, no URI goes out that leads past the daemon.
+// Fuzzes the playlist rewriter: no URI in its output bypasses the daemon.
 import HLS
 import URISyntax
 
 private let withLines = PlaylistReading(keepsLines: true)
 
-/// Puts one input through everything that reads or rebuilds whole lists.
+/// Passes one input through everything that parses or rebuilds whole playlists.
 private func judge(_ input: [UInt8], _ base: AbsoluteURL) {
     guard let text = try? Playlist(input, base: nil, withLines) else { return }
     check(text)
@@ -40,7 +40,7 @@ private func judge(_ input: [UInt8], _ base: AbsoluteURL) {
     precondition(restored.segments.count == shift.segments.count, "the snapshot lost segments")
 }
 
-/// Every value stands where it says, and every property can be read.
+/// Checks that every value has the right position, and that every property can be read.
 private func check(_ list: Playlist) {
     precondition(list.lines.map(\.number) == Array(1..<list.summary.lineCount + 1), "lines jump")
     for segment in list.media?.segments ?? [] {
@@ -53,7 +53,7 @@ private func check(_ list: Playlist) {
     _ = (list.media?.skip?.skippedSegments, list.definitions.map(\.form), list.start?.timeOffset)
 }
 
-/// Rewrites one input and reads the result again (libFuzzer calls it).
+/// Rewrites one input and parses the result (called by libFuzzer).
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: start, count: count))

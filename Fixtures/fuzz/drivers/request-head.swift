@@ -1,15 +1,15 @@
-// Fuzzes the request parser: pieces and the whole give the same head or the same refusal.
+// Fuzzes the request parser: pieces and the whole give the same head or the same error.
 import HTTP
 
-/// What parsing came to, comparable.
+/// The result of parsing, for comparison.
 private enum Outcome: Equatable {
     case parsed(ParseOutcome)
     case refused(HTTPStatus)
 }
 
-/// Parses one input in two pieces and as a whole (libFuzzer calls it).
+/// Parses one input in two pieces and as a whole (called by libFuzzer).
 ///
-/// The first byte says how long the first piece is, so that the fuzzer chooses the cut.
+/// The first byte is the length of the first piece, so that the fuzzer chooses the split.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = UnsafeBufferPointer(start: start, count: count)

@@ -1,10 +1,11 @@
-// Long videos as the series and live traces play them.
+// Long videos, as played in the series and live traces.
 
-/// An episode or film: follows from its number alone.
+/// An episode or film, determined by its number alone.
 struct Episode {
     /// Seconds of a segment.
     static let segmentSeconds = 6.0
-    /// How far ahead a player fetches, in seconds of playing, and how fast, in times of playing.
+    /// How far ahead a player fetches, in seconds of media, and how fast, in multiples of real
+    /// time.
     static let readAheadSeconds = 30.0
     static let speed = 4.0
 
@@ -15,7 +16,7 @@ struct Episode {
 
     var segments: Int { Int(length / Self.segmentSeconds) }
 
-    /// An episode; all of one series have one length, 24 or 45 minutes, and one bit rate.
+    /// An episode; all episodes of a series have the same length, 24 or 45 minutes, and bit rate.
     init(_ title: UInt64, series: UInt64) {
         var random = TraceRandom(seed: series &* 131)
         self.title = title

@@ -1,33 +1,35 @@
-// Live channels and films side by side.
+// Live channels and films together.
 import Retention
 
-/// Makes the trace of some people on one daemon who watch live television and films.
+/// Generates the trace of a few people on one daemon who watch live television and films.
 ///
-/// Where the figures are from:
-/// - most looks at a channel last seconds, and then one lasts (Cha and others, Watching Television over
+/// Sources of the figures:
+/// - most views of a channel last seconds before a long one (Cha and others, Watching Television
+///   over
 ///   an IP Network, IMC 2008: zapping, and channels by Zipf's law);
 /// - films are browsed, left and repeated as in ``SeriesTrace``.
-/// The number of people and channels, the bit rate and the share of those who begin behind the edge
-/// are assumptions. Reloads of live playlists are left out: freshness answers for them, not retention.
+/// The number of people and channels, the bit rate and the share of viewers who start behind the
+/// live edge are assumptions. Reloads of live playlists are left out: freshness decides about them,
+/// not retention.
 package struct LiveTrace: TraceGenerator {
     package var days = 7
     package var viewers = 12
     package var channels = 10
     package var films = 300
     package var sessionsADay = 2
-    /// Sessions in front of live channels.
+    /// The share of sessions with live channels.
     package var liveShare = 0.5
-    /// Looks at channels before one lasts, on average, and their mean in seconds.
+    /// Short views of channels before a long one, on average, and their mean length in seconds.
     package var zaps = 3.0
     package var meanZap = 10.0
-    /// Seconds that a viewer stays on average.
+    /// Mean length of a long view in seconds.
     package var meanStay = 2_400.0
-    /// Stays that begin up to an hour behind the edge.
+    /// The share of long views that start up to an hour behind the live edge.
     package var lateShare = 0.1
     package var repeatShare = 0.18
     package var repeatReach = 100
     package var leftShare = 0.4
-    /// Bits a second of a channel.
+    /// Bits per second of a channel.
     package var channelRate = 5_000_000.0
 
     package init() {}
@@ -80,7 +82,7 @@ private struct LiveEvenings {
         stay(at: time, for: random.exponential(mean: trace.meanStay), behind: behind)
     }
 
-    /// Plays a channel from `behind` seconds behind its edge.
+    /// Plays a channel, starting `behind` seconds behind its live edge.
     mutating func stay(at start: Double, for watched: Double, behind: Double) {
         let title = 2_000_000 + UInt64(channelRanks.draw(&random))
         let bytes = trace.channelRate / 8 * Episode.segmentSeconds

@@ -1,8 +1,8 @@
-// Evenings with series: browsing, an episode or two, old favourites.
+// Evenings with series: browsing, an episode or two, repeats.
 
-/// Makes the trace of some households on one daemon who watch series.
+/// Generates the trace of a few households on one daemon who watch series.
 ///
-/// Where the figures are from:
+/// Sources of the figures:
 /// - people browse, one short view after another, and see about a fifth of what they start to the end
 ///   (Chen and others, Video Browsing, 2013), the short views with exponential lengths (PPLive, 2014);
 /// - 18 % of the time goes to what was seen before (Roku, Video-on-Demand Evolution, 2024), at
@@ -14,17 +14,17 @@ package struct SeriesTrace: TraceGenerator {
     package var viewers = 10
     package var series = 80
     package var episodesASeries = 20
-    /// Films and first episodes that are browsed through.
+    /// Films and first episodes available for browsing.
     package var browsedTitles = 1_000
-    /// Evenings on which a viewer watches at all.
+    /// The share of evenings on which a viewer watches.
     package var eveningShare = 0.8
     /// Short views before the first long one, and long ones, on average.
     package var browses = 2.0
     package var episodesAnEvening = 2.0
     package var repeatShare = 0.18
-    /// How many of the viewer's own views back a repeat may reach.
+    /// How far back a repeat may reach, in the viewer's own views.
     package var repeatReach = 200
-    /// Long views that end somewhere in the middle.
+    /// The share of long views that end somewhere in the middle.
     package var leftShare = 0.4
     /// Seconds.
     package var meanBrowse = 90.0
@@ -38,7 +38,7 @@ package struct SeriesTrace: TraceGenerator {
     }
 }
 
-/// Where a viewer is.
+/// A viewer's position in a series.
 private struct Progress {
     var series: UInt64 = 0
     var episode: UInt64 = 0
@@ -80,7 +80,7 @@ private struct Evenings {
 
     mutating func browse(at start: Double) -> Double {
         let rank = UInt64(browseRanks.draw(&random))
-        // The first episodes of all series are among what is browsed.
+        // The browsed titles include the first episodes of all series.
         let isSeries = rank < UInt64(trace.series)
         let episode =
             isSeries

@@ -1,12 +1,12 @@
-// The traces that can be made from a seed, by name.
+// The built-in traces, generated from a seed, by name.
 
-/// Makes the same trace from the same seed.
+/// A trace generator: the same seed gives the same trace.
 package protocol TraceGenerator: Sendable {
-    /// Requests in the order of time.
+    /// The requests, ordered by time.
     func requests(seed: UInt64) -> [TraceRequest]
 }
 
-/// The built-in traces by the names that `sluice-lab simulate` knows them by.
+/// The built-in traces by their names in `sluice-lab simulate`.
 package enum TraceName: String, Sendable, CaseIterable {
     case feed
     case series
@@ -20,8 +20,8 @@ package enum TraceName: String, Sendable, CaseIterable {
         }
     }
 
-    /// Store sizes that this trace is replayed with when nothing is said, in bytes: from a small part of
-    /// what it reads to about half.
+    /// The default store sizes for this trace in bytes: from a small part of its distinct bytes to
+    /// about half.
     package var sizes: [Int64] {
         switch self {
         case .feed: [512, 1_024, 2_048, 4_096].map { $0 << 20 }

@@ -1,4 +1,4 @@
-// Chance that repeats itself: a seeded generator and the distributions that the traces draw from.
+// Reproducible randomness: a seeded generator and the distributions of the traces.
 import Retention
 import Glibc
 
@@ -16,7 +16,7 @@ struct TraceRandom: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Evenly in 0..<1.
+    /// Uniform in 0..<1.
     mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 
     mutating func uniform(_ range: ClosedRange<Double>) -> Double {
@@ -36,7 +36,7 @@ struct TraceRandom: RandomNumberGenerator {
         return count
     }
 
-    /// Log-normal by its median, kept inside `limits`.
+    /// Log-normal with the given median, clamped to `limits`.
     mutating func logNormal(
         median: Double, sigma: Double, limits: ClosedRange<Double>
     ) -> Double {
@@ -45,7 +45,7 @@ struct TraceRandom: RandomNumberGenerator {
         return min(max(median * exp(sigma * normal), limits.lowerBound), limits.upperBound)
     }
 
-    /// Whole numbers in a range, each magnitude as likely as the next: a power law with exponent -1.
+    /// Whole numbers in a range, every magnitude equally likely: a power law with exponent -1.
     mutating func logUniform(_ range: ClosedRange<Int>) -> Int {
         let (low, high) = (log(Double(range.lowerBound)), log(Double(range.upperBound) + 1))
         return min(Int(exp(uniform(low...high))), range.upperBound)

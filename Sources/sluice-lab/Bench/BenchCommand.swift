@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `sluice-lab bench`: the stand on which downloads, feeds and first plays are measured.
+/// `sluice-lab bench`: the test bench for downloads, feeds and first plays.
 struct BenchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",

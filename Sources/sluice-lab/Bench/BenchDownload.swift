@@ -6,7 +6,7 @@ import Lookahead
 import Posix
 import URISyntax
 
-/// `sluice-lab bench download`: how fast a title comes over shaped links, by controller of concurrency.
+/// `sluice-lab bench download`: the download speed over shaped links, by concurrency controller.
 struct BenchDownloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download", abstract: "Download over shaped links, controller by controller.",
@@ -81,12 +81,12 @@ struct BenchDownloadCommand: ParsableCommand {
 
 /// The runs over one link.
 private struct DownloadBench {
-    /// What one download came to.
+    /// The result of one download.
     struct Run {
         var seconds: Double
         var bytes: Int64
         var peak: Int
-        /// Megabytes a second.
+        /// Megabytes per second.
         var goodput: Double { Double(bytes) / seconds / 1e6 }
     }
 
@@ -137,12 +137,12 @@ private struct DownloadBench {
 
     // MARK: With a player
 
-    /// A title that takes half of the link, and a player of it alone and beside a download.
+    /// Measures a player of a title at half the link's rate, alone and beside a download.
     func tableWithPlayer(_ plans: [String]) throws -> BenchTable {
         var table = BenchTable(
             "A player on \(profile), alone and beside a download",
             ["controller", "start, s", "stalls", "stalled, s", "download, MB/s", "of the rest"])
-        // Half of the link, and what one connection carries, so that it plays well alone.
+        // Within half of the link and the rate of one connection, so that it plays well alone.
         let rate = min(Double(link.shared) * 0.5, Double(link.single) * 0.6)
         let other = BenchStand.TitleShape(
             segments: max(8, Int(length)), bytes: Int(rate * 2), seconds: 2)
@@ -169,7 +169,7 @@ private struct DownloadBench {
 
     private struct Beside {
         var figures: FirstPlayFigures
-        /// Bytes a second while the player played.
+        /// Bytes per second of the download while the player played.
         var download: Double?
     }
 
@@ -193,7 +193,7 @@ private struct DownloadBench {
     }
 
     private func play(_ film: String, _ daemon: BenchProgram) throws -> FirstPlayFigures {
-        // Outages come at the same times of every play.
+        // Resets the link, so that outages come at the same times in every play.
         try stand.shape(profile)
         let player = FirstPlayer(entry: "\(daemon.base)/\(film)", frame: 1)
         guard let figures = player.play() else {
@@ -220,7 +220,7 @@ private struct DownloadBench {
 
     private static func bytes(_ daemon: BenchProgram) throws -> Int64 { try only(daemon).bytes }
 
-    /// Waits for the end; the bytes that came.
+    /// Waits for the end of the download; returns its bytes.
     private static func finish(_ daemon: BenchProgram) throws -> Int64 {
         while true {
             let download = try only(daemon)
@@ -232,7 +232,7 @@ private struct DownloadBench {
         }
     }
 
-    /// What `GET /api/downloads` says, as far as it is measured by.
+    /// The measured members of `GET /api/downloads`.
     private struct Page: Decodable {
         let downloads: [DownloadState]
     }

@@ -2,7 +2,7 @@ import CommandSupport
 import ArgumentParser
 import Glibc
 
-/// `sluice-lab bench feed`: how a feed feels over shaped links, by scheme of getting ready.
+/// `sluice-lab bench feed`: the responsiveness of a feed over shaped links, by preload scheme.
 struct BenchFeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "feed", abstract: "Swipe through a feed over a shaped link, scheme by scheme.",

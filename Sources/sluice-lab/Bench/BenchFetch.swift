@@ -2,20 +2,20 @@
 import CommandSupport
 import Posix
 
-/// A client that keeps its connection from request to request, as players do.
+/// A client that reuses its connection, as players do.
 ///
 /// Blocking; for one thread.
 final class BenchConnection {
     private let client = BlockingClient()
 
-    /// Blocks until the body is whole, broken off or failed.
+    /// Sends a GET and blocks until the body is complete, aborted or failed.
     ///
     /// - Parameters:
-    ///   - url: what to get.
+    ///   - url: the URL to fetch.
     ///   - enough: bytes after which `enoughAt` is set.
-    ///   - end: when it is broken off although no piece comes.
-    ///   - isWanted: asked with every piece, and at `end`; false breaks off.
-    /// - Returns: what came; nil where it failed by itself.
+    ///   - end: the time at which it is aborted even if no piece arrives.
+    ///   - isWanted: called with every piece, and at `end`; false aborts.
+    /// - Returns: what was received; nil if it failed without being aborted.
     func get(
         _ url: String, enough: Int = .max, until end: Monotonic? = nil,
         isWanted: @escaping () -> Bool = { true }
@@ -23,7 +23,7 @@ final class BenchConnection {
         let fetch = BenchFetch(enough: enough, isWanted: isWanted)
         var request = BlockingClient.Request("GET", url)
         request.failsOnErrorStatus = true
-        // Later rather than sooner, by a clock that is coarser than ours.
+        // Late rather than early, by a clock that is coarser than ours.
         request.milliseconds = end.map { Int(($0 - .now()).nanoseconds / 1_000_000) + 3 } ?? 120_000
         do throws(BlockingClient.Failure) {
             _ = try client.perform(request) { fetch.take($0) }
@@ -37,15 +37,15 @@ final class BenchConnection {
     }
 }
 
-/// One GET that is timed, and may be broken off.
+/// One timed GET that can be aborted.
 final class BenchFetch {
-    /// Told of bytes; false breaks off.
+    /// Called with every piece; false aborts.
     private let isWanted: () -> Bool
     private let enough: Int
     private(set) var bytes = 0
     /// At most about a megabyte: enough for a list.
     private(set) var body: [UInt8] = []
-    /// When `enough` bytes, or all, were there; nil if they never were.
+    /// When `enough` bytes, or all, had arrived; nil if they did not.
     private(set) var enoughAt: Monotonic?
 
     fileprivate init(enough: Int, isWanted: @escaping () -> Bool) {
@@ -53,7 +53,7 @@ final class BenchFetch {
         self.isWanted = isWanted
     }
 
-    /// As `BenchConnection.get`, on a connection of its own.
+    /// As `BenchConnection.get`, on a new connection.
     static func get(
         _ url: String, enough: Int = .max, until end: Monotonic? = nil,
         isWanted: @escaping () -> Bool = { true }

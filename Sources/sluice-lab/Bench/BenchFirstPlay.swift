@@ -1,33 +1,33 @@
-// A virtual player that starts a title from any URL, direct or through a daemon, and is timed.
+// A timed virtual player that starts a title from any URL, directly or through a daemon.
 import Glibc
 import Posix
 import URISyntax
 
-/// What one play was like; times in seconds from the request for the multivariant playlist.
+/// The figures of one play; times in seconds from the request for the multivariant playlist.
 struct FirstPlayFigures: Encodable {
-    /// Until the first bytes of the first segment are there that make a picture.
+    /// Until the bytes of the first segment needed for a picture have arrived.
     var firstFrame = 0.0
-    /// Until the first segment is whole: then the clock of the play begins.
+    /// Until the first segment is complete: the start of playback.
     var firstSegment = 0.0
-    /// Times that it ran dry after that, and the seconds that they took.
+    /// The number of stalls after that, and their seconds in total.
     var stalls = 0
     var stalled = 0.0
-    /// What the player was sent.
+    /// Bytes sent to the player.
     var playerBytes = 0
-    /// What the CDN was asked and sent meanwhile.
+    /// Requests to the CDN and bytes it sent meanwhile.
     var cdnRequests = 0
     var cdnBytes: Int64 = 0
 }
 
-/// Asks as players do: the multivariant playlist, the first variant stream, the key and the
-/// initialization section, then segment after segment on the same connection while less than its
-/// buffer is ahead.
+/// Sends requests as players do: the multivariant playlist, the first variant stream, the key and
+/// the initialization section, then segment after segment on the same connection while its buffer
+/// is not full.
 struct FirstPlayer {
-    /// Of the multivariant playlist.
+    /// The URL of the multivariant playlist.
     let entry: String
-    /// Bytes of the first segment that make a picture.
+    /// Bytes of the first segment needed for a picture.
     let frame: Int
-    /// Seconds that it keeps ahead of what is shown.
+    /// Seconds buffered ahead of the playback position.
     var buffer = 8.0
 
     private struct List {
@@ -39,7 +39,7 @@ struct FirstPlayer {
 
     /// Plays to the end; blocks.
     ///
-    /// Nil where anything failed.
+    /// Nil if any request failed.
     func play() -> FirstPlayFigures? {
         let connection = BenchConnection()
         var figures = FirstPlayFigures()
@@ -67,7 +67,7 @@ struct FirstPlayer {
         _ list: List, from start: Monotonic, _ connection: BenchConnection,
         _ figures: inout FirstPlayFigures
     ) throws {
-        // Seconds of media that have come, and when showing began.
+        // Seconds of media received, and when playback began.
         var loaded = 0.0
         var shownSince: Monotonic?
         for (url, seconds) in list.segments {
@@ -77,7 +77,7 @@ struct FirstPlayer {
             let now = Monotonic.now()
             if let shownSince {
                 let late = now.seconds(since: shownSince) - figures.stalled - loaded
-                // Less than a picture's time is not seen.
+                // A stall shorter than a frame is not visible.
                 if late > 0.02 {
                     figures.stalls += 1
                     figures.stalled += late
@@ -91,7 +91,7 @@ struct FirstPlayer {
         }
     }
 
-    /// Until the buffer has room for another segment.
+    /// Waits until the buffer has room for another segment.
     private func wait(loaded: Double, since: Monotonic, _ figures: FirstPlayFigures) {
         while loaded - (Monotonic.now().seconds(since: since) - figures.stalled) > buffer {
             usleep(5_000)

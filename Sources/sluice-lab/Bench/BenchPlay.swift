@@ -3,7 +3,7 @@ import ArgumentParser
 import FoundationEssentials
 import Glibc
 
-/// `sluice-lab bench play`: how soon a title begins direct, through the daemon, and once more.
+/// `sluice-lab bench play`: start-up time directly, through the daemon, and on replay.
 struct BenchPlayCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "play", abstract: "Time the first frame: direct, first play and replay.",
@@ -105,7 +105,8 @@ private struct PlayBench {
     let frame: Int
     let daemonOptions: [String]
 
-    /// Every run begins with another way, so that none has the quiet moments for itself.
+    /// Every run starts with a different way, so that none of them benefits from quiet moments
+    /// alone.
     func measure(_ runs: Int) throws -> [Result] {
         let title = try stand.title("film", shape)
         var results: [Result] = []
@@ -121,7 +122,7 @@ private struct PlayBench {
     }
 
     private func play(_ way: Way, _ entry: String) throws -> Result {
-        // The link anew: its outages come at the same times of every play.
+        // Resets the link, so that its outages come at the same times in every play.
         try stand.shape(profile)
         _ = try stand.figures()
         guard var figures = FirstPlayer(entry: entry, frame: frame).play() else {

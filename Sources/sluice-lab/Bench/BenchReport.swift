@@ -1,4 +1,4 @@
-// What `sluice-lab bench` prints: a table for people and records, and a plot of it.
+// The output of `sluice-lab bench`: a table for people and records, and a plot of it.
 import Numbers
 
 /// A table in Markdown.
@@ -30,7 +30,7 @@ struct BenchTable {
     }
 }
 
-/// Bars side by side, as SVG: one group of them for each profile.
+/// Grouped bars as SVG: one group for each profile.
 struct BenchPlot {
     struct Bar {
         let group: String
@@ -74,7 +74,7 @@ struct BenchPlot {
 }
 
 enum Figure {
-    /// With two digits behind the point, fewer for large ones.
+    /// Formats a value with two decimals, fewer if it is large.
     static func short(_ value: Double) -> String {
         guard value < 100 else { return String(Int(value.rounded())) }
         let hundredths = Int((value * 100).rounded())
@@ -82,14 +82,14 @@ enum Figure {
         return "\(hundredths / 100).\(String(rest, width: 2))"
     }
 
-    /// With three digits behind the point.
+    /// Formats a value with three decimals.
     static func thousandths(_ value: Double) -> String {
         guard value.isFinite else { return "" }
         let count = Int((value * 1_000).rounded())
         return "\(count / 1_000).\(String(count % 1_000, width: 3))"
     }
 
-    /// The one in the middle; 0 of none.
+    /// The median; 0 without values.
     static func median(_ values: [Double]) -> Double {
         let sorted = values.sorted()
         guard !sorted.isEmpty else { return 0 }

@@ -1,17 +1,17 @@
-// The stand of `sluice-lab bench`: the sample CDN behind a shaped link, and a daemon before it.
+// The test bench of `sluice-lab bench`: the sample CDN behind a shaped link, and a daemon in front.
 import CommandSupport
 import ArgumentParser
 import FoundationEssentials
 import Glibc
 import Posix
 
-/// A program that the stand started; ended with it.
+/// A program started by the test bench; ended with this object.
 final class BenchProgram {
     private let child: ChildProgram
-    /// `http://127.0.0.1:8080`, as its first line says.
+    /// The base URL from its first line: `http://127.0.0.1:8080`.
     let base: String
 
-    /// Starts a program and waits for a line that names a URL; blocks up to 20 s.
+    /// Starts a program and waits for a line with a URL; blocks up to 20 s.
     ///
     /// - Throws: `ExitCode` after having said what was wrong.
     init(_ arguments: [String]) throws {
@@ -54,14 +54,14 @@ extension String {
     fileprivate var trimmingSlash: String { hasSuffix("/") ? String(dropLast()) : self }
 }
 
-/// CDN, link and titles; daemons come and go.
+/// CDN, link and titles; each measurement may start its own daemon.
 final class BenchStand {
     let cdn: BenchProgram
     private let daemonPath: String
     private let folder: String
     private var caches = 0
 
-    /// - Parameter program: the sample CDN; nil for the one beside this program.
+    /// - Parameter program: the sample CDN; nil for the installed or built one.
     /// - Throws: `ExitCode` after having said what was wrong.
     init(program: String?) throws {
         let own =
@@ -71,7 +71,7 @@ final class BenchStand {
         guard access(daemonPath, X_OK) == 0 else {
             throw commandFailure("no daemon to measure: there is no \(daemonPath)")
         }
-        // Beside it in a build; where `make install` puts it otherwise.
+        // Beside this program in a build; otherwise where `make install` puts it.
         let places =
             program.map { [$0] } ?? [
                 "/\(beside)/sample-cdn", "/\(beside)/../libexec/sluice/sample-cdn",
@@ -92,12 +92,12 @@ final class BenchStand {
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-    /// Puts another link before the CDN.
+    /// Puts another link in front of the CDN.
     ///
     /// - Parameters:
     ///   - profile: its name.
-    ///   - speed: how many times faster it is than its name says, for times that are shorter by as
-    ///     much.
+    ///   - speed: the factor by which it is faster than its profile, for times divided by the same
+    ///     factor.
     /// - Throws: `ExitCode` after having said what was wrong.
     func shape(_ profile: String, speed: Double = 1) throws {
         guard let link = Self.link(profile) else {
@@ -119,8 +119,8 @@ final class BenchStand {
         }
     }
 
-    /// Bytes a second of a link and of one connection on it, milliseconds of a round trip, and bytes
-    /// of a segment that its viewers would be given.
+    /// Bytes per second of a link and of one connection on it, milliseconds of a round trip, and
+    /// bytes of a segment for its viewers.
     static func link(_ profile: String) -> (shared: Int, single: Int, delay: Int, segment: Int)? {
         switch profile {
         case "3g": (200_000, 125_000, 300, 60_000)
@@ -131,7 +131,7 @@ final class BenchStand {
         }
     }
 
-    /// What the CDN counted since the last call.
+    /// The CDN's counters since the last call.
     func figures() throws -> CDNFigures {
         let client = AdminClient(base: cdn.base, token: nil)
         let figures: CDNFigures = try decodeJSON(try client.send("GET", "/__count"))
@@ -145,7 +145,7 @@ final class BenchStand {
         let peak: Int
     }
 
-    /// A daemon with an empty cache, which ends with the value.
+    /// Starts a daemon with an empty cache; it ends with the returned object.
     func daemon(_ arguments: [String]) throws -> BenchProgram {
         caches += 1
         return try BenchProgram(
@@ -155,7 +155,7 @@ final class BenchStand {
             ] + arguments)
     }
 
-    /// Makes a title of so many segments; its URL at the CDN.
+    /// Creates a title and returns its URL at the CDN.
     func title(_ name: String, _ shape: TitleShape) throws -> String {
         let place = folder + "/cdn/" + name
         try makeFolder(place)
@@ -181,7 +181,7 @@ final class BenchStand {
         var segments: Int
         var bytes: Int
         var seconds: Double
-        /// Whether its segments name a key, which the player needs first.
+        /// Whether its segments are encrypted, so that the player needs a key first.
         var hasKey = false
     }
 }

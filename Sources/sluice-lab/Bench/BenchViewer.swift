@@ -1,21 +1,21 @@
-// A virtual viewer of a feed: swipes by a pattern, plays each item through a daemon, and notes how
-// often a loader would have been seen.
+// A virtual viewer of a feed: swipes by a pattern, plays each item through a daemon, and counts how
+// often a loading indicator would have been shown.
 import CommandSupport
 import Glibc
 import Posix
 
 /// One viewer with one feed on one daemon.
 final class FeedViewer {
-    /// Bytes of the first segment after which a picture can be shown.
+    /// Bytes of the first segment needed to show a picture.
     static let firstFrame = 60_000
 
     private let daemon: AdminClient
     private let titles: [String]
-    /// Times are divided by this; the link has to be faster by as much.
+    /// Times are divided by this factor; the link must be faster by the same factor.
     private let speed: Double
-    /// Seconds, before `speed`, after which a loader is shown.
+    /// Seconds, before division by `speed`, after which a loader is shown.
     private let patience: Double
-    /// Whether to look, before each swipe, what there is of the item.
+    /// Whether to record before each swipe what the daemon has of the item.
     var isVerbose = false
     private var given: [String: Int] = [:]
 
@@ -26,7 +26,7 @@ final class FeedViewer {
         self.patience = patience
     }
 
-    /// Makes the feed and goes through the visits; blocks.
+    /// Registers the feed and performs the visits; blocks.
     func run(
         _ scheme: FeedScheme, _ visits: [ViewerPattern.Visit]
     ) throws -> ViewerFigures {
@@ -53,7 +53,7 @@ final class FeedViewer {
         return figures
     }
 
-    /// What the daemon says of an item.
+    /// What the daemon reports about an item.
     private func account(of item: Int) -> String {
         guard case .answered(let text) = daemon.ask("GET", "/api/feeds/bench"),
             let start = text.firstRange(of: "{\"index\":\(item),\"rank\"")
@@ -63,11 +63,11 @@ final class FeedViewer {
 
     // MARK: One item
 
-    /// A stay at an item.
+    /// The time a viewer spends on an item.
     private struct Stay {
         let start: Monotonic
         let end: Monotonic
-        /// Kept from request to request, as players do.
+        /// Reused for all requests, as players do.
         let connection = BenchConnection()
 
         var isOn: Bool { Monotonic.now() < end }
@@ -83,7 +83,8 @@ final class FeedViewer {
         } else if stay.isOn {
             figures.broken += 1
         }
-        // Gone before there was a picture: a loader, if it was there long enough to show one.
+        // Left before there was a picture: counts as a loader if the stay was longer than the
+        // patience.
         let waited = figures.startUps.count > first ? figures.startUps[first] : seconds * speed
         if waited > patience { figures.loaders += 1 }
     }
@@ -93,7 +94,7 @@ final class FeedViewer {
         var loaded = 0.0
         var stalled = 0.0
         for segment in list {
-            // Eight seconds ahead, as players keep.
+            // Players buffer eight seconds.
             while let shownSince, stay.isOn,
                 loaded - (Monotonic.now().seconds(since: shownSince) - stalled) > 8 / speed
             {
@@ -122,7 +123,7 @@ final class FeedViewer {
         let seconds: Double
     }
 
-    /// The segments of a title, its lists and its section fetched as players do.
+    /// Fetches a title's playlists and initialization section as players do; returns its segments.
     private func media(_ title: String, _ stay: Stay) -> [Segment]? {
         guard let master = get("/" + title, stay),
             let path = Self.lines(master).first(where: { !$0.hasPrefix("#") }),

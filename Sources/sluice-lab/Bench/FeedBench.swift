@@ -4,7 +4,7 @@ import Posix
 import Reactor
 import Synchronization
 
-/// The runs of `sluice-lab bench feed`, several at once, and what they came to.
+/// The runs of `sluice-lab bench feed`, several in parallel, and their results.
 struct FeedBench: Sendable {
     struct Terms: Sendable {
         let profile: String
@@ -33,9 +33,9 @@ struct FeedBench: Sendable {
 
     /// Blocks until all runs are over.
     ///
-    /// - Throws: `ExitCode` after having said what was wrong.
+    /// - Throws: `ExitCode` after printing the error.
     func run() throws -> FeedResults {
-        // The schemes of a run one after the other, so that whatever else this machine does meets all.
+        // The schemes of a run in sequence, so that other load on this machine affects them all.
         let tasks = patterns.indices.flatMap { pattern in
             (0..<terms.runs).flatMap { run in
                 schemes.indices.map { Task(scheme: $0, pattern: pattern, run: run) }
@@ -85,7 +85,7 @@ struct FeedBench: Sendable {
                 .init(terms), items: terms.visits, parameters: schemes[task.scheme].parameters)
             return model.run(visits)
         }
-        // Outages begin anew, so that they meet every scheme at the same visits.
+        // Resets the outages, so that they hit every scheme at the same visits.
         try stand.shape(terms.profile, speed: terms.speed)
         let daemon = try stand.daemon([])
         _ = try stand.figures()
@@ -97,7 +97,7 @@ struct FeedBench: Sendable {
         return figures
     }
 
-    /// Where one thread has its runs.
+    /// The environment of one thread's runs.
     private final class Place {
         let stand: BenchStand?
         let titles: [String]

@@ -1,6 +1,6 @@
-// The parameters that a sweep of `sluice-lab bench feed` goes through.
+// The parameters of a sweep of `sluice-lab bench feed`.
 
-/// What a sweep varies: each parameter by itself, and those together that share the line's time.
+/// The variations of a sweep: each parameter alone, and jointly those that share the link's time.
 enum FeedGrid {
     private static let axes: [(name: String, values: [String])] = [
         ("ahead", ["1", "2", "4", "8", "12"]), ("behind", ["0", "2", "3"]),

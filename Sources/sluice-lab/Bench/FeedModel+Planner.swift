@@ -3,7 +3,7 @@ import Lookahead
 import Numbers
 import URISyntax
 
-/// What the planner says, carried out in the arithmetic of `FeedModel`.
+/// The planner's actions, carried out in the arithmetic of `FeedModel`.
 extension FeedModel {
     func perform(_ actions: [FeedAction]) {
         for action in actions {
@@ -46,7 +46,7 @@ extension FeedModel {
             held[id] = nil
             return perform(planner.ended(id, AheadResult(.stored), at: now))
         }
-        // Another's transfer of the same is waited for.
+        // Waits for another transfer of the same resource.
         if let other = transfers.first(where: { $0.name == name }) {
             if other.fetch == nil, !other.isPlayback { other.fetch = id }
             return

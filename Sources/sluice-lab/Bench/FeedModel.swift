@@ -1,32 +1,33 @@
-// The stand of `sluice-lab bench feed` in arithmetic: the planner as it is, with link, flights and player
-// around it reduced to bytes and times, so that a wide grid of parameters takes minutes.
+// The test bench of `sluice-lab bench feed` in arithmetic: the real planner, with link, flights and
+// player reduced to bytes and times, so that a wide grid of parameters takes minutes.
 import Lookahead
 
 /// A link, a daemon and a viewer for one run.
 final class FeedModel {
-    /// What does not change between runs.
+    /// The parameters shared by all runs.
     struct Terms {
-        /// Bytes a second.
+        /// Bytes per second.
         var shared = 875_000.0
         var single = 560_000.0
-        /// Seconds of a round trip; a new connection takes one more.
+        /// Seconds of a round trip; a new connection takes an additional one.
         var delay = 0.1
         var segments = 8
         var segmentBytes = 200_000.0
         var segmentSeconds = 2.0
         var patience = 0.15
-        /// Seconds that daemon and client take for a request from the store.
+        /// Seconds that daemon and client need for a request served from the store.
         var own = 0.004
-        /// Bytes that sockets take of a transfer that stands still.
+        /// Bytes of a paused transfer that socket buffers absorb.
         var socket = 90_000.0
-        /// Whether transfers of a player that left are ended at once, as after a told swipe.
+        /// Whether transfers of a player that left end immediately, as after a reported swipe.
         var letsGo = true
     }
 
     /// One step of the clock, in seconds.
     static let step = 0.004
 
-    /// A resource of an item: 0 and 1 are its playlists, 2 its section, the rest its segments.
+    /// A resource of an item: 0 and 1 are its playlists, 2 its initialization section, the rest its
+    /// segments.
     struct Name: Hashable {
         let item: Int
         let resource: Int
@@ -37,15 +38,16 @@ final class FeedModel {
         let name: Name
         let start: Double
         let end: Double
-        /// Bytes from the start of the resource that have arrived, and wait in sockets.
+        /// Bytes from the start of the resource that have arrived, and those that wait in socket
+        /// buffers.
         var position: Double
         var waiting = 0.0
-        /// When the first byte may come.
+        /// The earliest time of the first byte.
         let begins: Double
         var isPlayback: Bool
         var fetch: AheadID?
         var yields = false
-        /// When it is looked at after its player has left.
+        /// When the transfer is re-examined after its player has left.
         var leftAt: Double?
 
         init(_ name: Name, from start: Double, to end: Double, begins: Double, isPlayback: Bool) {
@@ -66,7 +68,7 @@ final class FeedModel {
     var given: [Name: Double] = [:]
     var sent = 0.0
     private var idle = 0
-    /// Fetches that wait until no player does, or for another's transfer.
+    /// Fetches that wait until no player is waiting, or for another transfer.
     var held: [AheadID: (name: Name, end: Double, yields: Bool)] = [:]
     var reading: [Int: Int] = [:]
     var nextTick: Double?
@@ -114,7 +116,7 @@ final class FeedModel {
         return figures
     }
 
-    /// What there is of an item.
+    /// The stored amount of an item.
     private func account(of item: Int) -> String {
         let kilobytes = Int((stored[Name(item: item, resource: 3)] ?? 0) / 1_000)
         let lists = (0...2).filter { isWhole(Name(item: item, resource: $0)) }.count
@@ -154,7 +156,7 @@ final class FeedModel {
             transfer.begins <= now && transfer.position + transfer.waiting < transfer.end
                 && transfer.waiting < terms.socket
         }
-        // Round after round, as pieces of connections take turns.
+        // In rounds, as pieces of connections alternate.
         var took: [ObjectIdentifier: Double] = [:]
         while budget > 1, !open.isEmpty {
             let share = budget / Double(open.count)
@@ -208,7 +210,7 @@ final class FeedModel {
         retryHeld()
     }
 
-    /// Brings in what waited for players.
+    /// Delivers what waited for players.
     func flush() {
         guard !hasPlayback else { return }
         for transfer in transfers {

@@ -1,12 +1,12 @@
 import Lookahead
 
-/// The player of `FeedModel`: one request after the other, eight seconds ahead of what is shown.
+/// The player of `FeedModel`: sequential requests, up to eight seconds ahead of playback.
 final class ModelPlayer {
     let item: Int
     private let terms: FeedModel.Terms
     private let start: Double
     private var resource = 0
-    /// When the request under way was sent; nil where none is.
+    /// When the current request was sent; nil if there is none.
     private var askedAt: Double?
     private var readyAt: Double
     private var loaded = 0.0
@@ -16,7 +16,7 @@ final class ModelPlayer {
     private(set) var shownAfter: Double?
     private var shownAt = 0.0
 
-    /// Bytes of the first segment after which a picture can be shown.
+    /// Bytes of the first segment needed to show a picture.
     static let firstFrame = 60_000.0
 
     init(_ item: Int, at now: Double, _ terms: FeedModel.Terms) {
@@ -27,7 +27,7 @@ final class ModelPlayer {
     }
 
     func advance(_ model: FeedModel) {
-        // A few requests from the store fit into a step.
+        // A few requests served from the store fit into one step.
         while resource < 3 + terms.segments, model.now >= readyAt, isRoom(at: model.now) {
             let name = FeedModel.Name(item: item, resource: resource)
             if askedAt == nil {

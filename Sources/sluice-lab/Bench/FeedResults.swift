@@ -1,11 +1,11 @@
 import Lookahead
 
-/// Tables of what the viewers of `sluice-lab bench feed` saw.
+/// Tables of the results of `sluice-lab bench feed`.
 struct FeedResults {
     let terms: FeedBench.Terms
     let schemes: [FeedScheme]
     let patterns: [ViewerPattern]
-    /// By scheme, viewer and run.
+    /// Indexed by scheme, viewer and run.
     private var all: [[[ViewerFigures]]]
 
     init(terms: FeedBench.Terms, schemes: [FeedScheme], patterns: [ViewerPattern]) {
@@ -27,7 +27,7 @@ struct FeedResults {
         "MB from CDN", "swipe, median ms", "swipe, 99 % ms",
     ]
 
-    /// One for each viewer, and one for all.
+    /// One table for each viewer, and one for all together.
     var tables: [BenchTable] {
         let way = terms.isSimulated ? "in arithmetic" : "over"
         let what = "\(terms.visits) visits a run, \(terms.runs) runs of each viewer"
@@ -51,7 +51,7 @@ struct FeedResults {
         return tables
     }
 
-    /// One line for each scheme, the best first.
+    /// One row for each scheme, the best first.
     var grid: BenchTable {
         var table = BenchTable(
             "Feed \(terms.isSimulated ? "in arithmetic" : "over") \(terms.profile), all viewers",
@@ -59,7 +59,8 @@ struct FeedResults {
         let rows = schemes.indices.map { scheme in
             let figures = Self.sum(together(scheme).flatMap { $0 })
             return (
-                // Rounded, so that waste decides between those that differ by less than noise.
+                // Rounded, so that waste decides between schemes that differ by less than the
+                // noise.
                 ((figures.loadersOfThousand + figures.stallsOfThousand) / 2).rounded(),
                 figures.wasted, scheme
             )
@@ -78,7 +79,7 @@ struct FeedResults {
         }
     }
 
-    /// Of each loader of a scheme that gets anything ready what there was.
+    /// For each loader of a scheme that preloads, what was stored of the item.
     var reasons: String {
         var lines: [String] = []
         for scheme in schemes.indices where schemes[scheme].parameters.isOn {
@@ -94,7 +95,7 @@ struct FeedResults {
 
     // MARK: Figures
 
-    /// Of each run the figures of all viewers.
+    /// The figures of all viewers, for each run.
     private func together(_ scheme: Int) -> [[ViewerFigures]] {
         (0..<terms.runs).map { run in patterns.indices.map { all[scheme][$0][run] } }
     }
@@ -113,7 +114,7 @@ struct FeedResults {
         ]
     }
 
-    /// How many fewer loaders than the published scheme with the same viewers, run by run.
+    /// The reduction in loaders against the published scheme, with the same viewers, run by run.
     private func against(_ scheme: Int) -> String {
         guard let published = schemes.firstIndex(where: { $0.name == "published" }),
             published != scheme
@@ -145,7 +146,7 @@ extension ViewerFigures {
 }
 
 extension Figure {
-    /// The mean, and half of its interval of 95 % by Student's distribution.
+    /// The mean, and half of its 95 % confidence interval by Student's distribution.
     static func withSpread(_ values: [Double]) -> String {
         let count = Double(values.count)
         let mean = values.reduce(0, +) / max(1, count)

@@ -1,19 +1,19 @@
-// How virtual viewers of a feed move, and what a run of visits was like for one.
+// How virtual viewers move through a feed, and the figures of a run of visits.
 import Lookahead
 import Numbers
 
-/// How a viewer moves.
+/// A viewer's movement through a feed.
 enum ViewerPattern: String, CaseIterable {
-    /// Three seconds each.
+    /// Three seconds per item.
     case fixed
-    /// Half a second to six.
+    /// Half a second to six seconds per item.
     case random
-    /// Most items for 0.2 to 0.6 s, one of five for four.
+    /// Most items for 0.2 to 0.6 s, one in five for 4 s.
     case flick
-    /// Two steps on for each one back, about two seconds each.
+    /// Two steps forward for each step back, about two seconds per item.
     case backforth
 
-    /// One stay at an item.
+    /// One visit to an item.
     struct Visit {
         let item: Int
         let seconds: Double
@@ -29,7 +29,8 @@ enum ViewerPattern: String, CaseIterable {
         var item = 0
         return (0..<count).map { _ in
             let place = min(items - 1, item)
-            // Nobody swipes by the clock: without this runs of two patterns would be all alike.
+            // Nobody swipes by the clock: without dither all runs of two of the patterns would be
+            // identical.
             let dither = 0.9 + unit() * 0.2
             switch self {
             case .fixed:
@@ -50,28 +51,28 @@ enum ViewerPattern: String, CaseIterable {
     }
 }
 
-/// What a run of visits was like.
+/// The figures of a run of visits.
 struct ViewerFigures {
     var visits = 0
-    /// Items whose first frame was not there in time.
+    /// Items whose first frame was late.
     var loaders = 0
-    /// Seconds to the first frame, of the visits that lasted so long.
+    /// Seconds to the first frame, for visits that lasted until then.
     var startUps: [Double] = []
     var stalls = 0
     /// Seconds until each swipe was answered.
     var swipes: [Double] = []
-    /// Bytes that the player was given, each once however often it was played.
+    /// Bytes sent to the player, each counted once however often it was played.
     var played: Int64 = 0
     /// Bytes that the CDN sent.
     var sent: Int64 = 0
     var broken = 0
-    /// Of each loader what was there of its item when the viewer came.
+    /// For each loader, what was stored of its item when the viewer arrived.
     var reasons: [String] = []
 
-    /// Of a thousand items.
+    /// Loaders per thousand items.
     var loadersOfThousand: Double { Double(loaders) * 1_000 / Double(max(1, visits)) }
 
-    /// What came and was never given to the player, in per cent of what came.
+    /// The share of fetched bytes that the player never got, in per cent.
     var wasted: Double { Double(max(0, sent - played)) * 100 / Double(max(1, sent)) }
 }
 
@@ -83,7 +84,7 @@ struct FeedScheme {
     /// Members of the order.
     let json: String
 
-    /// Why a text is no scheme.
+    /// The reason why a text is not a valid scheme.
     struct Fault: Error {
         let reason: String
     }

@@ -4,7 +4,7 @@ import Numbers
 import Retention
 import RetentionLab
 
-/// `sluice-lab simulate`: which retention policy would have kept the right bytes.
+/// `sluice-lab simulate`: compares the hit ratios of retention policies on traces.
 struct SimulateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
@@ -98,7 +98,7 @@ struct SimulateCommand: ParsableCommand {
         return [reader.finish()]
     }
 
-    /// A fiftieth, a twentieth, a tenth and a fifth of what is distinct in the trace.
+    /// A fiftieth, a twentieth, a tenth and a fifth of the distinct bytes in the trace.
     private static func fittingSizes(_ traces: [[TraceRequest]]) -> [Int64] {
         var sizes: [UInt128: Int64] = [:]
         for request in traces.joined() { sizes[request.name] = request.size }
@@ -119,7 +119,7 @@ struct SimulateCommand: ParsableCommand {
     }
 }
 
-/// Sizes as people write them.
+/// Human-readable sizes.
 enum SimulationSize {
     private static let units: [Character: Int64] = [
         "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40,

@@ -1,8 +1,8 @@
-// The plot of `sluice-lab simulate`: byte hit ratio over store size, a line a policy, as SVG.
+// The plot of `sluice-lab simulate`: byte hit ratio over store size, a line per policy, as SVG.
 import Glibc
 import RetentionLab
 
-/// Draws a report; sizes stand at even distances, the ratios from 0 to the ceiling.
+/// Draws a report: sizes at even distances, ratios from 0 to the ceiling.
 struct SimulationPlot {
     private static let colours = ["#888888", "#c77700", "#007a5a", "#7a3fb0", "#0058c7", "#b00040"]
     private static let area = (left: 60.0, top: 40.0, width: 480.0, height: 280.0)
@@ -13,7 +13,7 @@ struct SimulationPlot {
     init(_ report: SimulationReport) {
         self.report = report
         let all = report.rows.flatMap(\.byteHitRatios) + [report.ceiling]
-        // The next tenth, so that the lines of the grid have round names.
+        // Rounded up to the next tenth, so that the grid lines have round labels.
         highest = max(0.1, ((all.max() ?? 1) * 10).rounded(.up) / 10)
     }
 

@@ -1,4 +1,4 @@
-// What `sluice-lab simulate` found, as a table and as JSON.
+// The results of `sluice-lab simulate`, as a table and as JSON.
 import Numbers
 import Retention
 import RetentionLab
@@ -7,7 +7,7 @@ import RetentionLab
 struct SimulationReport {
     struct Row {
         let policy: RetentionPolicyName
-        /// One a size, 0 to 1.
+        /// One per size, 0 to 1.
         var hitRatios: [Double] = []
         var byteHitRatios: [Double] = []
     }
@@ -90,7 +90,7 @@ struct SimulationReport {
         return ratio >= 0.99995 ? "1" : "0.\(String(digits, width: 4))"
     }
 
-    /// File names are bytes that someone chose.
+    /// Escapes a file name: its bytes are not trusted.
     static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
