@@ -21,8 +21,9 @@ struct ComparedFigure {
         return best?.0
     }
 
-    /// Our median divided by the best peer's; nil without a peer or our own value, or if the peer's is 0 or negative
-    /// (a difference may be), or ours is negative.
+    /// Our median divided by the best peer's.
+    ///
+    /// Nil if either is missing or negative (a difference may be), or the peer's is 0.
     var ratio: Double? {
         guard let ours = middle(Comparison.own), let best = bestPeer.flatMap(middle), best > 0,
             ours >= 0

@@ -32,7 +32,7 @@ extension Stories {
             #expect(try after.read(100_000).count == 100_000)
         }
 
-        @Test func `what came before the hang-up is used by the next player`() throws {
+        @Test func `bytes received before the hang-up are served to the next player`() throws {
             let story = try Story()
             let path = segment("again", 4_000_000)
             story.cdn.hold(path, afterBytes: 1_000_000)
@@ -60,7 +60,7 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
         }
 
-        @Test func `half a film is not fetched for nobody`() throws {
+        @Test func `a half-fetched film is not finished without players`() throws {
             let story = try Story()
             let path = segment("film", 40_000_000)
             story.cdn.hold(path, afterBytes: 25_000_000)
@@ -95,7 +95,7 @@ extension Stories {
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
         }
 
-        @Test func `a player that hangs up and asks again has what it asked for first`() throws {
+        @Test func `a player that hangs up and asks again is served first`() throws {
             let story = try Story()
             // It has 300 ms for it, which a busy machine may take now and then, but not each time.
             let requests = try (0..<5).map { turn in
@@ -114,7 +114,7 @@ extension Stories {
         }
 
         @Test(arguments: [0, 100_000])
-        func `with one connection the next channel does not wait for the former one`(_ held: Int)
+        func `with one connection the next channel does not wait for the previous one`(_ held: Int)
             throws
         {
             let story = try Story(["--host-limit", "1"])

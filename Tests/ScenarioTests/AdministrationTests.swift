@@ -26,7 +26,7 @@ extension Story {
 
 extension Stories.AdministrationTests {
     @Test
-    func `a pinned title stays when all else has to go`() throws {
+    func `a pinned title stays when everything else is evicted`() throws {
         let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
         for name in ["/kept.m3u8", "/gone.m3u8"] {
             story.putTitle(name, name, count: 6)
@@ -67,7 +67,7 @@ extension Stories.AdministrationTests {
     }
 
     @Test
-    func `pins outlive a restart and the loss of the index, until they are let go`() throws {
+    func `pins survive a restart and the loss of the index until they are removed`() throws {
         let story = try Story()
         story.putTitle("/pin.m3u8", "pin")
         try story.play("/pin.m3u8")
@@ -89,7 +89,7 @@ extension Stories.AdministrationTests {
 
 extension Stories.AdministrationTests {
     @Test
-    func `clear keeps pinned titles unless it is told to take them`() throws {
+    func `clear keeps pinned titles unless told to remove them`() throws {
         let story = try Story()
         for name in ["/pin.m3u8", "/free.m3u8"] {
             story.putTitle(name, name)
@@ -127,7 +127,7 @@ extension Stories.AdministrationTests {
 
 extension Stories.AdministrationTests {
     @Test
-    func `a purge by title takes that title and nothing else`() throws {
+    func `a purge by title removes that title and nothing else`() throws {
         let story = try Story()
         for name in ["/one.m3u8", "/two.m3u8"] {
             story.putTitle(name, name)
@@ -143,7 +143,7 @@ extension Stories.AdministrationTests {
     }
 
     @Test
-    func `a purge by host takes what came from there, except what is pinned`() throws {
+    func `a purge by host removes its objects except the pinned ones`() throws {
         let story = try Story()
         let other = FixtureCDN()
         try other.start()
@@ -166,7 +166,7 @@ extension Stories.AdministrationTests {
     }
 
     @Test
-    func `a purge by age takes what was not used for so long`() throws {
+    func `a purge by age removes objects unused for that long`() throws {
         let story = try Story()
         let (old, fresh) = (segment("old", 1_000), segment("fresh", 1_000))
         _ = try story.get(old)
@@ -187,7 +187,7 @@ extension Stories.AdministrationTests {
         [], ["--host", "h", "--title", "x"], ["--older-than", "soon"], ["--title", "nonsense"],
         ["--title", "000000000000"], ["no-url"],
     ])
-    func `a purge that says nothing clear removes nothing`(_ arguments: [String]) throws {
+    func `an ambiguous purge removes nothing`(_ arguments: [String]) throws {
         let story = try Story()
         _ = try story.get(segment("safe", 1_000))
         let result = try Tool.run(
@@ -227,7 +227,7 @@ extension Stories.AdministrationTests {
     }
 
     @Test
-    func `the folder of a running daemon is refused, and nothing happens to it`() throws {
+    func `the folder of a running daemon is refused and not changed`() throws {
         let story = try Story()
         let path = segment("mine", 1_000)
         _ = try story.get(path)
@@ -241,7 +241,7 @@ extension Stories.AdministrationTests {
     }
 
     @Test
-    func `a folder that holds no store is left as it is`() throws {
+    func `a folder without a store is not changed`() throws {
         let folder = try TemporaryFolder()
         let photos = folder.makeFolder("photos")
         try writeFile(photos + "/a.jpg", "jpeg".utf8)
@@ -279,7 +279,7 @@ extension Stories.AdministrationTests {
     }
 
     @Test
-    func `a check finds the byte that turned, and what it drops is fetched again`() throws {
+    func `a check finds a corrupt byte, and the dropped object is fetched again`() throws {
         let story = try Story()
         let (bad, good) = (segment("bad", 300_000), segment("good", 100_000))
         _ = try story.get(good)
@@ -305,7 +305,7 @@ extension Stories.AdministrationTests {
     }
 
     @Test
-    func `what changes the store is for those who may`() throws {
+    func `requests that change the store need authorization`() throws {
         let story = try Story(["--token", "open sesame"])
         for (name, method) in [("pin?url=http://h/x", "POST"), ("titles", "GET"), ("df", "GET")] {
             #expect(try story.player().get("/api/\(name)", method: method).status == 401)

@@ -11,7 +11,7 @@ extension Stories {
 
 extension Stories.BadInputTests {
     @Test
-    func `an origin that is not there is named as the one at fault`() throws {
+    func `an unreachable origin is named as the cause`() throws {
         let story = try Story(["--connect-timeout", "1"])
         for url in [
             "http://127.0.0.1:1/a.m3u8", "http://no-such-host.invalid/a.m3u8",
@@ -25,7 +25,7 @@ extension Stories.BadInputTests {
     }
 
     @Test
-    func `an origin that says nothing is timed out`() throws {
+    func `a silent origin is timed out`() throws {
         let story = try Story(["--first-byte-timeout", "1"])
         story.cdn.hold("/l.m3u8")
         let answer = try story.get("/l.m3u8")
@@ -44,7 +44,7 @@ extension Stories.BadInputTests {
     }
 
     @Test
-    func `an origin that is broken for good is a bad gateway, and not kept`() throws {
+    func `a permanently broken origin is a bad gateway, and not stored`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
         story.cdn.setBehaviour("status=500", for: "/a.ts")
@@ -55,7 +55,7 @@ extension Stories.BadInputTests {
     }
 
     @Test
-    func `an origin that stumbles once is asked again and nobody notices`() throws {
+    func `an origin that fails once is retried unnoticed by the player`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
         story.cdn.setBehaviour("status=503&fails=2", for: "/a.ts")
@@ -78,7 +78,7 @@ extension Stories.BadInputTests {
     ]
 
     @Test(arguments: nonsense)
-    func `an origin that talks nonsense is a bad gateway`(_ words: String) throws {
+    func `an origin that sends no HTTP is a bad gateway`(_ words: String) throws {
         let story = try Story()
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
@@ -115,7 +115,7 @@ extension Stories.BadInputTests {
     }
 
     @Test
-    func `a list with nothing in it or with odd tags is passed on`() throws {
+    func `an empty playlist or one with odd tags is passed on`() throws {
         let story = try Story()
         for text in [
             "#EXTM3U\n", "#EXTM3U\n#EXT-X-TARGETDURATION:x\n#EXT-X-BYTERANGE:a@b\n#EXTINF:\na.ts\n",
@@ -127,7 +127,7 @@ extension Stories.BadInputTests {
     }
 
     @Test
-    func `a segment longer than it says is cut where it says`() throws {
+    func `a segment longer than its Content-Length is cut there`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("0123456789".utf8))
         story.cdn.setBehaviour("wronglength=-4", for: "/a.ts")
@@ -135,7 +135,7 @@ extension Stories.BadInputTests {
     }
 
     @Test
-    func `paths that lead nowhere are not found, and the daemon goes on`() throws {
+    func `unknown paths are not found, and the daemon keeps running`() throws {
         let story = try Story()
         for path in [
             "/nothing", "/api/none", "/favicon.ico", "/../../etc/passwd", "/%00", "/x/y/z",

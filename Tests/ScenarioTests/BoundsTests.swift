@@ -17,7 +17,7 @@ extension Stories {
         @Test(arguments: [
             "wronglength=100&norange=1", "wronglength=100&norange=1&noetag=1&lastmod=",
         ])
-        func `a segment that is always cut at the same byte is asked for a few times only`(
+        func `a segment that is always cut at the same byte is requested only a few times`(
             fault: String
         ) throws {
             let story = try Story()
@@ -29,7 +29,7 @@ extension Stories {
             #expect(story.cdn.bytesSent(path) <= 3 * 300_000 + (1 << 20) + 300_000)
         }
 
-        @Test func `a playlist that is always cut at the same byte is asked for a few times only`()
+        @Test func `a playlist that is always cut at the same byte is requested only a few times`()
             throws
         {
             let story = try Story()
@@ -41,7 +41,7 @@ extension Stories {
         }
 
         @Test(arguments: ["/cut.m3u8", "/bytes/300000/cut.ts"])
-        func `a body under a mount that is always cut is asked for a few times only`(path: String)
+        func `a body under a mount that is always cut is requested only a few times`(path: String)
             throws
         {
             let origin = FixtureCDN()
@@ -56,7 +56,7 @@ extension Stories {
         }
 
         @Test
-        func `a player that joined a body goes on when the first has spent its budget`() throws {
+        func `a player that joined a body continues when the first has spent its budget`() throws {
             let origin = try ScriptedOrigin()
             defer { origin.stop() }
             let body = FixtureCDN.syntheticBytes("pieces", 0..<30_000)
@@ -88,7 +88,7 @@ extension Stories {
         }
 
         @Test
-        func `a player that waits with another has its answer when the other's budget is spent`()
+        func `a player that waits with another is answered when the other's budget is spent`()
             throws
         {
             let story = try Story()
@@ -123,7 +123,7 @@ extension Stories {
             #expect(origin.requestCount("/a.ts") == 2)
         }
 
-        @Test func `nothing is asked once the player of a broken body has left`() throws {
+        @Test func `the origin gets no request once the player of a broken body has left`() throws {
             let story = try Story()
             let path = segment("left", 300_000)
             story.cdn.setBehaviour(Self.cut, for: path)
@@ -166,7 +166,7 @@ extension Stories {
             #expect(isContent(try story.get(next).body, of: next))
         }
 
-        @Test func `a player that waits has the slot of a body that is being finished`() throws {
+        @Test func `a waiting player gets the slot of a body that is only being finished`() throws {
             let story = try Story(["--slots", "1"])
             let left = segment("left", 4_000_000)
             story.cdn.hold(left, afterBytes: 3_900_000)
@@ -229,7 +229,7 @@ extension Stories {
         }
 
         @Test(arguments: ["bytes=5-20", "bytes=0-20", "bytes=-10"])
-        func `a range of a playlist whose name does not tell is one of the rewritten text`(
+        func `a range of a playlist without a playlist's name is cut from the rewritten text`(
             range: String
         ) throws {
             let lines = (0..<400).map { "#EXTINF:4,\nsegment\($0).ts\n" }.joined()
@@ -246,7 +246,7 @@ extension Stories {
             if part.status == 206 { #expect(whole.text.contains(part.text)) }
         }
 
-        @Test func `a playlist that is answered by an unasked part is the origin's fault`() throws {
+        @Test func `an unrequested 206 for a playlist is the origin's fault`() throws {
             let origin = try ScriptedOrigin()
             defer { origin.stop() }
             let list = Array("#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n".utf8)

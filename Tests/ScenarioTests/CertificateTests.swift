@@ -11,7 +11,7 @@ extension Stories {
 // MARK: Certificates
 
 extension Stories.CertificateTests {
-    @Test func `each name is shown its certificate, and others the first`() throws {
+    @Test func `each name gets its certificate, other names the first`() throws {
         let one = try Identity("one.test", "127.0.0.1")
         let two = try Identity("*.two.test")
         let stage = try SecureStage([one, two])
@@ -25,7 +25,7 @@ extension Stories.CertificateTests {
     }
 
     @Test(arguments: [Carriage.secure, .secureHTTP2])
-    func `SIGHUP shows new connections the new certificate, and a download goes on`(
+    func `after SIGHUP new connections get the new certificate, and a download continues`(
         _ carriage: Carriage
     ) throws {
         let origin = try ScriptedOrigin()
@@ -89,7 +89,7 @@ extension Stories.CertificateTests {
         #expect(try stage.verify(identity.authority) == 0)
     }
 
-    @Test func `a start with unusable files says which and why`() throws {
+    @Test func `a start with unusable files names them and the reason`() throws {
         let one = try Identity("one.test")
         let two = try Identity("two.test")
         let folder = try TemporaryFolder()
@@ -189,7 +189,7 @@ extension Stories.CertificateTests {
         #expect(try stage.story.stat("tls_handshakes_full_total") == 0)
     }
 
-    @Test func `a client that begins another handshake in TLS 1 2 is not followed`() throws {
+    @Test func `a renegotiation in TLS 1 2 is refused`() throws {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let address = stage.secureURL.dropFirst("https://".count)
         // openssl s_client(1) takes a line R for the wish to begin again.
@@ -214,14 +214,14 @@ extension Stories.CertificateTests {
         #expect(try stage.story.settled("tls_handshakes_failed_total") { $0 == 1 } == 1)
     }
 
-    @Test func `HTTP in the clear on the TLS port is told so`() throws {
+    @Test func `plain HTTP on the TLS port gets an explanation`() throws {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let answer = try stage.strayPlayer().get("/api/health")
         #expect(answer.status == 400 && answer.text.contains("this port speaks TLS"))
         #expect(try stage.story.stat("tls_handshakes_failed_total") == 1)
     }
 
-    @Test func `bytes that are no handshake, and half of one, hold nothing`() throws {
+    @Test func `bytes that are not a handshake, or half of one, hold no resources`() throws {
         let stage = try SecureStage([Identity("127.0.0.1")], ["--head-timeout", "1"])
         #expect(try stage.verify(stage.authority) == 0)
         #expect(try stage.story.settled("connections") { $0 == 1 } == 1)

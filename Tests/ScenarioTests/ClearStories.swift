@@ -28,7 +28,7 @@ extension Stories.ClearStories {
     }
 
     @Test(arguments: [SIGKILL, SIGTERM])
-    func `a clear is whole however the daemon ends behind it`(_ signal: Int32) throws {
+    func `a clear is complete however the daemon ends after it`(_ signal: Int32) throws {
         let (story, paths) = try filled(200)
         let answer = try story.follow("/api/clear", method: "POST")
         #expect(answer.status == 200 && answer.text.contains("\"removed\":200"))
@@ -43,7 +43,7 @@ extension Stories.ClearStories {
         }
     }
 
-    @Test func `players go on while everything is cleared under them`() throws {
+    @Test func `players keep playing while everything is cleared`() throws {
         let story = try Story()
         let path = segment("long", 3_000_000)
         story.cdn.setBehaviour("rate=3000000", for: path)
@@ -54,7 +54,7 @@ extension Stories.ClearStories {
         #expect(try eventually { try isDeleted(story) })
     }
 
-    @Test func `the command says what it removed, and a purge how far it is`() throws {
+    @Test func `the command reports what it removed, and a purge its progress`() throws {
         let (story, _) = try filled(20)
         let program = try DaemonProcess.builtBinary()
         let cleared = try Tool.run([program, "clear", "--daemon", story.daemon.baseURL])

@@ -36,7 +36,7 @@ extension Stories.CommandLineTests {
     }
 
     @Test
-    func `decode reads links and says which are none`() throws {
+    func `decode reads links and reports which are invalid`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts?b=1"]))
         let link = try story.links(in: "/l.m3u8")[0]
@@ -116,7 +116,7 @@ extension Stories.CommandLineTests {
 
 extension Stories.CommandLineTests {
     @Test
-    func `check says what is wrong, all of it, and ends with 78`() throws {
+    func `check reports every error and ends with 78`() throws {
         let bad = try sluice(
             "check", "--port", "70000", "--policy", "often", "--cache-size", "much", "--mount",
             "/api/=http://h/")
@@ -131,7 +131,7 @@ extension Stories.CommandLineTests {
     }
 
     @Test
-    func `config tells each value, its source and what a change needs, without secrets`() throws {
+    func `config prints each value, its source and what a change needs, without secrets`() throws {
         let folder = try TemporaryFolder()
         let file = folder.file("sluice.json")
         try writeFile(
@@ -182,7 +182,7 @@ extension Stories.CommandLineTests {
     }
 
     @Test(arguments: [#"{"prot":1}"#, "[1]", "{", ""])
-    func `a file that cannot be meant ends with 78`(_ text: String) throws {
+    func `an unusable configuration file ends with 78`(_ text: String) throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.file("c.json"), text.utf8)
         let result = try sluice("check", "--config", folder.file("c.json"))
@@ -190,7 +190,7 @@ extension Stories.CommandLineTests {
         #expect(result.stderr.contains(text.contains("prot") ? "unknown setting 'prot'" : "c.json"))
     }
 
-    @Test func `a setting of a former version is ignored with a warning`() throws {
+    @Test func `a setting of an earlier version is ignored with a warning`() throws {
         let story = try Story(["--retention", "lru"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
         #expect(try story.get("/a.ts").text == "bytes")

@@ -13,7 +13,7 @@ extension Stories.CompressionTests {
         + (0..<500).map { "#EXTINF:4,\nseg\($0).ts\n" }.joined() + "#EXT-X-ENDLIST\n"
 
     @Test
-    func `a long playlist leaves as gzip for a player that takes it, and as it is for others`()
+    func `a long playlist is sent as gzip to players that accept it, and uncompressed to others`()
         throws
     {
         let story = try Story()
@@ -30,7 +30,7 @@ extension Stories.CompressionTests {
     }
 
     @Test
-    func `a short playlist is not worth it`() throws {
+    func `a short playlist is not compressed`() throws {
         let story = try Story()
         story.cdn.put("/short.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
         let answer = try story.get("/short.m3u8", headers: [("Accept-Encoding", "gzip")])

@@ -35,7 +35,7 @@ extension Stories.ConsoleTests {
         }
     }
 
-    @Test func `every file that the page names is there, and together they are small`() throws {
+    @Test func `every file that the page names exists, and together they are small`() throws {
         let story = try Story()
         var waiting = ["/"], known: Set<String> = [], bytes = 0
         while let path = waiting.popLast() {
@@ -73,7 +73,7 @@ extension Stories.ConsoleTests {
         #expect(try story.follow("/console/../api/stats").status != 200)
     }
 
-    @Test func `the player comes from the file that the daemon is told, or is said to be missing`()
+    @Test func `the player library comes from the configured file or is reported missing`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -92,7 +92,7 @@ extension Stories.ConsoleTests {
 
     // MARK: Signing in
 
-    @Test func `with a token the page is there and its data only for those who sign in`() throws {
+    @Test func `with a token the page is public and its data needs a sign-in`() throws {
         let story = try Story(["--token", Self.token])
         #expect(try story.follow("/", headers: Self.page).status == 200)
         #expect(try story.follow("/").status == 401)
@@ -139,7 +139,7 @@ extension Stories.ConsoleTests {
         #expect(sent == ["theirs=1"])
     }
 
-    @Test func `a change needs what no form of another site can send`() throws {
+    @Test func `a change needs a header that no form of another site can send`() throws {
         let story = try Story()
         let player = story.player()
         player.provesChanges = false
@@ -163,7 +163,7 @@ extension Stories.ConsoleTests {
         #expect(command.status == 0, "\(command.stderr)")
     }
 
-    @Test func `the history of a day outlives a restart`() throws {
+    @Test func `a day's history survives a restart`() throws {
         let story = try Story()
         let path = segment("a", 50_000)
         for _ in 0..<2 { #expect(try story.get(path).status == 200) }
@@ -180,7 +180,7 @@ extension Stories.ConsoleTests {
         #expect(try story.follow("/api/history").text.contains(",100000,50000,2,1,0]"))
     }
 
-    @Test func `settings are told as they were given, without secrets`() throws {
+    @Test func `settings are shown as given, without secrets`() throws {
         let story = try Story([
             "--token", Self.token, "--slots", "7",
             "--origin-proxy", "*.example=http://user:pa55word@127.0.0.1:1",
@@ -199,7 +199,7 @@ extension Stories.ConsoleTests {
         #expect(!text.contains("pa55word") && !text.contains(Self.token))
     }
 
-    @Test func `a stored playlist is inspected, and no origin is asked`() throws {
+    @Test func `a stored playlist is inspected without an origin request`() throws {
         let story = try Story()
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:9.5,\na.ts?t=\(Self.secret)\n"
         story.cdn.put("/l.m3u8", text: text)
@@ -223,7 +223,7 @@ extension Stories.ConsoleTests {
         #expect(other.status == 422 && other.text.contains("no playlist"))
     }
 
-    @Test func `the text of a long playlist is cut, and all of it was read`() throws {
+    @Test func `the text of a long playlist is truncated, but all of it is parsed`() throws {
         let story = try Story()
         let names = (0..<20_000).map { "/bytes/1000/segment-with-a-long-name-\($0).ts" }
         story.cdn.put("/long.m3u8", text: vod(names) + "#EXTINF:99,\n/last.ts\n")
@@ -262,7 +262,7 @@ extension Stories.ConsoleTests {
 
     private static let secret = "5ecret-5ignature"
 
-    @Test func `events have a version, and a request is told without secrets`() throws {
+    @Test func `events have a version, and requests appear without secrets`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         let stream = try story.player().open("/api/events")
@@ -294,7 +294,7 @@ extension Stories.ConsoleTests {
         }
     }
 
-    @Test func `what is fetched ahead of players is told`() throws {
+    @Test func `fetches ahead of players are reported`() throws {
         let story = try Story(["--look-ahead", "30"])
         let names = (0..<6).map { segment("s\($0)", 1_000) }
         story.cdn.put("/l.m3u8", text: vod(names))
@@ -328,7 +328,7 @@ extension Stories.ConsoleTests {
             })
     }
 
-    @Test func `a listener that reads nothing costs a bounded memory and is told what it lost`()
+    @Test func `a listener that reads nothing takes bounded memory and learns how much it missed`()
         throws
     {
         let story = try Story()
@@ -360,7 +360,7 @@ extension Stories.ConsoleTests {
         #expect(try stream.readRest().isEmpty == false)
     }
 
-    @Test func `an outage is told while it lasts`() throws {
+    @Test func `an outage is reported while it lasts`() throws {
         let story = try Story()
         let path = segment("a", 1_000)
         let port = story.cdn.port

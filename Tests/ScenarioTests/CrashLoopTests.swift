@@ -40,7 +40,7 @@ extension Stories {
             #expect(try runs(stage, id), "a person's word begins the count anew")
         }
 
-        @Test func `clean stops between crashes forgive`() throws {
+        @Test func `clean stops reset the count of crashes`() throws {
             let stage = try DownloadStage()
             let id = try held(stage)
             for signal in [SIGKILL, SIGTERM, SIGKILL, SIGTERM] {

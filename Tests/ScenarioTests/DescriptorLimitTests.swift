@@ -10,7 +10,7 @@ extension Stories {
 
 extension Stories.DescriptorLimitTests {
     @Test(arguments: [16, 24, 40, 64, 128])
-    func `a limit that carries no daemon is a start-up error with words`(_ limit: Int) throws {
+    func `a limit too low for a daemon is an explained start-up error`(_ limit: Int) throws {
         let folder = try TemporaryFolder()
         let result = try Tool.run([
             "prlimit", "--nofile=\(limit):\(limit)", try DaemonProcess.builtBinary(), "serve",

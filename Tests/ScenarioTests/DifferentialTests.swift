@@ -10,7 +10,7 @@ extension Stories {
     @Suite(.tags(.timed), .timeLimit(.minutes(60)))
     struct DifferentialTests {
         @Test
-        func `every answer is one of a version that the origin had`() throws {
+        func `every answer matches one version that the origin had`() throws {
             let end = ContinuousClock.now + .seconds(Self.number("SECONDS") ?? 40)
             let first = UInt64(Self.number("SEED") ?? 1)
             var seed = first

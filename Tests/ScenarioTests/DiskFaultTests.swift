@@ -91,7 +91,7 @@ extension Stories {
         }
 
         @Test(arguments: [ENOSPC, EIO])
-        func `what came whole is kept although its header could not be written at once`(
+        func `a complete object is kept although its header could not be written immediately`(
             error: Int32
         ) throws {
             let disk = try FailingDisk()
@@ -118,7 +118,7 @@ extension Stories {
         }
 
         @Test
-        func `objects of the same seconds share one wait for the disk, and no kill costs them`()
+        func `objects stored within seconds share one sync, and a kill loses none`()
             throws
         {
             let disk = try FailingDisk(isLogged: true)
@@ -139,7 +139,7 @@ extension Stories {
 
         /// A few files are open and asked one by one, many were let go and are asked together.
         @Test(arguments: [6, 700])
-        func `what the disk refuses to sync at a stop is fetched again`(count: Int) throws {
+        func `objects whose sync fails at a stop are fetched again`(count: Int) throws {
             let disk = try FailingDisk()
             let story = disk.story
             let paths = (0..<count).map { segment("unsynced\($0)", 20_000) }

@@ -54,7 +54,7 @@ extension Stories {
             for path in known { #expect(isContent(try story.get(path).body, of: path)) }
         }
 
-        @Test func `objects that are taken away one by one come again from the origin`() throws {
+        @Test func `objects deleted one by one are fetched again`() throws {
             let story = try Story()
             let paths = (0..<20).map { segment("taken\($0)", 80_000) }
             for path in paths { _ = try story.get(path) }
@@ -71,7 +71,7 @@ extension Stories {
         }
 
         @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
-        func `a read-only folder is refused with a clear word and left as it is`() throws {
+        func `a read-only folder is refused with a clear message and not changed`() throws {
             let disk = try MountedDisk()
             let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
             let path = segment("kept", 200_000)
@@ -90,7 +90,7 @@ extension Stories {
             story.stop()
         }
 
-        @Test func `a folder of a newer version is refused with a clear word and left as it is`()
+        @Test func `a folder of a newer version is refused with a clear message and not changed`()
             throws
         {
             let story = try Story()

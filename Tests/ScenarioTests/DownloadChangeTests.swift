@@ -9,7 +9,7 @@ extension Stories.Downloads {
         ("/bytes/1000000/a.mp4", 1), ("/bytes/a/1000000", 1), ("/bytes/10000000/b.mp4", 3),
         ("/bytes/b/10000000", 3), ("/bytes/c/10000000?norange=1", 3),
     ])
-    func `a file costs its own bytes at the origin`(path: String, parts: Int) throws {
+    func `a downloaded file costs the origin only its size`(path: String, parts: Int) throws {
         let stage = try DownloadStage()
         let done = try stage.wait(try stage.order(stage.cdn.url(path)), for: "complete")
         let size = path.contains("10000000") ? 10_000_000 : 1_000_000
@@ -81,7 +81,7 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v1-3/20000") == 1)
     }
 
-    @Test func `what is complete is neither paused nor resumed`() throws {
+    @Test func `a complete download is neither paused nor resumed`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title())
         let before = try stage.wait(id, for: "complete")
@@ -95,7 +95,7 @@ extension Stories.Downloads {
         #expect(try stage.download(id).text == before.text)
     }
 
-    @Test func `the bytes of parts under way are told`() throws {
+    @Test func `the bytes of running transfers are reported`() throws {
         let stage = try DownloadStage()
         let path = "/bytes/3000000/film.mp4"
         stage.cdn.hold(path, afterBytes: 1_500_000)

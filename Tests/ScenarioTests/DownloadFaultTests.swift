@@ -6,7 +6,7 @@ import Testing
 /// Downloads of what is not as it should be: whose fault it is said to be, and what is kept.
 extension Stories.Downloads {
     @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
-    func `a disk that fills half way is waited for, and what came is kept`() throws {
+    func `a download waits while the disk is full, and keeps what it has`() throws {
         let disk = try MountedDisk(megabytes: 16)
         let stage = try DownloadStage(
             ["--concurrency", "fixed:2", "--min-free", "0"], cacheFolder: disk.path)
@@ -22,13 +22,13 @@ extension Stories.Downloads {
         stage.story.stop()
     }
 
-    @Test func `a title that is not there fails with the origin's answer`() throws {
+    @Test func `a missing title fails with the origin's answer`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.cdn.url("/nothing/master.m3u8"))
         #expect(try stage.wait(id, for: "failed")["reason"].contains("404"))
     }
 
-    @Test func `a key that cannot be had fails the download, and names it`() throws {
+    @Test func `a key that cannot be fetched fails the download and is named`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
         stage.cdn.setBehaviour("status=410", for: "/bytes/film-v2-k/16")
@@ -38,7 +38,7 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
     }
 
-    @Test func `an order for a title that is being downloaded takes its place`() throws {
+    @Test func `a new order for a title replaces its running download`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
         stage.cdn.hold("/bytes/film-v2-4/20000")
@@ -53,14 +53,14 @@ extension Stories.Downloads {
         stage.cdn.release("/bytes/film-v2-4/20000")
     }
 
-    @Test func `a web page is downloaded as the file that it is`() throws {
+    @Test func `a web page is downloaded as a file`() throws {
         let stage = try DownloadStage()
         stage.cdn.put("/page.html", text: "<!doctype html><title>No film</title>")
         let id = try stage.order(stage.cdn.url("/page.html"))
         #expect(try stage.wait(id, for: "complete")["streams"] == "[\"file\"]")
     }
 
-    @Test func `what the command may do ends with a word and a status`() throws {
+    @Test func `every outcome of the command has a message and a status`() throws {
         let stage = try DownloadStage()
         let base = stage.story.daemon.baseURL
         let url = stage.title()

@@ -20,7 +20,7 @@ extension Stories.Downloads {
     }
 
     @Test(arguments: [SIGKILL, SIGTERM])
-    func `a restart goes on where the download stood`(signal: Int32) throws {
+    func `a download continues where it was after a restart`(signal: Int32) throws {
         let stage = try DownloadStage(["--concurrency", "fixed:2"])
         let id = try halfWay(stage)
         stage.story.stop(signal)
@@ -31,7 +31,7 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-i/900") == 1)
     }
 
-    @Test func `a CDN that goes away is waited for, and nothing comes twice`() throws {
+    @Test func `a download waits for an unreachable CDN, and fetches nothing twice`() throws {
         let stage = try DownloadStage(["--concurrency", "fixed:2"])
         let id = try halfWay(stage)
         stage.cdn.stop()
@@ -57,7 +57,7 @@ extension Stories.Downloads {
         _ = try stage.wait(id, for: "complete")
     }
 
-    @Test func `a cancelled download is forgotten, and what came of it stays`() throws {
+    @Test func `a cancelled download is removed, and its fetched bytes stay`() throws {
         let stage = try DownloadStage(["--concurrency", "fixed:2"])
         let id = try halfWay(stage)
         #expect(try stage.ask("POST", "/api/downloads/\(id)/cancel").status == 200)
@@ -68,7 +68,7 @@ extension Stories.Downloads {
         #expect(try stage.download(id).status == 404)
     }
 
-    @Test func `a missing segment fails the download by name, and all else is there`() throws {
+    @Test func `a missing segment fails the download by name, and the rest is stored`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
         stage.cdn.setBehaviour("status=404", for: "/bytes/film-v2-3/20000")
@@ -104,7 +104,7 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-39/20000") == 0)
     }
 
-    @Test func `a cache too small is said, and what came is kept`() throws {
+    @Test func `a cache that is too small is reported, and fetched bytes are kept`() throws {
         let stage = try DownloadStage(["--cache-size", "1MB", "--concurrency", "fixed:2"])
         let id = try stage.order(stage.title(segments: 12, bytes: 200_000), "&audio=none")
         let answer = try stage.wait(id, for: "waiting")

@@ -11,7 +11,7 @@ extension Stories {
             ("memory", "some avg10=50.00 avg60=1.00 avg300=1.00 total=5", 2, "memory is short"),
             ("memory", "some avg10=0.00 avg60=1.00 avg300=1.00 total=5", 4, "to begin with"),
         ])
-        func `pressure lowers what may run, and the figures say so`(
+        func `system pressure lowers the concurrency, and the metrics show it`(
             file: String, text: String, limit: Int, reason: String
         ) throws {
             let stage = try SurroundedDaemon { folder in
@@ -24,7 +24,7 @@ extension Stories {
         @Test(arguments: [
             ("Discharging", "10", "the battery is low"), ("Charging", "10", "to begin with"),
         ])
-        func `a battery that empties lowers what may run`(
+        func `a discharging battery lowers the concurrency`(
             status: String, charge: String, reason: String
         ) throws {
             let stage = try SurroundedDaemon { folder in
@@ -39,7 +39,7 @@ extension Stories {
             #expect(try stage.hasFigures("\"ahead_limit\":4", reason))
         }
 
-        @Test func `another network is heard of, and a mobile one taken for what it is`() throws {
+        @Test func `a network change is noticed, and a mobile network is recognized`() throws {
             let stage = try SurroundedDaemon { _ in "true" }
             #expect(!stage.daemon.standardError.contains("another network"))
             for words in [

@@ -95,7 +95,7 @@ final class DownloadStage: Sendable {
 }
 
 extension Stories.Downloads {
-    @Test func `a title is whole, and plays with the CDN gone`() throws {
+    @Test func `a downloaded title is complete and plays without the CDN`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title())
         let done = try stage.wait(id, for: "complete")
@@ -111,7 +111,7 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/film/low.m3u8") == 0)
     }
 
-    @Test func `what is ordered is fetched, and nothing else`() throws {
+    @Test func `only what is ordered is fetched`() throws {
         let stage = try DownloadStage()
         let cases = [
             ("&variant=360", "v1", "v2"), ("&variant=worst", "v1", "v2"),
@@ -134,7 +134,7 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-4/20000") == 0)
     }
 
-    @Test func `what the title has not is refused with what it has`() throws {
+    @Test func `a choice that the title lacks is refused with those it has`() throws {
         let stage = try DownloadStage()
         let cases = [
             ("&variant=1080", "it has 360, 720"), ("&audio=de", "it has en, fr"),
@@ -159,7 +159,7 @@ extension Stories.Downloads {
         }
     }
 
-    @Test func `a live stream is for recording`() throws {
+    @Test func `a live stream is refused with a hint to record it`() throws {
         let stage = try DownloadStage()
         stage.cdn.put(
             "/live.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/l/9000\n")
@@ -168,7 +168,7 @@ extension Stories.Downloads {
     }
 
     @Test(arguments: ["/bytes/film.mp4/9000000", "/bytes/thing/9000000"])
-    func `what is no playlist is downloaded as a file`(path: String) throws {
+    func `a URL that is not a playlist is downloaded as a file`(path: String) throws {
         let stage = try DownloadStage()
         let done = try stage.wait(try stage.order(stage.cdn.url(path)), for: "complete")
         #expect(done["bytes"] == "9000000")
@@ -179,7 +179,7 @@ extension Stories.Downloads {
         #expect(body == FixtureCDN.syntheticBytes(name, 0..<9_000_000))
     }
 
-    @Test func `several titles come side by side, and are listed in their order`() throws {
+    @Test func `several titles download concurrently, and are listed in order`() throws {
         let stage = try DownloadStage()
         let ids = try ["a", "b", "c"].map { try stage.order(stage.title($0)) }
         for id in ids { _ = try stage.wait(id, for: "complete") }
@@ -198,7 +198,7 @@ extension Stories.Downloads {
         #expect(answer["reason"].contains("403"))
     }
 
-    @Test func `no more run at once than the controller says`() throws {
+    @Test func `no more transfers run at once than the controller allows`() throws {
         let stage = try DownloadStage(["--concurrency", "fixed:3"])
         let url = stage.title(segments: 20)
         stage.cdn.setBehaviour("fb=10", for: "/bytes/*")

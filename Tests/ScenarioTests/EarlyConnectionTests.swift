@@ -65,7 +65,7 @@ extension Stories {
                 })
         }
 
-        @Test func `a segment waits for the connection in the making and opens no other`() throws {
+        @Test func `a segment waits for the pending connection and opens no other`() throws {
             let proxy = try WayOutProxy(.socks5, delay: 0.3)
             defer { proxy.stop() }
             let story = try Story(["--origin-proxy", "localhost=socks5h://127.0.0.1:\(proxy.port)"])
@@ -108,7 +108,7 @@ extension Stories {
             }
         }
 
-        @Test func `what a server says on a silent connection is nobody's answer`() throws {
+        @Test func `bytes that a server sends on an unused connection answer no request`() throws {
             let story = try Story()
             let other = try ScriptedOrigin()
             let late = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"

@@ -26,7 +26,7 @@ extension Stories.EntryTests {
     }
 
     @Test
-    func `a collapsed double slash after the scheme is mended`() throws {
+    func `a collapsed double slash after the scheme is repaired`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         #expect(try story.follow("/http:/127.0.0.1:\(story.cdn.port)/l.m3u8").status == 200)
@@ -44,7 +44,7 @@ extension Stories.EntryTests {
     }
 
     @Test
-    func `an entry without an ending is known by its first bytes`() throws {
+    func `an entry without an extension is recognized by its first bytes`() throws {
         let story = try Story()
         story.cdn.put(
             "/stream", text: "\u{FEFF}\n#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST\n",
@@ -72,7 +72,7 @@ extension Stories.EntryTests {
     }
 
     @Test
-    func `a range of an entry without an ending is a range still, if it is media`() throws {
+    func `a range of a media entry without an extension is still a range`() throws {
         let story = try Story()
         let bytes = FixtureCDN.syntheticBytes("film", 0..<5_000_000)
         story.cdn.put("/film", bytes, contentType: "video/mp4")
@@ -82,7 +82,7 @@ extension Stories.EntryTests {
     }
 
     @Test
-    func `links work with their query dropped or another one put on`() throws {
+    func `links work without their query or with another one`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts?sig=1&x=2"]))
         let link = try story.links(in: "/l.m3u8")[0]
@@ -115,7 +115,7 @@ extension Stories.EntryTests {
     }
 
     @Test
-    func `user information becomes Authorization for the whole tree and shows nowhere`() throws {
+    func `user information becomes Authorization for the whole tree and is shown nowhere`() throws {
         let story = try Story(["--log-level", "trace"])
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -137,7 +137,7 @@ extension Stories.EntryTests {
         "/proxy?url=http%3A%2F%2Fh%2Fx&h_A%0D%0AB=c",
         "/proxy?url=http%3A%2F%2Fh%2Fx&h_A=b%0D%0AC:%20d", "/http://h%0D%0A/x",
     ])
-    func `an entry that names no URL is the client's fault`(_ entry: String) throws {
+    func `an entry without a URL is the client's fault`(_ entry: String) throws {
         let story = try Story()
         let answer = try story.follow(entry)
         #expect(answer.status == 400, "\(answer.text)")

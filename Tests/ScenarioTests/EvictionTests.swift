@@ -9,7 +9,7 @@ private let isRoot = geteuid() == 0
 
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct EvictionTests {
-        @Test func `the cache keeps to its size and the oldest go first`() throws {
+        @Test func `the cache keeps its size limit and evicts the oldest first`() throws {
             let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
             let paths = (0..<30).map { segment("seg\($0)", 500_000) }
             for path in paths { #expect(isContent(try story.get(path).body, of: path)) }
@@ -22,7 +22,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 1)
         }
 
-        @Test func `what is used stays, what is not goes`() throws {
+        @Test func `used objects stay, unused ones are evicted`() throws {
             let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
             let favourite = segment("favourite", 500_000)
             _ = try story.get(favourite)
@@ -33,7 +33,7 @@ extension Stories {
             #expect(story.cdn.requestCount(favourite) == 1)
         }
 
-        @Test func `a reader goes on with what is evicted under it`() throws {
+        @Test func `a reader finishes an object that is evicted meanwhile`() throws {
             let story = try Story(["--cache-size", "6MB", "--min-free", "0"])
             let path = segment("read", 5_000_000)
             _ = try story.get(path)
@@ -93,7 +93,7 @@ extension Stories {
         }
 
         @Test(.enabled(if: isRoot, "mounting a small file system needs root"))
-        func `a full disk gives way to new objects`() throws {
+        func `a full disk evicts old objects for new ones`() throws {
             let disk = try MountedDisk(megabytes: 8)
             let story = try Story(["--min-free", "1MB"], cacheFolder: disk.path)
             for index in 0..<40 {
@@ -111,7 +111,7 @@ extension Stories {
         }
 
         @Test(.enabled(if: isRoot && Tool.exists("setpriv"), "needs setpriv and root"))
-        func `a folder that takes nothing any more stops no stream`() throws {
+        func `a folder that rejects all writes stops no stream`() throws {
             let story = try Story(mayWriteAnywhere: false)
             let before = segment("before", 300_000)
             _ = try story.get(before)

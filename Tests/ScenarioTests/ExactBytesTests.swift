@@ -78,7 +78,7 @@ extension Stories {
             }
         }
 
-        @Test func `HEAD is never told that something has not changed`() throws {
+        @Test func `HEAD never gets a 304`() throws {
             let stage = try ExactStage { traits in
                 traits.lengths = [20_000]
                 traits.cacheControl = "no-cache"
@@ -104,7 +104,7 @@ extension Stories {
         }
 
         @Test(arguments: [OriginTraits.Validator.strong, .none])
-        func `a body whose end was reached is not asked for again`(
+        func `a body whose end was reached is not requested again`(
             validator: OriginTraits.Validator
         ) throws {
             let stage = try ExactStage { traits in
@@ -139,7 +139,7 @@ extension Stories {
             #expect(stage.origin.requests(0) == 1)
         }
 
-        @Test func `six who share a body that may not be kept all get it`() throws {
+        @Test func `six players that share a no-store body all get it`() throws {
             let stage = try ExactStage { traits in
                 traits.framing = .close
                 traits.takesRanges = false
@@ -180,7 +180,7 @@ extension Stories {
             #expect(try stage.ask(isMounted: false).body == versions[1])
         }
 
-        @Test func `a body that was cut goes on where its bytes prove the version`() throws {
+        @Test func `a body that was cut is resumed where its bytes prove the version`() throws {
             let stage = try ExactStage { traits in
                 traits.validator = .none
                 traits.lengths = [400_000]

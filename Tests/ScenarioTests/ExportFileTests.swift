@@ -5,7 +5,7 @@ import Testing
 /// Exports to one file, and what the daemon refuses to make.
 extension Stories.Downloads {
     @Test(.enabled(if: Tool.exists("ffmpeg"), "ffmpeg makes the files"), arguments: ["mp4", "mkv"])
-    func `an export to a file is one file, and says where subtitles are left out`(
+    func `an export to a file is one file, and reports omitted subtitles`(
         format: String
     ) throws {
         let story = try Story(cdnFolder: Fixture.path("media"))
@@ -27,7 +27,7 @@ extension Stories.Downloads {
     }
 
     @Test(arguments: ["film.avi", "film.webm", "film.ts"])
-    func `an export to a kind of file that is not made makes nothing`(name: String) throws {
+    func `an export to an unsupported file type creates nothing`(name: String) throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title())
         _ = try stage.wait(id, for: "complete")

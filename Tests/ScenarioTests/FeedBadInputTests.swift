@@ -5,7 +5,7 @@ import Testing
 /// Orders and positions that no feed can take: each is refused with what is wrong, and harms nothing.
 extension Stories {
     @Suite(.tags(.crowded)) struct FeedBadInputTests {
-        @Test func `orders that make no sense are refused with what is wrong`() throws {
+        @Test func `invalid orders are refused with the reason`() throws {
             let feed = try ShownFeed(items: 1)
             let orders = [
                 ("", "no JSON"), ("{", "no JSON"), ("[]", "entries"), ("{}", "entries"),
@@ -28,7 +28,7 @@ extension Stories {
             #expect(try feed.send("GET", "").status == 404)
         }
 
-        @Test func `entries that cannot be asked for spoil only their own places`() throws {
+        @Test func `entries that cannot be fetched affect only their own items`() throws {
             let feed = try ShownFeed(items: 1)
             let good = #""\#(feed.story.cdn.url(feed.list(0)))""#
             let bad = [
@@ -58,7 +58,7 @@ extension Stories {
             #expect(try feed.settles(5, "whole"))
         }
 
-        @Test func `methods and names that are none are refused`() throws {
+        @Test func `unknown methods and names are refused`() throws {
             let feed = try ShownFeed(items: 1)
             #expect(try feed.send("POST", "/position?index=0").status == 404)
             #expect(try feed.send("DELETE", "").status == 404)
@@ -79,7 +79,7 @@ extension Stories {
             #expect(answer.status == 403)
         }
 
-        @Test func `a store that has no room keeps nothing of it, and plays all the same`() throws {
+        @Test func `a store without room keeps nothing of a feed, and plays all the same`() throws {
             let story = try Story(["--cache-size", "1MB"])
             story.cdn.put("/v.m3u8", text: vod((0..<4).map { "/bytes/700000/r\($0).ts" }))
             let body = #"{"entries":["\#(story.cdn.url("/v.m3u8"))"]}"#

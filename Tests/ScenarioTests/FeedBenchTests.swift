@@ -27,7 +27,7 @@ extension Stories {
             ["--scheme", "best"], ["--scheme", "default,speed=1"], ["--scheme", "default,ahead"],
             ["--viewer", "cat"], ["--visits", "0"], ["--jobs", "0"], ["--profile", "dsl"],
         ])
-        func `what makes no sense is refused`(arguments: [String]) throws {
+        func `invalid arguments are refused`(arguments: [String]) throws {
             #expect(try bench(["--simulate"] + arguments).status == 64)
         }
     }

@@ -43,7 +43,7 @@ extension Stories {
             #expect(try feed.send("GET", "").status == 404)
         }
 
-        @Test func `lines that cannot be obeyed are told of, and change nothing`() throws {
+        @Test func `invalid lines are reported and change nothing`() throws {
             let feed = try ShownFeed(items: 3)
             let result = try run(feed, input: ["up", "99", "back", "2"])
             #expect(result.status == 0)
@@ -51,7 +51,7 @@ extension Stories {
             #expect(result.stderr.contains("'up'") && result.stderr.contains("0...2"))
         }
 
-        @Test func `a file that is no list ends the command`() throws {
+        @Test func `a file that is not a list ends the command`() throws {
             let feed = try ShownFeed(items: 1)
             #expect(try run(feed, input: [], list: "{").status == 1)
             #expect(try run(feed, input: [], list: "").status == 1)

@@ -6,7 +6,7 @@ import Testing
 /// Feeds while the CDN or the disk fails: clear answers, nothing wedged, and what was got is kept.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedFaultTests {
-        @Test func `a CDN that goes away half way is told of, and what was got plays`() throws {
+        @Test func `a CDN that becomes unreachable is reported, and stored items play`() throws {
             let feed = try ShownFeed(items: 6)
             _ = try feed.put()
             #expect(try feed.settles(0, "whole") && feed.settles(1, "ready"))
@@ -21,7 +21,7 @@ extension Stories {
             #expect(try eventually { try feed.state().contains("\"reason\":\"") })
         }
 
-        @Test func `a CDN that breaks every body off half way is tried again`() throws {
+        @Test func `a CDN that cuts every body halfway is retried`() throws {
             let feed = try ShownFeed(items: 3)
             feed.story.cdn.setBehaviour("reset=30000", for: "/bytes/*")
             _ = try feed.put()
@@ -32,7 +32,7 @@ extension Stories {
             #expect(feed.story.cdn.firstByteServedTwice(feed.segment(1, 0)) == nil)
         }
 
-        @Test func `a list of dead entries is told as such, and costs one request each`() throws {
+        @Test func `dead entries are reported and cost one request each`() throws {
             let feed = try ShownFeed(items: 30)
             feed.story.cdn.setBehaviour("status=410", for: "/i*")
             _ = try feed.put()
@@ -43,7 +43,7 @@ extension Stories {
         }
 
         @Test(.enabled(if: Tool.cCompiler != nil, "faults are made by a library built here"))
-        func `a disk that fills half way ends nothing, and the feed goes on with room`() throws {
+        func `a full disk ends nothing, and the feed continues once there is room`() throws {
             let folder = try TemporaryFolder()
             let recorder = try DiskRecorder()
             let path = folder.makeFolder("cache")

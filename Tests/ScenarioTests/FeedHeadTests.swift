@@ -26,7 +26,7 @@ extension Stories {
             #expect(stored == 3, "the list and two segments")
         }
 
-        @Test func `a range of what is passed through is a range`() throws {
+        @Test func `a range of a passed-through segment is answered as a range`() throws {
             let story = try Story(["--keep-head", "1"])
             story.cdn.put("/v.m3u8", text: vod(names))
             let link = uriLines(try story.get("/v.m3u8").text)[3]
@@ -50,13 +50,13 @@ extension Stories {
             #expect(try play(story) == [1, 1, 1, 1, 1, 1])
         }
 
-        @Test func `a stream that goes on growing is kept as ever`() throws {
+        @Test func `a growing stream is kept as usual`() throws {
             let story = try Story(["--keep-head", "1"])
             _ = story.cdn.live("/live.m3u8", liveWindow())
             #expect(try story.links(in: "/live.m3u8").allSatisfy { !$0.contains("keep=0") })
         }
 
-        @Test func `nothing is fetched ahead that would not be kept`() throws {
+        @Test func `nothing is preloaded that would not be stored`() throws {
             let story = try Story(["--keep-head", "2", "--look-ahead", "60"])
             story.cdn.put("/v.m3u8", text: vod(names))
             let links = uriLines(try story.get("/v.m3u8").text)
@@ -71,7 +71,7 @@ extension Stories {
             ["--origin-keep-head", "a=b"], ["--origin-keep-head", "2"], ["--look-ahead", "on"],
             ["--look-ahead", "0"], ["--origin-look-ahead", "a=fast"],
         ])
-        func `settings that make no sense are refused with what is right`(_ arguments: [String])
+        func `invalid settings are refused with the valid form`(_ arguments: [String])
             throws
         {
             let serve = [try DaemonProcess.builtBinary(), "serve", "--port", "0"]

@@ -32,7 +32,7 @@ extension Stories {
             #expect(sent == size)
         }
 
-        @Test func `what is no media is asked for once, however often it comes near`() throws {
+        @Test func `an item that is not media is requested once, however often near`() throws {
             let feed = try ShownFeed(items: 4)
             let page = "/page"
             feed.story.cdn.put(
@@ -50,7 +50,7 @@ extension Stories {
             #expect(try feed.state().contains("neither a playlist nor media"))
         }
 
-        @Test func `an order of which nothing can be asked for leaves the feed as it is`() throws {
+        @Test func `an order without a usable entry does not change the feed`() throws {
             let feed = try ShownFeed(items: 2)
             _ = try feed.put()
             let answer = try feed.send("PUT", "", #"{"entries":["ftp://x/","nothing"]}"#)

@@ -11,7 +11,7 @@ extension Stories {
             (0..<5).reduce(0) { $0 + feed.story.cdn.bytesSent(feed.segment(item, $1)) }
         }
 
-        @Test func `what was left costs at most a tenth of a second more of the line`() throws {
+        @Test func `an item that was left takes at most a tenth of a second of the link`() throws {
             let feed = try ShownFeed(items: 40, size: 3_000_000)
             feed.story.cdn.shape(LinkShape(shared: 875_000))
             _ = try feed.put()
@@ -31,7 +31,7 @@ extension Stories {
             #expect(left().allSatisfy { $0.bodyBytes < 3_000_000 })
         }
 
-        @Test func `a transfer that the player left is not finished as others are`() throws {
+        @Test func `an abandoned transfer of a feed is not finished like others`() throws {
             let feed = try ShownFeed(items: 40, size: 1_200_000)
             let first = feed.segment(0, 0)
             feed.story.cdn.setBehaviour("rate=1000000", for: first)

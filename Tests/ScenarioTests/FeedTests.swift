@@ -5,7 +5,7 @@ import Testing
 /// Feeds: what is got ready around the item that a viewer sees, and what bad orders come to.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedTests {
-        @Test func `the active item comes whole, its neighbours with their beginnings`() throws {
+        @Test func `the active item is fetched whole, its neighbours' beginnings too`() throws {
             let feed = try ShownFeed(items: 6)
             #expect(try feed.put().status == 200)
             #expect(try feed.settles(0, "whole") && feed.settles(1, "ready"))
@@ -23,7 +23,7 @@ extension Stories {
             #expect(feed.story.cdn.requestCount(feed.list(1)) == 1)
         }
 
-        @Test func `a swipe far away ends what ran, and what was got is kept`() throws {
+        @Test func `a swipe far away ends running transfers and keeps their bytes`() throws {
             let feed = try ShownFeed(items: 40, size: 2_000_000)
             let first = feed.segment(0, 0)
             feed.story.cdn.hold(first, afterBytes: 100_000)
@@ -39,7 +39,7 @@ extension Stories {
             #expect(feed.story.cdn.firstByteServedTwice(first) == nil)
         }
 
-        @Test func `the rendition that was played is got ready of the next items`() throws {
+        @Test func `the next items are preloaded in the rendition that was played`() throws {
             let feed = try ShownFeed(items: 4, isMultivariant: true)
             _ = try feed.put()
             #expect(try feed.settles(1, "ready"))
@@ -48,14 +48,14 @@ extension Stories {
             #expect(eventually { feed.story.cdn.requestCount("/i1/high.m3u8") == 1 })
         }
 
-        @Test func `a told height decides at once`() throws {
+        @Test func `a reported height selects the rendition immediately`() throws {
             let feed = try ShownFeed(items: 2, isMultivariant: true)
             _ = try feed.put(#","height":720"#)
             #expect(try feed.settles(1, "ready"))
             #expect(feed.story.cdn.requestCount("/i1/low.m3u8") == 0)
         }
 
-        @Test func `headers of an entry go with everything that is fetched for it`() throws {
+        @Test func `an entry's headers are sent with every fetch for it`() throws {
             let feed = try ShownFeed(items: 1)
             feed.story.cdn.setBehaviour("needheader=Referer:https://app.test/", for: "/*")
             let entry = #"{"url":"\#(feed.story.cdn.url(feed.list(0)))","headers":"#
@@ -64,7 +64,7 @@ extension Stories {
             #expect(try feed.settles(0, "whole"))
         }
 
-        @Test func `a dead entry is told of, and its neighbours come`() throws {
+        @Test func `a dead entry is reported, and its neighbours are fetched`() throws {
             let feed = try ShownFeed(items: 4)
             feed.story.cdn.setBehaviour("status=404", for: feed.list(1))
             _ = try feed.put()
@@ -74,7 +74,7 @@ extension Stories {
             #expect(try feed.state().contains("404"))
         }
 
-        @Test func `an origin that goes away is tried again, and what was got is kept`() throws {
+        @Test func `an unreachable origin is retried, and stored bytes are kept`() throws {
             let feed = try ShownFeed(items: 3)
             feed.story.cdn.setBehaviour("status=503", for: feed.segment(0, 2))
             _ = try feed.put()
@@ -105,7 +105,7 @@ extension Stories {
             #expect(feed.count(0, 0) == 0 && feed.count(1, 0) == 0)
         }
 
-        @Test func `ten thousand items are taken, and moved through`() throws {
+        @Test func `ten thousand items are accepted and traversed`() throws {
             let feed = try ShownFeed(items: 1)
             let base = feed.story.cdn.url("/missing")
             let urls = (0..<10_000).map { "\"\(base)/\($0).m3u8\"" }.joined(separator: ",")
@@ -127,7 +127,7 @@ extension Stories {
             #expect(try feed.send("GET", "").status == 404)
         }
 
-        @Test func `a feed is there after a restart, and goes on where its viewer is`() throws {
+        @Test func `a feed survives a restart and continues at its viewer's position`() throws {
             let feed = try ShownFeed(items: 6)
             _ = try feed.put()
             #expect(try feed.settles(0, "whole"))

@@ -93,7 +93,7 @@ extension Stories.FileSizeLimitTests {
     }
 
     @Test(arguments: [0, 1_024, 200_000])
-    func `a limit that carries no store is a start-up error with words`(limit: Int) throws {
+    func `a limit too low for a store is an explained start-up error`(limit: Int) throws {
         let folder = try TemporaryFolder()
         let result = try Tool.run([
             "prlimit", "--fsize=\(limit):\(limit)", try DaemonProcess.builtBinary(), "serve",

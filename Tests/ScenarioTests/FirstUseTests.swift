@@ -74,7 +74,7 @@ extension Stories.FirstUseTests {
 
 extension Stories.FirstUseTests {
     @Test
-    func `a path that is nearly an entry is told what was probably meant`() throws {
+    func `a path that is nearly an entry gets a suggestion`() throws {
         let story = try Story()
         let base = story.daemon.baseURL
         let meant = [
@@ -112,7 +112,7 @@ extension Stories.FirstUseTests {
 
 extension Stories.FirstUseTests {
     @Test(arguments: [["simulate"], ["feed"], ["check", "--config"], ["check", "--ca-file"]])
-    func `devices, folders and endless files are refused with words`(_ command: [String]) throws {
+    func `devices, folders and endless files are refused`(_ command: [String]) throws {
         let folder = try TemporaryFolder()
         let program =
             try command == ["simulate"]
@@ -138,7 +138,7 @@ extension Stories.FirstUseTests {
 
 extension Stories.FirstUseTests {
     @Test
-    func `titles of one name are told apart, and a listing can be shortened`() throws {
+    func `titles with the same name are distinguishable, and a listing can be shortened`() throws {
         let story = try Story()
         for path in ["/one/aes/master.m3u8", "/two/aes/master.m3u8"] {
             let last = path.dropLast(11)

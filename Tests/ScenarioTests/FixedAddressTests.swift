@@ -51,7 +51,7 @@ extension Stories.FixedAddressTests {
         ["--origin-interface", "eth0", "origin-interface is written HOST=NAME"],
         ["--origin-interface", "*=if!eth0", "is the name of an interface"],
     ])
-    func `a faulty way is a fault of the configuration`(_ text: [String]) throws {
+    func `an invalid address or interface is a configuration error`(_ text: [String]) throws {
         let check = try sluice("check", text[0], text[1])
         #expect(check.status != 0 && check.stderr.contains(text[2]), "\(check.stderr)")
     }

@@ -125,7 +125,7 @@ extension Stories {
             #expect(daemon.isRunning)
         }
 
-        @Test func `what is no listening socket is refused`() throws {
+        @Test func `a descriptor that is not a listening socket is refused`() throws {
             let child = try ChildProcess(
                 [
                     "sh", "-c", #"LISTEN_PID=$$ exec "$0" serve --port 0 3</dev/null"#,

@@ -70,7 +70,7 @@ extension Stories.HeadAndMethodTests {
     }
 
     @Test
-    func `no content is passed on and not kept`() throws {
+    func `a 204 is passed on and not stored`() throws {
         let story = try Story()
         story.cdn.setBehaviour("status=204", for: "/a.ts")
         for _ in 0..<2 {
@@ -81,7 +81,7 @@ extension Stories.HeadAndMethodTests {
     }
 
     @Test
-    func `gaps stay in the list`() throws {
+    func `gaps stay in the playlist`() throws {
         let story = try Story()
         story.cdn.put(
             "/l.m3u8",
@@ -91,7 +91,7 @@ extension Stories.HeadAndMethodTests {
     }
 
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "TRACE", "FOO"])
-    func `other methods are refused and say which work`(_ method: String) throws {
+    func `other methods are refused with Allow`(_ method: String) throws {
         let story = try Story()
         let answer = try story.get("/a.ts", method: method)
         #expect([405, 501].contains(answer.status), "\(answer.status)")
@@ -143,7 +143,7 @@ extension Stories.HeadAndMethodTests {
 
 extension Stories.HeadAndMethodTests {
     @Test
-    func `a player that has it already is told so`() throws {
+    func `a player that has the current version gets a 304`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
         let tag = try #require(try story.get("/a.ts")["ETag"])

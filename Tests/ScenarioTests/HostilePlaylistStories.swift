@@ -55,7 +55,7 @@ extension Stories.HostilePlaylistStories {
     ]
 
     @Test
-    func `what cannot be passed on is refused and not kept`() throws {
+    func `a playlist that cannot be passed on is refused and not stored`() throws {
         let story = try Story()
         for list in Self.refused {
             story.cdn.put("/l.m3u8", text: list.text)
@@ -85,7 +85,7 @@ extension Stories.HostilePlaylistStories {
     ]
 
     @Test
-    func `what is merely odd is passed on, and plays`() throws {
+    func `a playlist that is merely odd is passed on, and plays`() throws {
         let story = try Story()
         for (number, list) in Self.passed.enumerated() {
             story.cdn.put("/\(number).m3u8", text: list.text)
@@ -133,7 +133,7 @@ extension Stories.HostilePlaylistStories {
     }
 
     @Test
-    func `a URI that nobody may open costs itself, and is logged once`() throws {
+    func `a URI that players must not get affects only itself, and is logged once`() throws {
         let story = try Story()
         let head = [#"#EXT-X-DATERANGE:ID="a",X-ASSET-URI="file:///x",X-ASSET-LIST="app:y""#]
         story.cdn.put(
@@ -167,7 +167,7 @@ extension Stories.HostilePlaylistStories {
     }
 
     @Test
-    func `fifty megabytes are refused, whether announced or not, in bounded memory`() throws {
+    func `a playlist of fifty megabytes is refused in bounded memory, announced or not`() throws {
         let story = try Story()
         _ = try story.get("/nothing.m3u8")
         let before = story.daemon.rssBytes
@@ -183,7 +183,7 @@ extension Stories.HostilePlaylistStories {
     }
 
     @Test
-    func `a list that names the daemon is not wrapped a second time`() throws {
+    func `a playlist that names the daemon is not rewritten twice`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         story.cdn.put(
@@ -194,7 +194,7 @@ extension Stories.HostilePlaylistStories {
     }
 
     @Test
-    func `a list that names itself costs one request a step`() throws {
+    func `a playlist that names itself costs one request per step`() throws {
         let story = try Story()
         story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nm.m3u8?x=1\n")
         var link = story.url("/m.m3u8")
@@ -204,7 +204,7 @@ extension Stories.HostilePlaylistStories {
     }
 
     @Test
-    func `a tree without end is inspected to a bound`() throws {
+    func `an endless tree is inspected up to a limit`() throws {
         let cdn = FixtureCDN()
         try cdn.start()
         defer { cdn.stop() }
