@@ -30,7 +30,7 @@ extension Stories.InspectTests {
         return cdn
     }
 
-    @Test func `a tree says what is there, what is gone and what is wrong`() throws {
+    @Test func `a tree shows what exists, what is missing and what is wrong`() throws {
         let cdn = try Self.origin()
         defer { cdn.stop() }
         let result = try sluice("inspect", "--no-strict", cdn.url("/m.m3u8"))
@@ -50,7 +50,7 @@ extension Stories.InspectTests {
         #expect(!result.stdout.contains("secret"))
     }
 
-    @Test func `whole URLs and segments are shown when asked for`() throws {
+    @Test func `whole URLs and segments are shown on request`() throws {
         let cdn = try Self.origin()
         defer { cdn.stop() }
         let result = try sluice("inspect", "--full-urls", "--segments", cdn.url("/m.m3u8"))
@@ -71,7 +71,7 @@ extension Stories.InspectTests {
         }
     }
 
-    @Test func `headers go with every request`() throws {
+    @Test func `headers are sent with every request`() throws {
         let cdn = try Self.origin()
         defer { cdn.stop() }
         _ = try sluice("inspect", "--header", "X-Key: 7", cdn.url("/m.m3u8"))
@@ -79,7 +79,7 @@ extension Stories.InspectTests {
         #expect(cdn.requests.allSatisfy { $0["X-Key"] == "7" })
     }
 
-    @Test func `a broken rule that must be kept ends with 2, and only that`() throws {
+    @Test func `only a violated MUST ends with 2`() throws {
         let cdn = try Self.origin()
         defer { cdn.stop() }
         #expect(try sluice("inspect", cdn.url("/low.m3u8")).status == 2)
@@ -89,13 +89,13 @@ extension Stories.InspectTests {
     }
 
     @Test(arguments: ["ts", "fmp4", "aes", "byterange", "audio"])
-    func `the sample's files break no rule that must be kept`(name: String) throws {
+    func `the sample files violate no MUST`(name: String) throws {
         let path = Fixture.repository + "/Fixtures/media/\(name)/master.m3u8"
         let result = try sluice("inspect", "--strict", path)
         #expect(result.status == 0, "\(result.stdout)")
     }
 
-    @Test func `what is no playlist is an error`() throws {
+    @Test func `a file that is not a playlist is an error`() throws {
         let cdn = try Self.origin()
         defer { cdn.stop() }
         cdn.put("/page.m3u8", text: "<html>Not here</html>")

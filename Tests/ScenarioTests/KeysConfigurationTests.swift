@@ -77,7 +77,7 @@ extension Stories.KeysConfigurationTests {
         (#"{"origins": ["a"]}"#, "must give 'origins' an object of objects"),
         (#"{"keys": "all"}"#, "keys are off, standard or auto"),
     ])
-    func `what is wrong about an origin is told by name`(json: String, message: String) throws {
+    func `an error in an origin's settings is named`(json: String, message: String) throws {
         let (status, text) = try check(json)
         #expect(status == 78)
         #expect(text.contains(message))
@@ -87,7 +87,7 @@ extension Stories.KeysConfigurationTests {
         (["--key-rule", "a"], "written HOST=RULE"), (["--key-rule", "a=drop"], "drop NAME..."),
         (["--origin-policy", "a"], "written HOST=POLICY"),
     ])
-    func `what is wrong about a flag is told with its form`(flags: [String], message: String)
+    func `an invalid flag is reported with its valid form`(flags: [String], message: String)
         throws
     {
         let (status, text) = try check("{}", flags)

@@ -43,7 +43,7 @@ extension Stories.KeysRevivalTests {
         #expect(story.cdn.requestCount("/m.m3u8") == 1)
     }
 
-    @Test func `links to segments that follow do not ask the dead URL again`() throws {
+    @Test func `links to later segments do not request the dead URL again`() throws {
         let story = try Story()
         put(story, "token=a")
         let links = try segmentLinks(story)
@@ -53,7 +53,7 @@ extension Stories.KeysRevivalTests {
         #expect(refused.count == 1)
     }
 
-    @Test func `a playlist whose own token died is found through its parent`() throws {
+    @Test func `a playlist whose own token expired is found through its parent`() throws {
         let story = try Story()
         put(story, signature(1), playlistToo: true)
         let links = try segmentLinks(story)
@@ -62,7 +62,7 @@ extension Stories.KeysRevivalTests {
         #expect(story.cdn.requestCount("/m.m3u8") == 2)
     }
 
-    @Test func `players that meet the dead token at once share one refresh`() throws {
+    @Test func `players that meet the dead token together share one refresh`() throws {
         let story = try Story()
         put(story, "token=a")
         let links = try segmentLinks(story)
@@ -73,7 +73,7 @@ extension Stories.KeysRevivalTests {
         #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
     }
 
-    @Test func `a token that stays dead is told after one refresh`() throws {
+    @Test func `a token that stays dead is reported after one refresh`() throws {
         let story = try Story()
         put(story, "token=a")
         let links = try segmentLinks(story)
@@ -113,7 +113,7 @@ extension Stories.KeysRevivalTests {
         #expect(story.cdn.requestCount("/m.m3u8") == 1)
     }
 
-    @Test func `a player that goes on after a restart is helped too`() throws {
+    @Test func `a player that continues after a restart gets a refresh too`() throws {
         let story = try Story()
         put(story, "token=a")
         let links = try segmentLinks(story)

@@ -33,16 +33,16 @@ extension Stories.KeysTests {
         #expect(try requests([signature(1), signature(2), signature(3)]) == 1)
     }
 
-    @Test func `the order of parameters makes no other object`() throws {
+    @Test func `the order of parameters does not make another object`() throws {
         #expect(try requests(["a=1&b=2", "b=2&a=1", "b=2&a=1&b=2"]) == 1)
     }
 
     @Test(arguments: ["id=", "startRange=", "seg=", "x=1&seg=", "q="])
-    func `what chooses content never collapses`(name: String) throws {
+    func `parameters that select content never collapse`(name: String) throws {
         #expect(try requests([name + "2", name + "3", name + "4"]) == 3)
     }
 
-    @Test func `a choice beside a token stays a choice`() throws {
+    @Test func `a content parameter beside a token stays in the key`() throws {
         let queries = ["seg=7&\(signature(1))", "seg=8&\(signature(2))", "seg=7&\(signature(3))"]
         #expect(try requests(queries) == 2)
     }
@@ -51,7 +51,7 @@ extension Stories.KeysTests {
         #expect(try requests([signature(1), signature(2)], ["--keys", "off"]) == 2)
     }
 
-    @Test func `rules of an origin hold for it alone`() throws {
+    @Test func `an origin's rules apply only to it`() throws {
         #expect(try requests(["s=1", "s=2"], ["--key-rule", "127.0.0.*=drop s"]) == 1)
         #expect(try requests(["s=1", "s=2"], ["--key-rule", "*.example.com=drop s"]) == 2)
         #expect(
@@ -80,7 +80,7 @@ extension Stories.KeysTests {
         #expect(story.cdn.requests.map(\.target) == [path])
     }
 
-    @Test func `a mount keeps its URLs apart unless told`() throws {
+    @Test func `a mount keeps its URLs apart unless configured otherwise`() throws {
         let story = try Story()
         let path = segment("a", 50_000)
         story.cdn.setBehaviour("cc=max-age%3D600", for: path)
@@ -95,7 +95,7 @@ extension Stories.KeysTests {
 
     // MARK: Vetoes
 
-    @Test func `no-store under a merged key keeps an origin's URLs apart for good`() throws {
+    @Test func `no-store under a merged key keeps an origin's URLs apart permanently`() throws {
         let story = try Story()
         let path = segment("a", 50_000)
         story.cdn.setBehaviour("cc=no-store", for: path)
@@ -137,7 +137,7 @@ extension Stories.KeysTests {
         #expect(try story.settled("key_vetoes_total") { $0 == 1 } == 1)
     }
 
-    @Test func `what was barred is open again when it is forgotten`() throws {
+    @Test func `a barred normalisation is allowed again once the bar is removed`() throws {
         let story = try Story()
         let path = segment("a", 50_000)
         story.cdn.setBehaviour("cc=no-store", for: path)

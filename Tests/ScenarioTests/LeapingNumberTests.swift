@@ -19,7 +19,7 @@ private func window(_ first: String, _ name: String, head: [String] = []) -> Str
 
 extension Stories.LeapingNumberTests {
     @Test(arguments: ["8000000000000000", "18446744073709551615"])
-    func `a recording goes on when the media sequence number leaps, and after a restart`(
+    func `a recording continues when the media sequence number leaps, and after a restart`(
         number: String
     ) throws {
         let stream = try RecordedStream()
@@ -68,7 +68,7 @@ extension Stories.LeapingNumberTests {
     }
 
     @Test(arguments: [Int.min, .max, -1])
-    func `a player may ask for any number after an origin has counted anew`(number: Int) throws {
+    func `a player may request any number after an origin renumbers`(number: Int) throws {
         let story = try Story()
         let control = ["#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES"]
         let entry = story.entry("/leap.m3u8", "dvr=1h")

@@ -10,7 +10,7 @@ extension Stories {
 
 extension Stories.LifecycleTests {
     @Test
-    func `a taken port is said so and ends with 3`() throws {
+    func `a port in use is reported and ends with 3`() throws {
         let story = try Story()
         let port = String(story.daemon.baseURL.split(separator: ":")[2])
         let folder = try TemporaryFolder()
@@ -20,7 +20,7 @@ extension Stories.LifecycleTests {
     }
 
     @Test
-    func `a cache folder has one daemon, and stays whole`() throws {
+    func `a cache folder has one daemon, and stays intact`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
         _ = try story.get("/a.ts")
@@ -31,7 +31,7 @@ extension Stories.LifecycleTests {
     }
 
     @Test
-    func `a folder of somebody else is not taken as cache`() throws {
+    func `a folder with other files is not taken as a cache`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.file("thesis.txt"), "dear".utf8)
         let result = try sluice("serve", "--port", "0", "--cache-dir", folder.path)
@@ -42,7 +42,7 @@ extension Stories.LifecycleTests {
     }
 
     @Test
-    func `a damaged index is built anew from the objects`() throws {
+    func `a damaged index is rebuilt from the objects`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
         _ = try story.get("/a.ts")
@@ -60,7 +60,7 @@ extension Stories.LifecycleTests {
     }
 
     @Test
-    func `the service manager and a waiting script hear when players can connect`() throws {
+    func `the service manager and a waiting script are notified when players can connect`() throws {
         let folder = try TemporaryFolder()
         let notices = try NoticeSocket(folder.file("notify"))
         let daemon = try Story.serve(
@@ -98,7 +98,7 @@ extension Stories.LifecycleTests {
     }
 
     @Test
-    func `a second SIGTERM waits for nobody, and what came is kept`() throws {
+    func `a second SIGTERM waits for no player, and stored bytes are kept`() throws {
         let story = try Story(["--drain-timeout", "60"])
         let path = segment("long", 2_000_000)
         story.cdn.hold(path, afterBytes: 1_000_000)

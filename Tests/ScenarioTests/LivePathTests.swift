@@ -128,7 +128,7 @@ extension Stories.LivePathTests {
     }
 
     @Test(arguments: [Rotating.query, .edgesAndPath])
-    func `a link without its query leads where the last reading of its list says`(
+    func `a link without its query leads where the last reload of its playlist says`(
         _ rotating: Rotating
     ) throws {
         let channel = try RotatingChannel(rotating)
@@ -154,7 +154,7 @@ extension Stories.LivePathTests {
         #expect(try channel.story.follow(odd).status == 404)
     }
 
-    @Test func `a path is the same after a restart, and another once the origin counts anew`()
+    @Test func `a path stays after a restart, and changes once the origin restarts its numbering`()
         throws
     {
         let channel = try RotatingChannel(.path)
@@ -205,7 +205,7 @@ extension Stories.LivePathTests {
     }
 
     @Test(arguments: [Rotating.query, .path, .edgesAndQuery])
-    func `a longer window keeps the paths of its segments, also where the origin counts anew`(
+    func `a longer window keeps its segments' paths, also if the origin restarts its numbering`(
         _ rotating: Rotating
     ) throws {
         let channel = try RotatingChannel(rotating)
@@ -261,7 +261,7 @@ extension Stories.LivePathTests {
         #expect(Set(parts.values).count == resources)
     }
 
-    @Test func `byte ranges without an offset get it, for each has a path of its own`() throws {
+    @Test func `byte ranges without an offset get one, because each has its own path`() throws {
         let window = LiveWindow(
             segments: [.init(uri: "/bytes/9000/all.ts", duration: 1)], targetDuration: 1,
             windowSize: 1)
@@ -293,7 +293,7 @@ extension Stories.LivePathTests {
         #expect(vod.contains("#EXT-X-BYTERANGE:2000\n") && !vod.contains("?u="))
     }
 
-    @Test func `a list that is its viewer's own keeps its paths`() throws {
+    @Test func `a playlist private to its viewer keeps its paths`() throws {
         let channel = try RotatingChannel(.query)
         var behaviour = Behaviour(query: "rotate=query")
         behaviour.extraFields = [("Cache-Control", "private")]

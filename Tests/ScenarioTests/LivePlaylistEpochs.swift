@@ -50,7 +50,7 @@ private func names(_ numbers: ClosedRange<Int>) -> [String] { numbers.map { "s\(
 
 extension Stories.LivePlaylistEpochs {
     @Test(arguments: [false, true])
-    func `a stream that counts anew serves no old byte, not even after a restart`(
+    func `a stream that restarts its numbering serves no old byte, not even after a restart`(
         _ restarts: Bool
     ) throws {
         let channel = try Channel()
@@ -68,7 +68,7 @@ extension Stories.LivePlaylistEpochs {
     }
 
     @Test
-    func `an epoch is kept over a restart`() throws {
+    func `an epoch survives a restart`() throws {
         let channel = try Channel()
         let first = try channel.show(0, names(0...2), "first")
         _ = try channel.play(first)
@@ -84,7 +84,7 @@ extension Stories.LivePlaylistEpochs {
     }
 
     @Test
-    func `a name out of a ring is asked about when it comes again`() throws {
+    func `a reused name is revalidated when it returns`() throws {
         let channel = try Channel()
         _ = try channel.play(try channel.show(10, ["a.ts", "b.ts", "c.ts"], "first"))
         try channel.show(11, ["b.ts", "c.ts", "d.ts"], "first")
@@ -93,7 +93,7 @@ extension Stories.LivePlaylistEpochs {
     }
 
     @Test(arguments: ["header=X-None:1", "noetag=1&lastmod="])
-    func `names that are dated anew stand for something new`(_ validators: String) throws {
+    func `names with a new date refer to new segments`(_ validators: String) throws {
         let channel = try Channel()
         channel.story.cdn.setBehaviour(Behaviour(query: validators), for: "/s*")
         let date = "#EXT-X-PROGRAM-DATE-TIME:2026-01-01T10:00:"
@@ -104,7 +104,7 @@ extension Stories.LivePlaylistEpochs {
         #expect(try channel.story.stat("live_epochs_total") == 1)
     }
 
-    @Test func `a list that goes on costs its segments no second request`() throws {
+    @Test func `segments of a continuing playlist are not requested twice`() throws {
         let channel = try Channel()
         for first in 3...5 {
             let list = names(first...first + 2)
@@ -121,7 +121,7 @@ extension Stories.LivePlaylistEpochs {
     }
 
     @Test
-    func `an initialization section that is written over at a discontinuity is asked about`()
+    func `an initialization section replaced at a discontinuity is revalidated`()
         throws
     {
         let channel = try Channel()
@@ -142,7 +142,7 @@ extension Stories.LivePlaylistEpochs {
     }
 
     @Test
-    func `lists of different viewers share what they both name`() throws {
+    func `playlists of different viewers share the segments that both name`() throws {
         let story = try Story()
         let list = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:4\n#EXTINF:1,\ns4.ts\n"
         for viewer in 1...3 { story.cdn.put("/v\(viewer).m3u8", text: list) }

@@ -37,7 +37,7 @@ private final class Watching {
 
 extension Stories.LivePlaylistLong {
     @Test
-    func `what a live stream takes does not grow with the time it is watched`() throws {
+    func `a live stream's resources do not grow with watching time`() throws {
         let stage = try LowLatencyStage(["--cache-size", "1MB"], segmentBytes: 16_000)
         let watching = Watching(stage)
         // SLUICE_LONG_LIVE watches longer by hand; 6,000 parts took 200 KiB in their second half.

@@ -69,7 +69,7 @@ extension Stories.LivePlaylistTests {
     }
 
     @Test
-    func `a list that gains ENDLIST is asked for no more, an EVENT without it is`() throws {
+    func `a playlist that gains ENDLIST is not reloaded, an EVENT without it is`() throws {
         let story = try Story()
         let window = story.cdn.live("/l.m3u8", liveWindow())
         _ = try story.get("/l.m3u8")
@@ -106,7 +106,7 @@ extension Stories.LivePlaylistTests {
     }
 
     @Test
-    func `a live list is asked about, not loaded, when the origin has a tag for it`() throws {
+    func `a live playlist with an entity tag is revalidated, not reloaded`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
         _ = try story.get("/l.m3u8")
@@ -122,7 +122,7 @@ extension Stories.LivePlaylistTests {
     }
 
     @Test
-    func `a segment that is not there yet is not remembered as missing`() throws {
+    func `a segment that does not exist yet is not remembered as missing`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
         let link = try story.links(in: "/l.m3u8")[0]
@@ -132,7 +132,7 @@ extension Stories.LivePlaylistTests {
     }
 
     @Test
-    func `delivery directives reach the origin and are asked once`() throws {
+    func `delivery directives reach the origin in one request`() throws {
         let story = try Story()
         let window = story.cdn.live("/l.m3u8", liveWindow(target: 4))
         story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8?t=1\n")

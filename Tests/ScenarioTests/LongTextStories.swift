@@ -84,7 +84,7 @@ private final class LongTextStage {
 }
 
 extension Stories.LongTextStories {
-    @Test func `a long list holds no loop, neither plain nor compressed nor from the store`() throws
+    @Test func `a long playlist blocks no event loop, plain, compressed or stored`() throws
     {
         let stage = try LongTextStage()
         stage.put(LongTextStage.list())
@@ -101,7 +101,7 @@ extension Stories.LongTextStories {
         try stage.expectFreeLoops()
     }
 
-    @Test func `players that ask for one long list at once all get it`() throws {
+    @Test func `players that request one long playlist together all get it`() throws {
         let stage = try LongTextStage()
         stage.put(LongTextStage.list())
         let (story, entry) = (stage.story, stage.entry())
@@ -111,7 +111,7 @@ extension Stories.LongTextStories {
         #expect(try story.stat("playlists_rewritten_total") < 6)
     }
 
-    @Test func `a long live list holds no loop, whether it goes on or counts anew`() throws {
+    @Test func `a long live playlist blocks no event loop, also if it is renumbered`() throws {
         let stage = try LongTextStage()
         for first in [50_000, 50_003, 200_000, 0] {
             stage.put(LongTextStage.list(30_000, from: first, isLive: true))
@@ -123,7 +123,7 @@ extension Stories.LongTextStories {
         try stage.expectFreeLoops()
     }
 
-    @Test func `a long live list with time shift holds no loop`() throws {
+    @Test func `a long live playlist with time shift blocks no event loop`() throws {
         let stage = try LongTextStage()
         let link = "/proxy?url=\(percentEncoded(stage.story.cdn.url("/l.m3u8")))&dvr=12h"
         for first in [0, 3] {
@@ -136,7 +136,7 @@ extension Stories.LongTextStories {
         try stage.expectFreeLoops()
     }
 
-    @Test func `blocking reloads of a long list hold no loop`() throws {
+    @Test func `blocking reloads of a long playlist block no event loop`() throws {
         let stage = try LongTextStage()
         let head = ["#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES"]
         stage.put(LongTextStage.list(isLive: true, head: head))
@@ -155,7 +155,7 @@ extension Stories.LongTextStories {
         try stage.expectFreeLoops()
     }
 
-    @Test func `long JSON holds no loop, whether a list names it or it is opened`() throws {
+    @Test func `long JSON blocks no event loop, named by a playlist or opened`() throws {
         let stage = try LongTextStage()
         let asset = #"{"URI":"/adverts/episode/advert.m3u8","DURATION":10.5}"#
         func assets(_ bytes: Int) -> String {
@@ -180,7 +180,7 @@ extension Stories.LongTextStories {
         try stage.expectFreeLoops()
     }
 
-    @Test func `long lists hold no loop while their origin is gone, or nobody may be asked`() throws
+    @Test func `long playlists block no event loop without their origin, or offline`() throws
     {
         let stage = try LongTextStage()
         stage.put(LongTextStage.list(25_000), as: "/vod.m3u8")
@@ -229,7 +229,7 @@ extension Stories.LongTextStories {
         try stage.expectFreeLoops()
     }
 
-    @Test func `a daemon that prepares long lists ends when it is told to`() throws {
+    @Test func `a daemon that prepares long playlists stops on SIGTERM`() throws {
         let stage = try LongTextStage()
         for number in 0..<6 { stage.put(LongTextStage.list(), as: "/\(number).m3u8") }
         let story = stage.story

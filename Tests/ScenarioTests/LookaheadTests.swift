@@ -15,7 +15,7 @@ extension Stories {
             #expect(title.story.cdn.requestCount(title.path(1)) == 1)
         }
 
-        @Test func `every segment is fetched once, and all but the first before they are wanted`()
+        @Test func `every segment is fetched once, all but the first ahead of the player`()
             throws
         {
             let title = try PlayedTitle()
@@ -27,7 +27,7 @@ extension Stories {
             #expect(try title.story.stat("misses_total") == 2, "the list and the first segment")
         }
 
-        @Test func `nothing is fetched beyond the told seconds`() throws {
+        @Test func `nothing is fetched beyond the configured seconds`() throws {
             let title = try PlayedTitle(seconds: 8)
             _ = try title.read(0)
             #expect(try title.isFetched(1))
@@ -54,7 +54,7 @@ extension Stories {
             #expect(sought.body.count == title.size)
         }
 
-        @Test func `while a player waits for a segment nothing else takes of the line`() throws {
+        @Test func `while a player waits for a segment nothing else uses the link`() throws {
             let title = try PlayedTitle()
             title.story.cdn.hold(title.path(0), afterBytes: 10_000)
             let stream = try title.open(0)
@@ -66,7 +66,7 @@ extension Stories {
             #expect(try title.isFetched(1))
         }
 
-        @Test func `a player that takes what is on its way shares the one request`() throws {
+        @Test func `a player that requests what is being fetched shares the request`() throws {
             let title = try PlayedTitle()
             title.story.cdn.hold(title.path(1), afterBytes: 10_000)
             _ = try title.read(0)
@@ -88,7 +88,7 @@ extension Stories {
             #expect(title.story.cdn.requestCount() == 2)
         }
 
-        @Test func `what is no longer wanted costs no more bytes`() throws {
+        @Test func `look-ahead that became useless costs no more bytes`() throws {
             let title = try PlayedTitle()
             title.story.cdn.setBehaviour("rate=20000", for: title.path(1))
             _ = try title.read(0)
@@ -110,7 +110,7 @@ extension Stories {
             #expect(feed.story.cdn.requestCount(feed.segment(0, 1, "low")) == 0)
         }
 
-        @Test func `an account for one viewer is left to its player`() throws {
+        @Test func `an origin limited to one connection gets no look-ahead`() throws {
             let story = try Story(["--look-ahead", "auto", "--host-limit", "1"])
             story.cdn.put("/v.m3u8", text: vod((0..<4).map { "/bytes/9000/o\($0).ts" }))
             for link in try story.links(in: "/v.m3u8") { _ = try story.follow(link) }

@@ -16,7 +16,7 @@ extension Stories.LowLatencyPartsTests {
     }
 
     @Test
-    func `an announced part is held open once, and streamed to all as it is made`() throws {
+    func `an announced part is requested once, and streamed to all as it grows`() throws {
         let stage = try LowLatencyStage()
         let (segment, part) = stage.stream.position
         let link = try hint(stage)
@@ -108,7 +108,7 @@ extension Stories.LowLatencyPartsTests {
     }
 
     @Test(arguments: [nil, "bytes=0-"])
-    func `a segment that has grown whole has its length, whoever asks first`(_ range: String?)
+    func `a segment that is complete has its length, whoever requests it first`(_ range: String?)
         throws
     {
         let stage = try LowLatencyStage { $0.partsAreRanges = true }
@@ -141,7 +141,7 @@ extension Stories.LowLatencyPartsTests {
         #expect(stage.story.cdn.requestCount("/ll/video/s\(number).ts") == 1)
     }
 
-    @Test func `a segment is whole for those who come when its parts are listed no more`() throws {
+    @Test func `a segment is complete for players after its parts left the playlist`() throws {
         let stage = try LowLatencyStage { $0.partsAreRanges = true }
         let text = try stage.story.follow(stage.list).text
         let link = try #require(uriLines(text).last)
@@ -201,7 +201,7 @@ extension Stories.LowLatencyPartsTests {
     }
 
     @Test
-    func `the rest of a growing segment that was cut is asked for, and not taken for all of it`()
+    func `the rest of a cut growing segment is requested, not taken for the whole`()
         throws
     {
         let origin = try ScriptedOrigin()

@@ -78,7 +78,7 @@ extension Stories.LowLatencyTests {
     }
 
     @Test  // 8216bis 6.2.5.2
-    func `a list answers requests for what it has, and plain reloads while the next is held`()
+    func `a playlist answers satisfied and plain reloads while the next one blocks`()
         throws
     {
         let stage = try LowLatencyStage { $0.partDuration = 1 }
@@ -101,7 +101,7 @@ extension Stories.LowLatencyTests {
     }
 
     @Test
-    func `delta updates are collapsed, and never stand for the list`() throws {
+    func `delta updates are collapsed, and never replace the full playlist`() throws {
         let stage = try LowLatencyStage {
             $0.windowSize = 20
             $0.firstParts = 80
@@ -118,7 +118,7 @@ extension Stories.LowLatencyTests {
     }
 
     @Test
-    func `an origin that does not hold reloads is asked twice in a part, not in a loop`() throws {
+    func `an origin that does not block reloads gets two requests per part, not a loop`() throws {
         let stage = try LowLatencyStage {
             $0.blocks = false
             $0.partDuration = 0.4
@@ -141,7 +141,7 @@ extension Stories.LowLatencyTests {
     }
 
     @Test  // 8216bis 6.2.5.2
-    func `an origin that gives up holding is asked once, and leaves the players what they had`()
+    func `an origin that ends a blocking reload is asked once, and players keep their playlist`()
         throws
     {
         let stage = try LowLatencyStage { $0.partDuration = 0.2 }
@@ -152,7 +152,7 @@ extension Stories.LowLatencyTests {
         #expect(stage.reloads == 2)
     }
 
-    @Test func `a held reload is given up when the last player leaves`() throws {
+    @Test func `a blocking reload is aborted when the last player leaves`() throws {
         let stage = try LowLatencyStage()
         let players = (0..<2).map { _ in stage.story.player() }
         let streams = try players.map { try $0.open(stage.next) }
@@ -166,7 +166,7 @@ extension Stories.LowLatencyTests {
     }
 
     @Test
-    func `held reloads take no slot`() throws {
+    func `blocking reloads take no slot`() throws {
         let stage = try LowLatencyStage(["--slots", "1"]) {
             $0.renditions = ["video", "b", "c"]
         }
@@ -181,7 +181,7 @@ extension Stories.LowLatencyTests {
         #expect(try held.allSatisfy { try $0.value().status == 200 })
     }
 
-    @Test func `a held reload outlasts the timeout of other requests`() throws {
+    @Test func `a blocking reload outlasts the timeout of other requests`() throws {
         let stage = try LowLatencyStage(["--first-byte-timeout", "1"])
         let held = stage.ask(stage.next)
         #expect(eventually { stage.story.cdn.activeRequests == 1 })
@@ -220,7 +220,7 @@ extension Stories.LowLatencyTests {
         #expect(stage.reloads == count)
     }
 
-    @Test func `rendition reports lead to us and keep their numbers`() throws {
+    @Test func `rendition reports lead to the daemon and keep their numbers`() throws {
         let stage = try LowLatencyStage { $0.renditions = ["video", "audio"] }
         let text = try stage.story.follow(stage.list).text
         let report = try #require(text.split(separator: "\n").first { $0.contains("REPORT") })
@@ -251,7 +251,7 @@ extension Stories.LowLatencyTests {
         #expect(site.cdn.requestCount("/ll/video.m3u8") == 2)
     }
 
-    @Test func `why tells of a list how it was read last, and of a part what it waits for`() throws
+    @Test func `why shows a playlist's last reload, and what a part waits for`() throws
     {
         let stage = try LowLatencyStage()
         let text = try stage.story.follow(stage.list).text
@@ -266,7 +266,7 @@ extension Stories.LowLatencyTests {
         #expect(part.contains("\"announced\":true") && part.contains("\"epoch\":0"))
     }
 
-    @Test func `directives beside an entry are for the origin, and make no other session`() throws {
+    @Test func `directives beside an entry go to the origin, and make no new session`() throws {
         let stage = try LowLatencyStage()
         let plain = try stage.story.get("/ll/video.m3u8")
         let text = try stage.story.get("/ll/video.m3u8?_HLS_msn=1").text

@@ -40,7 +40,7 @@ extension Stories {
             #expect(stage.origin.takeLog().isEmpty)
         }
 
-        @Test func `a fill that runs is not mixed with the answer to a seek`() throws {
+        @Test func `a running fill is not mixed with the answer to a seek`() throws {
             let stage = try VersionStage { traits in
                 traits.pace = 1_000_000
             }
@@ -57,7 +57,7 @@ extension Stories {
         }
 
         @Test(arguments: [false, true])
-        func `a download does not mix what is stored with another version`(
+        func `a download does not mix stored bytes with another version`(
             isStoredAtFront: Bool
         ) throws {
             let stage = try VersionStage { _ in }

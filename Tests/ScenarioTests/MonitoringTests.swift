@@ -71,7 +71,7 @@ extension Stories.MonitoringTests {
         #expect(complaints.isEmpty)
     }
 
-    @Test func `gauges tell of origins that are down, of slots and of the disk`() throws {
+    @Test func `gauges show origins that are down, slots and the disk`() throws {
         let story = try Story(["--slots", "7", "--min-free", "1MB"])
         let before = try story.follow("/metrics").text
         #expect(before.contains("\nsluice_slots_limit 7\n"))
@@ -103,7 +103,7 @@ extension Stories.MonitoringTests {
 
     // MARK: The log
 
-    @Test func `the log as JSON has one object a line with time, level, message and metadata`()
+    @Test func `the JSON log has one object per line with time, level, message and metadata`()
         throws
     {
         let story = try Story(["--log-format", "json", "--log-level", "debug"])
@@ -122,7 +122,7 @@ extension Stories.MonitoringTests {
         /\{"time":"[0-9T:-]{19}Z","level":"([a-z]+)","message":"(?:[^"\\]|\\.)+","metadata":\{((?:,?"[^"]+":"(?:[^"\\]|\\.)*")*)\}\}/
     }
 
-    @Test func `an unknown log format is refused with those that there are`() throws {
+    @Test func `an unknown log format is refused with the valid ones`() throws {
         let result = try sluice("check", "--log-format", "xml")
         #expect(result.status != 0)
         #expect(result.stderr.contains("log-format is text or json, not 'xml'"))

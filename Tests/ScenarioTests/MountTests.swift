@@ -129,7 +129,7 @@ extension Stories.MountTests {
     }
 
     @Test
-    func `forwarded names count only where they are trusted`() throws {
+    func `forwarded names count only from trusted clients`() throws {
         #expect(
             try link(try Story(["--absolute-urls"]), Self.forwarded).hasPrefix("http://127.0.0.1:"))
         let trusting = try Story(["--absolute-urls", "--trust-forwarded"])
@@ -138,7 +138,7 @@ extension Stories.MountTests {
     }
 
     @Test(arguments: ["//evil.example", "javascript:x", "/a b", "/a\"b"])
-    func `a forwarded prefix that is no path is not written`(_ prefix: String) throws {
+    func `a forwarded prefix that is not a path is ignored`(_ prefix: String) throws {
         let story = try Story(["--trust-forwarded"])
         #expect(try link(story, [("X-Forwarded-Prefix", prefix)]).hasPrefix("/s/"))
     }

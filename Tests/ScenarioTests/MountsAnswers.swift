@@ -167,7 +167,7 @@ extension Stories.MountsAnswers {
     @Test(arguments: [
         ("http://127.0.0.1:1/", "connection_refused"), ("http://no-such.invalid/", "dns_error"),
     ])
-    func `an origin that is not there is answered for`(_ place: String, _ error: String) throws {
+    func `an unreachable origin is answered for`(_ place: String, _ error: String) throws {
         let folder = try TemporaryFolder()
         let daemon = try Story.serve(folder.file("cache"), ["--mount", "/gone/=\(place)"])
         for method in ["GET", "POST"] {

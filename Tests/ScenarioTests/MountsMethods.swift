@@ -37,7 +37,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `fields of one connection are passed on in neither direction`() throws {
+    func `connection fields are passed on in neither direction`() throws {
         let story = try MountedStory()
         story.origin.answer(
             "/o/a",
@@ -93,7 +93,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `a client is asked for its body only once the origin takes it`() throws {
+    func `a client gets 100 Continue only once the origin accepts the body`() throws {
         let story = try MountedStory()
         story.origin.answer("/o/a", .respond(200))
         let head = "Host: \(story.host)\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
@@ -109,7 +109,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `a GET with a body is nobody else's answer`() throws {
+    func `the answer to a GET with a body is not shared`() throws {
         let story = try MountedStory()
         for word in ["one", "two"] {
             story.origin.answer(
@@ -162,7 +162,7 @@ extension Stories.MountsMethods {
 
 extension Stories.MountsMethods {
     @Test
-    func `a preflight for what we open is ours, others are the origin's`() throws {
+    func `the daemon answers preflights for its own grants, the origin others`() throws {
         let story = try MountedStory()
         let page: [WireHead.Field] = [("Origin", "http://localhost:8000")]
         let own = try story.ask(

@@ -47,7 +47,7 @@ extension Stories.MountsReload {
     }
 
     @Test
-    func `a configuration with a fault changes nothing, and the log says what it is`() throws {
+    func `a faulty configuration changes nothing, and the log names the fault`() throws {
         let cdn = FixtureCDN()
         try cdn.start()
         defer { cdn.stop() }

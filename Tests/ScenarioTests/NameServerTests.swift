@@ -62,7 +62,7 @@ extension Stories {
             #expect(failed.text.contains("the DNS server of --doh-url failed, not the origin"))
         }
 
-        @Test func `what is no https URL is a fault of the configuration`() throws {
+        @Test func `a resolver that is not an https URL is a configuration error`() throws {
             for url in ["http://127.0.0.1/dns-query", "9.9.9.9", "https://me:word@host/"] {
                 let run = try Tool.run([try DaemonProcess.builtBinary(), "check", "--doh-url", url])
                 #expect(run.status != 0 && run.stderr.contains("doh-url"), "\(url): \(run.stderr)")

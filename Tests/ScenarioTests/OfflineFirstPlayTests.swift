@@ -72,7 +72,7 @@ extension Stories.OfflineFirstPlayTests {
         #expect(try eventually { outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 ." })
     }
 
-    @Test func `a list that must be asked about is cut when its origin turns out to be gone`()
+    @Test func `a playlist that needs revalidation is cut once its origin is unreachable`()
         throws
     {
         let story = try Story(["--policy", "refresh"])
@@ -98,7 +98,7 @@ extension Stories.OfflineFirstPlayTests {
     }
 
     @Test(arguments: Silence.allCases)
-    func `a title that is kept whole waits for nobody`(_ how: Silence) throws {
+    func `a title that is stored completely waits for no origin`(_ how: Silence) throws {
         let story = try Story(["--connect-timeout", "4"])
         try story.keep(master: variant("l"))
         story.put(list: "l")
@@ -114,7 +114,7 @@ extension Stories.OfflineFirstPlayTests {
         #expect(try story.stat("origin_probes_total") == 0)
     }
 
-    @Test func `a list that is kept in part is served whole while its origin answers`() throws {
+    @Test func `a partly stored playlist is served whole while its origin answers`() throws {
         let story = try partlyKept()
         try story.restart()
         story.cdn.resetLog()
@@ -124,7 +124,7 @@ extension Stories.OfflineFirstPlayTests {
         #expect(!asked.isEmpty && asked.allSatisfy { $0.method == "HEAD" && $0.path == "/" })
     }
 
-    @Test func `a list is looked through anew when something of it was purged`() throws {
+    @Test func `a playlist is checked again after a purge of one of its segments`() throws {
         let story = try Story()
         story.put(list: "l")
         try story.keep("l", 0..<6)
@@ -136,7 +136,7 @@ extension Stories.OfflineFirstPlayTests {
     }
 
     @Test(arguments: [["--policy", "offline"], []])
-    func `why tells what a list that lacks segments is answered with`(_ policy: [String]) throws {
+    func `why shows the answer for a playlist that lacks segments`(_ policy: [String]) throws {
         let story = try Story()
         story.put(list: "l")
         story.put(list: "empty")

@@ -42,7 +42,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `what is not stored fails at once and says whose fault it is`() throws {
+    func `a missing object fails immediately and the origin is named`() throws {
         let (story, hole) = try blackHoled()
         defer { hole.end() }
         _ = try story.get("/a.ts")
@@ -69,7 +69,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `it is asked in the background, and forgiven with its first answer`() throws {
+    func `it is probed in the background, and used again after its first answer`() throws {
         let (story, hole) = try blackHoled()
         _ = try story.get("/a.ts")
         #expect(try story.settled("origin_probes_total") { $0 > 0 } > 0)
@@ -86,7 +86,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `an origin that refuses is down by its second failure, and up at once`() throws {
+    func `a refusing origin is down after its second failure, and up after one answer`() throws {
         let story = try Story()
         story.put(list: "l")
         try story.keep("l", 0..<2, 3..<6)
@@ -102,7 +102,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `one silent file is no outage`() throws {
+    func `one silent file is not an outage`() throws {
         let story = try Story(["--first-byte-timeout", "1"])
         for name in ["silent", "a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
         story.cdn.setBehaviour("fb=20000", for: "/silent.ts")
@@ -150,7 +150,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `a live list goes on for a while, then ends, and is live again afterwards`() throws {
+    func `a live playlist continues for a while, then ends, and is live again afterwards`() throws {
         let story = try Story()
         let window = story.cdn.live("/live.m3u8", liveWindow(target: 1, window: 3))
         for number in 0..<8 { story.cdn.put("/s\(number).ts", Array("\(number)".utf8)) }

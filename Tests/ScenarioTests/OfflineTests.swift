@@ -24,7 +24,7 @@ extension Stories.OfflineTests {
     }
 
     @Test(arguments: ["ts", "fmp4", "aes", "audio"])
-    func `what was played once plays again without the CDN, after a restart too`(_ fixture: String)
+    func `a played title plays again without the CDN, also after a restart`(_ fixture: String)
         throws
     {
         let story = try Story(playing: [])
@@ -40,7 +40,7 @@ extension Stories.OfflineTests {
     }
 
     @Test
-    func `offline never asks, even for a live list, and says what is missing`() throws {
+    func `offline never contacts the origin, and names what is missing`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
         story.cdn.put("/s0.ts", text: "bytes")
@@ -89,7 +89,7 @@ extension Stories.OfflineTests {
     }
 
     @Test
-    func `rfc obeys what the player asks for, and no-store`() throws {
+    func `rfc obeys the player's directives, and no-store`() throws {
         let story = try Story(["--policy", "rfc"])
         for name in ["a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
         story.cdn.setBehaviour("cc=max-age=3600", for: "/a.ts")
@@ -100,7 +100,7 @@ extension Stories.OfflineTests {
     }
 
     @Test
-    func `refresh always asks, and a 304 costs no bytes`() throws {
+    func `refresh always revalidates, and a 304 costs no bytes`() throws {
         let story = try Story(["--policy", "refresh"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))

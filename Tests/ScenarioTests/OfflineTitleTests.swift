@@ -10,7 +10,7 @@ extension Stories {
 
 extension Stories.OfflineTitleTests {
     @Test
-    func `of three renditions only the one that is wholly kept is listed`() throws {
+    func `of three renditions only the completely stored one is listed`() throws {
         let story = try Story()
         for name in ["low", "mid", "high"] { story.put(list: name) }
         try story.keep(master: variant("low") + variant("mid") + variant("high"))
@@ -44,7 +44,7 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
-    func `pictures and sound skip the same stretches`() throws {
+    func `video and audio skip the same ranges`() throws {
         let story = try Story()
         for name in ["video", "sound"] { story.put(list: name) }
         try story.keep(
@@ -85,7 +85,7 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
-    func `sound that is missing takes the pictures along, and texts only themselves`() throws {
+    func `missing audio removes the video too, missing subtitles only themselves`() throws {
         let story = try Story()
         for name in ["video", "sound", "text"] { story.put(list: name) }
         try story.keep(
@@ -150,7 +150,7 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
-    func `a title of which nothing is kept is refused, and says why`() throws {
+    func `a title without stored media is refused with the reason`() throws {
         let story = try Story()
         story.put(list: "v")
         try story.keep(master: variant("v"))

@@ -50,13 +50,13 @@ extension Stories {
             #expect(ContinuousClock.now - begin > .milliseconds(150))
         }
 
-        @Test func `nothing is held back unless asked for`() throws {
+        @Test func `nothing is paced unless configured`() throws {
             let path = segment("free", Self.length)
             let story = try played([], [path])
             #expect(try speed(story, path) > 3 * Double(Self.line))
         }
 
-        @Test func `without its origin a stored segment comes at once`() throws {
+        @Test func `without its origin a stored segment is not paced`() throws {
             let path = segment("alone", Self.length)
             let story = try played(["--pace", "line"], [path])
             story.cdn.stop()
@@ -77,7 +77,7 @@ extension Stories {
         }
 
         @Test(arguments: ["fast", "0", "1KB", "2PB", "line,"])
-        func `a pace that is none is refused`(_ pace: String) throws {
+        func `an invalid pace is refused`(_ pace: String) throws {
             let result = try Tool.run([
                 DaemonProcess.builtBinary(), "check", "--pace", pace,
             ])

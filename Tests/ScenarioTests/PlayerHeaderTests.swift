@@ -71,7 +71,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 0)
         }
 
-        @Test func `a bar that begins no headers belongs to the URL`() throws {
+        @Test func `a bar not followed by headers belongs to the URL`() throws {
             let story = try Story()
             _ = try story.get("/a.ts?q=1%7Cb=c")
             _ = try story.get("/a.ts?q=1|2")
@@ -79,7 +79,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 2)
         }
 
-        @Test func `entries of a channel list have the headers that stand with them`() throws {
+        @Test func `entries of a channel list get the headers given with them`() throws {
             let story = try Story()
             let paths = (0..<5).map { "/channel\($0).m3u8" }
             for path in paths {
@@ -123,7 +123,7 @@ extension Stories {
             #expect(requests.allSatisfy { $0?["X-List"] == "1" && $0?["Host"] != "evil.test" })
         }
 
-        @Test func `no value stands in a log`() throws {
+        @Test func `no header value appears in a log`() throws {
             let folder = try TemporaryFolder()
             let log = folder.path + "/access.log"
             let story = try Story(["--access-log", log, "--log-level", "debug"])

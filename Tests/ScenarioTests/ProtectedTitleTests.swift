@@ -37,7 +37,7 @@ extension Stories.Downloads {
         ),
         ("METHOD=SAMPLE-AES-CTR,URI=\"/bytes/16/keys\",KEYFORMAT=\"org.w3.clearkey\"", "ClearKey"),
     ])
-    func `a title of a key system is said to lack its keys`(key: String, system: String) throws {
+    func `a title of a key system is reported without keys`(key: String, system: String) throws {
         let stage = try DownloadStage()
         let url = put(key, stage)
         let words = "encrypted with \(system); keys missing"

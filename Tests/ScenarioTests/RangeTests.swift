@@ -52,7 +52,7 @@ extension Stories {
             first.abort()
         }
 
-        @Test func `a fetch that meets what is there already stops and goes on behind it`() throws {
+        @Test func `a fetch that reaches stored bytes stops and continues after them`() throws {
             let story = try Story()
             let path = segment("meets", 8_000_000)
             story.cdn.setBehaviour("rate=3000000", for: path)
@@ -82,7 +82,7 @@ extension Stories {
         }
 
         @Test(arguments: ["bytes=5000-", "bytes=1000-2000", "bytes=9999999999-"])
-        func `a range beyond the end is a 416 that tells the length`(text: String) throws {
+        func `a range beyond the end is a 416 with the length`(text: String) throws {
             let story = try Story()
             let path = segment("small", 1_000)
             for _ in 0..<2 {
@@ -96,7 +96,7 @@ extension Stories {
         @Test(arguments: [
             "bytes=5-2", "bytes=a-b", "bytes=", "bytes=--5", "octets=0-1", "bytes 0-1", "bytes=-",
         ])
-        func `a range that is none is ignored`(text: String) throws {
+        func `an invalid range is ignored`(text: String) throws {
             let story = try Story()
             let path = segment("small", 1_000)
             for _ in 0..<2 {
@@ -147,7 +147,7 @@ extension Stories {
             #expect(whole.status == 200 && isContent(whole.body, of: path))
         }
 
-        @Test func `a part of the origin's is never the whole`() throws {
+        @Test func `a partial response of the origin is never the whole`() throws {
             let story = try Story()
             let path = segment("part", 100_000)
             _ = try story.get(path, range: "bytes=0-999")
@@ -157,7 +157,7 @@ extension Stories {
         }
 
         @Test(arguments: ["bytes=1000-1999", "bytes=0-1", "bytes=-500", "bytes=2000-"])
-        func `a range of a body whose length is not told is right all the same`(text: String) throws
+        func `a range of a body of unknown length is exact`(text: String) throws
         {
             let story = try Story()
             let path = segment("unknown", 500_000)

@@ -180,7 +180,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `a recording that cannot be is refused in words`() throws {
+    func `an impossible recording is refused with the reason`() throws {
         let story = try Story()
         let url = "url=http%3A%2F%2Fh%2Fa.m3u8"
         for (query, reason) in [
@@ -195,7 +195,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `what is no live stream is not recorded, and says so`() throws {
+    func `a URL that is not a live stream is refused`() throws {
         let stream = try RecordedStream()
         stream.story.cdn.put("/f.m3u8", text: vod([segment("a", 2_000)]))
         try stream.record("/f.m3u8")

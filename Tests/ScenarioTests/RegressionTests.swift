@@ -32,7 +32,7 @@ extension Stories.RegressionTests {
     }
 
     @Test
-    func `relative URIs count from where a redirect led`() throws {
+    func `relative URIs resolve against the redirect's target`() throws {
         let story = try Story()
         story.cdn.put("/real/l.m3u8", text: vod(["a.ts"]))
         story.cdn.setBehaviour("location=/real/l.m3u8", for: "/short.m3u8")
@@ -178,7 +178,7 @@ extension Stories.RegressionTests {
     }
 
     @Test
-    func `waiting transfers hold up nothing but themselves`() throws {
+    func `waiting transfers delay only themselves`() throws {
         let story = try Story(["--slots", "2"])
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         let held = (0..<6).map { segment("h\($0)", 1_000) }

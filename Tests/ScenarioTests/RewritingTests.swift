@@ -9,7 +9,7 @@ extension Stories {
 
 extension Stories.RewritingTests {
     @Test
-    func `relative URIs count from the final URL, and a reload asks the first one again`() throws {
+    func `relative URIs resolve against the final URL, and a reload uses the first one`() throws {
         let story = try Story()
         let mirror = FixtureCDN(address: "127.0.0.2")
         try mirror.start()
@@ -108,7 +108,7 @@ extension Stories.RewritingTests {
         ("seg.m4s", "m4s", ""), ("seg", "m4s", "#EXT-X-MAP:URI=\"init\""), ("a.aac", "aac", ""),
         ("a.vtt", "vtt", ""),
     ])
-    func `a link ends in what its role calls for`(_ uri: String, _ ending: String, _ head: String)
+    func `a link has the extension of its role`(_ uri: String, _ ending: String, _ head: String)
         throws
     {
         let story = try Story()
@@ -159,7 +159,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `all else on a line stays byte for byte`() throws {
+    func `the rest of a line stays byte for byte`() throws {
         let story = try Story()
         let key =
             "#EXT-X-KEY:METHOD=SAMPLE-AES , URI=\"k1\",KEYFORMAT=\"com.x\",NOTE=\"URI=k2\",X-URI2=\"k3\""
@@ -200,7 +200,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `odd line ends and a byte order mark are put right`() throws {
+    func `odd line ends and a byte order mark are normalized`() throws {
         let story = try Story()
         let body =
             "\u{FEFF}# before\r\n#EXTM3U\r\n#EXTINF:4,\r\n#EXT-X-BYTERANGE:5@0\r\n#X\r\n a.ts \r\n#EXT-X-ENDLIST"

@@ -68,7 +68,7 @@ extension Stories.RfcTests {
     }
 
     @Test(arguments: ["cc=no-store", "cc=private", "cc=max-age=0", "cc=max-age=60&header=Vary:*"])
-    func `what may not be shared is fetched by each that asks`(_ behaviour: String) throws {
+    func `an unshareable response is fetched for each player`(_ behaviour: String) throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let path = segment("a", 20_000)
@@ -217,7 +217,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `what was asked for before an unsafe request passed is not kept`() throws {
+    func `a response requested before an unsafe request is not stored`() throws {
         let origin = try ScriptedOrigin()
         let folder = try TemporaryFolder()
         let daemon = try Story.serve(
@@ -244,7 +244,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `offline asks nobody under a mount either`() throws {
+    func `offline contacts no origin under a mount either`() throws {
         let (cdn, daemon, folder) = try mounted()
         cdn.put("/a.txt", text: "text")
         cdn.setBehaviour("cc=max-age=1&header=Age:99", for: "/a.txt")

@@ -35,7 +35,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `a wider bind demands a token or a word of consent`() throws {
+    func `a wider bind requires a token or explicit consent`() throws {
         let folder = try TemporaryFolder()
         let program = try DaemonProcess.builtBinary()
         for address in ["0.0.0.0", "::"] {
@@ -52,7 +52,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `with a token entries need it, links are signed, and a bent one is forbidden`() throws {
+    func `with a token entries need it, links are signed, and a forged one is forbidden`() throws {
         let story = try Story(["--token", "s3cret-token"])
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         story.cdn.put("/a.ts", Array("bytes".utf8))

@@ -23,7 +23,7 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 1)
         }
 
-        @Test func `a player that joins late starts with all that is there`() throws {
+        @Test func `a player that joins late gets all stored bytes first`() throws {
             let story = try Story()
             let path = segment("late", 4_000_000)
             story.cdn.hold(path, afterBytes: 1_000_000)
@@ -79,7 +79,7 @@ extension Stories {
             #expect(try story.settled("stored_bytes") { $0 == 0 } == 0)
         }
 
-        @Test func `players of a failing segment all hear of it and cost one chain of requests`()
+        @Test func `players of a failing segment all get the error and cost one chain of requests`()
             throws
         {
             let story = try Story()

@@ -28,7 +28,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 253)
         }
 
-        @Test func `waiters that leave give their place and their slot back`() throws {
+        @Test func `waiters that leave release their place and their slot`() throws {
             let story = try Story(["--slots", "2"])
             story.cdn.hold(segment("a", 1_000_000), afterBytes: 1_000)
             story.cdn.hold(segment("b", 1_000_000), afterBytes: 1_000)

@@ -106,7 +106,7 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: other))
         }
 
-        @Test func `a length that is not told stays open until it is`() throws {
+        @Test func `an unknown length stays open until it is known`() throws {
             let story = try Story()
             let origin = try ScriptedOrigin()
             defer { origin.stop() }

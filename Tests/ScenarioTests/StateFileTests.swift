@@ -34,7 +34,7 @@ extension Stories {
             #expect(try story.get(path)["Cache-Status"]?.contains("hit") == true)
         }
 
-        @Test func `a pipe in the place of a state file is not waited for`() throws {
+        @Test func `a pipe in place of a state file does not block`() throws {
             let story = try Story()
             story.stop()
             for folder in ["downloads", "recordings"] {

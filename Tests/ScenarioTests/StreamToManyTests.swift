@@ -50,7 +50,7 @@ extension Stories {
             }
         }
 
-        @Test func `a reader that takes nothing holds nobody up`() throws {
+        @Test func `a reader that reads nothing delays no other`() throws {
             let story = try Story()
             let path = segment("slow", 8_000_000)
             let slow = try story.open(path, receiveBuffer: 4_096)

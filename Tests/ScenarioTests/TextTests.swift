@@ -87,7 +87,7 @@ extension Stories.TextTests {
     }
 
     @Test(arguments: ["text/html", "text/plain", "application/octet-stream", ""])
-    func `a playlist of a wrong type is known by its first line`(_ type: String) throws {
+    func `a playlist of a wrong type is recognized by its first line`(_ type: String) throws {
         let story = try Story()
         story.cdn.put("/watch", text: vod(["a.ts"]))
         story.cdn.setBehaviour(Behaviour(query: "type=\(type)"), for: "/watch")

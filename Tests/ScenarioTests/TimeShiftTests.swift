@@ -22,7 +22,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `seeking back plays what was watched and asks the origin for nothing`() throws {
+    func `seeking back plays what was watched without origin requests`() throws {
         let stream = try ShiftedStream("60s")
         try stream.watch(try stream.list())
         for _ in 0..<4 { try stream.watch(try stream.advance(by: 2)) }
@@ -53,7 +53,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `what nobody saw is marked, and its place asks the origin for nothing`() throws {
+    func `segments never seen become gaps, which cost no origin request`() throws {
         let stream = try ShiftedStream("60s")
         try stream.watch(try stream.list())
         let list = try stream.advance(by: 5)
@@ -82,7 +82,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `an origin that counts anew goes on behind a discontinuity`() throws {
+    func `an origin that restarts its numbering continues after a discontinuity`() throws {
         let stream = try ShiftedStream("60s")
         for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
         let before = try stream.list().text
@@ -158,7 +158,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `a length that is none is refused in words`() throws {
+    func `an invalid length is refused with the reason`() throws {
         let story = try Story()
         _ = story.cdn.live("/l.m3u8", liveWindow())
         let url = story.cdn.url("/l.m3u8")
@@ -172,7 +172,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `a film and a plain file are as they are without a length`() throws {
+    func `a film and a plain file are unaffected by the length`() throws {
         let story = try Story()
         story.cdn.put("/f.m3u8", text: vod([segment("a", 2_000), segment("b", 2_000)]))
         let film = try story.follow(story.entry("/f.m3u8", "dvr=2h"))
@@ -238,7 +238,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `names that are given again lead to what they meant in their place`() throws {
+    func `reused names lead to what they meant at their position`() throws {
         let stream = try ShiftedStream("60s")
         let story = stream.story
         func window() -> LiveWindow {

@@ -142,7 +142,7 @@ extension Stories.TitlesTests {
     }
 
     @Test
-    func `a list that grows is live`() throws {
+    func `a growing playlist is live`() throws {
         let story = try Story()
         _ = story.cdn.live("/live.m3u8", liveWindow())
         for index in 0..<3 { story.cdn.put("/s\(index).ts", Array("bytes".utf8)) }
@@ -156,7 +156,7 @@ extension Stories.TitlesTests {
 
 extension Stories.TitlesTests {
     @Test
-    func `a list that says its title is called by it`() throws {
+    func `a playlist with a title is listed by it`() throws {
         let story = try Story()
         story.putTitle("/v/index.m3u8", "named")
         let name = "#EXT-X-SESSION-DATA:DATA-ID=\"com.apple.hls.title\",VALUE=\"Das Mädchen\""
@@ -194,7 +194,7 @@ extension Stories.TitlesTests {
 
 extension Stories.TitlesTests {
     @Test
-    func `a title with headers of its own is found by its URL`() throws {
+    func `a title with its own headers is found by its URL`() throws {
         let story = try Story()
         story.putTitle("/auth.m3u8", "auth")
         let list = try story.follow(story.entry("/auth.m3u8", "h_Authorization=Basic%20eDp5"))

@@ -69,7 +69,7 @@ extension Stories.WaysOutTests {
         #expect(refusal.status == 502 && refusal.text.contains("the proxy (--origin-proxy)"))
     }
 
-    @Test func `the first pattern decides, and direct is none`() throws {
+    @Test func `the first matching pattern decides, and direct means no proxy`() throws {
         let proxy = try WayOutProxy(.socks5)
         defer { proxy.stop() }
         let story = try Story([
@@ -84,7 +84,7 @@ extension Stories.WaysOutTests {
         #expect(proxy.asked.count == 1)
     }
 
-    @Test func `what the environment says of proxies counts for nothing`() throws {
+    @Test func `proxy variables of the environment are ignored`() throws {
         let proxy = try WayOutProxy(.http)
         let other = try WayOutProxy(.http)
         defer {
@@ -103,7 +103,7 @@ extension Stories.WaysOutTests {
         #expect(proxy.asked.count == 1 && other.asked.isEmpty)
     }
 
-    @Test func `a proxy is not asked for hosts that are private by their spelling`() throws {
+    @Test func `a proxy gets no requests for literally private hosts`() throws {
         let proxy = try WayOutProxy(.socks5)
         defer { proxy.stop() }
         let cdn = FixtureCDN()

@@ -87,7 +87,7 @@ extension Stories.WhyTests {
         #expect(live == "stale" || live == "hit" || live == "failed")
     }
 
-    @Test func `why tells the outcome of the next request where nobody may be asked`() throws {
+    @Test func `why predicts the outcome of the next request in offline mode`() throws {
         let story = try Story()
         let (kept, part) = (segment("kept", 4_000), segment("part", 4_000_000))
         story.put(list: "holes")
@@ -104,7 +104,7 @@ extension Stories.WhyTests {
         _ = try daemon.waitForExit()
     }
 
-    @Test func `why tells the outcome of the next request under a mount`() throws {
+    @Test func `why predicts the outcome of the next request under a mount`() throws {
         let story = try Story()
         let daemon = try story.succeed(["--mount", "/mount/=\(story.cdn.url("/"))"])
         let player = ScriptedPlayer(daemon.baseURL)

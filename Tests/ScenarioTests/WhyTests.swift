@@ -16,7 +16,7 @@ extension Stories.WhyTests {
         return answer.text
     }
 
-    @Test func `a URL that was never asked for is a miss to come`() throws {
+    @Test func `a URL never requested before will be a miss`() throws {
         let story = try Story()
         let text = try why(story, story.cdn.url(segment("a", 1_000)))
         #expect(text.contains("\"stored\":null"))
@@ -24,7 +24,7 @@ extension Stories.WhyTests {
         #expect(story.cdn.requestCount() == 0)
     }
 
-    @Test func `key, rules and what is stored are told, secrets are not`() throws {
+    @Test func `key, rules and stored spans are shown, secrets are not`() throws {
         let story = try Story()
         let path = segment("a", 40_000)
         _ = try story.get("\(path)?b=2&a=1&\(signature(1))")
@@ -36,7 +36,7 @@ extension Stories.WhyTests {
         #expect(!text.contains(signature(2).dropFirst(6)))
     }
 
-    @Test func `the spans of a part are told, and that the rest is missing`() throws {
+    @Test func `the stored spans of a partial object and its missing rest are shown`() throws {
         let story = try Story()
         let path = segment("a", 4_000_000)
         _ = try story.get(path, range: "bytes=1000000-1000999")
@@ -45,7 +45,7 @@ extension Stories.WhyTests {
         #expect(text.contains("\"outcome\":\"partial\""))
     }
 
-    @Test func `why a response is not stored is told by the name in Cache-Status`() throws {
+    @Test func `the reason for not storing a response has its name from Cache-Status`() throws {
         let story = try Story()
         let path = segment("a", 1_000)
         story.cdn.setBehaviour("cc=no-store", for: path)
@@ -165,7 +165,7 @@ extension Stories.WhyTests {
         #expect(seen == (isTrusted ? trusted : Array(repeating: "127.0.0.1", count: 4)))
     }
 
-    @Test func `a range that cannot be met is no failure in the log`() throws {
+    @Test func `an unsatisfiable range is not a failure in the log`() throws {
         let story = try Story()
         let path = segment("a", 1_000)
         _ = try story.get(path)
@@ -177,7 +177,7 @@ extension Stories.WhyTests {
         #expect(!text.contains("416") && !text.contains("=-") && text.contains("  fault=origin"))
     }
 
-    @Test func `the log is opened anew on SIGHUP`() throws {
+    @Test func `the log is reopened on SIGHUP`() throws {
         let folder = try TemporaryFolder()
         let log = folder.path + "/access.log"
         let story = try Story(["--access-log", log])
