@@ -30,7 +30,7 @@ package struct OriginTraits: Sendable, Equatable {
     package init() {}
 }
 
-/// One answer of an origin that is not as it should be.
+/// A faulty answer of an origin.
 package enum OriginFault: Sendable, Equatable {
     /// So many body bytes, then the end of the connection.
     case cut(Int)
@@ -93,15 +93,15 @@ package final class ChangingOrigin: Sendable {
 
     package func version(_ subject: Int) -> Int { state.withLock { $0.subjects[subject].version } }
 
-    /// Another content from now on.
+    /// Changes the content.
     package func change(_ subject: Int) { state.withLock { $0.subjects[subject].version += 1 } }
 
-    /// The next answers are these.
+    /// Sets the faults of the next answers.
     package func fail(_ subject: Int, _ faults: [OriginFault]) {
         state.withLock { $0.subjects[subject].faults += faults }
     }
 
-    /// Forgets the answers that were to fail and did not.
+    /// Removes the remaining faults.
     package func heal(_ subject: Int) { state.withLock { $0.subjects[subject].faults = [] } }
 
     /// Takes the lines that say what was asked and answered since.
@@ -124,7 +124,7 @@ package final class ChangingOrigin: Sendable {
         }
     }
 
-    /// What a version is told apart by: entity tag and date, as far as it has them.
+    /// The validators of a version: entity tag and date, as far as it has them.
     package func validators(_ subject: Int, _ version: Int) -> (tag: String?, date: String?) {
         let kind = state.withLock { $0.subjects[subject].traits.validator }
         let tag = "\"s\(subject)-v\(version)\""

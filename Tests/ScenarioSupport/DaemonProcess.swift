@@ -2,7 +2,7 @@ package import FixtureCDN
 import Glibc
 import Synchronization
 
-/// The built daemon as a process of its own: started, watched, measured, ended by its id.
+/// The built daemon as a child process: started, observed, measured, ended by its process id.
 package final class DaemonProcess: Sendable {
     private let child: ChildProcess
     private let transcript: Transcript
@@ -72,7 +72,7 @@ package final class DaemonProcess: Sendable {
     /// Resident memory in bytes (proc(5), `VmRSS`).
     package var rssBytes: Int { statusKilobytes("VmRSS") * 1024 }
 
-    /// The part of it that is no file's page, in bytes (`RssAnon`).
+    /// Anonymous resident memory in bytes (`RssAnon`).
     package var anonymousBytes: Int { statusKilobytes("RssAnon") * 1024 }
 
     /// Threads alive.

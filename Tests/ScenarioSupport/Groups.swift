@@ -1,4 +1,4 @@
-// Groups of suites by the company they tolerate, and one queue of tests for several runners.
+// Groups of suites by the load they tolerate, and one queue of tests for several runners.
 import Glibc
 import Synchronization
 package import Testing
@@ -8,7 +8,7 @@ extension Tag {
     @Tag package static var crowded: Self
     /// The suite asserts times, memory or counts that a busy machine changes: it runs beside few.
     @Tag package static var timed: Self
-    /// Threads of the daemon meet in the suite: it also runs under the thread sanitizer.
+    /// The suite exercises several threads of the daemon: it also runs under the thread sanitizer.
     @Tag package static var threads: Self
 }
 

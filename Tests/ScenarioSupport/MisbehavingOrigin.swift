@@ -1,4 +1,4 @@
-// An origin that misbehaves at random, as a seed says, and counts what each player request cost it.
+// An origin with seeded random faults, which counts the cost of each player request.
 import CLinux
 import FixtureCDN
 import Glibc
@@ -39,12 +39,12 @@ package final class MisbehavingOrigin: Sendable {
         var listener: Int32 = -1
         /// Each folder has numbers of its own, so that requests of others do not change them.
         var numbers: [String: SeededNumbers] = [:]
-        /// A folder whose origin has one fault for good.
+        /// Folders with one permanent fault.
         var lasting: [String: Fault] = [:]
         var costs: [String: Cost] = [:]
-        /// Folders that are answered as they should be, at no cost.
+        /// Folders answered without faults, at no cost.
         var calm: Set<String> = []
-        /// The token that is good now, by folder.
+        /// The currently valid token, by folder.
         var tokens: [String: Int] = [:]
     }
 
@@ -206,7 +206,7 @@ package final class MisbehavingOrigin: Sendable {
     /// Stands in a playlist for the token of its folder.
     package static let token = "TOKEN"
 
-    /// A list gives another token each time, and those before it are dead.
+    /// Inserts a new token into a playlist; the previous ones expire.
     private func withTokens(_ body: [UInt8], _ folder: String, isCalm: Bool) -> [UInt8] {
         let mark = Array(Self.token.utf8)
         guard body.starts(with: Array("#EXTM3U".utf8)), body.contains(mark) else { return body }

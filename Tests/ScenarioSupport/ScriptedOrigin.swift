@@ -3,14 +3,14 @@ import FixtureCDN
 import Glibc
 import Synchronization
 
-/// An origin that does exactly what a scenario says, with its own HTTP code.
+/// An origin that follows a script, with its own HTTP code.
 ///
 /// Scripts are of two kinds. `connection(...)` is played on the next connection that is accepted,
 /// step by step. `answer(path, ...)` waits for a request for that path on any connection without a
 /// script of its own, and is used up by it; several for one path are used in order.
 /// `verify()` fails when a step was missed or a script is left over.
 package final class ScriptedOrigin: Sendable {
-    /// One thing the origin does.
+    /// One step of a script.
     package enum Step: Sendable {
         /// Reads a request, which must be this one; a path without `?` fits any query.
         case expect(_ method: String, _ path: String)
@@ -18,7 +18,7 @@ package final class ScriptedOrigin: Sendable {
         case hold(until: Barrier)
         /// Sends a response; `Content-Length` is added unless the fields frame the body.
         case respond(_ status: Int, _ fields: [WireHead.Field] = [], _ body: [UInt8] = [])
-        /// Lets only so many body bytes of the next `respond` out, and closes the connection then.
+        /// Sends only this many body bytes of the next `respond`, then closes the connection.
         case cut(afterBytes: Int)
         /// Sends bytes as they are.
         case send(_ bytes: [UInt8])

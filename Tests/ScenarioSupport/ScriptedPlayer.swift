@@ -1,6 +1,6 @@
 import Glibc
 
-/// A blocking HTTP client that does exactly what a scenario says, with its own HTTP code.
+/// A blocking HTTP client for scenarios, with its own HTTP code.
 ///
 /// One value belongs to one thread; make one for every player. Every wait ends at the deadline.
 package final class ScriptedPlayer {
@@ -11,7 +11,7 @@ package final class ScriptedPlayer {
 
     /// Whether connections are used again.
     package var keepsAlive = true
-    /// Whether requests that change something through the daemon's API say that no page asks for it.
+    /// Whether changing API requests carry the header that a foreign page cannot send.
     package var provesChanges = true
     /// The receive buffer of new connections in bytes; small ones make a slow reader felt at once.
     package var receiveBuffer: Int32?

@@ -51,7 +51,7 @@ package final class Barrier: Sendable {
     }
 }
 
-/// A scenario that did not go as told, with what was said until then.
+/// A failed scenario, with its transcript.
 package struct ScenarioFailure: Error, CustomStringConvertible, Sendable {
     package let message: String
     package let transcript: String
@@ -70,7 +70,7 @@ package struct ScenarioFailure: Error, CustomStringConvertible, Sendable {
 package final class Background<Value: Sendable>: Sendable {
     private let result = Mutex<Result<Value, any Error>?>(nil)
 
-    /// Starts `work` at once.
+    /// Starts `work` immediately.
     package init(_ work: @escaping @Sendable () throws -> Value) {
         let started = startDetachedThread { [self] in
             let outcome = Result { try work() }
