@@ -49,8 +49,9 @@ struct FrequencySketch {
         additions /= 2
     }
 
-    /// The counter of a hash in a row. The number of words doubles, so the low bits select among
-    /// the words that existed before.
+    /// The counter of a hash in a row.
+    ///
+    /// The number of words doubles, so the low bits select among the words that existed before.
     private func place(_ hash: UInt64, _ row: UInt64) -> (word: Int, shift: UInt64) {
         let mixed = (hash ^ (row &* 0xC2B2_AE3D_27D4_EB4F)) &* 0x9E37_79B9_7F4A_7C15
         let word = Int(truncatingIfNeeded: mixed >> 32) & (words.count - 1)

@@ -1,8 +1,10 @@
 // S3-FIFO: three queues without reordering (Yang and others, SOSP 2023).
 import Retention
 
-/// New objects pass through a small queue. An object used there moves to the main queue; an unused
-/// one leaves a ghost, and enters the main queue directly if it comes back.
+/// S3-FIFO: new objects pass through a small queue.
+///
+/// An object used there moves to the main queue; an unused one leaves a ghost, and enters the main
+/// queue directly if it comes back.
 ///
 /// As published: a tenth of the capacity for the small queue, uses counted up to 3, and as many
 /// ghosts as objects in the main queue. Sizes are bytes. One use in the small queue moves an object

@@ -84,8 +84,7 @@ private final class LongTextStage {
 }
 
 extension Stories.LongTextStories {
-    @Test func `a long playlist blocks no event loop, plain, compressed or stored`() throws
-    {
+    @Test func `a long playlist blocks no event loop, plain, compressed or stored`() throws {
         let stage = try LongTextStage()
         stage.put(LongTextStage.list())
         for isCompressed in [false, true, false] {
@@ -180,8 +179,7 @@ extension Stories.LongTextStories {
         try stage.expectFreeLoops()
     }
 
-    @Test func `long playlists block no event loop without their origin, or offline`() throws
-    {
+    @Test func `long playlists block no event loop without their origin, or offline`() throws {
         let stage = try LongTextStage()
         stage.put(LongTextStage.list(25_000), as: "/vod.m3u8")
         stage.put(LongTextStage.list(25_000, isLive: true), as: "/live.m3u8")

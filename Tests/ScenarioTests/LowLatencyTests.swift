@@ -251,8 +251,7 @@ extension Stories.LowLatencyTests {
         #expect(site.cdn.requestCount("/ll/video.m3u8") == 2)
     }
 
-    @Test func `why shows a playlist's last reload, and what a part waits for`() throws
-    {
+    @Test func `why shows a playlist's last reload, and what a part waits for`() throws {
         let stage = try LowLatencyStage()
         let text = try stage.story.follow(stage.list).text
         let why = { (link: String) in

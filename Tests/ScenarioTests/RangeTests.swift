@@ -157,8 +157,7 @@ extension Stories {
         }
 
         @Test(arguments: ["bytes=1000-1999", "bytes=0-1", "bytes=-500", "bytes=2000-"])
-        func `a range of a body of unknown length is exact`(text: String) throws
-        {
+        func `a range of a body of unknown length is exact`(text: String) throws {
             let story = try Story()
             let path = segment("unknown", 500_000)
             story.cdn.setBehaviour("chunked=1&norange=1", for: path)
