@@ -1,3 +1,4 @@
+import HTTP
 package import URISyntax
 
 /// A cache between the daemon and origins, which requests are sent to first (RFC 9110 section 3.7).
@@ -48,7 +49,7 @@ package struct Parent: Hashable, Sendable {
         self.isTrusted = isTrusted
         credentials = base.userinfo.map {
             let pair = PercentCoding.decode(Array($0.utf8)[...])
-            return "Basic " + base64(pair.contains(0x3A) ? pair : [0x3A] + pair)
+            return "Basic " + Base64.encode(pair.contains(0x3A) ? pair : [0x3A] + pair)
         }
         isSluice = mark == text.endIndex
         if isSluice {

@@ -137,7 +137,7 @@ extension CurlEasy {
         if let userinfo = hop.url.userinfo, !fields.contains(.authorization) {
             let plain = PercentCoding.decode(Array(userinfo.utf8)[...])
             let pair = plain.contains(0x3A) ? plain : plain + [0x3A]
-            fields.append(.authorization, "Basic " + base64(pair))
+            fields.append(.authorization, "Basic " + Base64.encode(pair))
         }
         if let credentials = transfer.parent?.credentials {
             fields.append(.proxyAuthorization, credentials)
@@ -181,21 +181,3 @@ extension CurlEasy {
 /// Returns the bit of CURLOPT_SSL_OPTIONS for early data (RFC 8446 section 2.3) if that libcurl
 /// supports it; otherwise 0.
 func earlyDataOption(version: UInt32) -> Int { sluice_curl_early_data(version) }
-
-/// Encodes base64 (RFC 4648 section 4), with padding.
-func base64(_ bytes: [UInt8]) -> String {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    var output: [UInt8] = []
-    var index = 0
-    while index < bytes.count {
-        let group = bytes[index..<min(index + 3, bytes.count)]
-        let padded = Array(group) + [0, 0]
-        let number = UInt32(padded[0]) << 16 | UInt32(padded[1]) << 8 | UInt32(padded[2])
-        for place in 0..<4 {
-            let value = Int(number >> UInt32(18 - 6 * place)) & 63
-            output.append(place <= group.count ? alphabet[value] : 0x3D)
-        }
-        index += 3
-    }
-    return String(decoding: output, as: UTF8.self)
-}

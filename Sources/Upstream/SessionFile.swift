@@ -1,3 +1,4 @@
+import HTTP
 import Numbers
 import URISyntax
 
@@ -47,7 +48,7 @@ struct SessionFile: Sendable, Equatable {
                     String(words[1]),
                     in: now.addingSaturated(1)...now.addingSaturated(Self.longestLife)),
                 words[2].utf8.count <= Self.mostBytes * 2,
-                let bytes = Self.bytes(ofBase64: words[2])
+                let bytes = Base64.decode(words[2].utf8), !bytes.isEmpty
             else { continue }
             tickets[url.origin] = Ticket(end: end, bytes: bytes)
         }
@@ -58,7 +59,7 @@ struct SessionFile: Sendable, Equatable {
         var text = "\(Self.format)\ntrust \(trust)\n"
         let live = tickets.filter { $0.value.end > now }
         for (origin, ticket) in live.sorted(by: { $0.value.end > $1.value.end }) {
-            text += "\(origin) \(ticket.end) \(base64(ticket.bytes))\n"
+            text += "\(origin) \(ticket.end) \(Base64.encode(ticket.bytes))\n"
         }
         return text
     }
@@ -77,28 +78,5 @@ struct SessionFile: Sendable, Equatable {
     func session(of origin: Origin, now: Int64) -> [UInt8]? {
         guard let ticket = tickets[origin], ticket.end > now else { return nil }
         return ticket.bytes
-    }
-
-    /// Decodes base64 (RFC 4648 section 4); nil for anything else.
-    private static func bytes(ofBase64 text: Substring) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var (bits, count): (UInt32, Int) = (0, 0)
-        for character in text.utf8 where character != 0x3D {
-            let value: UInt8
-            switch character {
-            case 0x41...0x5A: value = character - 0x41
-            case 0x61...0x7A: value = character - 0x61 + 26
-            case 0x30...0x39: value = character - 0x30 + 52
-            case 0x2B: value = 62
-            case 0x2F: value = 63
-            default: return nil
-            }
-            bits = bits << 6 | UInt32(value)
-            count += 6
-            guard count >= 8 else { continue }
-            count -= 8
-            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-        }
-        return bytes.isEmpty ? nil : bytes
     }
 }

@@ -82,30 +82,3 @@ extension CachingProxy {
         return String(decoding: pair[(colon + 1)...], as: UTF8.self)
     }
 }
-
-/// RFC 4648 section 4.
-enum Base64 {
-    /// Nil for what is not in this form; padding may be missing.
-    static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var bits: UInt32 = 0
-        var count: UInt32 = 0
-        for digit in text where digit != 0x3D {
-            let value: UInt8
-            switch digit {
-            case 0x41...0x5A: value = digit - 0x41
-            case 0x61...0x7A: value = digit - 0x61 + 26
-            case 0x30...0x39: value = digit - 0x30 + 52
-            case 0x2B: value = 62
-            case 0x2F: value = 63
-            default: return nil
-            }
-            bits = (bits << 6 | UInt32(value)) & 0xFF_FFFF
-            count += 6
-            guard count >= 8 else { continue }
-            count -= 8
-            bytes.append(UInt8(truncatingIfNeeded: bits >> count))
-        }
-        return bytes
-    }
-}
