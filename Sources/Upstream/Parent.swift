@@ -2,7 +2,9 @@ import HTTP
 package import URISyntax
 
 /// A cache between the daemon and origins, which requests are sent to first (RFC 9110 section 3.7).
-package struct Parent: Hashable, Sendable {
+///
+/// A class, since each request holds one or none: a copy is one reference.
+package final class Parent: Sendable {
     /// What is wrong with the text of a parent; holds nothing of it, for it may have a password.
     package struct Fault: Error, Hashable, CustomStringConvertible {
         package let description: String
@@ -11,7 +13,7 @@ package struct Parent: Hashable, Sendable {
     }
 
     /// A piece of the URL that a parent is asked with.
-    private enum Piece: Hashable, Sendable {
+    private enum Piece: Equatable, Sendable {
         case text([UInt8])
         case url, scheme, host, path
     }
@@ -154,7 +156,7 @@ package struct Parents: Sendable {
 }
 
 /// The way of one transfer through a parent.
-package struct ParentWay: Sendable, Hashable {
+package struct ParentWay: Sendable {
     package let parent: Parent
     /// The letter of the resource's role.
     package let role: UInt8

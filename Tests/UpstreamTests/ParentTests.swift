@@ -54,11 +54,11 @@ import Upstream
         for number in 0..<4_000 {
             let key = "https://cdn.test/\(number).ts"
             let (before, after) = (four.order(for: key), three.order(for: key))
-            if before[0] == all[3] {
-                #expect(after[0] == before[1])
+            if before[0] === all[3] {
+                #expect(after[0] === before[1])
                 moved[after[0].description, default: 0] += 1
             } else {
-                #expect(after[0] == before[0])
+                #expect(after[0] === before[0])
             }
         }
         #expect(moved.count == 3 && moved.values.allSatisfy { (250...420).contains($0) })
