@@ -8,9 +8,7 @@ final class BenchFolder {
     var isMounted = false
 
     init() throws {
-        var name = Array("/tmp/sluice-bench-XXXXXX".utf8CString)
-        guard mkdtemp(&name) != nil else { throw SystemError("mkdtemp", code: errno) }
-        path = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        path = try makeTemporaryFolder("sluice-bench")
     }
 
     deinit {

@@ -83,9 +83,7 @@ final class BenchStand {
                 there; or build the product sample-cdn, and name it with --sample-cdn
                 """)
         }
-        var template = Array("/tmp/sluice-bench-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw commandFailure("/tmp cannot be written to") }
-        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        folder = try makeTemporaryFolder("sluice-bench")
         try makeFolder(folder + "/cdn")
         cdn = try BenchProgram([path, "--folder", folder + "/cdn"])
     }

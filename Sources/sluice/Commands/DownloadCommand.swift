@@ -55,12 +55,7 @@ struct DownloadAdd: ParsableCommand {
     @Option(help: "The most bytes a second, such as 2MB; default what the line gives.")
     var rate: String?
 
-    @Option(
-        name: .customLong("header"),
-        help: ArgumentHelp(
-            "A request header for the origin; may be given several times.", valueName: "NAME:VALUE")
-    )
-    var headers: [String] = []
+    @OptionGroup var headers: OriginHeaders
 
     @Flag(help: "Give the order and do not wait for its end.")
     var detach = false
@@ -94,9 +89,7 @@ struct DownloadAdd: ParsableCommand {
             }
             pairs.append(("rate", String(bytes)))
         }
-        for header in headers {
-            pairs.append(try HeaderArgument.entryItem(header))
-        }
+        pairs += try headers.fields().map { ("h_\($0.name)", $0.value) }
         return pairs.map { "\($0.0)=\(PercentCoding.queryComponent($0.1))" }.joined(separator: "&")
     }
 }

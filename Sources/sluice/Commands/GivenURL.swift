@@ -13,19 +13,14 @@ struct GivenURL {
 
     /// - Parameters:
     ///   - text: a URL, or `URL|Name=value&Name=value` with percent-encoded values.
-    ///   - fields: header lines, `Name: value`.
+    ///   - fields: further headers.
     /// - Throws: `ValidationError` for what is no URL or no header.
-    init(_ text: String, fields: [String] = []) throws {
+    init(_ text: String, fields: [(name: String, value: String)] = []) throws {
         let split = PlayerHeaders.split(Array(text.utf8))
         if let fault = split.flatMap({ PlayerHeaders.fault(of: $0.headers) }) {
             throw ValidationError(fault)
         }
-        var headers: [(name: String, value: String)] = []
-        for line in fields {
-            let (name, value) = try HeaderArgument.entryItem(line)
-            headers.append((name: String(name.dropFirst(2)), value: value))
-        }
-        self.headers = headers + (split?.headers ?? []).map { (name: $0.name, value: $0.value) }
+        headers = fields + (split?.headers ?? []).map { (name: $0.name, value: $0.value) }
         self.text = Self.encoded(split.map { String(decoding: $0.url, as: UTF8.self) } ?? text)
         do throws(URIError) {
             url = try AbsoluteURL(self.text)

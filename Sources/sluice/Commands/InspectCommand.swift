@@ -20,10 +20,7 @@ struct InspectCommand: ParsableCommand {
     )
     var target: String
 
-    @Option(
-        help: ArgumentHelp(
-            "A request header; may be given several times.", valueName: "Name: value"))
-    var header: [String] = []
+    @OptionGroup var headers: OriginHeaders
 
     @Option(help: "The URL that a file came from; default: relative names are files beside it.")
     var base: String?
@@ -48,9 +45,7 @@ struct InspectCommand: ParsableCommand {
 
     func validate() throws {
         guard 1...10_000 ~= limit else { throw ValidationError("--limit is from 1 to 10000") }
-        for line in header where !line.contains(":") {
-            throw ValidationError("a header is written 'Name: value', not '\(line)'")
-        }
+        _ = try headers.fields()
     }
 
     func run() throws {
@@ -79,7 +74,7 @@ struct InspectCommand: ParsableCommand {
                     "not usable: '\(target)' is neither http nor https nor a file")
             }
             let given = try GivenURL(target)
-            return (given.url, InspectLoader(fields: header + given.lines))
+            return (given.url, InspectLoader(fields: headers.lines + given.lines))
         }
         guard let file = InspectLoader.absolutePath(target) else {
             throw ValidationError("'\(target)' is neither a URL nor a file")
@@ -87,10 +82,10 @@ struct InspectCommand: ParsableCommand {
         do throws(URIError) {
             if let base {
                 let url = try AbsoluteURL(base)
-                return (url, InspectLoader(fields: header, files: [url.text: file]))
+                return (url, InspectLoader(fields: headers.lines, files: [url.text: file]))
             }
             let url = try InspectLoader.url(ofFile: file)
-            return (url, InspectLoader(fields: header, readsFiles: true))
+            return (url, InspectLoader(fields: headers.lines, readsFiles: true))
         } catch {
             throw ValidationError("not usable: \(error)")
         }

@@ -38,11 +38,7 @@ struct RecordCommand: ParsableCommand {
     @Option(help: "What it is to be called in listings.")
     var name: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "A request header for the origin; may be given several times.", valueName: "Name: value"
-        ))
-    var header: [String] = []
+    @OptionGroup var headers: OriginHeaders
 
     @Flag(help: "Start the recording and do not watch it.")
     var detach = false
@@ -106,10 +102,7 @@ struct RecordCommand: ParsableCommand {
         var query = "url=\(PercentCoding.queryComponent(url ?? ""))" + item("for", length)
         query += item("variant", variant) + item("audio", audio) + item("subtitles", subtitles)
         query += item("name", name)
-        for line in header {
-            let (name, value) = try HeaderArgument.entryItem(line)
-            query += item(name, value)
-        }
+        for field in try headers.fields() { query += item("h_\(field.name)", field.value) }
         return query
     }
 

@@ -16,11 +16,7 @@ struct URLCommand: ParsableCommand {
     )
     var url: String
 
-    @Option(
-        help: ArgumentHelp(
-            "A request header for the origin; may be given several times.", valueName: "Name: value"
-        ))
-    var header: [String] = []
+    @OptionGroup var headers: OriginHeaders
 
     @Option(
         help: ArgumentHelp(
@@ -34,7 +30,7 @@ struct URLCommand: ParsableCommand {
         if let dvr, WindowLength.seconds(dvr) == nil {
             throw ValidationError("--dvr is a length of time up to 24h, such as 90m, 2h or 3600")
         }
-        let given = try GivenURL(url, fields: header)
+        let given = try GivenURL(url, fields: headers.fields())
         let url = given.text
         let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
         if given.headers.isEmpty, token == nil {

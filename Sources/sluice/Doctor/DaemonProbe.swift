@@ -110,13 +110,12 @@ final class TemporaryDaemon {
     ///   - speaksTLS: whether the settings name a port for TLS, which is replaced then.
     /// - Throws: `Fault` with the last line that the daemon printed.
     init(_ arguments: [String], speaksTLS: Bool) throws(Fault) {
-        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template = Array("\(parent)/sluice-doctor-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else {
-            throw Fault(text: "\(parent) cannot be written to")
+        let folder: String
+        do throws(SystemError) {
+            folder = try makeTemporaryFolder("sluice-doctor")
+        } catch {
+            throw Fault(text: "\(error)")
         }
-        let folder = String(
-            decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         self.folder = folder
         var command = [InspectLoader.absolutePath("/proc/self/exe") ?? "sluice", "serve"]
         command += arguments
@@ -179,13 +178,4 @@ final class TemporaryDaemon {
         child.end(SIGTERM, within: 5)
         removeTree(folder)
     }
-}
-
-/// Removes a folder with all that is in it; follows no links.
-func removeTree(_ path: String) {
-    for entry in (try? listFolder(path)) ?? [] {
-        let inner = "\(path)/\(entry.name)"
-        if entry.isFolder { removeTree(inner) } else { unlink(inner) }
-    }
-    rmdir(path)
 }

@@ -24,11 +24,7 @@ struct DoctorCommand: ParsableCommand {
     )
     var url: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "A request header for the origin; may be given several times.", valueName: "Name: value"
-        ))
-    var header: [String] = []
+    @OptionGroup var headers: OriginHeaders
 
     @Flag(help: "Print JSON.")
     var json = false
@@ -36,7 +32,7 @@ struct DoctorCommand: ParsableCommand {
     @OptionGroup var options: ServeOptions
 
     func run() throws {
-        let given = try url.map { try GivenURL($0, fields: header) }
+        let given = try url.map { try GivenURL($0, fields: headers.fields()) }
         let report = Doctor(options, given).report
         print(json ? try report.json() : report.text)
         if report.hasProblem { throw ExitCodes.violations }

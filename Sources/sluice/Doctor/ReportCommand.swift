@@ -24,11 +24,7 @@ struct ReportCommand: ParsableCommand {
     )
     var url: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "A request header for the origin; may be given several times.", valueName: "Name: value"
-        ))
-    var header: [String] = []
+    @OptionGroup var headers: OriginHeaders
 
     @Option(
         help: ArgumentHelp(
@@ -42,7 +38,7 @@ struct ReportCommand: ParsableCommand {
     @OptionGroup var options: ServeOptions
 
     func run() throws {
-        let given = try url.map { try GivenURL($0, fields: header) }
+        let given = try url.map { try GivenURL($0, fields: headers.fields()) }
         let path = output ?? "sluice-report-\(WallTime.now().seconds).tar.gz"
         // Asked before minutes of work, and made sure of when the file is made.
         guard force || access(path, F_OK) != 0 else { throw Self.isThere(path) }
@@ -76,12 +72,11 @@ private final class ReportFiles {
 
     /// Collects all; blocks for as long as the daemon takes to answer.
     init(_ doctor: Doctor) throws {
-        let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template = Array("\(parent)/sluice-report-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else {
-            throw commandFailure("\(parent) cannot be written to; set TMPDIR to a folder that can")
+        do {
+            folder = try makeTemporaryFolder("sluice-report")
+        } catch {
+            throw commandFailure("\(error); set TMPDIR to a folder that can be written to")
         }
-        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         redaction = doctor.redaction
         do {
             try makeFolder("\(folder)/\(Self.name)")

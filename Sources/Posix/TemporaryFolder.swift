@@ -1,0 +1,21 @@
+import Glibc
+
+/// Makes an empty folder for this process, below `TMPDIR` or else `/tmp`.
+///
+/// - Parameter prefix: the start of its name; six characters follow (mkdtemp(3)).
+/// - Returns: its path.
+package func makeTemporaryFolder(_ prefix: String) throws(SystemError) -> String {
+    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var path = Array("\(parent)/\(prefix)-XXXXXX".utf8CString)
+    guard mkdtemp(&path) != nil else { throw SystemError("mkdtemp", code: errno, subject: parent) }
+    return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// Removes a folder and everything in it, as far as permissions allow; follows no links. Blocks.
+package func removeTree(_ path: String) {
+    for entry in (try? listFolder(path)) ?? [] {
+        let inner = "\(path)/\(entry.name)"
+        if entry.isFolder { removeTree(inner) } else { unlink(inner) }
+    }
+    rmdir(path)
+}
