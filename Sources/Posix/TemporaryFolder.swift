@@ -4,6 +4,7 @@ import Glibc
 ///
 /// - Parameter prefix: the start of its name; six characters follow (mkdtemp(3)).
 /// - Returns: its path.
+/// - Throws: if the folder cannot be made; names its parent.
 package func makeTemporaryFolder(_ prefix: String) throws(SystemError) -> String {
     let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var path = Array("\(parent)/\(prefix)-XXXXXX".utf8CString)
@@ -11,7 +12,9 @@ package func makeTemporaryFolder(_ prefix: String) throws(SystemError) -> String
     return String(decoding: path.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Removes a folder and everything in it, as far as permissions allow; follows no links. Blocks.
+/// Removes a folder and everything in it, as far as permissions allow; follows no links.
+///
+/// Blocks for as long as the file system takes.
 package func removeTree(_ path: String) {
     for entry in (try? listFolder(path)) ?? [] {
         let inner = "\(path)/\(entry.name)"
