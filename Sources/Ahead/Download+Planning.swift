@@ -71,9 +71,9 @@ extension Download {
 
     private func read(
         _ url: AbsoluteURL, variables: [String: String],
-        _ then: @escaping @Sendable (Download, OwnPlaylist) -> Void
+        _ then: @escaping @Sendable (Download, FetchedPlaylist) -> Void
     ) {
-        var wanted = OwnPlaylist.Request(url: url, session: session, variables: variables)
+        var wanted = FetchedPlaylist.Request(url: url, session: session, variables: variables)
         wanted.lane = .background
         let bound = LoopBound(self, to: table.loop)
         table.services.playlists.read(wanted) { [run] result in
@@ -96,7 +96,7 @@ extension Download {
         wait(for: failure.message)
     }
 
-    private func planned(_ playlist: OwnPlaylist) {
+    private func planned(_ playlist: FetchedPlaylist) {
         playlists.append(playlist.resource.key)
         guard let multivariant = playlist.list.multivariant else {
             return add(playlist, label: "stream") { $0.begin() }
@@ -121,7 +121,7 @@ extension Download {
         }
     }
 
-    private func add(_ playlist: OwnPlaylist, label: String, _ then: (Download) -> Void) {
+    private func add(_ playlist: FetchedPlaylist, label: String, _ then: (Download) -> Void) {
         guard let media = playlist.list.media else {
             return fail("a multivariant playlist names another multivariant playlist")
         }

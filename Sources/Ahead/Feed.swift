@@ -94,7 +94,7 @@ package final class Feed {
     /// Handles a player's request.
     ///
     /// - Returns: true if this feed fetches what the player needs next.
-    func heard(_ resource: Resource) -> Bool {
+    func noteRequest(_ resource: Resource) -> Bool {
         guard isAwake, let content = contentOf[resource.session.id.number] else { return false }
         if content == planner.active, let agent = resource.forwardedFields.first(.userAgent) {
             self.agent.set(.userAgent, agent)
@@ -222,10 +222,10 @@ package final class Feed {
 
     private func ask(
         _ url: AbsoluteURL, _ content: Int, variables: [String: String] = [:],
-        _ next: @escaping @Sendable (Feed, OwnPlaylist) -> Void
+        _ next: @escaping @Sendable (Feed, FetchedPlaylist) -> Void
     ) {
         guard let session = sessions[content] else { return }
-        var wanted = OwnPlaylist.Request(url: url, session: session)
+        var wanted = FetchedPlaylist.Request(url: url, session: session)
         wanted.variables = variables
         wanted.forwardedFields = agent
         let bound = LoopBound(self, to: driver.loop)
@@ -240,14 +240,14 @@ package final class Feed {
         }
     }
 
-    private func take(_ list: OwnPlaylist, _ content: Int) {
+    private func take(_ list: FetchedPlaylist, _ content: Int) {
         guard let multivariant = list.list.multivariant else {
             return learned(content, [list], rate: nil)
         }
         let graph = StreamGraph(multivariant)
-        let taste = StreamGraph.Taste(
+        let preferences = StreamGraph.PlayerPreferences(
             height: order.height, playedHeight: playedHeight, line: driver.bytesPerSecond)
-        guard let stream = graph.choice(taste) else {
+        guard let stream = graph.choice(preferences) else {
             return perform(
                 planner.isDead(content, "the playlist names no stream", forGood: true, at: now))
         }
@@ -272,12 +272,12 @@ package final class Feed {
         }
     }
 
-    private func learned(_ content: Int, _ lists: [OwnPlaylist], rate: Double?) {
+    private func learned(_ content: Int, _ lists: [FetchedPlaylist], rate: Double?) {
         let pictures = lists.map { list in
-            let picture = MediaPicture(list.list)
+            let picture = CompactMediaList(list.list)
             // Players start a live stream three segments before its end (RFC 8216 section 6.3.3).
             return picture.isLive
-                ? MediaPicture(segments: picture.segments.suffix(3), isLive: true) : picture
+                ? CompactMediaList(segments: picture.segments.suffix(3), isLive: true) : picture
         }
         let plan = FeedPlan(
             pictures, rate: rate, most: services.keepHead(of: lists[0].resource.url))

@@ -91,7 +91,7 @@ package final class FeedService: Sendable {
     {
         let items = request.queryItems
         guard let text = items.first(where: { $0.rawName == "index" })?.value(),
-            let index = OutsideNumber.integer(text, in: 0...OutsideNumber.largest)
+            let index = ExternalNumber.integer(text, in: 0...ExternalNumber.largest)
         else { return .failure(.badRequest, "a position needs ?index=<place in the list>") }
         var direction: FeedPlanner.Direction?
         if let text = items.first(where: { $0.rawName == "direction" })?.value() {

@@ -60,7 +60,7 @@ package final class LookaheadDriver {
     /// Passes a player's request to the feeds; true if one of them fetches what the player needs
     /// next.
     private func feedsTake(_ resource: Resource) -> Bool {
-        feeds.values.reduce(false) { taken, feed in feed.heard(resource) || taken }
+        feeds.values.reduce(false) { taken, feed in feed.noteRequest(resource) || taken }
     }
 
     /// Handles a player's abort of a body.
@@ -78,10 +78,10 @@ package final class LookaheadDriver {
     /// The time without a request after which a player that aborted a body has stopped.
     private static let hangUp = Interval.milliseconds(100)
 
-    /// Handles a playlist sent to a player; `drawn` is its sketch if one was made while it was
+    /// Handles a playlist sent to a player; `sketched` is its sketch if one was made while it was
     /// read.
     func list(
-        _ resource: Resource, _ object: StoredObject, _ drawn: DrawnList?, by player: PlayerID
+        _ resource: Resource, _ object: StoredObject, _ sketched: SketchedList?, by player: PlayerID
     ) {
         players[player] = resource
         guard !feedsTake(resource) else { return }
@@ -95,7 +95,7 @@ package final class LookaheadDriver {
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return perform(planner.read(resource.url, by: player, at: now)) }
         generations[id] = object.generation
-        if let drawn, drawn.summary.kind == .media { return learn(drawn, id, resource) }
+        if let sketched, sketched.summary.kind == .media { return learn(sketched, id, resource) }
         guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
@@ -104,13 +104,13 @@ package final class LookaheadDriver {
             variables: services.playlistMemory.variables(of: resource.session.id))
         guard let list = try? Playlist(body, base: base, reading) else { return }
         guard let multivariant = list.multivariant else {
-            return learn(DrawnList(list), id, resource)
+            return learn(SketchedList(list), id, resource)
         }
         graphs[id.session] = StreamGraph(multivariant)
     }
 
     /// Passes a media playlist that a player got to the planner.
-    private func learn(_ list: DrawnList, _ id: ListID, _ resource: Resource) {
+    private func learn(_ list: SketchedList, _ id: ListID, _ resource: Resource) {
         // A delta update lacks the skipped segments; parts are left to the player.
         guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly else { return }
         let graph = graphs[id.session]
@@ -183,20 +183,20 @@ package final class LookaheadDriver {
 /// The facts of a playlist collected while it was read for another purpose.
 ///
 /// A class, so that the many exchanges without one need no space for it.
-package final class DrawnList: Sendable {
+package final class SketchedList: Sendable {
     package let summary: PlaylistSummary
-    package let sketch: MediaPicture.Sketch
+    package let sketch: CompactMediaList.Sketch
 
-    var picture: MediaPicture { sketch.picture(summary) }
+    var picture: CompactMediaList { sketch.picture(summary) }
 
-    package init(_ summary: PlaylistSummary, _ sketch: MediaPicture.Sketch) {
+    package init(_ summary: PlaylistSummary, _ sketch: CompactMediaList.Sketch) {
         self.summary = summary
         self.sketch = sketch
     }
 
     /// Creates the sketch of a parsed playlist.
     package convenience init(_ list: Playlist) {
-        var sketch = MediaPicture.Sketch()
+        var sketch = CompactMediaList.Sketch()
         list.media?.segments.forEach { sketch.add($0) }
         self.init(list.summary, sketch)
     }

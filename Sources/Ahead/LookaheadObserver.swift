@@ -15,7 +15,7 @@ import URISyntax
 package final class LookaheadObserver: Sendable {
     /// Recent reports, so that a player that requests one segment in many small ranges, or many
     /// viewers of the same one, are not reported for each request.
-    private struct Lately {
+    private struct RecentReports {
         private var words = [UInt64](repeating: 0, count: 1_024)
 
         func has(_ news: News) -> Bool { words[news.slot] == news.word }
@@ -59,7 +59,7 @@ package final class LookaheadObserver: Sendable {
         }
     }
 
-    private let lately = Mutex(Lately())
+    private let lately = Mutex(RecentReports())
     private let listed = Mutex(Listed())
     private let driver = Mutex<LoopBound<LookaheadDriver>?>(nil)
     private let services: AheadServices
@@ -133,16 +133,17 @@ package final class LookaheadObserver: Sendable {
         resource.key.hashValue ^ Int(truncatingIfNeeded: generation)
     }
 
-    /// Reports that a player got a playlist; `drawn` is its sketch if the origin's text was read
+    /// Reports that a player got a playlist; `sketched` is its sketch if the origin's text was read
     /// for the player.
     package func list(
-        _ resource: Resource, _ object: StoredObject, _ drawn: DrawnList?, _ exchange: Exchange
+        _ resource: Resource, _ object: StoredObject, _ sketched: SketchedList?,
+        _ exchange: Exchange
     ) {
         guard isOn, mayBeList(resource) else { return }
         guard isNews(Self.mark(resource, object.generation), exchange) else { return }
         let (player, _) = identify(resource, exchange)
         listed.withLock { $0.insert(player.session) }
-        enqueue { driver, _ in driver.list(resource, object, drawn, by: player) }
+        enqueue { driver, _ in driver.list(resource, object, sketched, by: player) }
     }
 
     /// Reports that a player aborted a body.

@@ -169,7 +169,7 @@ final class NetworkWatch: ReadinessHandler {
             case "Battery\n" where Self.text(of: place + "/scope") != "Device\n":
                 empties = empties || Self.text(of: place + "/status") == "Discharging\n"
                 let digits = Self.text(of: place + "/capacity").prefix { $0 != "\n" }
-                let charge = OutsideNumber.integer(digits, in: 0...100)
+                let charge = ExternalNumber.integer(digits, in: 0...100)
                 now.charge = [now.charge, charge].compactMap { $0 }.min()
             case "Mains\n", "USB\n":
                 hasSupply = hasSupply || Self.text(of: place + "/online") == "1\n"

@@ -17,7 +17,7 @@ package struct ReuseRules: Sendable, Equatable {
     /// When it arrived.
     package let responseTime: WallTime
     /// True for `no-cache` without field names: every use needs revalidation.
-    package let alwaysAsks: Bool
+    package let requiresRevalidation: Bool
     /// True if stale use is never allowed: `must-revalidate`, `no-cache`, and in shared caches also
     /// `proxy-revalidate` and `s-maxage` (RFC 9111 section 4.2.4).
     package let forbidsStale: Bool
@@ -38,7 +38,7 @@ package struct ReuseRules: Sendable, Equatable {
         let date = Self.date(head)
         initialAge = Self.initialAge(head, date)
         (lifetime, lifetimeSource) = Self.lifetime(head, date, directives, kind)
-        alwaysAsks = control.noCache == .response
+        requiresRevalidation = control.noCache == .response
         forbidsStale =
             control.mustRevalidate || control.noCache == .response
             || (kind.isShared && (control.proxyRevalidate || control.sharedMaxAge != nil))

@@ -99,11 +99,11 @@ extension CacheKey {
             if word == "viewer", let id = words.popFirst() {
                 audience = .session(String(id))
             } else if word == "unstored", let number = words.popFirst() {
-                detour = OutsideNumber.integer(number, in: 0...Int.max)
+                detour = ExternalNumber.integer(number, in: 0...Int.max)
             } else if let value = Self.value(of: word, "skip=") {
                 skip = value
             } else if let value = Self.value(of: word, "epoch="),
-                let number = OutsideNumber.integer(value, in: 1...UInt32.max)
+                let number = ExternalNumber.integer(value, in: 1...UInt32.max)
             {
                 epoch = Epoch(number: number)
             } else if let value = Self.value(of: word, "vary=") {

@@ -139,7 +139,7 @@ package enum Freshness: Equatable, Sendable {
 
     private static func rfc(_ question: Question) -> Freshness {
         let rules = question.rules
-        if rules.alwaysAsks { return .stale(.noCache) }
+        if rules.requiresRevalidation { return .stale(.noCache) }
         // A clock that was set back would keep it fresh until that time is reached again.
         if rules.isOfFuture(at: question.now) { return .stale(.expired) }
         let request = RequestDirectives(question.requestFields)

@@ -214,7 +214,7 @@ package struct KeyMaker {
     private mutating func tier(_ name: KeyGlob, _ limits: [UInt64], _ source: KeyRuleSource) {
         rewrite("tier", source, name) { value in
             let text = String(decoding: value, as: UTF8.self)
-            guard let number = OutsideNumber.integer(text, in: 0...UInt64.max) else { return nil }
+            guard let number = ExternalNumber.integer(text, in: 0...UInt64.max) else { return nil }
             return (limits.first { $0 >= number } ?? limits.last).map(String.init)
         }
     }

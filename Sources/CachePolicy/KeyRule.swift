@@ -56,7 +56,7 @@ package enum KeyRule: Hashable, Sendable {
         case "tier":
             try need(2, "tier NAME NUMBER...")
             let limits = rest.dropFirst().compactMap {
-                OutsideNumber.integer($0, in: 0...UInt64.max)
+                ExternalNumber.integer($0, in: 0...UInt64.max)
             }
             guard limits.count == rest.count - 1 else {
                 throw Fault(description: "the key rule '\(text)' is written 'tier NAME NUMBER...'")

@@ -96,14 +96,14 @@ package struct SelectingFields: Sendable, Hashable {
 
         private static func weight(_ text: Substring) -> Int? {
             let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-            guard let first = parts.first, let whole = OutsideNumber.integer(first, in: 0...1),
+            guard let first = parts.first, let whole = ExternalNumber.integer(first, in: 0...1),
                 parts.count <= 2
             else { return nil }
             guard parts.count == 2 else { return whole * 1_000 }
             let digits = parts[1].prefix(3)
             guard digits.utf8.allSatisfy(ASCII.isDigit) else { return nil }
             let padded = digits + String(repeating: "0", count: 3 - digits.count)
-            return min(1_000, whole * 1_000 + (OutsideNumber.integer(padded, in: 0...999) ?? 0))
+            return min(1_000, whole * 1_000 + (ExternalNumber.integer(padded, in: 0...999) ?? 0))
         }
 
         static func < (a: Weighted, b: Weighted) -> Bool {

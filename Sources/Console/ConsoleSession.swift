@@ -64,7 +64,7 @@ package struct ConsoleSession: Sendable {
         return offered.prefix(Self.mostOffered).contains { pair in
             let given = String(pair.dropFirst(Self.cookie.count + 1))
             let digits = given.prefix { $0 != "." }
-            guard let end = OutsideNumber.integer(digits, in: 0...OutsideNumber.largest),
+            guard let end = ExternalNumber.integer(digits, in: 0...ExternalNumber.largest),
                 Int64(end) > now.seconds
             else { return false }
             return Signer.isEqual(given, value(until: Int64(end)))

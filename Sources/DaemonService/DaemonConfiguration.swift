@@ -49,7 +49,7 @@ package struct DaemonConfiguration: Sendable {
     /// Values of settings that only former versions had, by name.
     private(set) var formerSettings: [String: String] = [:]
     /// The settings of routes to origins, one a line, without secrets.
-    package private(set) var waysOut: [String] = []
+    package private(set) var routeSummaries: [String] = []
     /// Hosts that the configuration allows private addresses by name.
     private var privateHosts: [String] = []
 
@@ -339,7 +339,7 @@ package struct DaemonConfiguration: Sendable {
         routes.read(reader)
         for fault in routes.faults { reader.fault(fault) }
         upstream.routes = routes.routes
-        waysOut = routes.summary
+        routeSummaries = routes.summary
         // For pages of other sites these are private hosts like all others.
         proxy.privateHosts.formUnion(routes.privateHosts)
     }

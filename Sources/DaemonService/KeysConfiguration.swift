@@ -68,7 +68,7 @@ struct OriginsReader {
     }
 
     private mutating func setKeepHead(_ value: String, _ pattern: String) {
-        guard let count = OutsideNumber.integer(value, in: 1...1_000_000) else {
+        guard let count = ExternalNumber.integer(value, in: 1...1_000_000) else {
             return faults.append(
                 "the keep-head of the origin \(pattern) is a number of segments, 1...1000000, not '\(value)'"
             )

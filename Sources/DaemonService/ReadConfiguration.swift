@@ -30,7 +30,7 @@ package func loadConfiguration(
     scalars: [String: String], lists: [String: [String]], file: String?,
     handed: [InheritedListener] = []
 ) throws -> DaemonConfiguration {
-    let done = try Latch()
+    let done = try ThreadSemaphore()
     let box = Outcome()
     Task {
         do {
@@ -40,7 +40,7 @@ package func loadConfiguration(
         } catch {
             box.set(.failure(error))
         }
-        done.open()
+        done.signal()
     }
     guard done.wait(atMost: .seconds(60 as Int64)), let read = box.value else {
         throw ConfigurationError(faults: ["it could not be read in time"])

@@ -17,10 +17,10 @@ package enum ServiceManager {
         let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
         let values = variables.map { name in getenv(name).map { String(cString: $0) } }
         for name in variables { unsetenv(name) }
-        guard let pid = values[0].flatMap({ OutsideNumber.integer($0, in: 1...Int32.max) }),
+        guard let pid = values[0].flatMap({ ExternalNumber.integer($0, in: 1...Int32.max) }),
             pid == getpid(), let text = values[1], text != "0"
         else { return [] }
-        guard let count = OutsideNumber.integer(text, in: 1...mostSockets) else {
+        guard let count = ExternalNumber.integer(text, in: 1...mostSockets) else {
             throw SystemError("LISTEN_FDS", code: EINVAL, subject: text)
         }
         let names = (values[2] ?? "").split(separator: ":", omittingEmptySubsequences: false)

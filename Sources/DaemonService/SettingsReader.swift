@@ -198,7 +198,7 @@ package struct SettingsReader {
     mutating func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int {
         defaults[name] = String(standard)
         guard let text = text(name) else { return standard }
-        guard let value = OutsideNumber.integer(text, in: range) else {
+        guard let value = ExternalNumber.integer(text, in: range) else {
             fault("\(name) is a number in \(range.lowerBound)...\(range.upperBound), not '\(text)'")
             return standard
         }
@@ -213,7 +213,7 @@ package struct SettingsReader {
         defaults[name] =
             whole == standard.inSeconds ? "\(Int64(saturating: whole))" : "\(standard.inSeconds)"
         guard let text = text(name) else { return standard }
-        guard let value = OutsideNumber.decimal(text, in: range) else {
+        guard let value = ExternalNumber.decimal(text, in: range) else {
             fault(
                 "\(name) is a number of seconds in \(Int(range.lowerBound))...\(Int(range.upperBound)), not '\(text)'"
             )
@@ -247,7 +247,7 @@ package struct SettingsReader {
         let lower = text.lowercased()
         for (suffix, factor) in units where lower.hasSuffix(suffix) {
             let digits = lower.dropLast(suffix.count).filter { $0 != " " && $0 != "_" }
-            return OutsideNumber.decimal(digits, in: 0...9e18 / factor)
+            return ExternalNumber.decimal(digits, in: 0...9e18 / factor)
                 .map { Int64(saturating: $0 * factor) }
         }
         return nil

@@ -139,7 +139,7 @@ package enum MachineFindings {
         var available: Int64?
         for line in meminfo.split(separator: "\n") where line.hasPrefix("MemAvailable:") {
             let digits = line.filter { ("0"..."9").contains($0) }
-            available = OutsideNumber.integer(digits, in: 0...Int64(1) << 50).map { $0 * 1_024 }
+            available = ExternalNumber.integer(digits, in: 0...Int64(1) << 50).map { $0 * 1_024 }
         }
         guard let available else {
             return .warning(

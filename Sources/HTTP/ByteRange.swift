@@ -86,7 +86,7 @@ package enum ByteRangeSpec: Sendable, Hashable {
         for spec in specs {
             switch spec {
             case .bounded(let first, let last): bounds.append((first, last))
-            case .from(let first): bounds.append((first, Int64(OutsideNumber.largest)))
+            case .from(let first): bounds.append((first, Int64(ExternalNumber.largest)))
             case .suffix: suffixes += 1
             }
         }

@@ -82,7 +82,7 @@ package struct CacheStatus: Sendable, Hashable {
     /// Appends this cache's member to written lines.
     ///
     /// - Throws: If the member is not a valid field value.
-    package func append(to lines: inout WrittenFields) throws(ResponseHeadError) {
+    package func append(to lines: inout SerializedFields) throws(ResponseHeadError) {
         try lines.append(.cacheStatus, serialised)
     }
 

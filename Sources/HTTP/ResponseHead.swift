@@ -7,11 +7,11 @@ package struct ResponseHead: Sendable, Equatable {
     package var version: HTTPVersion
     package var fields: Fields
     /// Lines that precede those of `fields`; look-ups in `fields` do not find them.
-    package var written: WrittenFields?
+    package var written: SerializedFields?
 
     package init(
         status: HTTPStatus, version: HTTPVersion = .http11, fields: Fields = Fields(),
-        written: WrittenFields? = nil
+        written: SerializedFields? = nil
     ) {
         self.status = status
         self.version = version

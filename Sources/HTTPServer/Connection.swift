@@ -324,7 +324,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         switch state.phase {
         // Its first request may be on the way, and clients do not retry a first request.
         case .fresh:
-            state.hasten(now: server.loop.now)
+            state.shortenDeadline(now: server.loop.now)
             armTimer()
         case .idle, .body: close(.complete)
         case .head, .handling, .sending, .lingering, .closed: break

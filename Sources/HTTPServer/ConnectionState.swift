@@ -88,7 +88,7 @@ struct ConnectionState {
     }
 
     /// Shortens the phase's deadline, since the server stops.
-    mutating func hasten(now: Monotonic) {
+    mutating func shortenDeadline(now: Monotonic) {
         let near = now + Self.lastWord
         phaseDeadline = phaseDeadline.map { min($0, near) } ?? near
     }

@@ -50,21 +50,21 @@ package final class HTTPServer: Sendable {
 
     /// The result of the loops' first jobs.
     private final class Opening: Sendable {
-        private let latch: Latch
+        private let semaphore: ThreadSemaphore
         private let failure = Mutex<SystemError?>(nil)
 
-        init() throws(SystemError) { latch = try Latch() }
+        init() throws(SystemError) { semaphore = try ThreadSemaphore() }
 
-        func succeed() { latch.open() }
+        func succeed() { semaphore.signal() }
 
         func fail(_ error: SystemError) {
             failure.withLock { $0 = error }
-            latch.open()
+            semaphore.signal()
         }
 
         /// Waits for this number of loops; blocks as long as they take.
         func wait(for loops: Int) throws(SystemError) {
-            for _ in 0..<loops { while !latch.wait(atMost: .seconds(60 as Int64)) {} }
+            for _ in 0..<loops { while !semaphore.wait(atMost: .seconds(60 as Int64)) {} }
             if let error = failure.withLock({ $0 }) { throw error }
         }
     }

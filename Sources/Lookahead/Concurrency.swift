@@ -57,7 +57,7 @@ package enum ConcurrencyPlan: Sendable, Equatable, CustomStringConvertible {
         case "probe": self = .probe
         default:
             guard text.hasPrefix("fixed:"),
-                let count = OutsideNumber.integer(text.dropFirst(6), in: 1...Self.most)
+                let count = ExternalNumber.integer(text.dropFirst(6), in: 1...Self.most)
             else { return nil }
             self = .fixed(count)
         }

@@ -48,7 +48,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
     private var quiet = 0
     private var wait = Self.waits.lowerBound
     private var triesMore = true
-    private var lid = ConcurrencyPlan.most
+    private var ownCeiling = ConcurrencyPlan.most
     private var lidLeft = 0
 
     /// Creates a controller; `start`, the last limit measured on the network, is held first and
@@ -60,7 +60,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
 
     /// Records a sample taken under `limit` or the `ceiling`.
     mutating func note(_ sample: LinkSample, ceiling: Int) {
-        countDownLid()
+        countDownCeiling()
         if sample.isTroubled { return backOff(sample) }
         // No bytes arrived: the link is down, and no number of transfers would help.
         guard sample.isFull, sample.bytes > 0 else {
@@ -73,7 +73,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
             isSettling = false
             return
         }
-        decide(sample.goodput, most: min(ceiling, lid))
+        decide(sample.goodput, most: min(ceiling, ownCeiling))
     }
 
     private mutating func decide(_ goodput: Double, most: Int) {
@@ -155,7 +155,7 @@ struct ConcurrencyProbe: Sendable, Equatable {
         let half = max(1, limit / 2)
         // No bytes at all: an outage, which fewer transfers do not end.
         if sample.bytes > 0 {
-            lid = half
+            ownCeiling = half
             lidLeft = Self.caution
         }
         wait = Self.waits.lowerBound
@@ -165,10 +165,10 @@ struct ConcurrencyProbe: Sendable, Equatable {
         hold(at: sample.bytes > 0 ? half : max(half, min(limit, 2)))
     }
 
-    private mutating func countDownLid() {
+    private mutating func countDownCeiling() {
         guard lidLeft > 0 else { return }
         lidLeft -= 1
-        if lidLeft == 0 { lid = ConcurrencyPlan.most }
+        if lidLeft == 0 { ownCeiling = ConcurrencyPlan.most }
     }
 
     // MARK: Round trips

@@ -67,7 +67,7 @@ package struct Surroundings: Sendable, Equatable {
         for line in text.split(separator: "\n") where line.hasPrefix("MemAvailable:") {
             let words = line.split(separator: " ")
             guard words.count == 3, words[2] == "kB",
-                let kilobytes = OutsideNumber.integer(words[1], in: 0...Int64(1) << 50)
+                let kilobytes = ExternalNumber.integer(words[1], in: 0...Int64(1) << 50)
             else { return nil }
             return kilobytes * 1_024
         }
@@ -81,7 +81,7 @@ package struct Surroundings: Sendable, Equatable {
     package static func pressure(_ text: String) -> Double? {
         for word in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
             guard word.hasPrefix("avg10=") else { continue }
-            return OutsideNumber.decimal(word.dropFirst(6), in: 0...100)
+            return ExternalNumber.decimal(word.dropFirst(6), in: 0...100)
         }
         return nil
     }

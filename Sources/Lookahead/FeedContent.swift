@@ -36,7 +36,7 @@ package struct FeedPlan: Sendable, Equatable {
     ///     equal.
     ///   - rate: the bytes per second of all tracks together.
     ///   - most: the maximum number of segments per track; nil for all.
-    package init(_ tracks: [MediaPicture], rate: Double?, most: Int? = nil) {
+    package init(_ tracks: [CompactMediaList], rate: Double?, most: Int? = nil) {
         var parts: [Part] = []
         for track in tracks {
             var begins = 0.0
@@ -96,7 +96,7 @@ package struct FeedPlan: Sendable, Equatable {
     /// Returns the bytes of some playing time by the announced rate, clamped to 0...2^53 - 1; nil
     /// without a rate.
     func bytes(in seconds: Double) -> Int64? {
-        rate.map { min(Int64(saturating: $0 * max(0, seconds)), Int64(OutsideNumber.largest)) }
+        rate.map { min(Int64(saturating: $0 * max(0, seconds)), Int64(ExternalNumber.largest)) }
     }
 
     /// True if this is a single media file, with unknown times.

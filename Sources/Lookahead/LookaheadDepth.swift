@@ -15,7 +15,7 @@ package enum LookaheadMode: Sendable, Hashable {
         case "off": self = .off
         case "auto": self = .auto
         default:
-            guard let seconds = OutsideNumber.decimal(text, in: 1...600) else { return nil }
+            guard let seconds = ExternalNumber.decimal(text, in: 1...600) else { return nil }
             self = .seconds(seconds)
         }
     }

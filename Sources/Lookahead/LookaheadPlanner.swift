@@ -13,7 +13,7 @@ package struct LookaheadPlanner: Sendable {
     package var limits: LookaheadLimits
 
     struct List: Sendable {
-        var picture: MediaPicture
+        var picture: CompactMediaList
         var kind: TrackKind
         var mode: LookaheadMode
         /// The number of segments from the list's start that may be fetched ahead; nil for all.
@@ -107,7 +107,7 @@ package struct LookaheadPlanner: Sendable {
 
     /// Records a list that was read, for the first time or again.
     package mutating func saw(
-        _ picture: MediaPicture, of id: ListID, _ terms: ListTerms, at now: Double
+        _ picture: CompactMediaList, of id: ListID, _ terms: ListTerms, at now: Double
     ) -> [LookaheadAction] {
         var list =
             lists[id] ?? List(picture: picture, kind: terms.kind, mode: terms.mode, usedAt: now)

@@ -18,7 +18,7 @@ package struct NetworkName: Sendable, Equatable {
     package init(routes: String, routes6: String = "", neighbours: String = "") {
         let best = Self.rows(routes).compactMap { row -> (metric: Int, row: [Substring])? in
             guard row.count >= 8, row[1] == "00000000", row[7] == "00000000",
-                let metric = OutsideNumber.integer(row[6], in: 0...Int(UInt32.max))
+                let metric = ExternalNumber.integer(row[6], in: 0...Int(UInt32.max))
             else { return nil }
             return (metric, row)
         }.min { $0.metric < $1.metric }?.row
@@ -60,7 +60,7 @@ package struct NetworkName: Sendable, Equatable {
     /// Converts hexadecimal to dotted notation: `010200C0` is 192.0.2.1.
     private static func address(_ hex: Substring) -> String? {
         guard hex.utf8.count == 8,
-            let number = OutsideNumber.integer(hex, in: 0...UInt32.max, radix: 16)
+            let number = ExternalNumber.integer(hex, in: 0...UInt32.max, radix: 16)
         else { return nil }
         return [0, 8, 16, 24].map { String((number >> $0) & 0xFF) }.joined(separator: ".")
     }

@@ -71,15 +71,15 @@ package struct PlayerHints: Sendable, Equatable {
 
     private static func number(_ text: String) -> Double? {
         // Inner lists (`br=(3000;v 128;a)`) and signs are not supported.
-        OutsideNumber.decimal(text, in: 0...1e12)
+        ExternalNumber.decimal(text, in: 0...1e12)
     }
 
     /// Parses `1234-5678`; nil for an open end (`1234-`), which cannot be fetched as a part.
     private static func range(_ text: String) -> Range<Int64>? {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        let largest = Int64(OutsideNumber.largest)
-        guard parts.count == 2, let first = OutsideNumber.integer(parts[0], in: 0...largest),
-            let last = OutsideNumber.integer(parts[1], in: first...largest)
+        let largest = Int64(ExternalNumber.largest)
+        guard parts.count == 2, let first = ExternalNumber.integer(parts[0], in: 0...largest),
+            let last = ExternalNumber.integer(parts[1], in: first...largest)
         else { return nil }
         return first..<last + 1
     }

@@ -76,7 +76,7 @@ package struct StreamGraph: Sendable {
     }
 
     /// The known preferences and conditions of a player before it chooses.
-    package struct Taste: Sendable, Hashable {
+    package struct PlayerPreferences: Sendable, Hashable {
         /// The maximum height that was requested explicitly; nil for none.
         package var height: Int?
         /// The height that it played last.
@@ -96,13 +96,13 @@ package struct StreamGraph: Sendable {
     /// In this order: the stream nearest to the requested height, or to the height played last; the
     /// best one that the line carries with a quarter to spare, or else the lowest one; the first of
     /// the list, where players without information start.
-    package func choice(_ taste: Taste) -> Stream? {
-        if let wanted = taste.height ?? taste.playedHeight,
-            let found = nearest(to: wanted, atMost: taste.height != nil)
+    package func choice(_ preferences: PlayerPreferences) -> Stream? {
+        if let wanted = preferences.height ?? preferences.playedHeight,
+            let found = nearest(to: wanted, atMost: preferences.height != nil)
         {
             return found
         }
-        if let line = taste.line {
+        if let line = preferences.line {
             let fitting = streams.filter { Double($0.bandwidth) <= line * 8 * 0.75 }
             return fitting.max { $0.bandwidth < $1.bandwidth }
                 ?? streams.min { $0.bandwidth < $1.bandwidth }

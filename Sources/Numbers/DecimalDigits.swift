@@ -57,10 +57,10 @@ package enum DecimalDigits<Number: FixedWidthInteger> {
 }
 
 extension DecimalDigits<Int64> {
-    /// Parses all of `digits` as `1*DIGIT`, up to `OutsideNumber.largest`.
+    /// Parses all of `digits` as `1*DIGIT`, up to `ExternalNumber.largest`.
     @inlinable
     package init(_ digits: some Sequence<UInt8>) {
-        self.init(digits, upTo: Int64(OutsideNumber.largest))
+        self.init(digits, upTo: Int64(ExternalNumber.largest))
     }
 }
 

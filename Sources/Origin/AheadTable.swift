@@ -51,7 +51,7 @@ final class AheadTable {
             guard let self, let table else { return }
             willSettle = false
             let isBusy = table.hasPlayback
-            let pause = table.concurrency.hear(playersWait: isBusy)
+            let pause = table.concurrency.update(playersWait: isBusy)
             for task in Array(tasks.values) { task.makeWay(table.isHeldBack(task.wanted.lane)) }
             guard let pause else { return }
             loop.schedule(after: pause) { [weak self, weak table] _ in

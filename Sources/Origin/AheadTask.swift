@@ -113,11 +113,11 @@ final class AheadTask {
         // The reply arrives on this loop, where everything here runs.
         let bound = LoopBound(self, to: table.loop)
         table.fetch(request, id: id) { reply in
-            bound.enqueue { task, _ in task.hear(reply, id) }
+            bound.enqueue { task, _ in task.receive(reply, id) }
         }
     }
 
-    private func hear(_ reply: FetchReply, _ id: FetchID) {
+    private func receive(_ reply: FetchReply, _ id: FetchID) {
         guard !isOver, fetchID == id else { return }
         fetchID = nil
         setActive(false)

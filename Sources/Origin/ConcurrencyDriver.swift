@@ -22,7 +22,7 @@ final class ConcurrencyDriver {
     private var seen = 0.0
     /// When a player last waited for media; nil if none ever did.
     private var playedAt: Monotonic?
-    private var room = PlayerRoom()
+    private var room = PlayerIdleTime()
     private var surroundings = Surroundings()
 
     /// A player that waited for media within this time counts as present.
@@ -82,7 +82,7 @@ final class ConcurrencyDriver {
     /// player itself are left to its planner.
     ///
     /// - Returns: when to call again although nothing changed; nil if not needed.
-    func hear(playersWait: Bool) -> Interval? {
+    func update(playersWait: Bool) -> Interval? {
         let wasBeside = isBesidePlayer
         if playersWait || room.playersWait { playedAt = loop.now }
         room.note(playersWait: playersWait, at: now)

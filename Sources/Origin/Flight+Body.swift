@@ -77,7 +77,7 @@ extension Flight {
     func flush() {
         gathered.roomInPiece = 0
         guard !gathered.bytes.isEmpty, writer != nil else { return }
-        guard !putOff() else { return didWrite() }
+        guard !backgroundWrite() else { return didWrite() }
         expected.isAwaited = false
         var failure = writeGathered()
         if let error = failure, keepNothing(because: error) { failure = writeGathered() }
@@ -91,7 +91,7 @@ extension Flight {
 
     private func didWrite() {
         if let end = writer?.offset, !machine.accounts(to: end, now: table.loop.now) {
-            perform(machine.outspent())
+            perform(machine.handleSpentBudget())
             guard phase != .ended else { return }
         }
         if meetsStored { return perform(machine.close(cause: nil)) }
@@ -120,14 +120,15 @@ extension Flight {
     ///
     /// Not for a single transfer: the other processor is busy with its player, and handing over
     /// costs more than it saves.
-    private func putOff() -> Bool {
+    private func backgroundWrite() -> Bool {
         guard !expected.isAwaited, !machine.isSniffing, object?.isStorable == true,
             let bodies = table.bodies,
             table.client.transfersInFlight > 1,
             let behind = writer.map({ $0.written < $0.offset }),
             behind || gathered.bytes.count >= Self.leastPutOff
         else { return false }
-        return writer?.putOff(&gathered.bytes, to: bodies, whenFailed: whenFailed()) == true
+        return writer?.backgroundWrite(&gathered.bytes, to: bodies, whenFailed: whenFailed())
+            == true
     }
 
     private func whenFailed() -> @Sendable () -> Void {

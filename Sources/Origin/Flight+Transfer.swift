@@ -139,7 +139,7 @@ extension Flight: TransferDelegate {
 
     private static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {
         guard let text = fields.first(.retryAfter) else { return nil }
-        if let seconds = OutsideNumber.integer(text, in: Int64.min...Int64.max) {
+        if let seconds = ExternalNumber.integer(text, in: Int64.min...Int64.max) {
             return .seconds(max(0, min(seconds, 86_400)))
         }
         return HTTPDate.parse(text).map { .seconds(max(0, $0 - now.seconds)) }

@@ -64,7 +64,7 @@ final class Flight {
             hasConditions: !request.terms.conditions.isEmpty,
             isDelivery: request.terms.isDelivery, staleServes: request.terms.staleServes,
             wantsRest: request.terms.rest != nil,
-            mayRepeat: !table.gaveUpLately(on: request.resource.key, for: request.budget),
+            mayRepeat: !table.failedRecently(on: request.resource.key, for: request.budget),
             beganAhead: request.isAhead)
         machine = FlightMachine(
             job, wanted: request.wanted, lane: request.lane,

@@ -98,7 +98,7 @@ extension FlightMachine {
 
     /// Counts the bytes received since the last call against the budget.
     ///
-    /// - Returns: false if more bytes were received again than the budget allows; `outspent` must
+    /// - Returns: false if more bytes were received again than the budget allows; `handleSpentBudget` must
     ///   follow.
     mutating func accounts(to end: Int64, now: Monotonic) -> Bool {
         guard case .filling(let filling) = state, end > filling.accountedEnd else { return true }
@@ -109,7 +109,7 @@ extension FlightMachine {
 
     /// Handles a budget whose limit of repeated bytes is exceeded: continues on the budget of
     /// another waiter, or fails.
-    mutating func outspent() -> [Action] {
+    mutating func handleSpentBudget() -> [Action] {
         guard !hasEnded else { return [] }
         var actions: [Action] = []
         return borrows(&actions) ? actions : actions + failSpent()

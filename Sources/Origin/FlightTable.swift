@@ -271,7 +271,7 @@ final class FlightTable {
     /// True if all attempts for a resource failed recently.
     ///
     /// A spent budget concerns one request only: requests that had begun by then have their own.
-    func gaveUpLately(on key: ObjectKey, for budget: OriginBudget?) -> Bool {
+    func failedRecently(on key: ObjectKey, for budget: OriginBudget?) -> Bool {
         guard let (time, isSpent) = givenUp[key], loop.now - time < Self.failureMemory else {
             return false
         }

@@ -64,7 +64,7 @@ package final class Flights: Sendable {
 
     /// Starts the upstream loop; blocks until libcurl is ready.
     package init(core: FlightCore, configuration: UpstreamConfiguration) throws {
-        let ready = try Latch()
+        let ready = try ThreadSemaphore()
         let holder = TableHolder()
         let sessions = configuration.sessionFile.flatMap { SessionWriter($0, log: core.log) }
         self.sessions = sessions
@@ -72,7 +72,7 @@ package final class Flights: Sendable {
             name: "upstream", onHold: core.counters.loopHoldObserver(log: core.log)
         ) { loop in
             holder.install(core, configuration, sessions, on: loop)
-            ready.open()
+            ready.signal()
         }
         guard ready.wait(atMost: .seconds(10)), let bound = holder.table else {
             throw ProxyFailure(.us, .internalServerError, "libcurl could not be started")

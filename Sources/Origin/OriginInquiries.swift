@@ -128,13 +128,13 @@ final class OriginInquiries {
         request.timeouts.connect = table.settings.timeouts.connect
         let asking = OriginProbes.Asking(now: loop.now) { [weak self, weak inquiry] head, error in
             guard let self, let inquiry else { return }
-            heard(inquiry, isAnswer: head != nil, error)
+            receiveResult(inquiry, isAnswer: head != nil, error)
         }
         inquiry.asking = asking
         asking.transfer = table.client.start(request, delegate: asking)
     }
 
-    private func heard(_ inquiry: Inquiry, isAnswer: Bool, _ error: UpstreamError?) {
+    private func receiveResult(_ inquiry: Inquiry, isAnswer: Bool, _ error: UpstreamError?) {
         let startedAt = inquiry.asking?.startedAt ?? loop.now
         inquiry.asking = nil
         let origin = inquiry.root.origin

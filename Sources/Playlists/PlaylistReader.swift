@@ -11,7 +11,7 @@ package import Upstream
 package import URISyntax
 
 /// A playlist that the daemon has read for itself.
-package struct OwnPlaylist: Sendable {
+package struct FetchedPlaylist: Sendable {
     /// The resource as requested.
     package let resource: Resource
     /// The URL that it came from, after redirects.
@@ -81,8 +81,8 @@ package final class PlaylistReader: Sendable {
     ///   - reply: called once on the thread that reads playlists, unless the daemon stops first; it
     ///     must not block for long.
     package func read(
-        _ wanted: OwnPlaylist.Request,
-        reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
+        _ wanted: FetchedPlaylist.Request,
+        reply: @escaping @Sendable (Result<FetchedPlaylist, ProxyFailure>) -> Void
     ) {
         let isTaken = thread.handle.enqueue { [self] loop in
             OwnReading(wanted, reader: self, loop: loop, reply: reply).start()
@@ -97,17 +97,17 @@ package final class PlaylistReader: Sendable {
 ///
 /// Confined to the thread that reads playlists.
 private final class OwnReading {
-    private let wanted: OwnPlaylist.Request
+    private let wanted: FetchedPlaylist.Request
     private let reader: PlaylistReader
     private let loop: EventLoop
-    private let reply: @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
+    private let reply: @Sendable (Result<FetchedPlaylist, ProxyFailure>) -> Void
     private var resource: Resource
-    private var fallback: OwnPlaylist?
+    private var fallback: FetchedPlaylist?
     private var asked = 0
 
     init(
-        _ wanted: OwnPlaylist.Request, reader: PlaylistReader, loop: EventLoop,
-        reply: @escaping @Sendable (Result<OwnPlaylist, ProxyFailure>) -> Void
+        _ wanted: FetchedPlaylist.Request, reader: PlaylistReader, loop: EventLoop,
+        reply: @escaping @Sendable (Result<FetchedPlaylist, ProxyFailure>) -> Void
     ) {
         self.wanted = wanted
         self.reader = reader
@@ -138,7 +138,7 @@ private final class OwnReading {
             fields: Fields(), now: loop.wallNow, steadyNow: loop.now, isShared: reader.isShared)
     }
 
-    private func renew(_ object: StoredObject, _ facts: ObjectFacts, _ found: OwnPlaylist) {
+    private func renew(_ object: StoredObject, _ facts: ObjectFacts, _ found: FetchedPlaylist) {
         let question = resource.question(facts, PlaylistFacts(found.list.summary), given)
         if Freshness.mayServeStale(question) { fallback = found }
         ask(about: object)
@@ -152,7 +152,7 @@ private final class OwnReading {
                 facts.head.isPlaylist, object.isComplete
             else { continue }
             resource = candidate
-            if !facts.isOneViewers || candidate.isKept(for: wanted.session) {
+            if !facts.isPerViewer || candidate.isKept(for: wanted.session) {
                 return (object, facts)
             }
         }
@@ -175,16 +175,16 @@ private final class OwnReading {
         request.isAhead = true
         let bound = LoopBound(self, to: loop)
         reader.flights.fetch(request, id: FetchID()) { reply in
-            bound.enqueue { reading, _ in reading.hear(reply) }
+            bound.enqueue { reading, _ in reading.receive(reply) }
         }
     }
 
-    private func hear(_ reply: FetchReply) {
+    private func receive(_ reply: FetchReply) {
         switch reply {
         case .object(let object, let outcome):
-            hear(object, isCollapsed: outcome.isCollapsed)
+            receive(object, isCollapsed: outcome.isCollapsed)
         case .notModified(let object):
-            hear(object, isCollapsed: false)
+            receive(object, isCollapsed: false)
         case .head:
             fail(ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no usable answer"))
         case .failure(let failure):
@@ -194,12 +194,12 @@ private final class OwnReading {
         }
     }
 
-    private func hear(_ object: StoredObject, isCollapsed: Bool) {
+    private func receive(_ object: StoredObject, isCollapsed: Bool) {
         guard let facts = ObjectFacts.of(object), facts.head.isPlaylist else {
             return fail(
                 ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no playlist came"))
         }
-        if isCollapsed, facts.isOneViewers, !resource.isKept(for: wanted.session), asked < 2 {
+        if isCollapsed, facts.isPerViewer, !resource.isKept(for: wanted.session), asked < 2 {
             // The shared response belongs to another viewer alone.
             resource = resource.kept(for: wanted.session)
             return ask(about: nil)
@@ -213,7 +213,7 @@ private final class OwnReading {
 
     private func read(
         _ object: StoredObject, _ facts: ObjectFacts
-    ) -> Result<OwnPlaylist, ProxyFailure> {
+    ) -> Result<FetchedPlaylist, ProxyFailure> {
         let body: [UInt8]
         let base: AbsoluteURL
         do {
@@ -229,14 +229,14 @@ private final class OwnReading {
 
     private func parse(
         _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject
-    ) -> Result<OwnPlaylist, ProxyFailure> {
+    ) -> Result<FetchedPlaylist, ProxyFailure> {
         let reading = PlaylistReading(
             limits: reader.sources.limits, variables: wanted.variables, keepsLines: true)
         do throws(PlaylistError) {
             let list = try Playlist(body, base: base, reading)
             try reader.sources.names.noteNames(
                 in: (body, base), of: resource, object, options: reading)
-            return .success(OwnPlaylist(resource: resource, base: base, list: list))
+            return .success(FetchedPlaylist(resource: resource, base: base, list: list))
         } catch {
             return .failure(
                 ProxyFailure(

@@ -59,8 +59,8 @@ package final class ManualClock: Sendable {
     private func finishRound() {
         for loop in state.withLock({ $0.loops }) {
             // A loop that has ended drops the job, or runs it last.
-            guard let done = try? Latch() else { continue }
-            if loop.enqueue({ _ in done.open() }) { _ = done.wait(atMost: .seconds(10 as Int64)) }
+            guard let done = try? ThreadSemaphore() else { continue }
+            if loop.enqueue({ _ in done.signal() }) { _ = done.wait(atMost: .seconds(10 as Int64)) }
         }
     }
 }

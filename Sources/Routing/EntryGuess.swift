@@ -41,7 +41,9 @@ package enum EntryGuess {
     private static func isHost(_ text: Substring) -> Bool {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard let name = parts.first, parts.count <= 2 else { return false }
-        if parts.count == 2, OutsideNumber.integer(parts[1], in: 0...65_535) == nil { return false }
+        if parts.count == 2, ExternalNumber.integer(parts[1], in: 0...65_535) == nil {
+            return false
+        }
         if name == "localhost" { return true }
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count >= 2, let last = labels.last else { return false }
@@ -49,7 +51,8 @@ package enum EntryGuess {
             !label.isEmpty && label.utf8.allSatisfy { ASCII.isAlphanumeric($0) || $0 == 0x2D }
         }
         guard isName else { return false }
-        if labels.count == 4, labels.allSatisfy({ OutsideNumber.integer($0, in: 0...255) != nil }) {
+        if labels.count == 4, labels.allSatisfy({ ExternalNumber.integer($0, in: 0...255) != nil })
+        {
             return true
         }
         // A file such as favicon.ico is not a host: file names end a path, hosts begin it.

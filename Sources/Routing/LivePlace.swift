@@ -46,7 +46,7 @@ package enum LivePlace: Hashable, Sendable {
         let text = bytes[..<dot]
         if role == .initialization {
             guard text.starts(with: Self.sectionPrefix), text.count == 13,
-                let name = OutsideNumber.integer(
+                let name = ExternalNumber.integer(
                     String(decoding: text.dropFirst(5), as: UTF8.self), in: 0...UInt32.max,
                     radix: 16)
             else { return nil }
@@ -68,7 +68,7 @@ package enum LivePlace: Hashable, Sendable {
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
         // Extended windows continue counting after the largest number of a playlist.
-        DecimalDigits(digits, upTo: OutsideNumber.largest * 4).number
+        DecimalDigits(digits, upTo: ExternalNumber.largest * 4).number
     }
 }
 

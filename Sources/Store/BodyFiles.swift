@@ -112,7 +112,7 @@ struct BodyFiles: Sendable {
 }
 
 /// A contiguous piece of a body in one file; ends at the latest where that file's part ends.
-package struct BodyStretch: Sendable {
+package struct BodyRange: Sendable {
     /// The file, kept open for as long as the stretch is held.
     package let file: SharedDescriptor
     package let offset: Int64
@@ -126,15 +126,15 @@ extension StoredObject {
     ///   - offset: in bytes of the body.
     ///   - count: the number of bytes to read, at least one; the stretch may be shorter.
     /// - Returns: nil if the file was closed because its bytes were freed.
-    package func stretch(at offset: Int64, count: Int64) -> BodyStretch? {
+    package func stretch(at offset: Int64, count: Int64) -> BodyRange? {
         let position = bodyOffset + offset
-        guard isSpread else { return BodyStretch(file: descriptor, offset: position, count: count) }
+        guard isSpread else { return BodyRange(file: descriptor, offset: position, count: count) }
         return state.withLock { state in
             guard let files = state.files else { return nil }
             let place = files.layout.place(of: position)
             let file = place.part == 0 ? descriptor : files.parts[place.part]
             return file.map {
-                BodyStretch(
+                BodyRange(
                     file: $0, offset: place.offset, count: min(count, place.end - position))
             }
         }

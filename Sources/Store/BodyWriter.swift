@@ -52,7 +52,7 @@ package final class BodyWriter: Sendable {
 }
 
 /// The write progress of one fill whose pieces are written by the thread.
-final class PutOff: Sendable {
+final class BackgroundWrite: Sendable {
     struct State: Sendable {
         /// The end of the bytes that are in the file.
         var written: Int64
@@ -77,14 +77,14 @@ final class PieceQueue: Sendable {
     final class Piece: Sendable {
         let object: StoredObject
         let fill: FillID
-        let putOff: PutOff
+        let backgroundWrite: BackgroundWrite
         let offset: Int64
         let bytes: Mutex<[UInt8]>
 
-        init(_ bytes: consuming [UInt8], of fill: FillWriter, _ putOff: PutOff) {
+        init(_ bytes: consuming [UInt8], of fill: FillWriter, _ backgroundWrite: BackgroundWrite) {
             object = fill.object
             self.fill = fill.fill
-            self.putOff = putOff
+            self.backgroundWrite = backgroundWrite
             offset = fill.offset
             self.bytes = Mutex(bytes)
         }
@@ -93,7 +93,7 @@ final class PieceQueue: Sendable {
     private struct State: Sendable {
         var pieces: [Piece] = []
         /// The fill of the piece that the thread is writing.
-        var current: PutOff?
+        var current: BackgroundWrite?
         var isAsleep = false
         /// True while a thread waits for the end of the current piece.
         var isAwaited = false
@@ -106,12 +106,12 @@ final class PieceQueue: Sendable {
     static let limit = 3
 
     private let state = Mutex(State())
-    private let wake: Latch
-    private let done: Latch
+    private let wake: ThreadSemaphore
+    private let done: ThreadSemaphore
 
     init() throws(SystemError) {
-        wake = try Latch()
-        done = try Latch()
+        wake = try ThreadSemaphore()
+        done = try ThreadSemaphore()
     }
 
     // MARK: The thread
@@ -125,7 +125,7 @@ final class PieceQueue: Sendable {
                     return (nil, false)
                 }
                 let piece = state.pieces.removeFirst()
-                state.current = piece.putOff
+                state.current = piece.backgroundWrite
                 return (piece, false)
             }
             if isStopped { return }
@@ -139,7 +139,7 @@ final class PieceQueue: Sendable {
                 defer { state.isAwaited = false }
                 return state.isAwaited
             }
-            if mustTell { done.open() }
+            if mustTell { done.signal() }
         }
     }
 
@@ -150,21 +150,21 @@ final class PieceQueue: Sendable {
             defer { state.isAsleep = false }
             return state.isAsleep
         }
-        if mustWake { wake.open() }
+        if mustWake { wake.signal() }
     }
 
     /// Writes a piece, unless an earlier piece of its fill failed, and keeps its buffer for reuse.
     private func write(_ piece: Piece) {
         var bytes: [UInt8] = []
         piece.bytes.withLock { swap(&bytes, &$0) }
-        if piece.putOff.state.withLock({ $0.failure == nil }) {
+        if piece.backgroundWrite.state.withLock({ $0.failure == nil }) {
             let failure = Self.append(bytes, of: piece)
             let end = piece.offset + Int64(bytes.count)
-            piece.putOff.state.withLock { state in
+            piece.backgroundWrite.state.withLock { state in
                 state.failure = failure
                 if failure == nil { state.written = end }
             }
-            if failure != nil { piece.putOff.whenFailed() }
+            if failure != nil { piece.backgroundWrite.whenFailed() }
         }
         keep(&bytes)
     }
@@ -183,16 +183,18 @@ final class PieceQueue: Sendable {
     // MARK: Producers
 
     /// Enqueues a piece and takes its bytes; returns false if the queue is full.
-    func add(_ bytes: inout [UInt8], of fill: FillWriter, _ putOff: PutOff) -> Bool {
+    func add(_ bytes: inout [UInt8], of fill: FillWriter, _ backgroundWrite: BackgroundWrite)
+        -> Bool
+    {
         let mustWake = state.withLock { state -> Bool? in
             guard state.pieces.count < Self.limit, !state.isStopped else { return nil }
             var taken: [UInt8] = []
             swap(&taken, &bytes)
-            state.pieces.append(Piece(consume taken, of: fill, putOff))
+            state.pieces.append(Piece(consume taken, of: fill, backgroundWrite))
             defer { state.isAsleep = false }
             return state.isAsleep
         }
-        if mustWake == true { wake.open() }
+        if mustWake == true { wake.signal() }
         return mustWake != nil
     }
 
@@ -200,16 +202,17 @@ final class PieceQueue: Sendable {
     ///
     /// Waits for the piece that is being written, then writes the queued pieces on the calling
     /// thread, in order, since a watermark may not pass over a gap.
-    func settle(_ putOff: PutOff) {
+    func settle(_ backgroundWrite: BackgroundWrite) {
         while true {
             let mine = state.withLock { state -> [Piece]? in
-                if state.current === putOff {
+                if state.current === backgroundWrite {
                     state.isAwaited = true
                     return nil
                 }
-                guard state.pieces.contains(where: { $0.putOff === putOff }) else { return [] }
-                let mine = state.pieces.filter { $0.putOff === putOff }
-                state.pieces.removeAll { $0.putOff === putOff }
+                guard state.pieces.contains(where: { $0.backgroundWrite === backgroundWrite })
+                else { return [] }
+                let mine = state.pieces.filter { $0.backgroundWrite === backgroundWrite }
+                state.pieces.removeAll { $0.backgroundWrite === backgroundWrite }
                 return mine
             }
             guard let mine else {

@@ -115,11 +115,11 @@ extension ObjectStore {
     package func purge(
         where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
     ) throws -> Removal {
-        let isReady = try Latch()
+        let isReady = try ThreadSemaphore()
         onStoreThread { worker, loop in
             worker.compareToTheEnd()
             worker.catchUp(loop)
-            isReady.open()
+            isReady.signal()
         }
         _ = isReady.wait(atMost: .seconds(3600 as Int64))
         var removal = Removal()
@@ -134,11 +134,11 @@ extension ObjectStore {
             }
         }
         // Purged objects must not reappear after a power cut.
-        let isCertain = try Latch()
+        let isCertain = try ThreadSemaphore()
         onStoreThread { worker, _ in
             worker.flushIndex()
             worker.syncAll(by: .now() + .seconds(5 as Int64))
-            isCertain.open()
+            isCertain.signal()
         }
         _ = isCertain.wait(atMost: .seconds(10 as Int64))
         return removal

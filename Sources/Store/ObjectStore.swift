@@ -75,13 +75,13 @@ package final class ObjectStore: Sendable {
         }
         core.cleaner.resume()
         do throws(SystemError) {
-            let isConnected = try Latch()
+            let isConnected = try ThreadSemaphore()
             let syncer = try Syncer(folder: folder)
             self.syncer = syncer
             thread = try LoopThread(name: "store") { loop in
                 let worker = StoreWorker(core: core, syncer: syncer)
                 core.channel.connect(LoopBound(worker, to: loop))
-                isConnected.open()
+                isConnected.signal()
                 worker.startComparing(leftovers: leftovers, isRebuilt: isRebuilt, on: loop)
             }
             // Only until the thread has started; from here on jobs can be sent to it.
@@ -192,15 +192,15 @@ package final class ObjectStore: Sendable {
     /// - Returns: false if that took longer than `limit` or did not succeed; it then continues in
     ///   the background.
     package func flush(within limit: Interval) throws(SystemError) -> Bool {
-        let latch = try Latch()
+        let semaphore = try ThreadSemaphore()
         let deadline = Monotonic.now() + limit
         let finished = Flag()
         guard let worker = core.channel.worker else { return false }
         worker.enqueue { worker, _ in
             if worker.finishAll(by: deadline) { finished.raise() }
-            latch.open()
+            semaphore.signal()
         }
-        return latch.wait(atMost: limit) && finished.isRaised
+        return semaphore.wait(atMost: limit) && finished.isRaised
     }
 
     /// Starts syncing what was committed until now instead of within `syncInterval`; does not wait
@@ -219,12 +219,14 @@ package final class ObjectStore: Sendable {
     ///
     /// For listings: unlike `flush(within:)` it does not wait for a sync.
     package func catchUp(within limit: Interval) {
-        guard let worker = core.channel.worker, let latch = try? Latch() else { return }
+        guard let worker = core.channel.worker, let semaphore = try? ThreadSemaphore() else {
+            return
+        }
         worker.enqueue { worker, loop in
             worker.catchUp(loop)
-            latch.open()
+            semaphore.signal()
         }
-        _ = latch.wait(atMost: limit)
+        _ = semaphore.wait(atMost: limit)
     }
 
     // MARK: Objects

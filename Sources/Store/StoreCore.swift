@@ -14,7 +14,7 @@ final class StoreCore: Sendable {
     let table: ObjectTable
     let channel: StoreChannel
     let pins: PinTable
-    let cleaner: AsideCleaner
+    let cleaner: ClearedFolderCleaner
     let log: Logger
     private let lastGeneration: Atomic<UInt64>
     let allowance = Mutex(Allowance())
@@ -30,7 +30,7 @@ final class StoreCore: Sendable {
         log: Logger
     ) {
         pins = PinTable(state)
-        cleaner = AsideCleaner(folder: folder, index: index, usage: channel.usage, log: log)
+        cleaner = ClearedFolderCleaner(folder: folder, index: index, usage: channel.usage, log: log)
         self.folder = folder
         self.index = index
         self.state = state

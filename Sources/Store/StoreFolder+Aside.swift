@@ -10,11 +10,11 @@ import Numbers
 import Posix
 
 /// A set-aside folder, to be deleted.
-struct AsideFolder: Sendable {
+struct ClearedFolder: Sendable {
     static let prefix = "gone-"
 
     private static func number(_ text: some StringProtocol) -> Int64 {
-        OutsideNumber.integer(text, in: 0...Int64(OutsideNumber.largest)) ?? 0
+        ExternalNumber.integer(text, in: 0...Int64(ExternalNumber.largest)) ?? 0
     }
 
     let path: String
@@ -41,9 +41,9 @@ struct AsideFolder: Sendable {
 
 extension StoreFolder {
     /// Returns the folders that earlier clears set aside; blocks on the disk.
-    func asideFolders() -> [AsideFolder] {
+    func clearedFolders() -> [ClearedFolder] {
         let entries = (try? listFolder(path)) ?? []
-        return entries.filter(\.isFolder).compactMap { AsideFolder(name: $0.name, in: path) }
+        return entries.filter(\.isFolder).compactMap { ClearedFolder(name: $0.name, in: path) }
     }
 
     /// Creates a folder that can replace the objects folder; blocks on the disk.
@@ -53,10 +53,10 @@ extension StoreFolder {
     ///   - bytes: the bytes that they take.
     /// - Returns: the folder, with empty subfolders.
     /// - Throws: errors of the file system.
-    func makeAside(objects: Int, bytes: Int64) throws(SystemError) -> AsideFolder {
+    func makeAside(objects: Int, bytes: Int64) throws(SystemError) -> ClearedFolder {
         let number = String(UInt64.random(in: 0...UInt64.max), radix: 16)
-        let made = AsideFolder(
-            path: "\(path)/\(AsideFolder.prefix)\(number)-\(objects)-\(bytes)", objects: objects,
+        let made = ClearedFolder(
+            path: "\(path)/\(ClearedFolder.prefix)\(number)-\(objects)-\(bytes)", objects: objects,
             bytes: bytes)
         for byte in UInt8.min...UInt8.max {
             try makeFolder(made.path + objectsFolder(of: byte).dropFirst(objectsFolder.utf8.count))
@@ -65,7 +65,7 @@ extension StoreFolder {
     }
 
     /// Returns the path of an object in a set-aside folder.
-    func path(of key: ObjectKey, in aside: AsideFolder) -> String {
+    func path(of key: ObjectKey, in aside: ClearedFolder) -> String {
         aside.path + objectPath(key).dropFirst(objectsFolder.utf8.count)
     }
 }

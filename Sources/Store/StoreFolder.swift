@@ -112,7 +112,7 @@ final class StoreFolder: Sendable {
             let text = String(decoding: try readStart(path, atMost: fewBytes), as: UTF8.self)
             guard text.hasPrefix(cleanPrefix), text.hasSuffix("\n") else { return nil }
             let digits = text.dropFirst(cleanPrefix.count).dropLast()
-            return OutsideNumber.integer(digits, in: 0...UInt64.max, radix: 16)
+            return ExternalNumber.integer(digits, in: 0...UInt64.max, radix: 16)
         } catch {
             guard error.code == ENOENT else { throw error }
             return nil
@@ -136,7 +136,7 @@ final class StoreFolder: Sendable {
         if let text {
             let digits = text.dropFirst(formatPrefix.count).prefix { $0 != "\n" }
             guard text.hasPrefix(formatPrefix),
-                let version = OutsideNumber.integer(digits, in: 0...OutsideNumber.largest)
+                let version = ExternalNumber.integer(digits, in: 0...ExternalNumber.largest)
             else { throw .foreignFolder(folder: path, holds: "format") }
             guard version <= formatVersion else {
                 throw .newerFormat(folder: path, found: version, supported: formatVersion)

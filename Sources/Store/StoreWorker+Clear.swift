@@ -28,12 +28,12 @@ extension StoreWorker {
             try? syncFolder(core.folder.path)
             beginAnew(with: cleared.kept)
             core.cleaner.add(
-                AsideFolder(
+                ClearedFolder(
                     path: aside.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
             return cleared.removal
         } catch {
             // The folder holds only second links.
-            core.cleaner.add(AsideFolder(path: aside.path, objects: 0, bytes: 0))
+            core.cleaner.add(ClearedFolder(path: aside.path, objects: 0, bytes: 0))
             throw error
         }
     }
@@ -46,7 +46,7 @@ extension StoreWorker {
     }
 
     /// Sets objects aside; the caller holds all name locks.
-    private func setAside(into aside: AsideFolder, _ sparesPinned: Bool) throws -> Cleared {
+    private func setAside(into aside: ClearedFolder, _ sparesPinned: Bool) throws -> Cleared {
         flushIndex()
         // Rows that the index rejects would reappear with its next batch.
         guard rows.isEmpty else { throw SystemError("write the index", code: EIO) }
@@ -115,14 +115,14 @@ extension ObjectStore {
     /// the next run. Holders can still read their objects. Must not be called on the store thread.
     package func clear(sparingPinned: Bool) throws -> Removal {
         let box = ClearBox()
-        let latch = try Latch()
+        let semaphore = try ThreadSemaphore()
         core.channel.worker?.enqueue { worker, loop in
             worker.catchUp(loop)
             let result = Result { try worker.clear(sparingPinned: sparingPinned) }
             box.outcome.withLock { $0 = result }
-            latch.open()
+            semaphore.signal()
         }
-        _ = latch.wait(atMost: .seconds(600 as Int64))
+        _ = semaphore.wait(atMost: .seconds(600 as Int64))
         guard let result = box.outcome.withLock({ $0 }) else {
             throw SystemError("clear", code: ETIMEDOUT)
         }

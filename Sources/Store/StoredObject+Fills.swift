@@ -246,7 +246,7 @@ package struct FillWriter {
     package let fill: FillID
     /// The body offset of the next byte.
     package private(set) var offset: Int64
-    private var putOff: PutOff?
+    private var backgroundWrite: BackgroundWrite?
     private var writer: BodyWriter?
 
     /// Begins a fill of `object` at `start`.
@@ -262,7 +262,7 @@ package struct FillWriter {
     }
 
     /// The end of the bytes that readers can see: behind `offset` while bytes are queued.
-    package var written: Int64 { putOff?.state.withLock { $0.written } ?? offset }
+    package var written: Int64 { backgroundWrite?.state.withLock { $0.written } ?? offset }
 
     /// Writes the next bytes, after all queued ones, and lets readers see them.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
@@ -280,14 +280,14 @@ package struct FillWriter {
     ///   - whenFailed: called once, on that thread, if they cannot be written; `settle` throws
     ///     the error.
     /// - Returns: false if the queue is full or `bytes` is empty.
-    package mutating func putOff(
+    package mutating func backgroundWrite(
         _ bytes: inout [UInt8], to writer: BodyWriter,
         whenFailed: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
-        let behind = putOff ?? PutOff(from: offset, whenFailed: whenFailed())
+        let behind = backgroundWrite ?? BackgroundWrite(from: offset, whenFailed: whenFailed())
         let count = Int64(bytes.count)
         guard count > 0, writer.queue.add(&bytes, of: self, behind) else { return false }
-        putOff = behind
+        backgroundWrite = behind
         self.writer = writer
         offset += count
         return true
@@ -297,17 +297,17 @@ package struct FillWriter {
     ///
     /// - Throws: the first write error; the bytes queued after it were dropped.
     package mutating func settle() throws(SystemError) {
-        guard let behind = putOff else { return }
+        guard let behind = backgroundWrite else { return }
         writer?.queue.settle(behind)
         if let failure = behind.state.withLock({ $0.failure }) { throw failure }
         // Later writes do not go through this queue state.
-        putOff = nil
+        backgroundWrite = nil
     }
 
     /// Ends the fill, after writing everything queued.
     package func end(failure: (any Error)?) {
-        if let putOff { writer?.queue.settle(putOff) }
-        object.endFill(fill, failure: failure ?? putOff?.state.withLock { $0.failure })
+        if let backgroundWrite { writer?.queue.settle(backgroundWrite) }
+        object.endFill(fill, failure: failure ?? backgroundWrite?.state.withLock { $0.failure })
     }
 }
 

@@ -135,9 +135,9 @@ final class Syncer: Sendable {
     ///
     /// - Returns: false if the deadline passed first.
     func settle(by deadline: Monotonic) -> Bool {
-        guard let latch = try? Latch() else { return false }
-        thread.handle.enqueue { _ in latch.open() }
-        return latch.wait(atMost: max(.zero, deadline - .now()))
+        guard let semaphore = try? ThreadSemaphore() else { return false }
+        thread.handle.enqueue { _ in semaphore.signal() }
+        return semaphore.wait(atMost: max(.zero, deadline - .now()))
     }
 
     /// Ends the thread after its current batch; blocks.

@@ -46,7 +46,7 @@ package final class TLSSession {
 
     init?(_ context: TLSContext, _ settings: OpaquePointer, output: TLSOutput) {
         guard let session = SSL_new(settings) else { return nil }
-        guard let io = BIO_new(SessionIO.method) else {
+        guard let io = BIO_new(MemoryBIO.method) else {
             SSL_free(session)
             return nil
         }
@@ -275,7 +275,7 @@ package final class TLSSession {
 }
 
 /// OpenSSL's input and output in memory (BIO_meth_new(3)).
-private enum SessionIO {
+private enum MemoryBIO {
     // Safe: it is never changed after its creation.
     nonisolated(unsafe) static let method: OpaquePointer? = {
         let method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sluice")

@@ -62,13 +62,13 @@ final class Recording {
         guard !isStopped, order.state == .running else { return }
         let bound = LoopBound(self, to: loop)
         services.playlists.read(
-            OwnPlaylist.Request(url: order.choice.url, session: session, lane: .express)
+            FetchedPlaylist.Request(url: order.choice.url, session: session, lane: .express)
         ) {
-            result in bound.enqueue { recording, _ in recording.hear(result) }
+            result in bound.enqueue { recording, _ in recording.receive(result) }
         }
     }
 
-    private func hear(_ result: Result<OwnPlaylist, ProxyFailure>) {
+    private func receive(_ result: Result<FetchedPlaylist, ProxyFailure>) {
         guard !isStopped, order.state == .running, order.lists.isEmpty else { return }
         switch result {
         case .failure(let failure):
@@ -83,7 +83,7 @@ final class Recording {
         }
     }
 
-    private func choose(_ found: OwnPlaylist) {
+    private func choose(_ found: FetchedPlaylist) {
         guard let multivariant = found.list.multivariant else {
             guard found.list.summary.isLive else {
                 return end(
@@ -225,7 +225,7 @@ final class Recording {
         guard order.isMultivariant else { return end(.done, order.reason) }
         let played = Set(lists.map(\.url))
         let bound = LoopBound(self, to: loop)
-        services.playlists.read(OwnPlaylist.Request(url: order.choice.url, session: session)) {
+        services.playlists.read(FetchedPlaylist.Request(url: order.choice.url, session: session)) {
             result in
             bound.enqueue { recording, _ in recording.writeEntry(result, naming: played) }
         }
@@ -233,7 +233,7 @@ final class Recording {
 
     /// Reduces the entry to the playlists with recorded segments.
     private func writeEntry(
-        _ result: Result<OwnPlaylist, ProxyFailure>, naming urls: Set<AbsoluteURL>
+        _ result: Result<FetchedPlaylist, ProxyFailure>, naming urls: Set<AbsoluteURL>
     ) {
         guard case .success(let found) = result, let body = filtered(found, to: urls) else {
             return end(.failed, "the recorded playlists cannot be named any more")

@@ -14,7 +14,7 @@ import Synchronization
 import URISyntax
 
 /// The table of recordings; confined to the keeper's loop.
-package final class Recorder {
+package final class RecordingTable {
     private unowned let keeper: TimeShiftKeeper
     private var running: [String: Recording] = [:]
     private var over: [String: RecordingOrder] = [:]

@@ -70,7 +70,7 @@ extension Recording {
     }
 
     /// Returns the entry reduced to the given playlists; nil if none of its variants remains.
-    func filtered(_ found: OwnPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
+    func filtered(_ found: FetchedPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
         let result = MultivariantFilter.filter(found.list) { reference in
             reference.role == .playlist && urls.contains(reference.url)
         }

@@ -98,11 +98,11 @@ final class TimeShiftFetches {
             running[piece] = services.flights.bring(
                 .init(
                     resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields)
-            ) { end in bound.enqueue { fetches, _ in fetches.hear(end, of: piece) } }
+            ) { end in bound.enqueue { fetches, _ in fetches.receive(end, of: piece) } }
         }
     }
 
-    private func hear(_ end: BackgroundFetch.End, of piece: Piece) {
+    private func receive(_ end: BackgroundFetch.End, of piece: Piece) {
         running[piece] = nil
         guard !isStopped else { return }
         switch end {

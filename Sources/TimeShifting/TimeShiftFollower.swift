@@ -43,17 +43,17 @@ final class TimeShiftFollower {
     /// Reloads the playlist, now and then periodically.
     package func reload() {
         guard !isStopped else { return }
-        let wanted = OwnPlaylist.Request(
+        let wanted = FetchedPlaylist.Request(
             url: list.url, session: list.session,
             variables: services.playlistMemory.variables(of: list.session.id),
             forwardedFields: resource.forwardedFields, lane: .express)
         let bound = LoopBound(self, to: loop)
         services.playlists.read(wanted) { result in
-            bound.enqueue { follower, _ in follower.hear(result) }
+            bound.enqueue { follower, _ in follower.receive(result) }
         }
     }
 
-    private func hear(_ result: Result<OwnPlaylist, ProxyFailure>) {
+    private func receive(_ result: Result<FetchedPlaylist, ProxyFailure>) {
         guard !isStopped else { return }
         var hasChanged = false
         switch result {
@@ -77,7 +77,7 @@ final class TimeShiftFollower {
         didReload?()
     }
 
-    private func take(_ found: OwnPlaylist) -> Bool {
+    private func take(_ found: FetchedPlaylist) -> Bool {
         guard
             let outcome = try? list.merge(
                 .init(body: found.list.source, base: found.base, key: found.resource.listKey),

@@ -90,7 +90,7 @@ package final class TimeShiftThread: Sendable {
 package final class TimeShiftKeeper {
     let services: TimeShiftServices
     let loop: EventLoop
-    private(set) lazy var recorder = Recorder(self)
+    private(set) lazy var recorder = RecordingTable(self)
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0

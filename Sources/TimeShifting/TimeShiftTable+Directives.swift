@@ -15,7 +15,7 @@ extension TimeShiftTable {
         return directives.map { item in
             guard item.rawName == "_HLS_msn",
                 let number = item.rawValue.flatMap({
-                    OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
+                    ExternalNumber.integer($0, in: 0...ExternalNumber.largest)
                 })
             else { return item }
             return QueryItem(rawName: item.rawName, rawValue: "\(shift.originNumber(of: number))")

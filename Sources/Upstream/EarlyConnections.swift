@@ -108,7 +108,7 @@ extension UpstreamClient {
             early.opened(localPort: localPort, now: loop.now)
             // Input on a TLS connection may be session tickets; input on a plain one is an
             // unrequested response.
-            if origin.scheme == .http { _ = sockets.isSpoilt(localPort: localPort) }
+            if origin.scheme == .http { _ = sockets.hasUnexpectedInput(localPort: localPort) }
         }
         if let isHTTP2 = transfer.easy?.hasNegotiatedHTTP2 {
             noteVersion(of: origin, isMultiplexing: isHTTP2)

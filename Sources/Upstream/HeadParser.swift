@@ -127,7 +127,7 @@ struct HeadParser {
         }
         let lengths = Set(fields.listMembers(.contentLength))
         guard lengths.count == 1, let length = lengths.first, !length.isEmpty,
-            OutsideNumber.integer(length, in: 0...OutsideNumber.largest) != nil
+            ExternalNumber.integer(length, in: 0...ExternalNumber.largest) != nil
         else { return false }
         if fields.count(of: .contentLength) > 1 || fields.first(.contentLength) != length {
             fields.set(.contentLength, length)

@@ -22,7 +22,7 @@ struct KnownSockets {
 
     /// Returns whether the connection with this local port was used before and has input, including
     /// its end.
-    mutating func isSpoilt(localPort: UInt16) -> Bool {
+    mutating func hasUnexpectedInput(localPort: UInt16) -> Bool {
         if let number = used[localPort], Self.port(of: number) == localPort {
             return Self.hasInput(number)
         }

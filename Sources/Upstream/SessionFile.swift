@@ -44,7 +44,7 @@ struct SessionFile: Sendable, Equatable {
             let words = line.split(separator: " ")
             guard words.count == 3, let url = try? AbsoluteURL("\(words[0])/"),
                 url.scheme == .https,
-                let end = OutsideNumber.integer(
+                let end = ExternalNumber.integer(
                     String(words[1]),
                     in: now.addingSaturated(1)...now.addingSaturated(Self.longestLife)),
                 words[2].utf8.count <= Self.mostBytes * 2,

@@ -134,7 +134,7 @@ extension Transfer {
         }
         isConnectionSpoilt =
             client.early.isTooOld(localPort: localPort, now: loop.now)
-            || client.sockets.isSpoilt(localPort: localPort)
+            || client.sockets.hasUnexpectedInput(localPort: localPort)
         return !isConnectionSpoilt
     }
 

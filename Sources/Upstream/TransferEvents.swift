@@ -93,7 +93,7 @@ package struct TransferHead: Sendable {
     /// Content-Length, 0 to 2^53 - 1; nil without one.
     package var contentLength: Int64? {
         fields.first(.contentLength).flatMap {
-            OutsideNumber.integer($0, in: 0...Int64(OutsideNumber.largest))
+            ExternalNumber.integer($0, in: 0...Int64(ExternalNumber.largest))
         }
     }
 }

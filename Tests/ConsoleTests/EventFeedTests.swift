@@ -11,10 +11,10 @@ struct EventFeedTests {
     /// Runs `body` on a loop's thread and waits for it.
     private func onLoop(_ body: @escaping @Sendable (EventLoop) -> Void) throws {
         let thread = try LoopThread(name: "listener") { _ in }
-        let done = try Latch()
+        let done = try ThreadSemaphore()
         thread.handle.enqueue { loop in
             body(loop)
-            done.open()
+            done.signal()
         }
         #expect(done.wait(atMost: .seconds(20 as Int64)))
         thread.stopAndJoin()

@@ -27,7 +27,7 @@ import URISyntax
     private static func variant(_ name: String, sound: [String] = [], kin: String? = nil)
         -> OfflinePlan.Variant
     {
-        OfflinePlan.Variant(url: url(name), sound: sound.map(url), kinship: kin)
+        OfflinePlan.Variant(url: url(name), sound: sound.map(url), encodingGroup: kin)
     }
 
     private static func names(_ plan: OfflinePlan) -> [String] {
@@ -147,7 +147,9 @@ import URISyntax
         let variants = MultivariantFilter.variants(try #require(list.multivariant))
         #expect(
             variants.map { $0.sound.map(\.lastPathSegment) } == [["s1", "s2"], ["s1", "s2"], []])
-        #expect(variants[0].kinship != nil && variants[0].kinship == variants[1].kinship)
-        #expect(variants[2].kinship == nil)
+        #expect(
+            variants[0].encodingGroup != nil
+                && variants[0].encodingGroup == variants[1].encodingGroup)
+        #expect(variants[2].encodingGroup == nil)
     }
 }

@@ -61,7 +61,7 @@ struct `Response head` {
     @Test func `written lines go before fields, without those that frame a message`() throws {
         var head = ResponseHead(
             status: .ok, fields: fields(("Age", "1")),
-            written: try WrittenFields(
+            written: try SerializedFields(
                 fields(("ETag", "\"a\""), ("Content-Length", "9"), ("Connection", "close"))))
         let text = "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nAge: 1\r\n\r\n"
         var bytes: [UInt8] = []
@@ -76,16 +76,18 @@ struct `Response head` {
 
     @Test func `lines that could forge others are not written`() {
         #expect(throws: ResponseHeadError.invalidValue(name: "ETag")) {
-            try WrittenFields(fields(("ETag", "a\r\nX: y")))
+            try SerializedFields(fields(("ETag", "a\r\nX: y")))
         }
     }
 
     @Test func `lines that are written one by one are those of fields, and no others`() throws {
-        var lines = WrittenFields(reserving: 64)
+        var lines = SerializedFields(reserving: 64)
         try lines.append(.contentType, "video/mp2t")
         try lines.append(.etag, [0x22, 0x61, 0x22])
         #expect(
-            lines == (try WrittenFields(fields(("Content-Type", "video/mp2t"), ("ETag", "\"a\"")))))
+            lines
+                == (try SerializedFields(fields(("Content-Type", "video/mp2t"), ("ETag", "\"a\""))))
+        )
         let before = lines
         #expect(throws: ResponseHeadError.invalidValue(name: "ETag")) {
             try lines.append(.etag, "a\r\nX: y")

@@ -20,7 +20,7 @@ import URISyntax
         let pieces = try (0..<3).map { number in
             MediaPiece(try AbsoluteURL("http://origin.test/\(number).ts"), role: .segment)
         }
-        let picture = MediaPicture(
+        let picture = CompactMediaList(
             segments: pieces.enumerated().map {
                 .init(piece: $1, seconds: seconds, sequence: $0, structure: [])
             }, isLive: false)

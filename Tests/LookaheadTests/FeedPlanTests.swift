@@ -74,7 +74,8 @@ import URISyntax
         }
         let graph = StreamGraph(streams: streams)
         let heights = [
-            StreamGraph.Taste(height: 800, playedHeight: 360), .init(playedHeight: 1_080),
+            StreamGraph.PlayerPreferences(height: 800, playedHeight: 360),
+            .init(playedHeight: 1_080),
             .init(line: 500_000), .init(line: 10_000), .init(),
         ].map { graph.choice($0)?.height }
         #expect(heights == [720, 1_080, 720, 360, 360])

@@ -29,9 +29,9 @@ struct FeedStory {
     /// An item of five segments of 4 s, each of 100 kB, with an initialization section.
     static func plan(_ content: Int, segments: Int = 5) -> FeedPlan {
         let section = MediaPiece(LookaheadStory.url("\(content)/init.mp4"), role: .initialization)
-        let picture = MediaPicture(
+        let picture = CompactMediaList(
             segments: (0..<segments).map { number in
-                MediaPicture.Segment(
+                CompactMediaList.Segment(
                     piece: MediaPiece(
                         LookaheadStory.url("\(content)/\(number).m4s"), role: .segment),
                     seconds: 4, sequence: number, structure: [section])

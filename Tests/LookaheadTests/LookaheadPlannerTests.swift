@@ -82,7 +82,7 @@ import URISyntax
         let second = LookaheadStory.picture("v", 2..<6, structure: [change])
         var story = LookaheadStory()
         story.see(
-            "v", MediaPicture(segments: first.segments + second.segments, isLive: false))
+            "v", CompactMediaList(segments: first.segments + second.segments, isLive: false))
         story.read("v0.ts")
         story.finish("v1.ts")
         #expect(Set(story.running.keys) == ["k2.key", "v2.ts"])
@@ -166,9 +166,9 @@ import URISyntax
 
     @Test func `a segment is found by its whole URL, and of equal ones the first`() {
         let names = ["a/1.ts", "b/1.ts", "b/1.ts?x", "b/1.ts"]
-        let picture = MediaPicture(
+        let picture = CompactMediaList(
             segments: names.enumerated().map { number, name in
-                MediaPicture.Segment(
+                CompactMediaList.Segment(
                     piece: MediaPiece(LookaheadStory.url(name), role: .segment), seconds: 4,
                     sequence: number, structure: [])
             }, isLive: false)
@@ -181,13 +181,13 @@ import URISyntax
     @Test func `byte ranges of one file are told apart`() {
         let url = LookaheadStory.url("film.mp4")
         let segments = (0..<9).map { number in
-            MediaPicture.Segment(
+            CompactMediaList.Segment(
                 piece: MediaPiece(
                     url, range: Int64(number) * 100..<Int64(number + 1) * 100, role: .segment),
                 seconds: 4, sequence: number, structure: [])
         }
         var story = LookaheadStory(LookaheadLimits())
-        story.see("v", MediaPicture(segments: segments, isLive: false))
+        story.see("v", CompactMediaList(segments: segments, isLive: false))
         let actions = story.planner.read(url, from: 300, by: story.player, at: 0)
         let ranges = actions.compactMap { action -> Int64? in
             guard case .fetch(_, let piece, _) = action else { return nil }

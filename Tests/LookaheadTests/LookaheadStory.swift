@@ -24,10 +24,10 @@ struct LookaheadStory {
 
     static func picture(
         _ name: String, _ numbers: Range<Int>, isLive: Bool = false, structure: [MediaPiece] = []
-    ) -> MediaPicture {
-        MediaPicture(
+    ) -> CompactMediaList {
+        CompactMediaList(
             segments: numbers.map { number in
-                MediaPicture.Segment(
+                CompactMediaList.Segment(
                     piece: MediaPiece(url("\(name)\(number).ts"), role: .segment), seconds: 4,
                     sequence: number, structure: structure)
             }, isLive: isLive)
@@ -35,7 +35,7 @@ struct LookaheadStory {
 
     /// Gives the planner a list under the name of its segments.
     mutating func see(
-        _ name: String, _ picture: MediaPicture,
+        _ name: String, _ picture: CompactMediaList,
         _ terms: LookaheadPlanner.ListTerms = .init(mode: .seconds(12))
     ) {
         let id = ListID(session: player.session, url: Self.url("\(name).m3u8"))

@@ -103,7 +103,7 @@ enum ReadingSequences {
                 return "what was cut is no playlist"
             }
             offline[url] = OfflineList(found, isPresent: isPresent)
-            variants.append(.init(url: url, sound: [], kinship: "k"))
+            variants.append(.init(url: url, sound: [], encodingGroup: "k"))
         }
         let plan = OfflinePlan(variants, lists: offline)
         for variant in variants { _ = plan.missing(at: variant.url) }
@@ -114,10 +114,10 @@ enum ReadingSequences {
 
     private static func picture(
         _ list: [UInt8], _ base: AbsoluteURL
-    ) -> (picture: MediaPicture, urls: [AbsoluteURL])? {
+    ) -> (picture: CompactMediaList, urls: [AbsoluteURL])? {
         guard let found = try? Playlist(list, base: base) else { return nil }
         let segments = found.media?.segments ?? []
-        return (MediaPicture(found), segments.compactMap { $0.place?.url })
+        return (CompactMediaList(found), segments.compactMap { $0.place?.url })
     }
 
     private static func lookaheadFault(

@@ -20,13 +20,13 @@ import Testing
     /// Values that came, and a latch that opens with each.
     private final class Received: Sendable {
         private let values = Mutex<[Int]>([])
-        private let latch: Latch
+        private let latch: ThreadSemaphore
 
-        init() throws { latch = try Latch() }
+        init() throws { latch = try ThreadSemaphore() }
 
         func take(_ value: Int) {
             values.withLock { $0.append(value) }
-            latch.open()
+            latch.signal()
         }
 
         /// The values once there are so many, or after ten seconds.
@@ -38,17 +38,17 @@ import Testing
 
     /// Tasks that hold both threads until they are let go.
     private final class Blockers {
-        private let gates: [Latch]
+        private let gates: [ThreadSemaphore]
         let received: Received
 
         init(_ worker: TextWorker, bytes: Int = 1) throws {
             received = try Received()
-            gates = [try Latch(), try Latch()]
-            let begun = try Latch()
+            gates = [try ThreadSemaphore(), try ThreadSemaphore()]
+            let begun = try ThreadSemaphore()
             for (index, gate) in gates.enumerated() {
                 let key = TextWorker.Key(generation: 1_000 + UInt64(index), product: .position)
                 let request = worker.make(key, bytes: bytes) { () -> Int in
-                    begun.open()
+                    begun.signal()
                     _ = gate.wait(atMost: .seconds(10))
                     return index
                 } reply: { [received] in
@@ -59,7 +59,7 @@ import Testing
             for _ in gates { #expect(begun.wait(atMost: .seconds(10))) }
         }
 
-        func letGo() { for gate in gates { gate.open() } }
+        func letGo() { for gate in gates { gate.signal() } }
     }
 
     @Test func `requests for the same text share one task, and another text has its own`() throws {
@@ -140,10 +140,10 @@ import Testing
             } reply: { _ in
             }
         }
-        let stopped = try Latch()
+        let stopped = try ThreadSemaphore()
         let stopping = try PosixThread(name: "stop") { [worker] in
             worker.stop()
-            stopped.open()
+            stopped.signal()
         }
         // It waits for the tasks that run.
         #expect(eventuallyRefused())

@@ -160,7 +160,7 @@ struct FlightStory {
         body.spans.insert(body.offset..<end)
         body.offset = end
         self.body = body
-        if !machine.accounts(to: end, now: now) { perform(machine.outspent()) }
+        if !machine.accounts(to: end, now: now) { perform(machine.handleSpentBudget()) }
     }
 
     mutating func end() {
@@ -320,7 +320,8 @@ struct FlightStory {
         check(machine.hasEnded && closed, "the flight has ended")
         perform(machine.fail(.noRoom, cause: FillEnd.refused(.noRoom)))
         perform(machine.end(with: .head) + machine.abandon() + machine.close(cause: nil))
-        perform(machine.wasWhole(now: now) + machine.outspent() + machine.start(after: nil))
+        perform(
+            machine.wasWhole(now: now) + machine.handleSpentBudget() + machine.start(after: nil))
         perform(machine.broke(UpstreamError(.reset, host: "h"), isDown: false, facts, ending()))
         perform(machine.bodyEnded(facts, ending()))
         check(transfer == .none, "no transfer outlives its flight")

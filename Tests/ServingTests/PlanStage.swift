@@ -35,10 +35,10 @@ struct PlanStage {
     var origin = OriginHealth.State.up
     var hasDown = false
     var entry = RequestFacts.EntryText.other
-    var isAnothers = false
+    var belongsToAnotherViewer = false
     var text = RequestFacts.Text.readable(PlaylistFacts(isLive: false), isShifted: false)
     var form = RequestFacts.OfflineOutcome.whole
-    var word = RequestFacts.OriginsWord.asked
+    var word = RequestFacts.OriginConfirmation.asked
     var mayLack = false
     var name = RequestFacts.Name()
     var isOfFormerEpoch = false
@@ -139,7 +139,7 @@ struct PlanStage {
             if case .text = entry {
                 facts.resource = facts.resource.changing { $0.role = .json }
             }
-        case .owner: facts.isAnothers = isAnothers
+        case .owner: facts.belongsToAnotherViewer = belongsToAnotherViewer
         case .playlist:
             facts.text = text
             facts.mayLack = mayLack
@@ -148,7 +148,7 @@ struct PlanStage {
             facts.offline = form
             facts.failure = nil
             if form != .whole { facts.text = nil }
-        case .originsWord: facts.originsWord = word
+        case .originConfirmation: facts.originConfirmation = word
         case .name: facts.name = name
         case .epoch: facts.isOfFormerEpoch = isOfFormerEpoch
         case .stream: facts.isLiveSession = isLiveSession

@@ -51,7 +51,7 @@ import Testing
         stage.origin = pick(&choices, [.up, .suspected, .down])
         stage.hasDown = stage.origin == .down || choices.happens(oneIn: 3)
         stage.entry = pick(&choices, [.text, .open, .other])
-        stage.isAnothers = choices.happens(oneIn: 4)
+        stage.belongsToAnotherViewer = choices.happens(oneIn: 4)
         let isLive = truth(&choices)
         stage.text =
             choices.happens(oneIn: 6)
@@ -60,10 +60,10 @@ import Testing
                 PlaylistFacts(isLive: isLive, targetDuration: .seconds(6)),
                 isShifted: stage.isShifted && truth(&choices))
         stage.form = pick(&choices, RequestFacts.OfflineOutcome.allCases)
-        stage.word = pick(&choices, RequestFacts.OriginsWord.allCases)
+        stage.word = pick(&choices, RequestFacts.OriginConfirmation.allCases)
         stage.mayLack = truth(&choices)
         stage.name = RequestFacts.Name(
-            hasSuccessor: choices.happens(oneIn: 5), isGivenAway: choices.happens(oneIn: 5))
+            hasSuccessor: choices.happens(oneIn: 5), isNameReused: choices.happens(oneIn: 5))
         stage.isOfFormerEpoch = choices.happens(oneIn: 5)
         stage.isLiveSession = truth(&choices)
         stage.holdsAsked = truth(&choices)
@@ -85,7 +85,7 @@ import Testing
             try #require(plan.name.hasPrefix("learn") == false, told)
             try #require(learned.count < 12, told)
             if stage.policy == .offline, stage.failure == nil {
-                try #require(!plan.asksOrigin && !learned.contains(.originsWord), told)
+                try #require(!plan.asksOrigin && !learned.contains(.originConfirmation), told)
             }
             let isCachedOnly = RequestDirectives(stage.fields).onlyIfCached
             if stage.kind != nil, isCachedOnly, stage.failure == nil {

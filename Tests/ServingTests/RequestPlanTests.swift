@@ -40,7 +40,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             PlanStage(isStored: false, name: .init(hasSuccessor: true)), .followSuccessor),
         PlanCase(
             "nothing stored under a name given away",
-            PlanStage(isStored: false, name: .init(isGivenAway: true)), .refuse(.nameGivenAway)),
+            PlanStage(isStored: false, name: .init(isNameReused: true)), .refuse(.nameGivenAway)),
         PlanCase(
             "a segment of a former epoch", PlanStage(isOfFormerEpoch: true), .revalidate(.epoch)),
         PlanCase(
@@ -79,7 +79,8 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
     static let playlists: [PlanCase] = [
         PlanCase("a stored list", .list(), hit),
         PlanCase("half a list", .list { $0.isComplete = false }, fetch(.unusable(.halfText))),
-        PlanCase("another viewer's list", .list { $0.isAnothers = true }, .fetchOwnCopy),
+        PlanCase(
+            "another viewer's list", .list { $0.belongsToAnotherViewer = true }, .fetchOwnCopy),
         PlanCase("a list that cannot be read", .list { $0.text = .unreadable }, fetch(.unreadable)),
         PlanCase(
             "a list that cannot be read, policy offline",
@@ -207,7 +208,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         PlanCase(
             "of a joined flight, another viewer's list",
             .list {
-                $0.isAnothers = true
+                $0.belongsToAnotherViewer = true
                 $0.reply = .init(isCollapsed: true)
             }, .fetchOwnCopy),
         PlanCase(
@@ -325,11 +326,11 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
     }
 
     @Test func `an inquiry is made only for lists that may lack something`() throws {
-        #expect(try PlanStage.list().outcome().learned.contains(.originsWord) == false)
+        #expect(try PlanStage.list().outcome().learned.contains(.originConfirmation) == false)
         let lacking = PlanStage.list { $0.mayLack = true }
-        #expect(try lacking.outcome().learned.contains(.originsWord))
+        #expect(try lacking.outcome().learned.contains(.originConfirmation))
         let live = PlanStage.live(age: 1) { $0.mayLack = true }
-        #expect(try live.outcome().learned.contains(.originsWord) == false)
+        #expect(try live.outcome().learned.contains(.originConfirmation) == false)
     }
 
     @Test func `a hit of a segment asks for nothing but what is stored and its epoch`() throws {

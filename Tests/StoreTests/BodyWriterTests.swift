@@ -10,7 +10,7 @@ import Testing
     private static let piece: Int64 = 20_000
 
     /// Puts off the pieces of a range, and writes those that find no room.
-    private func putOff(
+    private func backgroundWrite(
         _ range: Range<Int64>, _ fill: inout FillWriter, _ writer: BodyWriter,
         whenFailed: @escaping @Sendable () -> Void = {}
     ) throws {
@@ -18,7 +18,7 @@ import Testing
             let end = min(fill.offset + Self.piece, range.upperBound)
             var buffer = writer.takeBuffer(capacity: Int(Self.piece))
             buffer += body(fill.offset..<end)
-            if fill.putOff(&buffer, to: writer, whenFailed: whenFailed) { continue }
+            if fill.backgroundWrite(&buffer, to: writer, whenFailed: whenFailed) { continue }
             try buffer.withUnsafeBytes { try fill.append($0) }
             writer.giveBack(&buffer)
         }
@@ -34,7 +34,7 @@ import Testing
         // In turn, so that pieces of others stand between those of each.
         for step in 1...41 {
             for index in fills.indices {
-                try putOff(0..<min(Int64(step) * Self.piece, total), &fills[index], writer)
+                try backgroundWrite(0..<min(Int64(step) * Self.piece, total), &fills[index], writer)
                 #expect(fills[index].written <= fills[index].offset)
             }
         }
@@ -66,7 +66,7 @@ import Testing
             }
         }
         var fill = FillWriter(object, from: 0, to: total)
-        try putOff(0..<total, &fill, writer)
+        try backgroundWrite(0..<total, &fill, writer)
         fill.end(failure: nil)
         thread.join()
         #expect(isSound.load(ordering: .relaxed) && object.isComplete)
@@ -81,7 +81,7 @@ import Testing
         for round in 0..<50 {
             let object = try store.create(describe("\(round)", total: total))
             var fill = FillWriter(object, from: 0, to: total)
-            try putOff(0..<total, &fill, writer)
+            try backgroundWrite(0..<total, &fill, writer)
             fill.end(failure: nil)
             #expect(object.isComplete && !object.hasFills)
         }
@@ -97,7 +97,7 @@ import Testing
         #expect(object.isStorable && store.lookup(object.key) === object)
         var fill = FillWriter(object, from: 0, to: nil)
         let end = 150 * Self.piece
-        try putOff(0..<end, &fill, writer)
+        try backgroundWrite(0..<end, &fill, writer)
         try fill.settle()
         #expect(!object.isStorable && store.lookup(object.key) == nil)
         #expect(try read(object, 0..<end) == body(0..<end))
@@ -122,7 +122,7 @@ import Testing
             var buffer = writer.takeBuffer(capacity: Int(Self.piece))
             buffer += body(fill.offset..<fill.offset + Self.piece)
             places.insert(buffer.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) })
-            #expect(fill.putOff(&buffer, to: writer, whenFailed: {}))
+            #expect(fill.backgroundWrite(&buffer, to: writer, whenFailed: {}))
             // For three at a time there is room, whether or not the thread has run yet.
             if step % 3 == 2 { try fill.settle() }
         }

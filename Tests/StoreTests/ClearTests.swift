@@ -99,10 +99,10 @@ import Testing
         let store = try openStore(folder.path)
         defer { store.close() }
         for round in 0..<5 {
-            let isOver = try Latch()
+            let isOver = try ThreadSemaphore()
             let writer = try PosixThread(name: "writer") {
                 for number in 0..<40 { _ = try? store.add("\(round)-\(number)", total: 5_000) }
-                isOver.open()
+                isOver.signal()
             }
             for _ in 0..<3 { _ = try store.clear(sparingPinned: false) }
             #expect(isOver.wait(atMost: .seconds(20)))

@@ -220,8 +220,9 @@ final class ReaderThread: Sendable {
                 guard try read(object, offset..<end) == body(offset..<end) else { return false }
                 offset = end
             case .hole(let hole):
-                let latch = try Latch()
-                if object.wait(at: offset, since: hole, Waiter { _ in latch.open() }) == .waiting {
+                let latch = try ThreadSemaphore()
+                if object.wait(at: offset, since: hole, Waiter { _ in latch.signal() }) == .waiting
+                {
                     guard latch.wait(atMost: .seconds(60 as Int64)) else { return false }
                 }
             }

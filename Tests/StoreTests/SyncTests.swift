@@ -208,8 +208,8 @@ extension ObjectStore {
         let made = try store.add("a", total: 10)
         let syncer = try Syncer(folder: store.core.folder)
         defer { syncer.stop() }
-        let told = try Latch()
-        syncer.begin(SyncBatch(open: [entry(of: made)])) { told.open() }
+        let told = try ThreadSemaphore()
+        syncer.begin(SyncBatch(open: [entry(of: made)])) { told.signal() }
         #expect(told.wait(atMost: .seconds(100 as Int64)))
         #expect(syncer.takeOutcome()?.synced.map(\.header.key) == [made.key])
         #expect(syncer.takeOutcome() == nil)

@@ -82,7 +82,7 @@ package struct FormerFiles {
     }
 
     static func number(_ text: some StringProtocol) -> Int64 {
-        OutsideNumber.integer(text, in: 0...Int64(OutsideNumber.largest)) ?? 0
+        ExternalNumber.integer(text, in: 0...Int64(ExternalNumber.largest)) ?? 0
     }
 
     // MARK: Pins
@@ -118,7 +118,7 @@ package struct FormerFiles {
         FormerPlace(source: "downloads") {
             let isTitle = { (name: String) in
                 name.utf8.count == 12
-                    && OutsideNumber.integer(name, in: 0...UInt64.max, radix: 16) != nil
+                    && ExternalNumber.integer(name, in: 0...UInt64.max, radix: 16) != nil
             }
             let names = names(in: "downloads", where: { $0 == "day" || isTitle($0) })
             return content(names, atMost: 4 << 20) { name, text in

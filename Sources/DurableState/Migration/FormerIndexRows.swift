@@ -58,7 +58,7 @@ enum FormerIndexRow {
         var (window, recording, fields) = (Int?.none, String?.none, "")
         for line in text.split(separator: "\n") {
             if line.hasPrefix("dvr="), !line.contains(":") {
-                window = OutsideNumber.integer(line.dropFirst(4), in: 1...Int(Int32.max))
+                window = ExternalNumber.integer(line.dropFirst(4), in: 1...Int(Int32.max))
             } else if line.hasPrefix("recording="), !line.contains(":") {
                 recording = String(line.dropFirst(10))
             } else {
@@ -86,10 +86,10 @@ enum FormerIndexRow {
         return lines.dropFirst().compactMap { line in
             let parts = line.split(separator: "\t", omittingEmptySubsequences: false)
             guard parts.count == 4,
-                let pairs = OutsideNumber.integer(parts[1], in: 0...UInt32.max)
+                let pairs = ExternalNumber.integer(parts[1], in: 0...UInt32.max)
             else { return nil }
             let paths = parts[2].split(separator: ",").prefix(8).compactMap {
-                OutsideNumber.integer($0, in: 0...UInt32.max, radix: 16)
+                ExternalNumber.integer($0, in: 0...UInt32.max, radix: 16)
             }
             return KeyFindingRecord(
                 origin: origin, name: String(parts[0]), pairs: pairs, paths: paths,
@@ -101,7 +101,7 @@ enum FormerIndexRow {
     /// numbers out of range.
     static func list(_ key: [UInt8], _ text: String) -> LiveListRecord? {
         let numbers = text.split(separator: " ")
-            .compactMap { OutsideNumber.integer($0, in: Int64.min...Int64.max) }
+            .compactMap { ExternalNumber.integer($0, in: Int64.min...Int64.max) }
         // Version 1 has no sections, and has a date only if it is known.
         let isOld = numbers.first == 1 && (numbers.count == 7 || numbers.count == 9)
         let isNew = numbers.first == 2 && numbers.count >= 10 && numbers.count.isMultiple(of: 2)

@@ -9,13 +9,14 @@ enum FormerPins {
         var pins: [PinRecord] = []
         for line in lines {
             if line.hasPrefix("END ") {
-                let count = OutsideNumber.integer(line.dropFirst(4), in: 0...OutsideNumber.largest)
+                let count = ExternalNumber.integer(
+                    line.dropFirst(4), in: 0...ExternalNumber.largest)
                 return (pins, count == pins.count)
             }
             let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
             guard fields.count == 4,
-                let title = OutsideNumber.integer(fields[0], in: 0...UInt64.max, radix: 16),
-                let since = OutsideNumber.integer(fields[1], in: OrderRecord.time),
+                let title = ExternalNumber.integer(fields[0], in: 0...UInt64.max, radix: 16),
+                let since = ExternalNumber.integer(fields[1], in: OrderRecord.time),
                 let keys = bytes(fields[3].split(separator: ","))
             else { return (pins, false) }
             pins.append(PinRecord(title: title, url: String(fields[2]), since: since, keys: keys))
@@ -29,7 +30,8 @@ enum FormerPins {
             guard key.utf8.count == 2 * PinRecord.keyLength else { return nil }
             var rest = key
             while !rest.isEmpty {
-                guard let byte = OutsideNumber.integer(rest.prefix(2), in: 0...UInt8.max, radix: 16)
+                guard
+                    let byte = ExternalNumber.integer(rest.prefix(2), in: 0...UInt8.max, radix: 16)
                 else { return nil }
                 bytes.append(byte)
                 rest = rest.dropFirst(2)
@@ -43,7 +45,7 @@ enum FormerPins {
 enum FormerDownload {
     static func record(_ id: Substring, _ text: String) -> DownloadRecord? {
         guard let lines = FormerFiles.lines(of: text, first: "SLUICE DOWNLOAD 1"),
-            let number = OutsideNumber.integer(id, in: 0...UInt64(0xFFFF_FFFF_FFFF), radix: 16)
+            let number = ExternalNumber.integer(id, in: 0...UInt64(0xFFFF_FFFF_FFFF), radix: 16)
         else { return nil }
         let pairs = lines.map { FormerFiles.pair($0) }
         guard let url = pairs.first(where: { $0.name == "url" })?.value else { return nil }
@@ -58,7 +60,7 @@ enum FormerDownload {
             case "pieces": record.pieces = FormerFiles.number(value)
             case "done": record.done = FormerFiles.number(value)
             case "bytes": record.bytes = FormerFiles.number(value)
-            case "seconds": record.seconds = OutsideNumber.decimal(value, in: 0...1e15) ?? 0
+            case "seconds": record.seconds = ExternalNumber.decimal(value, in: 0...1e15) ?? 0
             case "label": record.labels.append(value)
             default: record.order.set(name, value)
             }
@@ -69,7 +71,7 @@ enum FormerDownload {
     /// Parses the day and its bytes.
     static func day(_ text: String) -> DownloadDayRecord? {
         let words = text.split(whereSeparator: { $0 == " " || $0 == "\n" })
-        guard words.count == 2, let bytes = OutsideNumber.integer(words[1], in: OrderRecord.sum)
+        guard words.count == 2, let bytes = ExternalNumber.integer(words[1], in: OrderRecord.sum)
         else { return nil }
         return DownloadDayRecord(day: String(words[0]), bytes: bytes)
     }
@@ -125,7 +127,7 @@ enum FormerProbation {
         FormerFiles.lines(of: text, first: "SLUICE PROBATION 1").map { lines in
             lines.prefix(10_000).compactMap { line in
                 let words = line.split(separator: " ")
-                guard words.count == 3, let crashes = OutsideNumber.integer(words[1], in: 0...2)
+                guard words.count == 3, let crashes = ExternalNumber.integer(words[1], in: 0...2)
                 else { return nil }
                 return CrashRecord(
                     item: String(words[0]), crashes: crashes, isRunning: words[2] == "running")
@@ -141,8 +143,8 @@ enum FormerNetworks {
         return lines.enumerated().compactMap { index, line in
             let words = line.split(separator: " ")
             guard words.count == 3,
-                let transfers = OutsideNumber.integer(words[1], in: 1...1_000_000),
-                let goodput = OutsideNumber.integer(words[2], in: OrderRecord.sum)
+                let transfers = ExternalNumber.integer(words[1], in: 1...1_000_000),
+                let goodput = ExternalNumber.integer(words[2], in: OrderRecord.sum)
             else { return nil }
             // Small numbers, which sort before any later time.
             return NetworkRecord(
@@ -178,7 +180,7 @@ enum FormerPurge {
             guard let next = PurgeRecord.Kind(rawValue: String(name)), kind == nil || kind == next
             else { return nil }
             switch next {
-            case .title where OutsideNumber.integer(value, in: 0...UInt64.max) == nil: return nil
+            case .title where ExternalNumber.integer(value, in: 0...UInt64.max) == nil: return nil
             case .host where kind != nil: return nil
             case .unusedSince where kind != nil || time(value) == nil: return nil
             default: items.append(value)
@@ -189,6 +191,6 @@ enum FormerPurge {
     }
 
     private static func time(_ text: String) -> Int64? {
-        OutsideNumber.integer(text, in: 0...Int64.max)
+        ExternalNumber.integer(text, in: 0...Int64.max)
     }
 }

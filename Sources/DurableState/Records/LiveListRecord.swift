@@ -3,7 +3,7 @@ import Numbers
 /// The last known state of a live playlist.
 package struct LiveListRecord: StateRecord {
     /// Media sequence numbers.
-    private static let sequence = 0...Int64(OutsideNumber.largest) * 4
+    private static let sequence = 0...Int64(ExternalNumber.largest) * 4
     package static let table = StateTable(
         "live_lists", mostRows: 65_536,
         [
@@ -87,8 +87,8 @@ package struct LiveListRecord: StateRecord {
         let words = row.text(9).split(separator: " ")
         guard key.count == Self.keyLength, words.count.isMultiple(of: 2) else { return nil }
         for index in stride(from: 0, to: words.count, by: 2) {
-            guard let number = OutsideNumber.integer(words[index], in: Self.sequence),
-                let name = OutsideNumber.integer(words[index + 1], in: 0...UInt32.max)
+            guard let number = ExternalNumber.integer(words[index], in: Self.sequence),
+                let name = ExternalNumber.integer(words[index + 1], in: 0...UInt32.max)
             else { return nil }
             sections.append(Section(number: number, name: name))
         }

@@ -2,8 +2,8 @@ import Numbers
 
 /// The options of a requested download or recording: columns of both tables.
 package struct OrderRecord: Equatable, Sendable {
-    static let sum = 0...Int64(OutsideNumber.largest)
-    static let time = -Int64(OutsideNumber.largest)...Int64(OutsideNumber.largest)
+    static let sum = 0...Int64(ExternalNumber.largest)
+    static let time = -Int64(ExternalNumber.largest)...Int64(ExternalNumber.largest)
     static let columns: [StateColumn] = [
         .text("url", most: 1 << 20), .text("headers", most: 1 << 20),
         .text("variant", most: 256).orNull, .text("audio", most: 256).orNull,
@@ -56,9 +56,9 @@ package struct OrderRecord: Equatable, Sendable {
         case "variant": variant = value
         case "audio": audio = value
         case "subtitles": subtitles = value
-        case "from": from = OutsideNumber.decimal(value, in: 0...1e12)
-        case "to": to = OutsideNumber.decimal(value, in: 0...1e12)
-        case "rate": rate = OutsideNumber.integer(value, in: Self.sum)
+        case "from": from = ExternalNumber.decimal(value, in: 0...1e12)
+        case "to": to = ExternalNumber.decimal(value, in: 0...1e12)
+        case "rate": rate = ExternalNumber.integer(value, in: Self.sum)
         default: break
         }
     }

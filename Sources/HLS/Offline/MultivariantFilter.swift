@@ -44,7 +44,7 @@ package enum MultivariantFilter {
             let isInside = sound.contains { $0 == nil }
             return OfflinePlan.Variant(
                 url: url, sound: isInside ? [] : sound.compactMap { $0 },
-                kinship: variant.codecs.map { codecs in "\(kin(codecs)) \(group ?? "")" })
+                encodingGroup: variant.codecs.map { codecs in "\(kin(codecs)) \(group ?? "")" })
         }
     }
 

@@ -31,12 +31,12 @@ package struct OfflinePlan: Sendable {
         package let sound: [AbsoluteURL]
         /// CODECS and audio group: only variants with equal values can replace each other's
         /// segments.
-        package let kinship: String?
+        package let encodingGroup: String?
 
-        package init(url: AbsoluteURL, sound: [AbsoluteURL], kinship: String?) {
+        package init(url: AbsoluteURL, sound: [AbsoluteURL], encodingGroup: String?) {
             self.url = url
             self.sound = sound
-            self.kinship = kinship
+            self.encodingGroup = encodingGroup
         }
     }
 
@@ -63,7 +63,7 @@ package struct OfflinePlan: Sendable {
         } sound: {
             lists[$0]?.kept
         }
-        let loans = Loans(variants, lists)
+        let loans = SegmentReplacements(variants, lists)
         let together = Self.best(variants) { variant in
             guard let list = lists[variant.url], let lent = loans.byBorrower[variant.url] else {
                 return nil
@@ -165,16 +165,16 @@ package struct OfflinePlan: Sendable {
 }
 
 /// Finds segments of one variant that can replace missing ones of another.
-private struct Loans {
-    /// For the most complete variant of each kinship: replacements for its missing segments, by
+private struct SegmentReplacements {
+    /// For the most complete variant of each encodingGroup: replacements for its missing segments, by
     /// line.
     private(set) var byBorrower: [AbsoluteURL: [Int: AbsoluteURL]] = [:]
 
     init(_ variants: [OfflinePlan.Variant], _ lists: [AbsoluteURL: OfflineList]) {
         let able = variants.filter { variant in
-            variant.kinship != nil && lists[variant.url]?.isExchangeable ?? false
+            variant.encodingGroup != nil && lists[variant.url]?.isExchangeable ?? false
         }
-        for kin in Dictionary(grouping: able, by: \.kinship).values where kin.count > 1 {
+        for kin in Dictionary(grouping: able, by: \.encodingGroup).values where kin.count > 1 {
             let borrower = kin.max { one, two in
                 (lists[one.url]?.keptCount ?? 0) < (lists[two.url]?.keptCount ?? 0)
             }

@@ -16,7 +16,7 @@ enum DecimalNumber {
 
     /// Parses a decimal integer up to 2^53 - 1, with blanks around it; nil if malformed or larger.
     static func integer(_ bytes: ArraySlice<UInt8>) -> Int? {
-        guard let value = decimalInteger(bytes), value <= UInt64(OutsideNumber.largest) else {
+        guard let value = decimalInteger(bytes), value <= UInt64(ExternalNumber.largest) else {
             return nil
         }
         return Int(value)
@@ -27,7 +27,7 @@ enum DecimalNumber {
     /// The RFC allows 64 bits. Numbers above 2^53 - 1 are taken modulo 2^53: consecutive segments
     /// keep consecutive numbers, and players get the number as the origin wrote it.
     static func sequenceNumber(_ bytes: ArraySlice<UInt8>) -> Int? {
-        decimalInteger(bytes).map { Int($0 & UInt64(OutsideNumber.largest)) }
+        decimalInteger(bytes).map { Int($0 & UInt64(ExternalNumber.largest)) }
     }
 
     /// Parses a decimal-integer of RFC 8216, 4.2: 0 to 2^64 - 1.

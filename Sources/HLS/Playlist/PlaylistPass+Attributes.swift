@@ -39,18 +39,19 @@ extension PlaylistPass {
                 unusable.add(error)
                 url = try placeholder(of: text)
             }
-            var particulars = particulars(tag.name, role, facts, url: url, line: line.number)
-            let becomesGap = isUnusable && !particulars.isGap
-            if isUnusable { particulars.isGap = true }
+            var referenceAttributes = referenceAttributes(
+                tag.name, role, facts, url: url, line: line.number)
+            let becomesGap = isUnusable && !referenceAttributes.isGap
+            if isUnusable { referenceAttributes.isGap = true }
             if tag.name == .key { noteKey(url) }
             if tag.name == .map {
-                context = context.with(mapURL: url, byteRange: particulars.byteRange)
+                context = context.with(mapURL: url, byteRange: referenceAttributes.byteRange)
             }
             guard let url else { continue }
-            let reference = makeReference(url, particulars)
+            let reference = makeReference(url, referenceAttributes)
             if Sink.takesValues { references.append(reference) }
             guard Sink.writesText else { continue }
-            let offset = missingOffset(of: particulars, facts)
+            let offset = missingOffset(of: referenceAttributes, facts)
             if let offset, offset.place < attribute.value.lowerBound { write(offset, &copied) }
             let before = body[copied..<attribute.value.lowerBound]
             sink.write {
@@ -111,9 +112,10 @@ extension PlaylistPass {
     /// Returns the offset missing in a part's BYTERANGE and its place in the text; nil if none has
     /// to be written.
     private func missingOffset(
-        of particulars: Particulars, _ facts: TagFacts
+        of referenceAttributes: ReferenceAttributes, _ facts: TagFacts
     ) -> (offset: Int, place: Int)? {
-        guard writesOffsets, particulars.tag == .part, let range = particulars.byteRange,
+        guard writesOffsets, referenceAttributes.tag == .part,
+            let range = referenceAttributes.byteRange,
             let text = facts.byteRangeText, !body[text].contains(0x40)
         else { return nil }
         return (range.offset, DecimalNumber.trimmed(body[text]).endIndex)
@@ -166,33 +168,34 @@ extension PlaylistPass {
         return path.suffix(5).elementsEqual(".m3u8".utf8) ? .playlist : .json
     }
 
-    private mutating func particulars(
+    private mutating func referenceAttributes(
         _ tag: Tag.Name, _ role: ResourceRole, _ facts: TagFacts, url: AbsoluteURL?, line: Int
-    ) -> Particulars {
-        var particulars = Particulars(role: role, tag: tag, line: line)
+    ) -> ReferenceAttributes {
+        var referenceAttributes = ReferenceAttributes(role: role, tag: tag, line: line)
         switch tag {
         case .part:
-            particulars.partIndex = partIndex
-            particulars.duration = facts.duration
-            particulars.isGap = facts.isGap
-            if let url { particulars.byteRange = partRange(facts, url, line) }
+            referenceAttributes.partIndex = partIndex
+            referenceAttributes.duration = facts.duration
+            referenceAttributes.isGap = facts.isGap
+            if let url { referenceAttributes.byteRange = partRange(facts, url, line) }
         case .map:
             if let written = facts.byteRange {
-                particulars.byteRange = SubRange(
+                referenceAttributes.byteRange = SubRange(
                     offset: written.offset ?? 0, length: written.length)
             }
         case .preloadHint:
-            if role == .part { particulars.partIndex = partIndex }
-            particulars.hasRangeStart = facts.hasRangeStart
+            if role == .part { referenceAttributes.partIndex = partIndex }
+            referenceAttributes.hasRangeStart = facts.hasRangeStart
             if let length = facts.rangeLength {
-                particulars.byteRange = SubRange(offset: facts.rangeStart ?? 0, length: length)
+                referenceAttributes.byteRange = SubRange(
+                    offset: facts.rangeStart ?? 0, length: length)
             }
         case .iFrameStreamInf, .imageStreamInf:
-            particulars.bandwidth = facts.bandwidth
+            referenceAttributes.bandwidth = facts.bandwidth
         default:
             break
         }
-        return particulars
+        return referenceAttributes
     }
 
     /// Returns the sub-range of a part; an omitted offset continues the previous part.

@@ -37,7 +37,7 @@ struct TagLine {
 }
 
 /// The attributes of a resource that a line gives besides the URI.
-struct Particulars {
+struct ReferenceAttributes {
     let role: ResourceRole
     let tag: Tag.Name
     let line: Int

@@ -70,15 +70,18 @@ extension PlaylistPass {
     }
 
     @inline(__always)
-    func makeReference(_ url: AbsoluteURL, _ particulars: Particulars) -> ResourceReference {
+    func makeReference(_ url: AbsoluteURL, _ referenceAttributes: ReferenceAttributes)
+        -> ResourceReference
+    {
         ResourceReference(
-            place: .whole(url), role: particulars.role, tag: particulars.tag,
-            line: particulars.line,
-            mediaSequence: mediaSequence, partIndex: particulars.partIndex,
-            discontinuitySequence: discontinuitySequence, duration: particulars.duration,
-            byteRange: particulars.byteRange, hasRangeStart: particulars.hasRangeStart,
-            isGap: particulars.isGap,
-            bandwidth: particulars.bandwidth, context: context)
+            place: .whole(url), role: referenceAttributes.role, tag: referenceAttributes.tag,
+            line: referenceAttributes.line,
+            mediaSequence: mediaSequence, partIndex: referenceAttributes.partIndex,
+            discontinuitySequence: discontinuitySequence, duration: referenceAttributes.duration,
+            byteRange: referenceAttributes.byteRange,
+            hasRangeStart: referenceAttributes.hasRangeStart,
+            isGap: referenceAttributes.isGap,
+            bandwidth: referenceAttributes.bandwidth, context: context)
     }
 
     /// The numbers and the context at the current line.
@@ -120,9 +123,9 @@ extension PlaylistPass {
     ) throws(PlaylistError) {
         let url = try resolve(body[range], .playlist, line: line, tag: .streamInf)
         summary.variantCount += 1
-        var particulars = Particulars(role: .playlist, tag: .streamInf, line: line)
-        particulars.bandwidth = bandwidth
-        let reference = url.map { makeReference($0, particulars) }
+        var referenceAttributes = ReferenceAttributes(role: .playlist, tag: .streamInf, line: line)
+        referenceAttributes.bandwidth = bandwidth
+        let reference = url.map { makeReference($0, referenceAttributes) }
         if Sink.takesValues { sink.takeVariantURI(range, line: line, reference) }
         guard let reference else { return copy(range) }
         write(reference, insteadOf: range, map)

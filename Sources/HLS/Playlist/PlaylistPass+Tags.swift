@@ -177,7 +177,7 @@ extension PlaylistPass {
         }
         guard let url = found else { return copy(line.range) }
         let reference = makeReference(
-            url, Particulars(role: .segment, tag: name, line: line.number))
+            url, ReferenceAttributes(role: .segment, tag: name, line: line.number))
         if Sink.takesValues { sink.takeOther(reference) }
         guard Sink.writesText else { return }
         let before = body[line.range.lowerBound..<text.startIndex]

@@ -46,7 +46,7 @@ enum RenditionRules {
 
     private static func isInstreamID(_ id: String) -> Bool {
         if ["CC1", "CC2", "CC3", "CC4"].contains(id) { return true }
-        return id.hasPrefix("SERVICE") && OutsideNumber.integer(id.dropFirst(7), in: 1...63) != nil
+        return id.hasPrefix("SERVICE") && ExternalNumber.integer(id.dropFirst(7), in: 1...63) != nil
     }
 
     private static func checkForced(_ view: PlaylistView, _ findings: inout Findings) {

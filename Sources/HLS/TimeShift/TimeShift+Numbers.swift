@@ -41,7 +41,7 @@ extension TimeShift {
     package func originNumber(of number: Int) -> Int {
         guard let last = segments.last else { return number }
         let offset = last.number - last.originNumber
-        return min(max(number.subtractingSaturated(offset), 0), OutsideNumber.largest)
+        return min(max(number.subtractingSaturated(offset), 0), ExternalNumber.largest)
     }
 
     /// Sets the marks of a segment.

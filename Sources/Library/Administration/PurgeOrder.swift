@@ -60,14 +60,14 @@ extension PurgeOrder {
         case .url: subject = .texts(Set(record.items))
         case .title:
             subject = .titles(
-                Set(record.items.compactMap { OutsideNumber.integer($0, in: 0...UInt64.max) }))
+                Set(record.items.compactMap { ExternalNumber.integer($0, in: 0...UInt64.max) }))
         case .host:
             guard let host = record.items.first else { return nil }
             subject = .host(host)
         case .unusedSince:
             guard
                 let time = record.items.first.flatMap({
-                    OutsideNumber.integer($0, in: Int64.min...Int64.max)
+                    ExternalNumber.integer($0, in: Int64.min...Int64.max)
                 })
             else { return nil }
             subject = .unusedSince(WallTime(nanoseconds: time))

@@ -172,14 +172,14 @@ package struct AdministrationQuery {
     /// Returns a number within a range; the default if absent, nil if invalid.
     package func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) -> Int? {
         guard let text = self[name] else { return standard }
-        return OutsideNumber.integer(text, in: range)
+        return ExternalNumber.integer(text, in: range)
     }
 
     /// Parses a duration: a whole number followed by s, m, h, d or w; nil for anything else.
     package static func duration(_ text: String) -> Interval? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
         guard let unit = text.last.flatMap({ units[$0] }),
-            let count = OutsideNumber.integer(text.dropLast(), in: 0...Int64(100_000))
+            let count = ExternalNumber.integer(text.dropLast(), in: 0...Int64(100_000))
         else { return nil }
         return .seconds(count * unit)
     }
@@ -189,7 +189,7 @@ extension SessionID {
     /// Parses twelve hexadecimal digits, the form of `text`; nil for anything else.
     package init?(text: String) {
         guard text.utf8.count == 12, text.utf8.allSatisfy({ $0 != 0x2B && $0 != 0x2D }),
-            let number = OutsideNumber.integer(text, in: 0...UInt64.max, radix: 16)
+            let number = ExternalNumber.integer(text, in: 0...UInt64.max, radix: 16)
         else { return nil }
         self.init(number)
     }

@@ -95,10 +95,10 @@ package final class StorePurge: Sendable {
         }
         guard isFree else { return Self.refusal }
         do throws(SystemError) {
-            let isOver = try Latch()
+            let isOver = try ThreadSemaphore()
             let made = try PosixThread(name: "purge") {
                 self.run(fits)
-                isOver.open()
+                isOver.signal()
             }
             let former = thread.withLock { thread in
                 let former = thread

@@ -21,7 +21,7 @@ extension TitlePlace {
     init?(_ text: String) {
         let parts = text.split(separator: "-", maxSplits: 1)
         guard parts.count == 2,
-            let nanoseconds = OutsideNumber.integer(parts[0], in: 0...Int64.max),
+            let nanoseconds = ExternalNumber.integer(parts[0], in: 0...Int64.max),
             let id = SessionID(text: String(parts[1]))
         else { return nil }
         lastUsed = WallTime(nanoseconds: nanoseconds)

@@ -61,8 +61,8 @@ package struct DownloadOrder: Sendable, Equatable {
             if let from, let to, to <= from { return "to has to be later than from" }
             return nil
         case "rate":
-            let largest = Int64(OutsideNumber.largest)
-            guard let bytes = OutsideNumber.integer(value, in: Self.leastRate...largest) else {
+            let largest = Int64(ExternalNumber.largest)
+            guard let bytes = ExternalNumber.integer(value, in: Self.leastRate...largest) else {
                 return "rate is a number of bytes a second, 1000 or more, not '\(value)'"
             }
             rate = bytes
@@ -78,7 +78,7 @@ package struct DownloadOrder: Sendable, Equatable {
         case "all": variants = .all
         default:
             let digits = value.hasSuffix("p") ? String(value.dropLast()) : value
-            guard let height = OutsideNumber.integer(digits, in: 1...100_000) else {
+            guard let height = ExternalNumber.integer(digits, in: 1...100_000) else {
                 return "variant is best, worst, all or a height such as 720, not '\(value)'"
             }
             variants = .height(height)
@@ -111,7 +111,7 @@ package struct DownloadOrder: Sendable, Equatable {
         guard (1...3).contains(parts.count) else { return nil }
         var seconds = 0.0
         for part in parts {
-            guard part.first != "+", let value = OutsideNumber.decimal(part, in: 0...1e7) else {
+            guard part.first != "+", let value = ExternalNumber.decimal(part, in: 0...1e7) else {
                 return nil
             }
             seconds = seconds * 60 + value

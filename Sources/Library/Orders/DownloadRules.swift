@@ -21,8 +21,8 @@ package struct DownloadRules: Sendable, Equatable {
         private static func minute(_ text: Substring) -> Int? {
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
             guard parts.count == 2, parts.allSatisfy({ (1...2).contains($0.utf8.count) }),
-                let hour = OutsideNumber.integer(parts[0], in: 0...23),
-                let minute = OutsideNumber.integer(parts[1], in: 0...59)
+                let hour = ExternalNumber.integer(parts[0], in: 0...23),
+                let minute = ExternalNumber.integer(parts[1], in: 0...59)
             else { return nil }
             return hour * 60 + minute
         }

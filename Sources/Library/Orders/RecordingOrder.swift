@@ -63,7 +63,7 @@ package struct RecordingOrder: Sendable, Equatable {
 extension RecordingOrder {
     /// The recording as a record; numbers are clamped to the ranges that can be read again.
     package var record: RecordingRecord {
-        let largest = Int64(OutsideNumber.largest)
+        let largest = Int64(ExternalNumber.largest)
         func sum(_ number: Int64) -> Int64 { min(max(0, number), largest) }
         func time(_ time: WallTime) -> Int64 { min(max(-largest, time.seconds), largest) }
         var record = RecordingRecord(

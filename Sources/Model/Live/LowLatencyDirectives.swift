@@ -42,7 +42,7 @@ package struct DeliveryDirectives: Hashable, Sendable {
 
     /// Reads a number small enough to be incremented without overflow.
     private static func number(_ item: QueryItem) -> Int? {
-        item.rawValue.flatMap { OutsideNumber.integer($0, in: 0...OutsideNumber.largest) }
+        item.rawValue.flatMap { ExternalNumber.integer($0, in: 0...ExternalNumber.largest) }
     }
 }
 

@@ -31,7 +31,7 @@ package final class ObjectFacts: Sendable {
         let role: ResourceRole?
         let nameExtension: String
         let isMounted: Bool
-        let written: WrittenFields
+        let written: SerializedFields
     }
 
     private let lines = Mutex<Lines?>(nil)
@@ -119,7 +119,8 @@ package final class ObjectFacts: Sendable {
 
     /// Returns the constant field lines of responses for a resource, written once; nil if one of
     /// the origin's fields is malformed.
-    package func lines(for resource: Resource, _ make: () -> WrittenFields?) -> WrittenFields? {
+    package func lines(for resource: Resource, _ make: () -> SerializedFields?) -> SerializedFields?
+    {
         let known = lines.withLock { $0 }
         if let known, known.role == resource.role, known.isMounted == resource.isMounted,
             known.nameExtension == resource.nameExtension
@@ -137,7 +138,7 @@ package final class ObjectFacts: Sendable {
     // MARK: Playlists
 
     /// True if the origin marked this as made for one viewer (`private` or `no-store`).
-    package var isOneViewers: Bool {
+    package var isPerViewer: Bool {
         let control = CacheControl(head.fields)
         return control.private != nil || control.noStore
     }

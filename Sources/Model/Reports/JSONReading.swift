@@ -146,11 +146,11 @@ private struct JSONReader {
             offset += 1
         }
         let written = String(decoding: text[start..<offset], as: UTF8.self)
-        if let whole = OutsideNumber.integer(written, in: Int64.min...Int64.max) {
+        if let whole = ExternalNumber.integer(written, in: Int64.min...Int64.max) {
             return .number(whole)
         }
         let finite = -Double.greatestFiniteMagnitude...Double.greatestFiniteMagnitude
-        guard let value = OutsideNumber.decimal(written, in: finite) else {
+        guard let value = ExternalNumber.decimal(written, in: finite) else {
             offset = start
             throw fault("no number")
         }
@@ -207,7 +207,7 @@ private struct JSONReader {
         guard offset + 4 <= text.count,
             let digits = String(validating: text[offset..<offset + 4], as: UTF8.self),
             digits.allSatisfy(\.isHexDigit),
-            let unit = OutsideNumber.integer(
+            let unit = ExternalNumber.integer(
                 digits, in: 0...0xFFFF as ClosedRange<UInt32>, radix: 16)
         else { throw fault("\\u needs four digits") }
         offset += 4

@@ -102,7 +102,7 @@ package struct CookieJar {
                 guard take(domain: value, into: &cookie, host: url.asciiHost) else { return nil }
             case "path" where value.hasPrefix("/"): cookie.path = value
             case "secure": cookie.isSecure = true
-            case "max-age": maxAge = OutsideNumber.integer(value, in: Int64.min...Int64.max)
+            case "max-age": maxAge = ExternalNumber.integer(value, in: Int64.min...Int64.max)
             case "expires": cookie.expires = date(value) ?? cookie.expires
             default: break
             }

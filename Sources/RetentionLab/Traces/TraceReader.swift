@@ -100,7 +100,7 @@ package struct TraceReader {
             skipped += 1
             return
         }
-        guard let name = OutsideNumber.integer(key, in: 0...UInt128.max, radix: 16) else {
+        guard let name = ExternalNumber.integer(key, in: 0...UInt128.max, radix: 16) else {
             throw fault("no key: \(key)")
         }
         let length = try number(fields[3])
@@ -109,7 +109,8 @@ package struct TraceReader {
         var request = TraceRequest(time: try time(fields[0]), name: name, size: max(size, length))
         request.length = length
         if fields[8] != "-" {
-            guard let title = OutsideNumber.integer(fields[8], in: 0...UInt64.max, radix: 16) else {
+            guard let title = ExternalNumber.integer(fields[8], in: 0...UInt64.max, radix: 16)
+            else {
                 throw fault("no title: \(fields[8])")
             }
             request.title = title
@@ -120,7 +121,7 @@ package struct TraceReader {
 
     private func time(_ text: String) throws(Fault) -> UInt32 {
         let whole = text.prefix { $0 != "." }
-        guard let seconds = OutsideNumber.integer(whole, in: 0...UInt32.max) else {
+        guard let seconds = ExternalNumber.integer(whole, in: 0...UInt32.max) else {
             throw fault("no time in seconds: \(text)")
         }
         return seconds
@@ -128,7 +129,7 @@ package struct TraceReader {
 
     private func number(_ text: String) throws(Fault) -> Int64 {
         // A thousand films of the largest size, so that no sum overflows.
-        guard let number = OutsideNumber.integer(text, in: 0...Int64(1) << 50 - 1) else {
+        guard let number = ExternalNumber.integer(text, in: 0...Int64(1) << 50 - 1) else {
             throw fault("no number of bytes: \(text)")
         }
         return number

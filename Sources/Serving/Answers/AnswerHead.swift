@@ -99,11 +99,11 @@ struct AnswerHead {
     }
 
     /// Returns the constant fields in written form; nil if one of the origin's is malformed.
-    private func lastingLines(_ facts: ObjectFacts) -> WrittenFields? {
+    private func lastingLines(_ facts: ObjectFacts) -> SerializedFields? {
         guard !resource.isMounted, !facts.isDocument,
             core.settings.credentialedOrigins.isEmpty
         else {
-            return try? WrittenFields(lastingFields(facts))
+            return try? SerializedFields(lastingFields(facts))
         }
         guard let fixed = Self.fixedLines, var lines = try? ownLines(facts) else { return nil }
         lines.append(fixed)
@@ -112,9 +112,9 @@ struct AnswerHead {
 
     /// Appends the lines that change between responses to the constant ones.
     private func aged(
-        _ lines: WrittenFields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
-    ) throws(ResponseHeadError) -> WrittenFields {
-        var lines = WrittenFields(reserving: 96, behind: lines)
+        _ lines: SerializedFields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
+    ) throws(ResponseHeadError) -> SerializedFields {
+        var lines = SerializedFields(reserving: 96, behind: lines)
         lines.append(.age, facts.rules.age(at: now))
         if case .hit = how.disposition, how.ttl == nil, how.status == nil,
             let plain = Self.plainHitLine
@@ -128,9 +128,9 @@ struct AnswerHead {
 
     /// Writes what `ownFields` returns for a playback URL directly, without a `Fields` value: every
     /// hit that is not a document uses this.
-    private func ownLines(_ facts: ObjectFacts) throws(ResponseHeadError) -> WrittenFields {
+    private func ownLines(_ facts: ObjectFacts) throws(ResponseHeadError) -> SerializedFields {
         let stored = facts.head.fields
-        var lines = WrittenFields(reserving: 512)
+        var lines = SerializedFields(reserving: 512)
         if let control = stored.combinedBytes(.cacheControl) {
             try lines.append(.cacheControl, control[...])
         }
@@ -169,15 +169,15 @@ struct AnswerHead {
     }
 
     /// The lines common to all responses to playback URLs if no origin has special CORS rights.
-    private static let fixedLines: WrittenFields? = {
+    private static let fixedLines: SerializedFields? = {
         var fields = fixedFields(isMounted: false)
         CrossOrigin.appendPublic(to: &fields)
-        return try? WrittenFields(fields)
+        return try? SerializedFields(fields)
     }()
 
     /// The Cache-Status line of nearly every hit.
-    private static let plainHitLine: WrittenFields? = {
-        var lines = WrittenFields(reserving: 32)
+    private static let plainHitLine: SerializedFields? = {
+        var lines = SerializedFields(reserving: 32)
         let status = Disposition.hit.cacheStatus(ttl: nil, status: nil)
         return (try? status.append(to: &lines)).map { lines }
     }()

@@ -53,8 +53,8 @@ extension OriginExchange {
     ) {
         if let playlist {
             count(how.disposition)
-            let drawn = drawn.flatMap { $0.generation == object.generation ? $0.list : nil }
-            core.lookahead.list(resource, object, drawn, exchange)
+            let sketched = sketched.flatMap { $0.generation == object.generation ? $0.list : nil }
+            core.lookahead.list(resource, object, sketched, exchange)
             return servePlaylist(playlist, of: object, facts, how)
         }
         serveMedia(object, facts, how)

@@ -30,11 +30,11 @@ extension OriginExchange {
         switch fact {
         case .stored, .name: break
         case .entryText: return learnEntryText(object, stored, for: &decision)
-        case .owner: decision.facts.isAnothers = isAnothers(stored)
+        case .owner: decision.facts.belongsToAnotherViewer = belongsToAnotherViewer(stored)
         case .playlist: return learnPlaylist(object, stored, for: &decision)
         case .offlineForm: return learnOfflineForm(object, for: &decision)
-        case .originsWord:
-            learnOriginsWord(object, stored, decision)
+        case .originConfirmation:
+            learnOriginConfirmation(object, stored, decision)
             return false
         case .epoch: decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
         case .stream:
@@ -75,7 +75,7 @@ extension OriginExchange {
         var name = RequestFacts.Name()
         decision.successor = core.successor(of: resource)
         name.hasSuccessor = decision.successor != nil
-        name.isGivenAway = core.live.isGivenAway(resource)
+        name.isNameReused = core.live.isNameReused(resource)
         decision.facts.name = name
     }
 
@@ -159,7 +159,7 @@ extension OriginExchange {
             let takesOfflineForm =
                 (resource.policy == .offline || core.health.hasDown)
                 && resource.mayTakeOfflineForm(facts)
-            guard !takesOfflineForm, !needsOriginsWord(facts, playlist),
+            guard !takesOfflineForm, !needsOriginConfirmation(facts, playlist),
                 !core.isShiftLong(resource), form(of: object, facts) == playlist.form
             else { return nil }
         }
@@ -169,7 +169,8 @@ extension OriginExchange {
             isLiveSession: core.playlistMemory.isLive(resource.session.id))
     }
 
-    private func needsOriginsWord(_ facts: ObjectFacts, _ playlist: PreparedPlaylist) -> Bool {
+    private func needsOriginConfirmation(_ facts: ObjectFacts, _ playlist: PreparedPlaylist) -> Bool
+    {
         !playlist.facts.isLive && resource.policy != .offline
             && resource.mayTakeOfflineForm(facts) && mayLack(facts, playlist.facts)
     }
@@ -205,7 +206,7 @@ extension ProxyCore {
 
 extension LiveMemory {
     /// True if the requested content is no longer available: the origin has reused its name.
-    func isGivenAway(_ resource: Resource) -> Bool {
+    func isNameReused(_ resource: Resource) -> Bool {
         resource.kind == nil && resource.role != .playlist
             && resource.epoch < epoch(of: resource.nameKey)
     }

@@ -25,7 +25,7 @@ extension OriginExchange {
         }
         exchange.onCancel = { [core] in core.flights.cancel(id) }
         core.flights.fetch(wanted, id: id) { reply in
-            bound.enqueue { this, _ in this.hear(reply) }
+            bound.enqueue { this, _ in this.receive(reply) }
         }
     }
 
@@ -90,15 +90,15 @@ extension OriginExchange {
 
     // MARK: Replies
 
-    private func hear(_ reply: FetchReply) {
+    private func receive(_ reply: FetchReply) {
         exchange.onCancel = nil
         guard exchange.isAlive else {
             if case .object(let object, _) = reply { core.flights.readerLeft(object.key) }
             return
         }
         switch reply {
-        case .object(let object, let outcome): hear(object, outcome)
-        case .notModified(let object): hearNotModified(object)
+        case .object(let object, let outcome): receive(object, outcome)
+        case .notModified(let object): receiveNotModified(object)
         case .head(let head, let length): answer(head, length: length)
         case .failure(let failure):
             var decision = decisionAfter(failure)
@@ -109,7 +109,7 @@ extension OriginExchange {
         }
     }
 
-    private func hearNotModified(_ object: StoredObject) {
+    private func receiveNotModified(_ object: StoredObject) {
         guard let facts = ObjectFacts.of(object) else {
             var decision = newDecision()
             decision.facts.stored = .nothing
@@ -123,7 +123,7 @@ extension OriginExchange {
         decide(decision)
     }
 
-    private func hear(_ object: StoredObject, _ outcome: FetchOutcome) {
+    private func receive(_ object: StoredObject, _ outcome: FetchOutcome) {
         guard let facts = ObjectFacts.of(object) else {
             return fail(ProxyFailure(.us, .internalServerError, "a head could not be read back"))
         }

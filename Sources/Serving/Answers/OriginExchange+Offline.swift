@@ -38,7 +38,7 @@ extension OriginExchange {
         next.facts.resource = decision.facts.resource
         next.facts.stored = decision.facts.stored
         next.facts.entry = decision.facts.entry
-        next.facts.isAnothers = decision.facts.isAnothers
+        next.facts.belongsToAnotherViewer = decision.facts.belongsToAnotherViewer
         next.object = decision.object
         // A list that may stay unchanged is revalidated again, even after a failure.
         if case .whole = form {
@@ -59,7 +59,7 @@ extension OriginExchange {
 
     /// Checks whether the origins of what a stored list lacks answer, then continues; if it lacks
     /// nothing, no origin is contacted.
-    func learnOriginsWord(
+    func learnOriginConfirmation(
         _ object: StoredObject, _ stored: ObjectFacts, _ decision: Decision
     ) {
         let losses = core.store.losses
@@ -75,7 +75,7 @@ extension OriginExchange {
                     this.offline = nil
                     decision.facts.offline = nil
                     decision.facts.hasDown = core.health.hasDown
-                    decision.facts.originsWord = isWhole ? .lacksNothing : .asked
+                    decision.facts.originConfirmation = isWhole ? .lacksNothing : .asked
                     if !decision.facts.hasDown {
                         this.noteAnswers(of: lacking ?? [], stored, losses: losses)
                     }

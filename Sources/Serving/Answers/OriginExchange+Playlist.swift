@@ -58,8 +58,8 @@ extension OriginExchange {
     /// Origins mark playlists made for one viewer, for example with advertisements, with `private`
     /// or `no-store`; the segments that they name are shared. A playlist that this session has
     /// already received is its own.
-    func isAnothers(_ facts: ObjectFacts) -> Bool {
-        facts.head.isPlaylist && facts.isOneViewers
+    func belongsToAnotherViewer(_ facts: ObjectFacts) -> Bool {
+        facts.head.isPlaylist && facts.isPerViewer
             && !resource.isKept(for: resource.session) && facts.prepared(rewriteKey) == nil
     }
 
@@ -131,7 +131,7 @@ extension OriginExchange {
     ) {
         switch outcome {
         case .success(let made):
-            if let list = made.drawn { drawn = list }
+            if let list = made.sketched { sketched = list }
             then(.success(made.playlist))
             if !made.origins.isEmpty { core.flights.connectEarly(to: made.origins) }
         case .failure(let failure): then(.failure(failure))

@@ -37,7 +37,7 @@ final class OriginExchange {
     var hasOriginsWord = false
     /// The list as look-ahead needs it, if one was rewritten for this exchange, with the generation
     /// of its object.
-    var drawn: (generation: UInt64, list: DrawnList)?
+    var sketched: (generation: UInt64, list: SketchedList)?
     /// The last long text that was made for this exchange.
     var prepared: Prepared?
     /// True once the end of what may be HLS JSON was waited for.
@@ -104,7 +104,7 @@ final class OriginExchange {
         facts.origin = core.health.state(of: resource.url.origin)
         facts.hasDown = core.health.hasDown
         facts.offline = offline?.outcome
-        facts.originsWord = hasOriginsWord ? .askedBefore : nil
+        facts.originConfirmation = hasOriginsWord ? .askedBefore : nil
         return Decision(facts: facts)
     }
 

@@ -48,10 +48,10 @@ extension Reader {
             resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
             lane: .playback)
         request.terms.rest = object
-        ask(request) { reader, reply in reader.hearDetour(reply) }
+        ask(request) { reader, reply in reader.receiveDetour(reply) }
     }
 
-    private func hearDetour(_ reply: FetchReply) {
+    private func receiveDetour(_ reply: FetchReply) {
         guard !isOver else { return }
         switch reply {
         case .object(let other, let outcome)

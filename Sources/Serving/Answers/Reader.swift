@@ -239,12 +239,12 @@ final class Reader: BodySource {
         let request = FetchRequest(
             resource: detour ?? resource, wanted: .span(start: offset, end: stop), object: object,
             delivery: .head, lane: Self.lane(resource, from: offset, to: stop))
-        ask(request) { reader, reply in reader.hear(reply) }
+        ask(request) { reader, reply in reader.receive(reply) }
     }
 
     /// Requests a flight; cancels an earlier request.
     func ask(
-        _ request: FetchRequest, _ hear: @escaping @Sendable (Reader, FetchReply) -> Void
+        _ request: FetchRequest, _ receive: @escaping @Sendable (Reader, FetchReply) -> Void
     ) {
         if let pendingFetch { core.flights.cancel(pendingFetch) }
         let id = FetchID()
@@ -257,12 +257,12 @@ final class Reader: BodySource {
             bound.enqueue { reader, _ in
                 guard reader.pendingFetch == id else { return }
                 reader.pendingFetch = nil
-                hear(reader, reply)
+                receive(reader, reply)
             }
         }
     }
 
-    private func hear(_ reply: FetchReply) {
+    private func receive(_ reply: FetchReply) {
         guard !isOver else { return }
         switch reply {
         case .object(let other, _) where other !== object:

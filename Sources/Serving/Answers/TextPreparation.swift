@@ -38,7 +38,7 @@ struct TextPreparation: Sendable {
         let playlist: PreparedPlaylist
         /// The list as look-ahead needs it, with the generation of the object; nil if the text was
         /// in memory or look-ahead did not need it.
-        var drawn: (generation: UInt64, list: DrawnList)?
+        var sketched: (generation: UInt64, list: SketchedList)?
         /// Origins that a player will probably need next, to connect to early.
         var origins: [Origin] = []
     }
@@ -145,7 +145,7 @@ struct TextPreparation: Sendable {
         // The last folder whose host is not this daemon; also checked once.
         var others: URLFolder?
         // Other forms than the origin's have other segments.
-        var sketch = draws && form == .origin ? MediaPicture.Sketch() : nil
+        var sketch = draws && form == .origin ? CompactMediaList.Sketch() : nil
         var options = PlaylistRewriter.Options(known)
         // Links contain no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
@@ -223,7 +223,7 @@ struct TextPreparation: Sendable {
             host: absoluteLinks == nil ? nil : host)
         return Product(
             playlist: playlist,
-            drawn: sketch.map { (object.generation, DrawnList(made.summary, $0)) },
+            sketched: sketch.map { (object.generation, SketchedList(made.summary, $0)) },
             origins: resource.policy == .offline ? [] : early.origins)
     }
 

@@ -49,7 +49,7 @@ final class Passthrough {
         upload?.whenWanted { bound.enqueue { this, _ in this.passBody() } }
         exchange.onFinish = { [self] outcome in finish(outcome) }
         core.flights.passThrough(request, id: id, into: download) { event in
-            bound.enqueue { this, _ in this.hear(event) }
+            bound.enqueue { this, _ in this.receive(event) }
         }
     }
 
@@ -96,7 +96,7 @@ final class Passthrough {
 
     // MARK: The response
 
-    private func hear(_ event: PassthroughEvent) {
+    private func receive(_ event: PassthroughEvent) {
         guard exchange.isAlive, !isOver else { return }
         switch event {
         case .interim(let head):

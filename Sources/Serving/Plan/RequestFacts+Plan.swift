@@ -41,8 +41,8 @@ extension RequestFacts {
     private func plan(forText response: Response) -> RequestPlan {
         guard response.isComplete else { return missing(.unusable(.halfText)) }
         if resource.policy != .offline {
-            guard let isAnothers else { return .learn(.owner) }
-            if isAnothers { return .fetchOwnCopy }
+            guard let belongsToAnotherViewer else { return .learn(.owner) }
+            if belongsToAnotherViewer { return .fetchOwnCopy }
         }
         if takesOfflineForm(response) { return planOffline(response) }
         if let plan = planOfForm { return plan }
@@ -60,7 +60,7 @@ extension RequestFacts {
     ///
     /// An extended window marks its own gaps.
     private func takesOfflineForm(_ response: Response) -> Bool {
-        offline == nil && originsWord != .lacksNothing
+        offline == nil && originConfirmation != .lacksNothing
             && (resource.policy == .offline || hasDown)
             && resource.mayTakeOfflineForm(response.facts)
     }
@@ -142,10 +142,10 @@ extension RequestFacts {
     /// A player that was given the whole list of a title cannot be given a shorter one later: if
     /// something may be missing, its origins are checked first. A live list was just fetched.
     private func unasked(_ plan: RequestPlan, _ response: Response) -> RequestPlan {
-        guard originsWord == nil, mayLack, let playlist, !playlist.isLive,
+        guard originConfirmation == nil, mayLack, let playlist, !playlist.isLive,
             resource.policy != .offline, resource.mayTakeOfflineForm(response.facts)
         else { return plan }
-        return .learn(.originsWord)
+        return .learn(.originConfirmation)
     }
 
     // MARK: Resources not stored
@@ -155,7 +155,7 @@ extension RequestFacts {
         guard let name else { return .learn(.name) }
         if name.hasSuccessor { return .followSuccessor }
         if resource.policy == .offline { return .refuse(.notStored) }
-        return name.isGivenAway ? .refuse(.nameGivenAway) : .fetch(reason, missingPart)
+        return name.isNameReused ? .refuse(.nameGivenAway) : .fetch(reason, missingPart)
     }
 
     // MARK: HTTP's rules
@@ -214,7 +214,7 @@ extension RequestFacts {
             if failure.isOfReload, mayServeStale(response) { return .serveLater }
         }
         let takesOfflineForm = takesOfflineForm(response)
-        if takesOfflineForm, origin == .down || originsWord == .asked {
+        if takesOfflineForm, origin == .down || originConfirmation == .asked {
             return planOffline(response)
         }
         // An extended window is worth watching, however long its origin is gone.
@@ -231,8 +231,8 @@ extension RequestFacts {
                 if !mayShare { return ask(.notShared) }
             }
             if reply.isCollapsed, response.facts.head.isPlaylist {
-                guard let isAnothers else { return .learn(.owner) }
-                if isAnothers { return .fetchOwnCopy }
+                guard let belongsToAnotherViewer else { return .learn(.owner) }
+                if belongsToAnotherViewer { return .fetchOwnCopy }
             }
             if resource.role == nil, resource.kind == nil {
                 guard let entry else { return .learn(.entryText) }

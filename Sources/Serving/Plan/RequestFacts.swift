@@ -55,7 +55,7 @@ struct RequestFacts: Sendable {
     }
 
     /// The result of checking the origins of what a playlist lacks.
-    enum OriginsWord: Sendable, CaseIterable {
+    enum OriginConfirmation: Sendable, CaseIterable {
         /// The playlist lacks nothing.
         case lacksNothing
         case asked
@@ -68,7 +68,7 @@ struct RequestFacts: Sendable {
         /// Another URL has replaced an expired one.
         var hasSuccessor = false
         /// The origin has reused the name for another resource.
-        var isGivenAway = false
+        var isNameReused = false
     }
 
     /// A request to the origin that failed.
@@ -120,10 +120,10 @@ struct RequestFacts: Sendable {
 
     var stored: Stored?
     var entry: EntryText?
-    var isAnothers: Bool?
+    var belongsToAnotherViewer: Bool?
     var text: Text?
     var offline: OfflineOutcome?
-    var originsWord: OriginsWord?
+    var originConfirmation: OriginConfirmation?
     /// True if the playlist may lack something whose origin was not checked recently; set with
     /// `text`.
     var mayLack = false

@@ -46,7 +46,7 @@ enum RequestPlan: Equatable, Sendable {
         /// The offline form of the playlist.
         case offlineForm = "offline-form"
         /// Whether the origins of what the playlist lacks answer.
-        case originsWord = "origins-word"
+        case originConfirmation = "origins-word"
         /// The current meaning of the resource's name, and whether another URL replaced it.
         case name
         /// Whether the stored response belongs to an earlier epoch of its name.
@@ -92,7 +92,7 @@ enum RequestPlan: Equatable, Sendable {
     var asksOrigin: Bool {
         switch self {
         case .revalidate, .fetch, .awaitReload, .findSuccessor, .fetchRest: true
-        case .learn(.originsWord): true
+        case .learn(.originConfirmation): true
         case .learn, .serve, .serveLater, .fetchOwnCopy, .followSuccessor, .refuse: false
         }
     }

@@ -74,7 +74,7 @@ extension CachingProxy {
         var fields = ownedFields(exchange.request)
         // Max-Forwards counts hops for OPTIONS (RFC 9110 section 7.6.2); TRACE is refused.
         if exchange.request.method == .options, let text = fields.first("Max-Forwards"),
-            let hops = OutsideNumber.integer(text, in: 0...UInt32.max)
+            let hops = ExternalNumber.integer(text, in: 0...UInt32.max)
         {
             guard hops > 0 else { return answerAsLastHop(exchange) }
             fields.set("Max-Forwards", String(hops - 1))

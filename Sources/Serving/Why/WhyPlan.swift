@@ -36,7 +36,7 @@ struct WhyPlan {
         end = plan
         follow()
         plan = end
-        guard end.asksOrigin, facts.origin == .down, end != .learn(.originsWord) else {
+        guard end.asksOrigin, facts.origin == .down, end != .learn(.originConfirmation) else {
             // The plan of a reload needs no lookup; the report shows what is stored all the same.
             if facts.stored == nil { lookUp() }
             body = bodyPlan
@@ -55,9 +55,9 @@ struct WhyPlan {
         end = facts.plan
         for _ in 0..<Self.mostLookups {
             switch end {
-            case .learn(.originsWord):
+            case .learn(.originConfirmation):
                 guard lacking?.isEmpty ?? true else { return }
-                facts.originsWord = .lacksNothing
+                facts.originConfirmation = .lacksNothing
             case .learn(let fact): learn(fact)
             case .fetchOwnCopy:
                 let own = facts.resource.kept(for: facts.resource.session)
@@ -86,10 +86,10 @@ struct WhyPlan {
         case .name:
             facts.name = RequestFacts.Name(
                 hasSuccessor: core.hasSuccessor(facts.resource),
-                isGivenAway: core.live?.isGivenAway(facts.resource) ?? false)
+                isNameReused: core.live?.isNameReused(facts.resource) ?? false)
         case .sharing: facts.mayShare = false
         case .stream: facts.isLiveSession = core.isLive(facts.resource.session.id)
-        case .originsWord: facts.originsWord = .asked
+        case .originConfirmation: facts.originConfirmation = .asked
         case .entryText, .owner, .playlist, .offlineForm, .epoch, .bytes:
             guard let object, let stored else { return facts.stored = .nothing }
             learn(fact, of: object, stored)
@@ -106,8 +106,8 @@ struct WhyPlan {
             facts.entry = entry
             if case .text = entry { facts.resource = resource.changing { $0.role = .json } }
         case .owner:
-            facts.isAnothers =
-                stored.head.isPlaylist && stored.isOneViewers
+            facts.belongsToAnotherViewer =
+                stored.head.isPlaylist && stored.isPerViewer
                 && !resource.isKept(for: resource.session)
                 && !stored.isPrepared(for: resource.session.id)
         case .playlist:
@@ -200,7 +200,7 @@ extension WhyPlan {
         }
         switch end {
         // The list is served unchanged if the origins answer.
-        case .learn(.originsWord): return servedWithWord.disposition?.name ?? Self.failed
+        case .learn(.originConfirmation): return servedWithWord.disposition?.name ?? Self.failed
         case .followSuccessor: return Disposition.miss.name
         default: return end.disposition?.name ?? Self.failed
         }
@@ -210,7 +210,7 @@ extension WhyPlan {
 
     private var servedWithWord: RequestPlan {
         var facts = facts
-        facts.originsWord = .lacksNothing
+        facts.originConfirmation = .lacksNothing
         return facts.plan
     }
 

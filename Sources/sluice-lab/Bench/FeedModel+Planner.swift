@@ -14,7 +14,7 @@ extension FeedModel {
             case .fetch(let id, let content, let piece, let yields):
                 let number =
                     piece.url.path.split(separator: "/").last.flatMap {
-                        OutsideNumber.integer($0, in: 0...OutsideNumber.largest)
+                        ExternalNumber.integer($0, in: 0...ExternalNumber.largest)
                     } ?? 2
                 let name = Name(item: content, resource: number)
                 let end = min(

@@ -98,7 +98,7 @@ struct FeedScheme {
         var members: [String] = []
         for part in parts {
             let pair = part.split(separator: "=").map(String.init)
-            guard pair.count == 2, let value = OutsideNumber.decimal(pair[1], in: 0...1e12)
+            guard pair.count == 2, let value = ExternalNumber.decimal(pair[1], in: 0...1e12)
             else {
                 throw Fault(reason: "a parameter is set as NAME=NUMBER, not '\(part)'")
             }

@@ -53,7 +53,7 @@ struct SimulateCommand: ParsableCommand {
             RetentionPolicyName(rawValue: $0)
         }
         let seeds = try list(seed, or: [], "seed") {
-            OutsideNumber.integer($0, in: 0...UInt64.max)
+            ExternalNumber.integer($0, in: 0...UInt64.max)
         }
         let traces = try loadTraces(seeds)
         guard traces.contains(where: { !$0.isEmpty }) else {
@@ -128,7 +128,7 @@ enum SimulationSize {
     static func parse(_ text: String) -> Int64? {
         let unit = text.last.flatMap { units[Character($0.uppercased())] }
         let digits = unit == nil ? text : String(text.dropLast())
-        guard let number = OutsideNumber.integer(digits, in: 1...Int64.max) else { return nil }
+        guard let number = ExternalNumber.integer(digits, in: 1...Int64.max) else { return nil }
         let (bytes, overflow) = number.multipliedReportingOverflow(by: unit ?? 1)
         return overflow ? nil : bytes
     }

@@ -87,7 +87,7 @@ struct FeedCommand: ParsableCommand {
         switch word {
         case "next": place + 1
         case "back": place - 1
-        default: OutsideNumber.integer(word, in: 0...OutsideNumber.largest)
+        default: ExternalNumber.integer(word, in: 0...ExternalNumber.largest)
         }
     }
 

@@ -79,6 +79,6 @@ struct CheckCommand: ParsableCommand {
             "configuration is good: \(configuration.listeningInWords), cache in \(configuration.cacheFolder), "
                 + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
                 + "\(configuration.proxy.mounts.count) mounts")
-        for line in configuration.waysOut { print("  \(line)") }
+        for line in configuration.routeSummaries { print("  \(line)") }
     }
 }

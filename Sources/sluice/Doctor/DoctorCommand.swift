@@ -101,7 +101,7 @@ struct Doctor {
         direct.run()
         guard let configuration else { return direct.findings }
         // Where the daemon has no other way to the origin, it would not reach it either.
-        guard direct.reading != nil || !configuration.waysOut.isEmpty else {
+        guard direct.reading != nil || !configuration.routeSummaries.isEmpty else {
             return direct.findings
         }
         do throws(TemporaryDaemon.Fault) {

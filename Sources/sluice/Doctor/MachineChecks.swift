@@ -144,7 +144,7 @@ struct MachineChecks {
 
     private static var memoryLimit: Int64? {
         let text = text("/sys/fs/cgroup/memory.max") ?? ""
-        return OutsideNumber.integer(text.prefix { $0 != "\n" }, in: 0...Int64(1) << 50)
+        return ExternalNumber.integer(text.prefix { $0 != "\n" }, in: 0...Int64(1) << 50)
     }
 
     /// A file that the kernel or a person writes; proc(5) tells no sizes.

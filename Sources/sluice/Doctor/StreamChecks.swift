@@ -183,7 +183,7 @@ struct StreamChecks {
     }
 
     private static func seconds(_ text: String) -> Int64? {
-        OutsideNumber.integer(text, in: 0...Int64(1) << 31)
+        ExternalNumber.integer(text, in: 0...Int64(1) << 31)
     }
 
     // MARK: Playlists

@@ -3,8 +3,8 @@ import CLinux
 import Glibc
 package import Posix
 
-/// A semaphore that starts at zero: each `open` lets one `wait` through.
-package final class Latch: Sendable {
+/// A semaphore that starts at zero: each `signal` lets one `wait` through.
+package final class ThreadSemaphore: Sendable {
     private let descriptor: OwnedDescriptor
 
     package init() throws(SystemError) {
@@ -13,12 +13,12 @@ package final class Latch: Sendable {
     }
 
     /// Lets one waiter through, a current or a later one.
-    package func open() {
+    package func signal() {
         var one: UInt64 = 1
         _ = write(descriptor.number, &one, 8)
     }
 
-    /// Waits until an `open` lets it through; blocks up to `limit`.
+    /// Waits until an `signal` lets it through; blocks up to `limit`.
     ///
     /// - Returns: false if `limit` passed first.
     package func wait(atMost limit: Interval) -> Bool {

@@ -4,8 +4,8 @@ import Testing
 /// What players leave to downloads, with players and a line in arithmetic.
 @Suite struct PlayerRoomTests {
     /// Notes requests that begin at these times and take so long.
-    private func room(_ requests: [(at: Double, takes: Double)]) -> PlayerRoom {
-        var room = PlayerRoom()
+    private func room(_ requests: [(at: Double, takes: Double)]) -> PlayerIdleTime {
+        var room = PlayerIdleTime()
         for request in requests {
             room.note(playersWait: true, at: request.at)
             room.note(playersWait: false, at: request.at + request.takes)
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test func `nothing runs beside a player that has just begun`() {
-        var room = PlayerRoom()
+        var room = PlayerIdleTime()
         room.note(playersWait: true, at: 10)
         #expect(room.holdsDownloads(at: 10))
         room.note(playersWait: false, at: 11)
@@ -81,7 +81,7 @@ struct SimulatedPlayer {
 
     /// Plays ten minutes: how often it ran dry, and what downloads got of the line.
     func play() -> (stalls: Int, downloaded: Double) {
-        var room = PlayerRoom()
+        var room = PlayerIdleTime()
         var loaded = 0.0
         var shown = 0.0
         var left = 0.0

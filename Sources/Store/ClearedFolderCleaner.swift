@@ -17,9 +17,9 @@ package struct Deletion: Sendable, Equatable {
 }
 
 /// The thread that deletes set-aside folders and rows; it runs only while there is work.
-final class AsideCleaner: Sendable {
+final class ClearedFolderCleaner: Sendable {
     private struct State {
-        var waiting: [AsideFolder] = []
+        var waiting: [ClearedFolder] = []
         var left = Deletion()
         /// True while the thread runs or may still look for more work.
         var isRunning = false
@@ -45,9 +45,9 @@ final class AsideCleaner: Sendable {
     /// Queues the folders that earlier runs left; their bytes count against the budget until
     /// deleted.
     func resume() {
-        for found in folder.asideFolders() {
+        for found in folder.clearedFolders() {
             let parts = (try? listFolder(found.path).count) ?? 0
-            let rest = AsideFolder(
+            let rest = ClearedFolder(
                 path: found.path, objects: found.objects * min(parts, 256) / 256,
                 bytes: found.bytes / 256 * Int64(min(parts, 256)))
             usage.charge(rest.bytes)
@@ -57,7 +57,7 @@ final class AsideCleaner: Sendable {
     }
 
     /// Queues a folder for deletion; its bytes must already be counted in `usage`.
-    func add(_ aside: AsideFolder) {
+    func add(_ aside: ClearedFolder) {
         state.withLock { state in
             state.waiting.append(aside)
             state.left.objects += aside.objects
@@ -97,7 +97,7 @@ final class AsideCleaner: Sendable {
 
     private func run() {
         while true {
-            let next = state.withLock { state -> AsideFolder? in
+            let next = state.withLock { state -> ClearedFolder? in
                 guard !state.isStopped, let next = state.waiting.popLast() else {
                     if state.isStopped { state.isRunning = false }
                     return nil
@@ -119,7 +119,7 @@ final class AsideCleaner: Sendable {
         }
     }
 
-    private func delete(_ aside: AsideFolder) {
+    private func delete(_ aside: ClearedFolder) {
         var rest = Deletion(objects: aside.objects, bytes: aside.bytes)
         do throws(SystemError) {
             let parts = try listFolder(aside.path)

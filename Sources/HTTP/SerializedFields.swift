@@ -5,7 +5,7 @@ import URISyntax
 ///
 /// Responses from a store differ between requests in one or two fields; validating and writing all
 /// the others each time costs more than the rest of a short response.
-package struct WrittenFields: Sendable, Equatable {
+package struct SerializedFields: Sendable, Equatable {
     /// The lines, each with its CRLF.
     private(set) var bytes: [UInt8]
     /// True if `Date` is among them.
@@ -16,7 +16,7 @@ package struct WrittenFields: Sendable, Equatable {
     /// - Parameters:
     ///   - count: the capacity in bytes after `lines`.
     ///   - lines: the existing lines, which come first.
-    package init(reserving count: Int, behind lines: WrittenFields) {
+    package init(reserving count: Int, behind lines: SerializedFields) {
         bytes = []
         bytes.reserveCapacity(lines.bytes.count + count)
         bytes.append(contentsOf: lines.bytes)
@@ -59,7 +59,7 @@ package struct WrittenFields: Sendable, Equatable {
     }
 
     /// Appends lines that are already written.
-    package mutating func append(_ others: WrittenFields) {
+    package mutating func append(_ others: SerializedFields) {
         bytes.append(contentsOf: others.bytes)
         isDated = isDated || others.isDated
     }
@@ -84,9 +84,9 @@ package struct WrittenFields: Sendable, Equatable {
     }
 
     /// Returns these lines followed by those of more fields.
-    func adding(_ fields: Fields) throws(ResponseHeadError) -> WrittenFields {
-        let more = try WrittenFields(fields)
-        return WrittenFields(bytes: bytes + more.bytes, isDated: isDated || more.isDated)
+    func adding(_ fields: Fields) throws(ResponseHeadError) -> SerializedFields {
+        let more = try SerializedFields(fields)
+        return SerializedFields(bytes: bytes + more.bytes, isDated: isDated || more.isDated)
     }
 
     private init(bytes: [UInt8], isDated: Bool) {
@@ -105,7 +105,7 @@ extension ResponseHead {
     /// - Throws: If a field is malformed; the head is then unchanged.
     package mutating func writeFields() throws(ResponseHeadError) {
         guard let lines = written else {
-            written = try WrittenFields(fields)
+            written = try SerializedFields(fields)
             fields = Fields()
             return
         }

@@ -4,7 +4,7 @@ import Testing
 @Suite struct OutsideNumberTests {
     @Test(arguments: ["0", "9007199254740991", "007"])
     func `reads integers within the range`(text: String) {
-        #expect(OutsideNumber.integer(text, in: 0...OutsideNumber.largest) == Int(text))
+        #expect(ExternalNumber.integer(text, in: 0...ExternalNumber.largest) == Int(text))
     }
 
     @Test(arguments: [
@@ -12,19 +12,19 @@ import Testing
         "99999999999999999999999999",
     ])
     func `rejects other texts and numbers outside of the range`(text: String) {
-        #expect(OutsideNumber.integer(text, in: 0...OutsideNumber.largest) == nil)
+        #expect(ExternalNumber.integer(text, in: 0...ExternalNumber.largest) == nil)
     }
 
     @Test func `reads hexadecimal and negative integers where they are allowed`() {
-        #expect(OutsideNumber.integer("fF", in: 0...UInt32.max, radix: 16) == 255)
-        #expect(OutsideNumber.integer("-5", in: -5...5) == -5)
-        #expect(OutsideNumber.integer("-6", in: -5...5) == nil)
+        #expect(ExternalNumber.integer("fF", in: 0...UInt32.max, radix: 16) == 255)
+        #expect(ExternalNumber.integer("-5", in: -5...5) == -5)
+        #expect(ExternalNumber.integer("-6", in: -5...5) == nil)
     }
 
     @Test func `reads decimal numbers within the range only`() {
-        #expect(OutsideNumber.decimal("1.5", in: 0...2) == 1.5)
+        #expect(ExternalNumber.decimal("1.5", in: 0...2) == 1.5)
         for text in ["nan", "inf", "-1", "1e400", "x", ""] {
-            #expect(OutsideNumber.decimal(text, in: 0...1e12) == nil)
+            #expect(ExternalNumber.decimal(text, in: 0...1e12) == nil)
         }
     }
 }

@@ -22,7 +22,7 @@ package struct MediaPiece: Sendable, Hashable {
 /// A list may have tens of thousands of segments, is read again every few seconds if it is live,
 /// and few of its segments are ever needed. So each takes a small entry without references to
 /// objects, and its URL is created on request.
-package struct MediaPicture: Sendable {
+package struct CompactMediaList: Sendable {
     /// One media segment.
     package struct Segment: Sendable {
         package let piece: MediaPiece
@@ -191,8 +191,8 @@ package struct MediaPicture: Sendable {
         }
 
         /// Returns the picture, once the whole list was read.
-        package func picture(_ summary: PlaylistSummary) -> MediaPicture {
-            MediaPicture(table, isLive: summary.isLive)
+        package func picture(_ summary: PlaylistSummary) -> CompactMediaList {
+            CompactMediaList(table, isLive: summary.isLive)
         }
     }
 

@@ -5,7 +5,7 @@
 /// which reads bytes, convert text to numbers; `Fixtures/tools/numbers` checks the compiled objects
 /// for that.
 @usableFromInline
-package enum OutsideNumber {
+package enum ExternalNumber {
     /// The largest integer that is accepted from outside unless a smaller limit is known: 2^53 - 1.
     ///
     /// JavaScript players represent it exactly, and the sum of 1,000 of them fits in 64 bits.

@@ -8,7 +8,7 @@
 /// While it rests the line is free; and if it rests long, its segment may arrive a little later
 /// without harm: the rest is then shorter. A player that requests the next segment immediately, or
 /// irregularly, may have started, sought or run low: nothing may run in parallel with that.
-package struct PlayerRoom: Sendable, Equatable {
+package struct PlayerIdleTime: Sendable, Equatable {
     /// The number of regular requests before a player is considered to have a full buffer.
     private static let turns = 2
     /// The deviation from earlier turns, as a share of a turn, that makes a request irregular.
