@@ -166,7 +166,7 @@ package struct OfflinePlan: Sendable {
 
 /// Finds segments of one variant that can replace missing ones of another.
 private struct SegmentReplacements {
-    /// For the most complete variant of each encodingGroup: replacements for its missing segments, by
+    /// For the most complete variant of each encoding group: replacements for its missing segments, by
     /// line.
     private(set) var byBorrower: [AbsoluteURL: [Int: AbsoluteURL]] = [:]
 
