@@ -115,12 +115,7 @@ package final class OfflineWorker: Sendable {
     package func ask(
         _ question: Question, reply: @escaping @Sendable (OfflineForm?) -> Void
     ) {
-        guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
-            waiting.subtract(1, ordering: .relaxed)
-            return reply(nil)
-        }
-        let isTaken = thread.handle.enqueue { [self] _ in
-            defer { waiting.subtract(1, ordering: .relaxed) }
+        let isTaken = perform { [self] in
             if let known = known(question, now: .now()) { return reply(known) }
             let health = sources.health.version
             let form = make(question)
@@ -143,12 +138,7 @@ package final class OfflineWorker: Sendable {
         _ question: Question,
         reply: @escaping @Sendable ([AbsoluteURL]?) -> Void
     ) {
-        guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
-            waiting.subtract(1, ordering: .relaxed)
-            return reply(nil)
-        }
-        let isTaken = thread.handle.enqueue { [self] _ in
-            defer { waiting.subtract(1, ordering: .relaxed) }
+        let isTaken = perform { [self] in
             let name = question.name
             if let known = state.withLock({ $0.lacking[name] }), !known.value.isEmpty,
                 .now() - known.at < Self.formLife
@@ -170,10 +160,12 @@ package final class OfflineWorker: Sendable {
             waiting.subtract(1, ordering: .relaxed)
             return false
         }
-        return thread.handle.enqueue { [self] _ in
+        let isTaken = thread.handle.enqueue { [self] _ in
             defer { waiting.subtract(1, ordering: .relaxed) }
             body()
         }
+        if !isTaken { waiting.subtract(1, ordering: .relaxed) }
+        return isTaken
     }
 
     /// Returns the current form of a playlist; for the worker's thread.

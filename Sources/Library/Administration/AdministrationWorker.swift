@@ -55,6 +55,9 @@ package final class AdministrationWorker: Sendable {
             waiting.subtract(1, ordering: .relaxed)
             done(answer)
         }
-        if !isTaken { done(.failure(.serviceUnavailable, "the daemon is stopping")) }
+        if !isTaken {
+            waiting.subtract(1, ordering: .relaxed)
+            done(.failure(.serviceUnavailable, "the daemon is stopping"))
+        }
     }
 }
