@@ -7,31 +7,31 @@ package struct ListeningOptions: ParsableArguments {
 
     @Option(
         help:
-            "Address to listen on; several may be given. An IPv4 or IPv6 address; default 127.0.0.1."
+            "IPv4 or IPv6 address to listen on; repeatable; default 127.0.0.1."
     )
     var bind: [String] = []
 
     @Option(
         help:
-            "TCP port. 0...65535, 0 takes a free one, or off, with a tls-port, to listen for TLS only; default 9000."
+            "TCP port, 0...65535 (0: any free port), or off to listen for TLS only, which needs a tls-port; default 9000."
     )
     var port: String?
 
     @Option(
         help:
-            "TCP port for TLS, with HTTP/2 and HTTP/1.1, on every bound address. 0...65535, 0 takes a free one; default none."
+            "TCP port for TLS with HTTP/2 and HTTP/1.1, on every bound address, 0...65535 (0: any free port); default none."
     )
     var tlsPort: String?
 
     @Option(
         help: ArgumentHelp(
-            "File of the certificate for TLS and those that lead to its authority, in PEM form; with a tls-key for each, several may be given.",
+            "PEM file of a server certificate and its chain; repeatable, with one tls-key each.",
             valueName: "FILE"))
     var tlsCert: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "File of the private key of the tls-cert in the same place, in PEM form, without a passphrase.",
+            "PEM file of the private key of the tls-cert at the same position, without a passphrase.",
             valueName: "FILE"))
     var tlsKey: [String] = []
 
@@ -46,25 +46,25 @@ package struct ListeningOptions: ParsableArguments {
 
     @Option(
         help:
-            "Access token that entry URLs must carry; needed for a bind beyond loopback. 8...200 characters."
+            "Access token that entry URLs must carry, 8...200 characters; required for a bind beyond loopback."
     )
     var token: String?
 
     @Option(
         help:
-            "A Host name, besides loopback names, that this daemon is known by; several may be given."
+            "Host name under which this daemon is reached, besides loopback names; repeatable."
     )
     var hostName: [String] = []
 
     @Flag(
         help:
-            "Trust X-Forwarded-Proto, -Host and -Prefix of the proxy before us, and -For in the access log; default off."
+            "Trust X-Forwarded-Proto, -Host and -Prefix of a proxy in front, and X-Forwarded-For for the access log; default off."
     )
     var trustForwarded = false
 
     @Option(
         help:
-            "Path before every URL written into playlists, behind another proxy. /path; default none."
+            "Path prefix of every URL written into playlists, for use behind another proxy, as in /path; default none."
     )
     var basePath: String?
 
@@ -74,7 +74,7 @@ package struct ListeningOptions: ParsableArguments {
     @Option(
         help: """
             A web origin whose pages may send credentials and reach private origins \
-            (scheme://host[:port]); several may be given.
+            (scheme://host[:port]); repeatable.
             """
     )
     var corsOrigin: [String] = []
@@ -84,15 +84,15 @@ package struct ListeningOptions: ParsableArguments {
 package struct StorageOptions: ParsableArguments {
     package init() {}
 
-    @Option(help: "Folder of the cache. Default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice.")
+    @Option(help: "Cache folder; default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice.")
     var cacheDir: String?
 
     @Option(
         help:
-            "Bytes that the cache may take. 1MB...1000TB with suffix KB, MB, GB, TB; default 10GB.")
+            "Maximum size of the cache, 1MB...1000TB with suffix KB, MB, GB or TB; default 10GB.")
     var cacheSize: String?
 
-    @Option(help: "Bytes to leave free on the disk. 0...1000TB with suffix; default 512MB.")
+    @Option(help: "Minimum free space to leave on the disk, 0...1000TB with suffix; default 512MB.")
     var minFree: String?
 
     @Option(
@@ -106,19 +106,19 @@ package struct StorageOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Another policy for one origin: a host, or host:port, with * and ?; may be given several times.",
+            "Policy for one origin: host or host:port, with wildcards * and ?; repeatable.",
             valueName: "HOST=POLICY"))
     var originPolicy: [String] = []
 
     @Option(
         help:
-            "How URLs of playback are normalised for keys: off, standard (spelling and signatures of known CDNs) or auto (also what was learnt); default standard."
+            "How URLs of playback are normalised for keys: off, standard (spelling and signatures of known CDNs) or auto (also learned signatures); default standard."
     )
     var keys: String?
 
     @Option(
         help: ArgumentHelp(
-            "A rule for the keys of one origin: sort, unique, drop NAME, keep NAME, tier, fold, host, segment or signatures; may be given several times.",
+            "A rule for the keys of one origin: sort, unique, drop NAME, keep NAME, tier, fold, host, segment or signatures; repeatable.",
             valueName: "HOST=RULE"))
     var keyRule: [String] = []
 }
@@ -131,118 +131,121 @@ package struct OriginOptions: ParsableArguments {
     var allowPrivate = false
 
     @Option(
-        help: "Allow this origin host although its address is private; may be given several times.")
+        help: "Allow this origin host even if its address is private; repeatable.")
     var allowHost: [String] = []
 
-    @Option(help: "File of certificates to trust in place of the system's, in PEM form.")
+    @Option(help: "PEM file of certificates to trust instead of the system's.")
     var caFile: String?
 
     @Option(
         help: ArgumentHelp(
-            "A proxy to reach origins through, http, https, socks5 or socks5h://[USER:PASSWORD@]HOST:PORT, or direct; may be given several times, and the first HOST that fits decides.",
+            "Proxy for matching origins: http, https, socks5 or socks5h://[USER:PASSWORD@]HOST:PORT, or direct; repeatable, the first matching HOST applies.",
             valueName: "HOST=URL"))
     var originProxy: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "A cache that misses go to before origins: another sluice at http[s]://[:TOKEN@]HOST:PORT, or any other with a template such as http://HOST:PORT/{scheme}/{host}{path}; it sees no headers and cookies of sessions. May be given several times: each object has one of them.",
+            "Cache to send misses to instead of origins: another sluice at http[s]://[:TOKEN@]HOST:PORT, or any other by a template such as http://HOST:PORT/{scheme}/{host}{path}; requests with headers or cookies of a session bypass it. Repeatable: each object has one parent.",
             valueName: "URL"))
     var parent: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "The same as parent, for a cache that may see headers and cookies of sessions; may be given several times.",
+            "Like parent, for a cache that may see headers and cookies of sessions; repeatable.",
             valueName: "URL"))
     var trustedParent: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "File of certificates to trust for one origin in place of all others, in PEM form; may be given several times.",
+            "PEM file of certificates to trust for one origin instead of all others; repeatable.",
             valueName: "HOST=FILE"))
     var originCa: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Files of a certificate and its key for one origin that asks for them, in PEM form; may be given several times.",
+            "PEM files of the client certificate and key for one origin; repeatable.",
             valueName: "HOST=CERT,KEY"))
     var originCert: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "The network interface, or the address of this machine, that connections to one origin leave from; may be given several times.",
+            "Network interface or local address for connections to one origin; repeatable.",
             valueName: "HOST=NAME"))
     var originInterface: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Addresses of a host in place of those that its name has, private ones too; may be given several times.",
+            "Addresses to use for a host instead of looking up its name, private ones included; repeatable.",
             valueName: "HOST:PORT=ADDRESS"))
     var resolve: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Public keys of which one origin must have one, sha256//BASE64 with ; between them; may be given several times.",
+            "Accepted public keys of one origin, as sha256//BASE64, separated by semicolons; repeatable.",
             valueName: "HOST=PINS"))
     var originPin: [String] = []
 
     @Option(
         help:
-            "Connect to the origins that a playlist names, two at most, before the player asks for their segments: on or off; default on."
+            "Connect to at most two origins named by a playlist before the player requests their segments: on or off; default on."
     )
     var earlyConnect: String?
 
     @Option(
         help: ArgumentHelp(
-            "Look origins up by DNS over HTTPS (RFC 8484) at this server; default the system's resolver.",
+            "Server for DNS over HTTPS (RFC 8484) to look up origins; default the system's resolver.",
             valueName: "URL"))
     var dohUrl: String?
 
-    @Flag(help: "Send the first bytes to origins with TCP Fast Open (RFC 7413); default off.")
+    @Flag(help: "Use TCP Fast Open (RFC 7413) to origins; default off.")
     var tcpFastOpen = false
 
     @Flag(
         help:
-            "Keep TLS sessions with origins over restarts, in a file of the cache folder that only its owner can read; default off."
+            "Keep TLS sessions with origins across restarts, in a file of the cache folder readable by its owner only; default off."
     )
     var keepTlsTickets = false
 
     @Option(
         help: ArgumentHelp(
-            "Serve an origin under a path, by HTTP's own caching rules; may be given several times.",
+            "Serve an origin under a path, cached by the rules of RFC 9111; repeatable.",
             valueName: "PATH=URL"))
     var mount: [String] = []
 
     @Option(
         help:
-            "The kind of cache that mounts are: gateway (shared, and CDN-Cache-Control is meant for it), shared or private; default gateway."
+            "Kind of cache for mounts: gateway (shared, obeys CDN-Cache-Control), shared or private; default gateway."
     )
     var mountCache: String?
 
-    @Option(help: "Origin transfers at once. 1...256; default 32.")
+    @Option(help: "Maximum concurrent origin transfers, 1...256; default 32.")
     var slots: String?
 
     @Option(
         help:
-            "Transfers beside the slots for playlists, keys, init sections and short ranges. 1...64; default 16."
+            "Additional concurrent transfers for playlists, keys, init sections and short ranges, 1...64; default 16."
     )
     var expressSlots: String?
 
-    @Option(help: "Origin transfers at once per host. 0...256, 0 for no limit; default 0.")
+    @Option(help: "Maximum concurrent transfers per origin host, 0...256 (0: no limit); default 0.")
     var hostLimit: String?
 
     @Option(
         help:
-            "Seconds that a player waits for a slot before it is answered 503. 1...3600; default 30."
+            "Seconds that a request waits for a slot before it is answered with 503, 1...3600; default 30."
     )
     var slotTimeout: String?
 
-    @Option(help: "Seconds for an origin to accept a connection. 1...300; default 5.")
+    @Option(help: "Seconds for an origin to accept a connection, 1...300; default 5.")
     var connectTimeout: String?
 
-    @Option(help: "Seconds for an origin to begin its answer. 1...300; default 15.")
+    @Option(help: "Seconds for an origin to begin its response, 1...300; default 15.")
     var firstByteTimeout: String?
 
-    @Option(help: "Seconds an origin may send nothing in the middle. 1...300; default 5.")
+    @Option(
+        help:
+            "Seconds without a byte before an origin transfer is considered stalled, 1...300; default 5."
+    )
     var stallTimeout: String?
 }
 
@@ -252,61 +255,61 @@ package struct AheadOptions: ParsableArguments {
 
     @Option(
         help:
-            "How far to fetch ahead of players: off, auto (as far as the line's speed makes it worth while; off with --host-limit 1) or 1 to 600 seconds; default auto."
+            "How far to prefetch ahead of players: off, auto (depends on the speed of the line; off with --host-limit 1) or 1 to 600 seconds; default auto."
     )
     var lookAhead: String?
 
     @Option(
         help: ArgumentHelp(
-            "Another look-ahead for one origin: a host, or host:port, with * and ?; may be given several times.",
+            "Look-ahead for one origin: host or host:port, with wildcards * and ?; repeatable.",
             valueName: "HOST=MODE"))
     var originLookAhead: [String] = []
 
     @Option(
         help:
-            "Bytes that a transfer may run ahead of its nearest reader. 1MB...1000TB with suffix; default 32MB."
+            "Maximum bytes that a transfer may be ahead of its nearest reader, 1MB...1000TB with suffix; default 32MB."
     )
     var readAhead: String?
 
     @Option(
         help:
-            "Segments to keep from the start of each title; what comes behind them is passed through. 1...1000000; default all."
+            "Number of segments to store from the start of each title, 1...1000000; later ones are passed through; default all."
     )
     var keepHead: String?
 
     @Option(
         help: ArgumentHelp(
-            "Another number of segments to keep for one origin; may be given several times.",
+            "Number of segments to store for one origin; repeatable.",
             valueName: "HOST=SEGMENTS"))
     var originKeepHead: [String] = []
 
     @Option(
         help:
-            "Where players find what comes behind the kept head of a title: stream (here, passed through) or origin (playlists name the origin itself); default stream."
+            "Where players get segments after those of keep-head: stream (through the daemon) or origin (playlists link to the origin); default stream."
     )
     var beyondHead: String?
 
     @Option(
         help:
-            "What decides how many transfers run ahead of players, in downloads and look-ahead: fixed:N, table or probe, never over 32; default probe."
+            "How to choose the number of concurrent transfers of downloads and look-ahead: fixed:N, table or probe, at most 32; default probe."
     )
     var concurrency: String?
 
     @Option(
         help:
-            "Bytes a second that all downloads together may take. 1KB...1000TB with suffix; default no limit."
+            "Maximum total rate of downloads in bytes per second, 1KB...1000TB with suffix; default no limit."
     )
     var downloadRate: String?
 
     @Option(
         help:
-            "Bytes that downloads may take from midnight to midnight. 0...1000TB with suffix; default no limit."
+            "Maximum bytes of downloads per calendar day, 0...1000TB with suffix; default no limit."
     )
     var downloadBudget: String?
 
     @Option(
         help: ArgumentHelp(
-            "Hours of the day in which nothing is downloaded, as in 18:00-23:30; default none.",
+            "Time of day without downloads, as in 18:00-23:30; default none.",
             valueName: "HH:MM-HH:MM"))
     var quietHours: String?
 }
@@ -317,27 +320,29 @@ package struct PlayerOptions: ParsableArguments {
 
     @Option(
         help:
-            "How fast stored media is sent: off (as fast as players take it), line (as fast as the line to its origin was seen to be, so that adaptive players do not take the store for the line) or bytes per second, 10KB...1TB; default off."
+            "Rate at which stored media is sent: off (no limit), line (the measured rate from its origin, so that adaptive players estimate the line and not the cache) or bytes per second, 10KB...1TB; default off."
     )
     var pace: String?
 
-    @Option(help: "Connections of players at once. 1...1000000; default 20000.")
+    @Option(help: "Maximum concurrent player connections, 1...1000000; default 20000.")
     var maxConnections: String?
 
-    @Option(help: "Server threads. 1...64; default one per core, at most 4.")
+    @Option(help: "Number of server threads, 1...64; default one per core, at most 4.")
     var loops: String?
 
-    @Option(help: "Seconds for a player to send a whole request head. 1...300; default 10.")
+    @Option(help: "Seconds for a player to send a complete request head, 1...300; default 10.")
     var headTimeout: String?
 
-    @Option(help: "Seconds an idle player connection is kept. 1...3600; default 75.")
+    @Option(help: "Seconds before an idle player connection is closed, 1...3600; default 75.")
     var idleTimeout: String?
 
     @Option(
-        help: "Seconds a player may take nothing in the middle of a body. 1...3600; default 60.")
+        help:
+            "Seconds without progress before a response to a player is aborted, 1...3600; default 60."
+    )
     var writeTimeout: String?
 
-    @Option(help: "Seconds that running responses get to finish on SIGTERM. 0...3600; default 10.")
+    @Option(help: "Seconds for active responses to finish after SIGTERM, 0...3600; default 10.")
     var drainTimeout: String?
 }
 
@@ -350,22 +355,22 @@ package struct LogOptions: ParsableArguments {
 
     @Option(
         help:
-            "text, or json for one object a line with time, level, message and metadata; default text."
+            "text, or json (one object per line with time, level, message and metadata); default text."
     )
     var logFormat: String?
 
     @Option(
         help:
-            "File that each request is written to as a line, reopened on SIGHUP; - for standard output."
+            "File for one line per request, reopened on SIGHUP; - for standard output."
     )
     var accessLog: String?
 
     @Option(
         help: ArgumentHelp(
-            "hls.js as an ES module, which the console plays with in browsers that do not play HLS themselves; default share/sluice/hls.mjs below the prefix, then where make setup puts it.",
+            "hls.js as an ES module, for playback on the console in browsers without HLS of their own; default share/sluice/hls.mjs below the prefix, then where make setup puts it.",
             valueName: "FILE"))
     var consolePlayer: String?
 
-    @Option(help: "JSON file with any of these settings, by their names without dashes before.")
+    @Option(help: "JSON file with any of these settings, named without leading dashes.")
     var config: String?
 }

@@ -11,7 +11,7 @@ package struct ServeOptions: ParsableArguments {
     @OptionGroup(title: "Listening") var listening: ListeningOptions
     @OptionGroup(title: "Cache") var storage: StorageOptions
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
-    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
+    @OptionGroup(title: "Look-ahead and downloads") var ahead: AheadOptions
     @OptionGroup(title: "Players") var players: PlayerOptions
     @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
 

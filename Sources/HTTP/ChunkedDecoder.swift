@@ -73,7 +73,7 @@ package struct ChunkedDecoder: Sendable {
             state = remaining == 0 ? .trailerStart : .content
         case .contentReturn:
             guard byte == ASCII.carriageReturn else {
-                throw .badRequest("A chunk is longer than its size says.")
+                throw .badRequest("A chunk is longer than its stated size.")
             }
             state = .contentLineFeed
         case .contentLineFeed:
@@ -160,7 +160,7 @@ package struct ChunkedDecoder: Sendable {
 
     private func require(_ byte: UInt8, _ expected: UInt8) throws(RequestError) {
         guard byte == expected else {
-            throw .badRequest("A carriage return stands without its line feed.")
+            throw .badRequest("A carriage return is not followed by a line feed.")
         }
     }
 }

@@ -30,7 +30,7 @@ extension Fields {
 
     private func chunkedFraming(version: HTTPVersion) throws(RequestError) -> BodyFraming {
         guard version >= .http11 else {
-            throw .badRequest("HTTP/1.0 has no Transfer-Encoding.")
+            throw .badRequest("Transfer-Encoding is not allowed in HTTP/1.0.")
         }
         let codings = listMembers(.transferEncoding).map { ASCII.lowercased($0) }
         guard !codings.isEmpty else {

@@ -121,7 +121,7 @@ package struct RequestParser: Sendable {
             }
             guard index + 1 < input.count else { return nil }
             guard input[index + 1] == ASCII.lineFeed else {
-                throw .badRequest("A carriage return stands without its line feed.")
+                throw .badRequest("A carriage return is not followed by a line feed.")
             }
             return index
         case ASCII.lineFeed:
@@ -147,7 +147,7 @@ package struct RequestParser: Sendable {
             if line.isEmpty {
                 // Old clients send an extra CRLF after a body (RFC 9112 section 2.2).
                 guard !progress.sawEmptyLine else {
-                    throw .badRequest("Empty lines stand where a request should begin.")
+                    throw .badRequest("Too many empty lines precede the request line.")
                 }
                 progress.sawEmptyLine = true
                 return false
@@ -196,7 +196,7 @@ package struct RequestParser: Sendable {
         }
         return stop == line.lowerBound && input[stop] == ASCII.colon
             ? .badRequest("A field has no name.")
-            : .badRequest("A field name contains a character that none may have.")
+            : .badRequest("A field name contains a forbidden character.")
     }
 
     /// Creates the head from the parsed lines; `emptyLine` is the one that ends it.

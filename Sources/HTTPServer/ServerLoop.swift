@@ -174,7 +174,7 @@ final class ServerLoop {
                 consumed == bytes.count
             else {
                 return .failed(
-                    RequestError(.badRequest, "A field contains the end of a line."))
+                    RequestError(.badRequest, "A field contains a line break."))
             }
             // Not for requests with content: in HTTP/1.1 the same bytes must not count as a request
             // without content.

@@ -19,7 +19,7 @@ struct Program {
 struct SluiceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sluice",
-        abstract: "An HLS caching reverse proxy: play through it once, and again without the CDN.",
+        abstract: "A caching reverse proxy for HLS: every play after the first needs no CDN.",
         discussion: """
             Start the daemon with `sluice serve`, then give a player the URL that `sluice url <URL>` prints.
             Exit codes: 0 done, 1 failed, 2 inspect found violations or doctor a problem, 3 port taken, 4 cache folder unusable, 5 daemon not reachable, \

@@ -145,7 +145,7 @@ struct `Refused requests` {
             Issue.record("accepted")
             return
         }
-        #expect(error.reason == "A field name contains a character that none may have.")
+        #expect(error.reason == "A field name contains a forbidden character.")
         #expect(error.description == "400: \(error.reason)")
     }
 }

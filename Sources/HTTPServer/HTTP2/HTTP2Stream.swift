@@ -74,7 +74,7 @@ final class HTTP2Stream: ExchangeCarrier {
     private func open(_ head: RequestHead, _ repeated: RepeatedHead?) {
         // Bytes that follow on the stream would be a tunnel's, not content (RFC 9113 section 8.5).
         if head.method == .connect {
-            return refuse(.notImplemented, "This server opens no tunnels.")
+            return refuse(.notImplemented, "CONNECT is not supported.")
         }
         var body: RequestBody?
         if !content.isEnded || content.count > 0 {

@@ -46,52 +46,53 @@ struct Figures {
                 Int64(status.connections())),
             Single(
                 .counter, "tls_handshakes_full_total",
-                "TLS handshakes of players with certificate and key exchange.",
+                "Full TLS handshakes with players.",
                 Int64(handshakes.full)),
             Single(
                 .counter, "tls_handshakes_resumed_total",
-                "TLS handshakes of players that continued an earlier session.",
+                "Resumed TLS handshakes with players.",
                 Int64(handshakes.resumed)),
             Single(
                 .counter, "tls_handshakes_failed_total",
-                "Connections to the TLS port that ended before their handshake was over.",
+                "Connections to the TLS port that ended before the handshake was complete.",
                 Int64(handshakes.failed)),
             Single(
-                .gauge, "slots_in_use", "Transfers that hold a slot.",
+                .gauge, "slots_in_use", "Transfers in a slot.",
                 Int64(upstream.slotsInUse)),
             Single(
-                .gauge, "slots_limit", "Slots that transfers may hold at once.",
+                .gauge, "slots_limit", "Maximum number of concurrent transfers in slots.",
                 Int64(upstream.slotLimit)),
             Single(
-                .gauge, "held_in_use", "Requests that origins hold until there is more.",
+                .gauge, "held_in_use", "Blocking requests currently held by origins.",
                 Int64(upstream.heldInUse)),
             Single(
                 .gauge, "express_in_use", "Transfers in the express lane.",
                 Int64(upstream.expressInUse)),
             Single(
-                .gauge, "transfers_waiting", "Transfers that wait for a slot.",
+                .gauge, "transfers_waiting", "Transfers waiting for a slot.",
                 Int64(upstream.waiting.reduce(0, +))),
             Single(
-                .gauge, "ahead_running", "Fetches that no player has asked for yet.",
+                .gauge, "ahead_running", "Active fetches that no player has requested yet.",
                 Int64(aheadRunning)),
             Single(
-                .gauge, "ahead_limit", "Transfers that may run ahead of players.",
+                .gauge, "ahead_limit", "Maximum number of transfers ahead of players.",
                 Int64(concurrency.limit)),
             Single(
                 .gauge, "ahead_downloads_limit", "Of these for downloads.",
                 Int64(concurrency.background)),
             Single(
-                .gauge, "peak_slots_in_use", "The most slots that were ever held at once.",
+                .gauge, "peak_slots_in_use",
+                "Maximum number of slots in use at the same time since start.",
                 Int64(upstream.peakSlotsInUse)),
             Single(
-                .gauge, "origins_down", "Origins that were found not to answer.",
+                .gauge, "origins_down", "Origins found to be unreachable.",
                 Int64(originsDown)),
             Single(
                 .counter, "origin_connections_total", "Connections opened to origins.",
                 Int64(transfers.connections.new)),
             Single(
                 .counter, "origin_connections_reused_total",
-                "Requests to origins on a connection that was there.",
+                "Requests to origins on a reused connection.",
                 Int64(transfers.connections.reused)),
             Single(
                 .counter, "origin_tls_full_total", "Full TLS handshakes with origins.",
@@ -102,30 +103,31 @@ struct Figures {
                 Int64(transfers.connections.resumed)),
             Single(
                 .gauge, "longest_loop_hold_milliseconds",
-                "The longest time that one handler, timer or job held a loop, if over 10 ms.",
+                "Longest time that one handler, timer or job held a loop, if over 10 ms.",
                 counters.longestLoopHold),
             Single(
                 .gauge, "stored_objects", "Objects in the store.",
                 Int64(store.objects)),
             Single(
-                .gauge, "stored_bytes", "Bytes that the store takes on the disk.",
+                .gauge, "stored_bytes", "Size of the store on disk in bytes.",
                 store.bytes),
             Single(
                 .gauge, "deleting_objects",
                 "Objects that were cleared and whose files are still to be deleted.",
                 Int64(store.deletion.objects)),
             Single(
-                .gauge, "deleting_bytes", "Bytes of those, which count as stored until then.",
+                .gauge, "deleting_bytes",
+                "Bytes of cleared objects whose files are not yet deleted; they count as stored.",
                 store.deletion.bytes),
             Single(
-                .gauge, "store_budget_bytes", "Bytes that the store may take.",
+                .gauge, "store_budget_bytes", "Maximum size of the store in bytes.",
                 store.budgetBytes),
             Single(
                 .gauge, "store_min_free_bytes", "Bytes of the disk that the store leaves free.",
                 space.minFree),
             Single(
                 .gauge, "store_suspended",
-                "1 while new objects are not stored because the disk refused a write, else 0.",
+                "1 while nothing is stored because a disk write failed, else 0.",
                 store.isStoringSuspended ? 1 : 0),
             Single(
                 .gauge, "open_objects", "Objects held open.",
@@ -134,11 +136,11 @@ struct Figures {
                 .counter, "evictions_total", "Objects evicted.",
                 Int64(store.evictions)),
             Single(
-                .counter, "storage_failures_total", "Writes that the disk refused.",
+                .counter, "storage_failures_total", "Failed disk writes.",
                 Int64(store.storageFailures)),
             Single(
                 .counter, "damaged_objects_total",
-                "Objects dropped because they could not be proved.",
+                "Objects removed because their bytes could not be verified.",
                 Int64(store.damagedObjects)),
         ]
     }
@@ -193,13 +195,14 @@ struct Figures {
                 labels: [("lane", lane.name)], value: "\(upstream.waiting[lane.rawValue])")
         }
         return [
-            Metric(.gauge, "store_free_bytes", "Bytes free on the disk of the store.", space.free),
+            Metric(.gauge, "store_free_bytes", "Free bytes on the disk of the store.", space.free),
             Metric(
-                .gauge, "lane_transfers_waiting", "Transfers that wait for a slot, by lane.",
+                .gauge, "lane_transfers_waiting", "Transfers waiting for a slot, by lane.",
                 samples: waiting),
             Metric(
                 .counter, "origin_early_connections_total",
-                "Connections to origins named by playlists, before any request.", samples: early),
+                "Connections to origins opened because a playlist named them, before any request.",
+                samples: early),
             transfers.phases,
         ]
     }

@@ -44,7 +44,7 @@ struct BenchPlayCommand: ParsableCommand {
     @Option(
         name: .customLong("serve"), parsing: .singleValue,
         help: ArgumentHelp(
-            "An option of `serve` for the daemon; may be given several times.", valueName: "OPTION")
+            "An option of `serve` for the daemon; repeatable.", valueName: "OPTION")
     )
     var daemonOptions: [String] = []
 

@@ -22,7 +22,7 @@ struct StoreOptions: ParsableArguments {
             valueName: "url"))
     var daemon: String?
 
-    @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
+    @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
     @Option(help: DaemonTrust.help)
@@ -39,7 +39,7 @@ struct StoreOptions: ParsableArguments {
             """, valueName: "folder"))
     var cacheDir: String?
 
-    @Option(help: "JSON file with the daemon's settings, for the place of the folder.")
+    @Option(help: "JSON file with the daemon's settings, which name the cache folder.")
     var config: String?
 
     /// Runs `body` with a channel, which is closed afterwards.

@@ -11,7 +11,7 @@ struct DaemonOptions: ParsableArguments {
     @Option(help: "The daemon's base URL; default $SLUICE_DAEMON, else http://127.0.0.1:9000.")
     var daemon: String?
 
-    @Option(help: "The daemon's access token, if it needs one; default $SLUICE_TOKEN.")
+    @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
     var token: String?
 
     @Option(help: DaemonTrust.help)
@@ -43,7 +43,7 @@ struct DaemonOptions: ParsableArguments {
 /// Which authority a command trusts to sign the certificate of a daemon behind https.
 enum DaemonTrust {
     static let help = ArgumentHelp(
-        "File of the authority that signed the daemon's certificate, in PEM form; default $SLUICE_DAEMON_CA, else what `sluice tls init` made, else the system's.",
+        "PEM file of the authority that signed the daemon's certificate; default $SLUICE_DAEMON_CA, else the authority of `sluice tls init`, else the system's.",
         valueName: "file")
 
     /// The file that the flag or the environment names, or the authority of this user; nil for none.
@@ -60,7 +60,7 @@ struct StatsCommand: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    @Flag(help: "Print the JSON as it comes; default a line a figure.")
+    @Flag(help: "Print the daemon's JSON; default one line per figure.")
     var json = false
 
     func run() throws {

@@ -7,7 +7,7 @@ import FoundationEssentials
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
-        abstract: "Print each setting with its value and where the value comes from.",
+        abstract: "Print each setting with its value and the source of the value.",
         discussion: """
             Takes the options of `sluice serve` and starts nothing. `from` is flag, environment, file or \
             default. `change` tells how a changed value comes into force: reload (SIGHUP) or restart. The \

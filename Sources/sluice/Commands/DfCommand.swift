@@ -5,14 +5,14 @@ import HTTP
 /// `sluice df`: the disk space of the store.
 struct DfCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "df", abstract: "Show what the cache takes on the disk, by kind and by host.",
+        commandName: "df", abstract: "Show the disk space in use, by kind and by host.",
         discussion: """
             Used is what objects take, reserved blocks of unfinished ones included; it is held under the \
             budget, and free space on the file system over the least. Sizes are in powers of 1000. Without a \
             daemon, budget and least are those that `sluice serve` would have from environment and file.
             """)
 
-    @Flag(help: "Print JSON; sizes are bytes.")
+    @Flag(help: "Print JSON; sizes in bytes.")
     var json = false
 
     @OptionGroup var store: StoreOptions

@@ -9,7 +9,7 @@ import URISyntax
 /// `sluice download`: starts, watches and controls downloads of the daemon.
 struct DownloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "download", abstract: "Download a title, to play it without the network.",
+        commandName: "download", abstract: "Download titles for playback without a network.",
         discussion: """
             The daemon fetches all that the title needs, keys and initialization sections included, and keeps it \
             from eviction. It goes on when this command is interrupted, after a restart, and on another network; \
@@ -25,13 +25,13 @@ struct DownloadCommand: ParsableCommand {
 
 struct DownloadAdd: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Download a title and show how it gets on (the default).",
+        commandName: "add", abstract: "Download a title and show its progress (the default).",
         discussion: """
             Ends with 0 when every part is in the store and was looked at there. A live stream cannot be \
             downloaded: keep it with `sluice record`. A URL that is no playlist is downloaded as a file.
             """)
 
-    @Argument(help: "The URL that a player would start from, the origin's or ours.")
+    @Argument(help: "Entry URL of the stream: the origin's or the daemon's.")
     var url: String
 
     @Option(
@@ -40,7 +40,7 @@ struct DownloadAdd: ParsableCommand {
             valueName: "best|worst|HEIGHT|all"))
     var variant: String?
 
-    @Option(help: "Language of the audio, all or none; default what a player would take.")
+    @Option(help: "Language of the audio, all or none; default as a player would choose.")
     var audio: String?
 
     @Option(help: "Language of the subtitles, or all; default only forced ones.")
@@ -52,15 +52,15 @@ struct DownloadAdd: ParsableCommand {
     @Option(help: "Where to end.")
     var to: String?
 
-    @Option(help: "The most bytes a second, such as 2MB; default what the line gives.")
+    @Option(help: "Maximum rate in bytes per second, such as 2MB; default no limit.")
     var rate: String?
 
     @OptionGroup var headers: OriginHeaders
 
-    @Flag(help: "Give the order and do not wait for its end.")
+    @Flag(help: "Start the download and return immediately.")
     var detach = false
 
-    @Flag(help: "Print the download as JSON, once at its end.")
+    @Flag(help: "Print the download as JSON, once, at its end.")
     var json = false
 
     @OptionGroup var daemon: DaemonOptions
@@ -205,7 +205,7 @@ struct DownloadLine: Decodable {
 
 struct DownloadList: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List downloads and how they get on.")
+        commandName: "list", abstract: "List downloads and their progress.")
 
     @Flag(help: "Print them as JSON.")
     var json = false
@@ -262,7 +262,7 @@ struct DownloadTarget: ParsableArguments {
 
 struct DownloadPause: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Hold a download; what has come is kept.")
+        commandName: "pause", abstract: "Pause a download; downloaded bytes are kept.")
 
     @OptionGroup var target: DownloadTarget
 
@@ -273,7 +273,7 @@ struct DownloadPause: ParsableCommand {
 
 struct DownloadResume: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Go on with a download that is paused or has failed.")
+        commandName: "resume", abstract: "Resume a download that is paused or has failed.")
 
     @Flag(help: "Wait for its end and show how it gets on.")
     var watch = false

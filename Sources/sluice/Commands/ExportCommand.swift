@@ -19,11 +19,11 @@ struct ExportCommand: ParsableCommand {
             only a key system gives, such as FairPlay or Widevine, is not exported.
             """)
 
-    @Argument(help: "The title's number in `sluice ls`, or the URL that it starts from.")
+    @Argument(help: "Number of the title in `sluice ls`, or its entry URL.")
     var title: String
 
     @Argument(
-        help: "A folder that is new or empty, or a file that ends in .mp4, .m4v, .mov or .mkv.")
+        help: "A new or empty folder, or a file that ends in .mp4, .m4v, .mov or .mkv.")
     var target: String
 
     @OptionGroup var daemon: DaemonOptions

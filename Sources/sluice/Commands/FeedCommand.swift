@@ -9,7 +9,8 @@ import URISyntax
 /// `sluice feed`: sends the daemon a list, and reports the viewer's position.
 struct FeedCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "feed", abstract: "Have the items of a feed ready before they are swiped to.",
+        commandName: "feed",
+        abstract: "Prefetch the items of a feed before the viewer reaches them.",
         discussion: """
             FILE is a JSON order as PUT /api/feeds/<name> takes it, or a list of URLs, one a line. Where the \
             viewer is comes from standard input, a line each: a place in the list (0 is the first), next, back, \
@@ -27,16 +28,16 @@ struct FeedCommand: ParsableCommand {
     @Option(help: "Where the viewer starts: a place in a list of URLs; default 0.")
     var index: Int?
 
-    @Option(help: "The tallest picture that is wanted, in lines; default what players choose.")
+    @Option(help: "Maximum height of the picture, in lines; default as a player would choose.")
     var height: Int?
 
     @Option(help: "default, published or none: what is got ready of a list of URLs.")
     var scheme: String?
 
-    @Flag(help: "Leave the feed with the daemon at the end of the input.")
+    @Flag(help: "Keep the feed at the daemon after the end of the input.")
     var stay = false
 
-    @Flag(help: "Print states as the daemon's JSON.")
+    @Flag(help: "Print the daemon's JSON for each state.")
     var json = false
 
     @OptionGroup var daemon: DaemonOptions

@@ -8,7 +8,8 @@ import URISyntax
 struct InspectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inspect",
-        abstract: "Print a playlist and those it names as a tree, with every violation of the RFC.",
+        abstract:
+            "Print a playlist and the playlists it references as a tree, with every violation of RFC 8216bis.",
         discussion: """
             Reads playlists only, no segment and no key. Exit codes: 0 read, and no rule that must be kept \
             is broken; 1 not read; 2 read, and such a rule is broken (0 with --no-strict).
@@ -22,10 +23,10 @@ struct InspectCommand: ParsableCommand {
 
     @OptionGroup var headers: OriginHeaders
 
-    @Option(help: "The URL that a file came from; default: relative names are files beside it.")
+    @Option(help: "Base URL of a playlist file; by default relative URIs are files in its folder.")
     var base: String?
 
-    @Option(help: "Playlists to read at most.")
+    @Option(help: "Maximum number of playlists to read.")
     var limit = 100
 
     @Flag(help: "Print JSON.")
@@ -36,11 +37,11 @@ struct InspectCommand: ParsableCommand {
 
     @Flag(
         name: .customLong("full-urls"),
-        help: "Print whole URLs; default: values of queries are left out.")
+        help: "Print complete URLs; by default query values are omitted.")
     var fullURLs = false
 
     @Flag(
-        inversion: .prefixedNo, help: "Exit with 2 when a rule that must be kept is broken.")
+        inversion: .prefixedNo, help: "Exit with 2 if a MUST of the RFC is violated.")
     var strict = true
 
     func validate() throws {

@@ -14,13 +14,13 @@ struct KeysCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Forget what was learnt of an origin, vetoes included.",
+            "Discard what was learned about an origin, vetoes included.",
             valueName: "scheme://host[:port]"))
     var forget: String?
 
     @OptionGroup var place: StoreOptions
 
-    @Flag(help: "Print the JSON as it comes.")
+    @Flag(help: "Print the daemon's JSON.")
     var json = false
 
     func run() throws {

@@ -10,7 +10,7 @@ import URISyntax
 struct LsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls",
-        abstract: "List the titles that are kept, the last played first.",
+        abstract: "List stored titles, last played first.",
         discussion: """
             A title is what a player started from. For each: its number, name and kind (vod, live, file, or \
             parts where the entry is not kept), how much of it is kept, its size on the disk, when it was last \
@@ -21,23 +21,23 @@ struct LsCommand: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Show one title with all its variants: its number, or the URL that it starts from.",
+            "Show one title with all its variants: its number, or its entry URL.",
             valueName: "title"))
     var title: String?
 
-    @Flag(help: "Print the URL that each title starts from; values of queries are left out.")
+    @Flag(help: "Print the entry URL of each title, without query values.")
     var urls = false
 
-    @Option(help: "Titles to print at most, the last played first.")
+    @Option(help: "Maximum number of titles, last played first.")
     var limit: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Print only titles whose name or URL contains this, whatever the case.",
+            "Print only titles whose name or URL contains this text, ignoring case.",
             valueName: "text"))
     var match: String?
 
-    @Flag(help: "Print JSON; times are seconds since 1970, lengths seconds, sizes bytes.")
+    @Flag(help: "Print JSON; times in seconds since 1970, durations in seconds, sizes in bytes.")
     var json = false
 
     @OptionGroup var store: StoreOptions

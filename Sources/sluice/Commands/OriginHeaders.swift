@@ -5,7 +5,7 @@ struct OriginHeaders: ParsableArguments {
     @Option(
         name: .customLong("header"),
         help: ArgumentHelp(
-            "A request header for the origin; may be given several times.", valueName: "Name: value"
+            "A request header for the origin; repeatable.", valueName: "Name: value"
         ))
     var lines: [String] = []
 

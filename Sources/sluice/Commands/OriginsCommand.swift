@@ -5,7 +5,7 @@ import ArgumentParser
 struct OriginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "origins",
-        abstract: "Show what requests to each origin cost: times, connections, errors.",
+        abstract: "Show the requests to each origin: times, connections, errors.",
         discussion: """
             A line an origin, the ones used last first, since the daemon's start; at most 256 of them. Times \
             are `median / 99th percentile` in milliseconds over the latest few thousand requests: slot is the \
@@ -19,7 +19,7 @@ struct OriginsCommand: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    @Flag(help: "Print the JSON as it comes.")
+    @Flag(help: "Print the daemon's JSON.")
     var json = false
 
     func run() throws {

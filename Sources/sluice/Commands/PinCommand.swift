@@ -6,7 +6,7 @@ import URISyntax
 /// `sluice pin` and `sluice unpin`.
 struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pin", abstract: "Keep a title from eviction.",
+        commandName: "pin", abstract: "Exclude a title from eviction.",
         discussion: """
             What is kept of the title stays until it is unpinned or purged, and so does all that is fetched for \
             it later. Nothing is downloaded: the output says how much is there. A title that was not played yet \
@@ -15,7 +15,7 @@ struct PinCommand: ParsableCommand {
 
     @Argument(
         help:
-            "The URL that the title starts from, the origin's or ours, or its number in `sluice ls`."
+            "Entry URL of the title, the origin's or the daemon's, or its number in `sluice ls`."
     )
     var title: String
 
@@ -40,10 +40,10 @@ struct PinCommand: ParsableCommand {
 
 struct UnpinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unpin", abstract: "Let a pinned title be evicted again.",
+        commandName: "unpin", abstract: "Allow eviction of a pinned title again.",
         discussion: "What is kept of it stays until its room is needed.")
 
-    @Argument(help: "The URL that the title starts from, or its number in `sluice ls`.")
+    @Argument(help: "Entry URL of the title, or its number in `sluice ls`.")
     var title: String
 
     @Flag(help: "Print the number of titles as JSON.")

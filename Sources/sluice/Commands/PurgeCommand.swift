@@ -8,7 +8,7 @@ import URISyntax
 struct PurgeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "purge",
-        abstract: "Forget what is stored for a URL, a title, a host, or longer than some time.",
+        abstract: "Remove stored objects by URL, title, host or time since last use.",
         discussion: """
             Exactly one of URL, --title, --host and --older-than says what goes. What a URL or a title names \
             goes even if it is pinned; by host or age pinned titles are spared. Pins stay: what is fetched \
@@ -16,24 +16,24 @@ struct PurgeCommand: ParsableCommand {
             live to finish is finished by the next one.
             """)
 
-    @Argument(help: "The origin's URL, or ours for it.")
+    @Argument(help: "The origin's URL, or the daemon's link for it.")
     var url: String?
 
     @Option(
         help: ArgumentHelp(
-            "All that was fetched for a title: its number in `sluice ls`, or the URL that it starts from.",
+            "Everything fetched for a title: its number in `sluice ls`, or its entry URL.",
             valueName: "title"))
     var title: String?
 
     @Option(
         help: ArgumentHelp(
-            "All that came from a host; with a port only from that port.", valueName: "host[:port]")
+            "Everything from a host; with a port, only from that port.", valueName: "host[:port]")
     )
     var host: String?
 
     @Option(
         help: ArgumentHelp(
-            "All that was not used for so long: a whole number with s, m, h, d or w.",
+            "Everything unused for this time: an integer with suffix s, m, h, d or w.",
             valueName: "duration"))
     var olderThan: String?
 
@@ -70,14 +70,14 @@ struct PurgeCommand: ParsableCommand {
 
 struct ClearCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Remove everything that is stored except pinned titles.",
+        commandName: "clear", abstract: "Remove all stored objects except those of pinned titles.",
         discussion: """
             Everything is gone for players at once; the files are deleted in the background, by the daemon if \
             one runs, and after its next start if it ends first. With --pinned the content of pinned titles \
             goes too. Their pins stay: what is fetched again for a pinned title is kept.
             """)
 
-    @Flag(help: "Remove the content of pinned titles too.")
+    @Flag(help: "Remove objects of pinned titles too.")
     var pinned = false
 
     @Flag(help: "Print the numbers of objects and bytes as JSON.")

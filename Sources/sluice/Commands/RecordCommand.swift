@@ -9,7 +9,7 @@ import URISyntax
 /// `sluice record`: records a live stream, which the daemon then serves as VOD.
 struct RecordCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "record", abstract: "Record a live stream with no player.",
+        commandName: "record", abstract: "Record a live stream without a player.",
         discussion: """
             The daemon follows the stream and fetches every segment of the chosen variant, with its audio, \
             subtitles, keys and initialization sections. When the time is over, or the stream ends, the recording \
@@ -18,12 +18,12 @@ struct RecordCommand: ParsableCommand {
             daemon. Stop one early with --stop; what there is by then is kept.
             """)
 
-    @Argument(help: "The URL of the stream: the origin's or ours.")
+    @Argument(help: "URL of the stream: the origin's or the daemon's.")
     var url: String?
 
     @Option(
         name: .customLong("for"),
-        help: ArgumentHelp("How long: 30m, 2h, 1h30m; at most 7d.", valueName: "duration"))
+        help: ArgumentHelp("Duration: 30m, 2h, 1h30m; at most 7d.", valueName: "duration"))
     var length: String?
 
     @Option(help: "Which variant stream: best, worst, all, or a height such as 720. Default: best.")
@@ -40,26 +40,26 @@ struct RecordCommand: ParsableCommand {
 
     @OptionGroup var headers: OriginHeaders
 
-    @Flag(help: "Start the recording and do not watch it.")
+    @Flag(help: "Start the recording and return immediately.")
     var detach = false
 
-    @Flag(help: "List the recordings, the newest first.")
+    @Flag(help: "List recordings, newest first.")
     var list = false
 
-    @Option(help: ArgumentHelp("End a recording now and keep what there is.", valueName: "id"))
+    @Option(help: ArgumentHelp("End a recording now and keep what was recorded.", valueName: "id"))
     var stop: String?
 
     @Option(
         name: .customLong("resume"),
         help: ArgumentHelp(
-            "Go on with a recording that started paused after crashes.", valueName: "id"))
+            "Resume a recording that was paused after crashes.", valueName: "id"))
     var resumed: String?
 
     @Option(
-        help: ArgumentHelp("Remove a recording that is over, with its bytes.", valueName: "id"))
+        help: ArgumentHelp("Remove a finished recording and its media.", valueName: "id"))
     var forget: String?
 
-    @Flag(help: "Print JSON as the daemon gives it.")
+    @Flag(help: "Print the daemon's JSON.")
     var json = false
 
     @OptionGroup var daemon: DaemonOptions

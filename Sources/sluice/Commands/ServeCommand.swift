@@ -30,7 +30,7 @@ struct ServeCommand: ParsableCommand {
     @OptionGroup(title: "Listening") var listening: ListeningOptions
     @OptionGroup(title: "Cache") var storage: StorageOptions
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
-    @OptionGroup(title: "Ahead of players, and downloads") var ahead: AheadOptions
+    @OptionGroup(title: "Look-ahead and downloads") var ahead: AheadOptions
     @OptionGroup(title: "Players") var players: PlayerOptions
     @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
 
@@ -69,7 +69,7 @@ struct ServeCommand: ParsableCommand {
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Check flags, environment and configuration file, and start nothing.")
+        abstract: "Check flags, environment and configuration file; start nothing.")
 
     @OptionGroup var options: ServeOptions
 

@@ -8,7 +8,7 @@ import Posix
 struct TLSCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tls",
-        abstract: "Make and show certificates for serving over TLS in one's own network.",
+        abstract: "Create and show certificates for TLS on a local network.",
         subcommands: [TLSInitCommand.self, TLSShowCommand.self])
 }
 
@@ -17,7 +17,7 @@ struct TLSCommand: ParsableCommand {
 struct TLSInitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
-        abstract: "Make a certificate authority and a server certificate signed by it.",
+        abstract: "Create a certificate authority and a server certificate signed by it.",
         discussion: """
             Writes authority.pem, authority.key, server.pem and server.key. An authority that the folder \
             holds already is kept and only signs a new server certificate: run this again to renew it, or to \
@@ -35,7 +35,7 @@ struct TLSInitCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Folder of the files. Default $XDG_CONFIG_HOME/sluice, else ~/.config/sluice.",
+            "Folder of the files; default $XDG_CONFIG_HOME/sluice, else ~/.config/sluice.",
             valueName: "path"))
     var folder: String?
 
@@ -93,7 +93,7 @@ struct TLSShowCommand: ParsableCommand {
         abstract: "Print names, issuer, validity and fingerprint of the certificates of a PEM file."
     )
 
-    @Argument(help: "A file with certificates in PEM, such as server.pem.")
+    @Argument(help: "PEM file with certificates, such as server.pem.")
     var file: String
 
     func run() throws {

@@ -20,7 +20,7 @@ struct URLCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How far back a live stream can be watched, such as 90m or 2h; at most 24h.",
+            "Length of the time-shift window, such as 90m or 2h; at most 24h.",
             valueName: "duration"))
     var dvr: String?
 
@@ -43,13 +43,14 @@ struct URLCommand: ParsableCommand {
 
 struct DecodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decode", abstract: "Print the origin URL behind each of our URLs.",
+        commandName: "decode",
+        abstract: "Print the origin's URL of each link that the daemon wrote.",
         discussion: """
             Without arguments, URLs are read from standard input, one a line. The URL of a segment of
             a live playlist tells the origin's in its query.
             """)
 
-    @Argument(help: "URLs of the daemon, or their paths.")
+    @Argument(help: "Links of the daemon, or their paths.")
     var urls: [String] = []
 
     func run() throws {

@@ -6,7 +6,7 @@ import HTTP
 /// `sluice verify`: reads every stored byte and drops what fails its checksum.
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Read every stored byte and drop what is damaged.",
+        commandName: "verify", abstract: "Read every stored byte and remove damaged objects.",
         discussion: """
             Every stored extent is compared with its checksum. What does not fit is deleted and fetched again \
             when it is wanted. Players are served meanwhile. Ends with 0 when all was sound and with 1 when \

@@ -5,7 +5,7 @@ import URISyntax
 /// `sluice why`: the complete current decision for a URL.
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "why", abstract: "Explain what a URL would be answered with, and why.",
+        commandName: "why", abstract: "Explain how the daemon would answer a URL, and why.",
         discussion: """
             Shows key and rules, what is stored, age and lifetime, and what the next request would do, by the \
             names that Cache-Status, the access log and the counters use.
@@ -13,13 +13,13 @@ struct WhyCommand: ParsableCommand {
 
     @Argument(
         help:
-            "The origin's URL, or ours for it; headers may follow as in Kodi, URL|Name=value&Name=value."
+            "The origin's URL, or the daemon's link for it; headers may follow as in Kodi, URL|Name=value&Name=value."
     )
     var url: String
 
     @OptionGroup var place: StoreOptions
 
-    @Flag(help: "Print the JSON as it comes.")
+    @Flag(help: "Print the daemon's JSON.")
     var json = false
 
     func run() throws {

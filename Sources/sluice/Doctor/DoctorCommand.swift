@@ -10,7 +10,7 @@ import URISyntax
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Check this machine and its settings, and a stream direct and through Sluice.",
+        abstract: "Check this machine, the settings, and a stream directly and through Sluice.",
         discussion: """
             Takes the options of `sluice serve`. Each check says ok, warning or problem, and what to do. With a \
             URL, it is asked for direct and then through the daemon; where none runs, one is started for this, \

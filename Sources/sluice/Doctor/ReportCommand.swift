@@ -20,7 +20,7 @@ struct ReportCommand: ParsableCommand {
 
     @Argument(
         help:
-            "The URL that does not play, to have it tried as `sluice doctor URL` does; headers may follow as in Kodi."
+            "URL to test as `sluice doctor URL` does; headers may follow as in Kodi."
     )
     var url: String?
 
@@ -28,11 +28,11 @@ struct ReportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The archive to write; default sluice-report-SECONDS.tar.gz in this folder.",
+            "Archive to write; default sluice-report-SECONDS.tar.gz in the current folder.",
             valueName: "FILE.tar.gz"))
     var output: String?
 
-    @Flag(help: "Replace the file if there is one.")
+    @Flag(help: "Replace an existing file.")
     var force = false
 
     @OptionGroup var options: ServeOptions
