@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -87,6 +88,11 @@ int clinux_lock_exclusive(int descriptor) {
 
 int clinux_fcntl(int descriptor, int command, int argument) {
     return fcntl(descriptor, command, argument);
+}
+
+int clinux_limit(pid_t process, int resource, uint64_t most) {
+    struct rlimit limit = {.rlim_cur = most, .rlim_max = most};
+    return prlimit(process, resource, &limit, NULL);
 }
 
 int clinux_reset_on_close(int descriptor) {

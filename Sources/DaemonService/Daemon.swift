@@ -24,6 +24,7 @@ package final class Daemon {
     private let store: ObjectStore
     private let core: ProxyCore
     private let administration: AdministrationWorker
+    private let pictures: TitlePictures?
     private let downloads: DownloadService
     private let history: HistoryKeeper
     private let server: HTTPServer
@@ -65,8 +66,10 @@ package final class Daemon {
             throw ExitCode.failure
         }
         do throws(SystemError) {
+            pictures = try Self.pictures(configuration, core)
             administration = try AdministrationWorker(
-                core.catalogue, log: core.log, origin: core.links.originURL)
+                core.catalogue, log: core.log, hasPictures: pictures != nil,
+                origin: core.links.originURL)
             downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
             history = try HistoryKeeper(folder: configuration.cacheFolder, core: core)
@@ -77,7 +80,8 @@ package final class Daemon {
         // An inherited socket may have pending requests, which need these addresses.
         core.willListen(on: configuration.listeningPlaces)
         core.settingsList.replace(configuration.givenSettings)
-        server = try Self.listen(configuration, core, (administration, downloads, history))
+        server = try Self.listen(
+            configuration, core, (administration, pictures, downloads, history))
         core.listen(on: server.boundAddresses)
         core.startTimeShift()
     }
@@ -85,13 +89,14 @@ package final class Daemon {
     private static func listen(
         _ configuration: DaemonConfiguration, _ core: ProxyCore,
         _ services: (
-            titles: AdministrationWorker, downloads: DownloadService, history: HistoryKeeper
+            titles: AdministrationWorker, pictures: TitlePictures?, downloads: DownloadService,
+            history: HistoryKeeper
         )
     ) throws -> HTTPServer {
         let running = RunningServer()
         let status = StatusSource(
             version: sluiceVersion, startedAt: .now(), administration: services.titles,
-            downloads: services.downloads, history: services.history,
+            pictures: services.pictures, downloads: services.downloads, history: services.history,
             connections: { running.connections },
             handshakes: { running.handshakes })
         do throws(SystemError) {
@@ -107,6 +112,7 @@ package final class Daemon {
         } catch {
             services.downloads.stop()
             core.stop()
+            services.pictures?.stop()
             services.titles.stop()
             services.history.stop()
             core.store.close()
@@ -118,6 +124,18 @@ package final class Daemon {
             }
             throw ExitCode.failure
         }
+    }
+
+    /// Starts the thread for pictures of titles; nil while they are off.
+    private static func pictures(
+        _ configuration: DaemonConfiguration, _ core: ProxyCore
+    ) throws(SystemError) -> TitlePictures? {
+        guard configuration.makesPictures else { return nil }
+        if findProgram("ffmpeg") == nil {
+            core.log.warning(
+                "title-pictures is on, but no ffmpeg is found in PATH; install it, or say off")
+        }
+        return try TitlePictures(core.catalogue) { findProgram("ffmpeg") }
     }
 
     /// Raises the descriptor limit as far as the system permits, and lowers the settings that would
@@ -234,6 +252,7 @@ package final class Daemon {
         server.stop()
         downloads.stop()
         core.stop()
+        pictures?.stop()
         administration.stop()
         history.stop()
         core.accessLog?.close()

@@ -27,6 +27,8 @@ package struct DaemonConfiguration: Sendable {
     package var cacheFolder = ""
     package var store = StoreConfiguration(budgetBytes: 10_000_000_000, minFreeBytes: 512_000_000)
     package var proxy = ProxySettings()
+    /// True if ffmpeg makes pictures of titles for the console.
+    package var makesPictures = false
     /// True if TLS sessions with origins survive restarts.
     package var keepsTLSTickets = false
     package var upstream = UpstreamConfiguration()
@@ -125,6 +127,11 @@ package struct DaemonConfiguration: Sendable {
         if proxy.accessLog?.isEmpty == true { reader.fault("access-log is a path or -") }
         proxy.consolePlayer = reader.text("console-player")
         if proxy.consolePlayer?.isEmpty == true { reader.fault("console-player is a path") }
+        switch reader.text("title-pictures", default: "off") {
+        case "off": makesPictures = false
+        case "on": makesPictures = true
+        case let text: reader.fault("title-pictures is off or on, not '\(text)'")
+        }
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
         for name in ServeOptions.names where name != "origins" {
             let values = reader.givenValues(name)

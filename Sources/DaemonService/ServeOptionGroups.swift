@@ -371,6 +371,12 @@ package struct LogOptions: ParsableArguments {
             valueName: "FILE"))
     var consolePlayer: String?
 
+    @Option(
+        help:
+            "Pictures of titles in the console, extracted from stored video by ffmpeg: off, or on if its decoders may be trusted with bytes of the origins; default off."
+    )
+    var titlePictures: String?
+
     @Option(help: "JSON file with any of these settings, named without leading dashes.")
     var config: String?
 }

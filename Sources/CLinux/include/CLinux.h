@@ -58,6 +58,9 @@ int clinux_lock_exclusive(int descriptor);
 /// fcntl(2) with an integer argument.
 int clinux_fcntl(int descriptor, int command, int argument);
 
+/// prlimit(2): sets the soft and the hard limit of another process.
+int clinux_limit(pid_t process, int resource, uint64_t most);
+
 /// setsockopt(2) with SO_LINGER {1, 0}: close sends a reset.
 int clinux_reset_on_close(int descriptor);
 

@@ -1,5 +1,6 @@
 // What is kept, and orders for more: titles, downloads, recordings.
 import { ago, button, byId, bytes, clock, confirmed, h, meter, rate, say, table, toast } from "./dom.mjs";
+import { pictures } from "./pictures.mjs";
 import { api, on, target } from "./api.mjs";
 import { showFeeds, startFeeds } from "./feeds.mjs";
 import { play } from "./player.mjs";
@@ -57,16 +58,18 @@ const opened = new Set();
 
 /** What is kept of each variant, below the title's name once that is opened. */
 function variants(title) {
-  if (!title.variants?.length) return named(title);
+  const top = h("div", { class: "titled" }, pictures.of(title), named(title));
+  if (!title.variants?.length) return top;
   const list = h("ul", { class: "shares" }, title.variants.map((variant) => h("li", null,
     h("span", null, `${variant.kind} ${variant.label}`), h("span", { class: "number" }, `${variant.percent} %`),
     meter(variant.percent, `${variant.percent} per cent kept`))));
   const details = h("details", { class: "choices", open: opened.has(title.id) }, h("summary", null, `${title.variants.length} variants`), list);
   details.addEventListener("toggle", () => (details.open ? opened.add(title.id) : opened.delete(title.id)));
-  return h("div", null, named(title), details);
+  return h("div", null, top, details);
 }
 
-function showTitles({ titles, total, next }) {
+function showTitles({ titles, total, next, pictures: areOn }) {
+  pictures.begin(titles, areOn);
   say(byId("titles-sum"), `${total} ${total === 1 ? "title" : "titles"}`);
   const grid = table([
     ["Title", variants, "grow"], ["Kind", (title) => title.kind, "wide"], ["Kept", kept, ""],

@@ -21,13 +21,15 @@ package final class AdministrationWorker: Sendable {
     /// - Parameters:
     ///   - catalogue: the titles of the store to administer.
     ///   - log: receives a notice if a purge of an earlier run is continued.
+    ///   - hasPictures: true if the daemon makes pictures of titles.
     ///   - origin: returns the origin URL that a text names.
     /// - Throws: the error of `pthread_create(3)`.
     package init(
-        _ catalogue: TitleCatalogue, log: Logger,
+        _ catalogue: TitleCatalogue, log: Logger, hasPictures: Bool,
         origin: @escaping @Sendable (String) -> AbsoluteURL?
     ) throws(SystemError) {
-        administration = StoreAdministration(catalogue: catalogue, origin: origin)
+        administration = StoreAdministration(
+            catalogue: catalogue, hasPictures: hasPictures, origin: origin)
         // Before the listeners start: from here on purged objects are not found.
         administration.purging.resume(log)
         thread = try LoopThread(name: "titles") { _ in }

@@ -28,6 +28,8 @@ package final class StoreAdministration: Sendable {
     /// The limits from the settings, if they differ from those the store was opened with.
     package let allowance: StoreConfiguration?
     package let origin: OriginURL
+    /// True if the daemon makes pictures of titles.
+    let hasPictures: Bool
     let verification: StoreVerification
     let purging: StorePurge
 
@@ -35,11 +37,12 @@ package final class StoreAdministration: Sendable {
 
     package init(
         catalogue: TitleCatalogue, allowance: StoreConfiguration? = nil,
-        origin: @escaping OriginURL
+        hasPictures: Bool = false, origin: @escaping OriginURL
     ) {
         self.catalogue = catalogue
         self.allowance = allowance
         self.origin = origin
+        self.hasPictures = hasPictures
         verification = StoreVerification(store: catalogue.store)
         purging = StorePurge(store: catalogue.store)
     }
@@ -113,6 +116,7 @@ package final class StoreAdministration: Sendable {
                 .init("titles", .list(page.titles.map(\.json))),
                 .init("next", page.next.map { .text($0.text) } ?? .null),
                 .init("total", .number(Int64(page.total))),
+                .init("pictures", .truth(hasPictures)),
             ]))
     }
 

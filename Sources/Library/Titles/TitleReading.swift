@@ -10,13 +10,13 @@ import URISyntax
 /// A reading with its cache of look-ups; used once and discarded.
 struct TitleReading {
     /// The most variants and renditions that are read, since a hostile playlist might name many.
-    private static let mostLists = 64
+    static let mostLists = 64
 
-    private let catalogue: TitleCatalogue
-    private let session: Session
-    private let rows: [StoreEntry]
+    let catalogue: TitleCatalogue
+    let session: Session
+    let rows: [StoreEntry]
     /// Rows by key; nil for those known to be missing.
-    private var entries: [ObjectKey: StoreEntry?]
+    private(set) var entries: [ObjectKey: StoreEntry?]
     private var kept: [ObjectKey: KeptBytes] = [:]
     private var needed: Set<ObjectKey> = []
 
@@ -66,14 +66,14 @@ struct TitleReading {
     // MARK: The entry
 
     /// The entry of a title in the store.
-    private struct Root {
+    struct Root {
         let url: AbsoluteURL
         let key: ObjectKey
         let object: StoredObject
         let head: StoredHead
     }
 
-    private func root(at url: AbsoluteURL) -> Root? {
+    func root(at url: AbsoluteURL) -> Root? {
         for key in catalogue.keys.entryKeys(url, of: session) {
             if let object = catalogue.store.peek(key), let head = StoredHead(encoded: object.head) {
                 return Root(url: url, key: key, object: object, head: head)
@@ -84,7 +84,7 @@ struct TitleReading {
 
     /// Finds the object whose URL gives the title's number; since key rules may have shortened
     /// URLs, otherwise a multivariant playlist, or the first object that a player can start from.
-    private func root(among rows: [StoreEntry]) -> Root? {
+    func root(among rows: [StoreEntry]) -> Root? {
         let letters = [ResourceRole.playlist.letter, ResourceRole.media.letter]
         let starts = rows.filter { letters.contains($0.role) }.sorted { $0.created < $1.created }
         let exact = starts.first { row in
@@ -179,7 +179,7 @@ struct TitleReading {
     // MARK: Objects
 
     /// Looks up unknown rows in one query.
-    private mutating func note(_ keys: [ObjectKey]) {
+    mutating func note(_ keys: [ObjectKey]) {
         let unknown = keys.filter { entries[$0] == nil }
         guard !unknown.isEmpty else { return }
         for (key, row) in zip(unknown, catalogue.store.entries(of: unknown)) {

@@ -22,6 +22,8 @@ package struct StatusSource: Sendable {
     package let handshakes: @Sendable () -> HandshakeFigures
     /// Answers requests that read or change the store.
     package let administration: AdministrationWorker
+    /// Makes pictures of titles; nil while they are off.
+    package let pictures: TitlePictures?
     /// Answers requests about downloads.
     package let downloads: DownloadService
     /// The figures of the last day.
@@ -29,10 +31,11 @@ package struct StatusSource: Sendable {
 
     package init(
         version: String, startedAt: Monotonic, administration: AdministrationWorker,
-        downloads: DownloadService, history: HistoryKeeper,
+        pictures: TitlePictures?, downloads: DownloadService, history: HistoryKeeper,
         connections: @escaping @Sendable () -> Int,
         handshakes: @escaping @Sendable () -> HandshakeFigures
     ) {
+        self.pictures = pictures
         self.downloads = downloads
         self.history = history
         self.version = version
@@ -86,6 +89,9 @@ final class OwnPages {
             explain(request, exchange)
         case (let path, _) where path == "/api/recordings" || path.hasPrefix("/api/recordings/"):
             askKeeper(request, exchange)
+        case (let path, .get) where TitlePictures.title(ofPath: path) != nil,
+            (let path, .head) where TitlePictures.title(ofPath: path) != nil:
+            showPicture(path, exchange)
         case (let path, _) where StoreAdministration.answers(path):
             askAdministration(request, exchange)
         case (let path, _) where FeedService.answers(path):
@@ -191,6 +197,7 @@ final class OwnPages {
             Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
             Origins:          \(here)/api/origins
             Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
+            Pictures:         \(here)/api/titles/<number>/picture, with --title-pictures on
             Disk:             \(here)/api/df
             Explain:          \(here)/api/why?url=<percent-encoded URL>, \(here)/api/inspect?url=...
             Events:           \(here)/api/events (server-sent events), \(here)/api/history (a day)
@@ -211,6 +218,33 @@ final class OwnPages {
 
     private func askAdministration(_ request: RequestHead, _ exchange: Exchange) {
         status.administration.answer(request.method, request.target, replying(to: exchange))
+    }
+
+    private func showPicture(_ path: String, _ exchange: Exchange) {
+        guard let title = TitlePictures.title(ofPath: path) else { return }
+        let bound = LoopBound((self, exchange), to: exchange.loop)
+        let reply: @Sendable (TitlePictures.Answer) -> Void = { answer in
+            bound.enqueue { pair, _ in
+                guard pair.1.isAlive else { return }
+                switch answer {
+                case .picture(let bytes): pair.0.send(bytes, pair.1)
+                case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
+                }
+            }
+        }
+        guard let pictures = status.pictures else { return reply(TitlePictures.off) }
+        pictures.answer(title, reply)
+    }
+
+    /// Sends a picture, which shared caches must not keep: it shows what was watched.
+    private func send(_ picture: [UInt8], _ exchange: Exchange) {
+        var fields = Fields()
+        fields.append(.contentType, "image/jpeg")
+        fields.append(.cacheControl, "private, max-age=600")
+        fields.append("Content-Security-Policy", ConsoleFiles.policy)
+        fields.append("X-Content-Type-Options", "nosniff")
+        fields.append("Cross-Origin-Resource-Policy", "same-origin")
+        exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes(picture))
     }
 
     private func askDownloads(_ request: RequestHead, _ exchange: Exchange) {

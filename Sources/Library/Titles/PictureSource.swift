@@ -1,0 +1,166 @@
+// The stored bytes that a picture of a title is made of.
+import CachePolicy
+import HLS
+import Model
+import Numbers
+import Posix
+import Routing
+import Store
+import URISyntax
+
+/// An initialization section, if there is one, and the beginning of the first stored segment.
+struct PictureSource: Sendable {
+    let name: PictureSourceName
+    let bytes: [UInt8]
+}
+
+extension TitleCatalogue {
+    /// What was found of a title.
+    enum PictureSources: Sendable {
+        /// No such title is stored.
+        case noTitle
+        /// Candidates, the cheapest to decode first; may be empty.
+        case sources([PictureSource])
+    }
+
+    /// Reads what pictures of a title can be made of; blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - id: the title.
+    ///   - most: the most bytes of a candidate.
+    /// - Returns: candidates from different variants, without encrypted ones.
+    func pictureSources(of id: SessionID, most: Int) -> PictureSources {
+        let rows = store.rows(ofTitle: id.number)
+        let pin = store.pins().first { $0.title == id.number }
+        guard !rows.isEmpty || pin != nil else { return .noTitle }
+        var reading = TitleReading(self, sessions.session(id), rows)
+        return .sources(
+            reading.pictureSources(entry: pin.flatMap { try? AbsoluteURL($0.url) }, most: most))
+    }
+}
+
+extension TitleReading {
+    /// The most candidates: a variant may have audio only, or a codec that ffmpeg lacks.
+    private static let mostCandidates = 3
+    /// The most segments of a playlist that are looked up.
+    private static let mostSegments = 20_000
+
+    /// One segment with what decoding it needs.
+    private struct Segment {
+        let url: AbsoluteURL
+        let range: Range<Int64>?
+        let initialization: (url: AbsoluteURL, range: Range<Int64>?)?
+    }
+
+    fileprivate mutating func pictureSources(
+        entry: AbsoluteURL?, most: Int
+    ) -> [PictureSource] {
+        guard let root = entry.flatMap({ self.root(at: $0) }) ?? self.root(among: rows) else {
+            return []
+        }
+        guard root.head.isPlaylist else {
+            return read(root.object, nil, most).map { bytes in
+                [PictureSource(name: name(root.object, root.key, nil), bytes: bytes)]
+            } ?? []
+        }
+        guard let list = playlist(root.object, root.head, variables: [:]) else { return [] }
+        guard let multivariant = list.multivariant else {
+            return source(in: list, most).map { [$0] } ?? []
+        }
+        let variants = multivariant.variants.filter { $0.kind == .stream && $0.reference != nil }
+            .prefix(Self.mostLists)
+            .sorted { ($0.bandwidth ?? 0) < ($1.bandwidth ?? 0) }
+        var found: [PictureSource] = []
+        for variant in variants where found.count < Self.mostCandidates {
+            guard let url = variant.reference?.url,
+                let media = playlist(at: url, variables: list.definedVariables),
+                let source = source(in: media, most)
+            else { continue }
+            found.append(source)
+        }
+        return found
+    }
+
+    private func playlist(at url: AbsoluteURL, variables: [String: String]) -> Playlist? {
+        for key in catalogue.keys.entryKeys(url, of: session) {
+            if let object = catalogue.store.peek(key), let head = StoredHead(encoded: object.head),
+                head.isPlaylist, let list = playlist(object, head, variables: variables)
+            {
+                return list
+            }
+        }
+        return nil
+    }
+
+    private func playlist(
+        _ object: StoredObject, _ head: StoredHead, variables: [String: String]
+    ) -> Playlist? {
+        guard object.isComplete, let total = object.total, total <= catalogue.limits.byteCount,
+            let base = try? AbsoluteURL(head.finalURL),
+            let body = try? readBody(of: object, count: Int(total))
+        else { return nil }
+        return try? Playlist(
+            body, base: base, PlaylistReading(limits: catalogue.limits, variables: variables))
+    }
+
+    /// Returns the first stored segment of a media playlist; nil without one, or if the playlist
+    /// has any key.
+    private mutating func source(in list: Playlist, _ most: Int) -> PictureSource? {
+        guard let media = list.media, media.keys.allSatisfy(\.isNone) else { return nil }
+        var segments: [Segment] = []
+        var initialization: (url: AbsoluteURL, range: Range<Int64>?)?
+        list.forEachReference { reference in
+            switch reference.role {
+            case .initialization where reference.tag != .preloadHint:
+                initialization = (reference.url, reference.byteRange?.bytes)
+            case .segment, .media:
+                guard reference.tag == .inf, !reference.isGap, segments.count < Self.mostSegments
+                else { return }
+                segments.append(
+                    Segment(
+                        url: reference.url, range: reference.byteRange?.bytes,
+                        initialization: initialization))
+            default: break
+            }
+        }
+        let keys = segments.map { catalogue.keys.mediaKey($0.url) }
+        note(Array(Set(keys)))
+        for (segment, key) in zip(segments, keys) {
+            guard let row = entries[key], row != nil, let object = catalogue.store.peek(key) else {
+                continue
+            }
+            var bytes: [UInt8] = []
+            if let initialization = segment.initialization {
+                let key = catalogue.keys.mediaKey(initialization.url)
+                guard let object = catalogue.store.peek(key),
+                    let read = read(object, initialization.range, most)
+                else { continue }
+                bytes = read
+            }
+            guard let read = read(object, segment.range, most - bytes.count) else { continue }
+            return PictureSource(name: name(object, key, segment.range), bytes: bytes + read)
+        }
+        return nil
+    }
+
+    private func name(
+        _ object: StoredObject, _ key: ObjectKey, _ range: Range<Int64>?
+    ) -> PictureSourceName {
+        PictureSourceName(
+            key: key, generation: object.generation, start: range?.lowerBound ?? 0)
+    }
+
+    /// Returns the first bytes of a range, or of the whole resource; nil unless they are stored.
+    private func read(_ object: StoredObject, _ range: Range<Int64>?, _ most: Int) -> [UInt8]? {
+        guard most > 0, let range = range ?? object.total.map({ 0..<$0 }), !range.isEmpty,
+            range.lowerBound >= 0
+        else { return nil }
+        let count = min(Int64(most), range.upperBound.subtractingSaturated(range.lowerBound))
+        let wanted = range.lowerBound..<range.lowerBound.addingSaturated(count)
+        guard object.isComplete || object.spans.holes(in: wanted).isEmpty,
+            let bytes = try? object.readBody(from: wanted.lowerBound, count: Int(count)),
+            bytes.count == Int(count)
+        else { return nil }
+        return bytes
+    }
+}
