@@ -32,7 +32,9 @@ final class Stage: Sendable {
     private let folder: TemporaryFolder
 
     /// Starts both; `arguments` are added to those of `serve`.
-    init(_ arguments: [String] = []) throws {
+    init(
+        _ arguments: [String] = [], environment: [(name: String, value: String)] = []
+    ) throws {
         folder = try TemporaryFolder()
         cdn = FixtureCDN(folder: Fixture.path("media"))
         try cdn.start()
@@ -40,7 +42,7 @@ final class Stage: Sendable {
             [
                 "serve", "--port", "0", "--allow-private", "--cache-dir",
                 folder.makeFolder("cache"),
-            ] + arguments)
+            ] + arguments, environment: environment)
     }
 
     deinit {
