@@ -135,17 +135,24 @@ func processorSeconds(of pid: pid_t) -> Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// A port that is free now.
+/// Returns a port of 127.0.0.1 that is free now, for a program that cannot take one by itself.
+///
+/// It is below the range that the kernel takes ports for clients from (ip(7), ip_local_port_range):
+/// no connection that is opened before the program listens can take it.
 func freePort() throws -> UInt16 {
-    let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-    guard number >= 0 else { throw SystemError("socket", code: errno) }
-    let owned = OwnedDescriptor(taking: number)
-    let any = SocketAddress(loopbackPort: 0)
-    guard any.withRaw({ bind(owned.number, $0.assumingMemoryBound(to: sockaddr.self), $1) }) == 0
-    else {
-        throw SystemError("bind", code: errno)
+    var failure = SystemError("bind", code: EADDRINUSE)
+    for _ in 0..<100 {
+        let number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        guard number >= 0 else { throw SystemError("socket", code: errno) }
+        let owned = OwnedDescriptor(taking: number)
+        let address = SocketAddress(loopbackPort: .random(in: 10_000..<32_000))
+        let isBound = address.withRaw {
+            bind(owned.number, $0.assumingMemoryBound(to: sockaddr.self), $1) == 0
+        }
+        if isBound { return address.port }
+        failure = SystemError("bind", code: errno)
     }
-    return try localAddress(of: owned.number).port
+    throw failure
 }
 
 extension SocketAddress {

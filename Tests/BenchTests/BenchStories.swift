@@ -15,11 +15,14 @@ import Testing
         let lines = result.stdout.split(separator: "\n")
         // An origin behind TLS is an nginx, which not every machine has.
         let wanted = Line.all.filter { SecureOrigin.isAvailable || $0.workload != "secure" }
+        let notes = lines.filter { $0.hasPrefix("{\"note\"") }.joined(separator: "\n")
         for line in wanted {
             let found = lines.first {
                 $0.contains("\"line\":\"\(line.id)\"") && $0.contains("\"proxy\":\"sluice\"")
             }
-            #expect(found?.contains("\"command\":\"\(line.command)\"") == true, "\(line.id)")
+            #expect(
+                found?.contains("\"command\":\"\(line.command)\"") == true,
+                "\(line.id): \(notes)")
         }
         #expect(lines.contains { $0.contains("Congestion control") })
     }
