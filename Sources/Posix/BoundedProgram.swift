@@ -88,9 +88,9 @@ package struct BoundedProgram: Sendable {
         }
         own = nil
         while Monotonic.now() < deadline, !isCancelled() {
-            switch child.statusIfEnded() {
-            case .some(let status): return .ended(status: status, output: output)
-            case nil: usleep(2_000)
+            switch child.completion() {
+            case .ended(let status): return .ended(status: status, output: output)
+            case .running: usleep(2_000)
             }
         }
         return kill(child, isCancelled() ? .cancelled : .tooSlow)
@@ -160,12 +160,17 @@ package struct BoundedProgram: Sendable {
 }
 
 extension ChildProgram {
-    /// Returns the exit status of a program that has ended, nil in it if a signal ended it; nil
-    /// while it runs. Does not block.
-    fileprivate func statusIfEnded() -> CInt?? {
+    fileprivate enum Completion {
+        case running
+        /// The exit status; nil if a signal ended the program.
+        case ended(status: CInt?)
+    }
+
+    /// Looks whether the program has ended, and reaps it (waitpid(2)); does not block.
+    fileprivate func completion() -> Completion {
         var status: CInt = 0
-        guard waitpid(id, &status, WNOHANG) != 0 else { return nil }
-        return .some(status & 0x7F == 0 ? (status >> 8) & 0xFF : nil)
+        guard waitpid(id, &status, WNOHANG) != 0 else { return .running }
+        return .ended(status: status & 0x7F == 0 ? (status >> 8) & 0xFF : nil)
     }
 }
 

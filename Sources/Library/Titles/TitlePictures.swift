@@ -163,9 +163,10 @@ package final class TitlePictures: Sendable {
             && bytes.suffix(2) == [0xFF, 0xD9]
     }
 
-    /// One frame that represents the first ones, 320 pixels wide. ffmpeg may read only its standard
-    /// input, as one of the containers of HLS: input that looks like a playlist can name no file
-    /// and no URL.
+    /// The arguments for one representative frame, 320 pixels wide.
+    ///
+    /// ffmpeg may read only its standard input, as one of the containers of HLS: input that looks
+    /// like a playlist can name no file and no URL.
     private static func arguments(_ path: String) -> [String] {
         [
             path, "-nostdin", "-hide_banner", "-v", "quiet", "-protocol_whitelist", "pipe",
