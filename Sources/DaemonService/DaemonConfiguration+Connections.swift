@@ -34,6 +34,7 @@ extension DaemonConfiguration {
         }
         keepsTLSTickets = reader.isOn("keep-tls-tickets")
         upstream.usesFastOpen = reader.isOn("tcp-fast-open")
+        upstream.marksPackets = reader.isOn("dscp")
         readMultipath(&reader)
     }
 

@@ -202,6 +202,12 @@ package struct OriginOptions: ParsableArguments {
 
     @Flag(
         help:
+            "Mark packets to origins by differentiated services code point: AF31 for what players wait for, LE for downloads; default off."
+    )
+    var dscp = false
+
+    @Flag(
+        help:
             "Keep TLS sessions with origins across restarts, in a file of the cache folder readable by its owner only; default off."
     )
     var keepTlsTickets = false

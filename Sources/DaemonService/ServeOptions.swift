@@ -71,6 +71,7 @@ package struct ServeOptions: ParsableArguments {
             ("ca-file", origins.caFile), ("early-connect", origins.earlyConnect),
             ("doh-url", origins.dohUrl), ("mptcp", listening.mptcp),
             ("tcp-fast-open", origins.tcpFastOpen ? "true" : nil),
+            ("dscp", origins.dscp ? "true" : nil),
             ("keep-tls-tickets", origins.keepTlsTickets ? "true" : nil),
             ("log-level", logs.logLevel), ("log-format", logs.logFormat),
             ("keys", storage.keys), ("access-log", logs.accessLog),
@@ -113,8 +114,8 @@ package struct ServeOptions: ParsableArguments {
 
     /// The names whose flags take no value.
     static let switchNames: Set<String> = [
-        "tcp-fast-open", "keep-tls-tickets", "allow-private", "allow-remote", "absolute-urls",
-        "trust-forwarded",
+        "tcp-fast-open", "dscp", "keep-tls-tickets", "allow-private", "allow-remote",
+        "absolute-urls", "trust-forwarded",
     ]
 
     /// The names whose values are lists.
@@ -152,7 +153,7 @@ package struct ServeOptions: ParsableArguments {
         "origin-look-ahead",
         "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
         "origin-proxy", "origin-ca", "origin-cert", "origin-pin", "origin-interface", "resolve",
-        "early-connect", "doh-url", "tcp-fast-open", "keep-tls-tickets", "mptcp", "parent",
+        "early-connect", "doh-url", "tcp-fast-open", "dscp", "keep-tls-tickets", "mptcp", "parent",
         "trusted-parent",
     ]
 }

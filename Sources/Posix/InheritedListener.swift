@@ -1,4 +1,6 @@
 // Listening sockets that a service manager opened and keeps (sd_listen_fds(3)).
+// CLinux declares SOCK_STREAM too: files built beside ones that import it need it to find the name.
+import CLinux
 import Glibc
 
 /// A listening TCP socket that the service manager opened; it outlives this process.

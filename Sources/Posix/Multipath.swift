@@ -1,4 +1,6 @@
 // Stream sockets that may use several network paths at once (MPTCP, RFC 8684).
+// CLinux declares SOCK_STREAM too: files built beside ones that import it need it to find the name.
+import CLinux
 import Glibc
 
 /// When stream sockets use Multipath TCP.

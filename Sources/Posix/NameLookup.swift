@@ -1,3 +1,5 @@
+// CLinux declares SOCK_STREAM too: files built beside ones that import it need it to find the name.
+import CLinux
 import Glibc
 
 /// Resolves a host name with the system's resolver (getaddrinfo(3)); at most 16 addresses, nil on

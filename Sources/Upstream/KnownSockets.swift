@@ -26,6 +26,18 @@ struct KnownSockets {
         if let number = used[localPort], Self.port(of: number) == localPort {
             return Self.hasInput(number)
         }
+        look(for: localPort)
+        return false
+    }
+
+    /// Returns the descriptor of the connection with this local port; nil if it is unknown.
+    mutating func descriptor(localPort: UInt16) -> CInt? {
+        if let number = used[localPort], Self.port(of: number) == localPort { return number }
+        look(for: localPort)
+        return used[localPort]
+    }
+
+    private mutating func look(for localPort: UInt16) {
         if used.count >= Self.most { used.removeAll() }
         used[localPort] = nil
         for number in Array(opened) {
@@ -35,7 +47,6 @@ struct KnownSockets {
             default: break
             }
         }
-        return false
     }
 
     private static func port(of number: CInt) -> UInt16? {

@@ -84,6 +84,8 @@ private func mayRequest(
         transfer(context).permits(address),
         transfer(context).mayUse(connectionFrom: UInt16(truncatingIfNeeded: localPort))
     else { return 1 }  // CURL_PREREQFUNC_ABORT
+    // After the check of kept connections, which takes a connection that is known for a used one.
+    transfer(context).client.map { $0.mark(transfer(context)) }
     return 0
 }
 

@@ -28,6 +28,7 @@ extension UpstreamClient {
 
     func moved(_ transfer: Transfer) {
         queue.move(transfer.id, to: transfer.lane)
+        mark(transfer)
         setNeedsSettle()
     }
 

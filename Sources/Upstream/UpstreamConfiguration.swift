@@ -70,6 +70,8 @@ package struct UpstreamConfiguration: Sendable {
     package var lookUp: NameLookup = systemAddresses
     /// True if the first bytes may be sent with the connection request (TCP Fast Open).
     package var usesFastOpen = false
+    /// True if packets to origins are marked by lane (RFC 2474).
+    package var marksPackets = false
     /// Whether connections to origins may use several network paths.
     package var multipath = MultipathUse.off
 

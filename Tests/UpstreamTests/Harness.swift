@@ -84,7 +84,7 @@ final class Probe: Sendable {
     }
 }
 
-private final class RecordingTable: TransferDelegate {
+private final class Recorder: TransferDelegate {
     let probe: Probe
     let script: Script
 
@@ -156,7 +156,7 @@ final class Harness: Sendable {
     func start(_ request: TransferRequest, _ script: Script = Script()) -> Probe {
         let probe = Probe()
         client.enqueue { client, loop in
-            let transfer = client.start(request, delegate: RecordingTable(probe, script))
+            let transfer = client.start(request, delegate: Recorder(probe, script))
             probe.transfer.withLock { $0 = LoopBound(transfer, to: loop) }
         }
         return probe

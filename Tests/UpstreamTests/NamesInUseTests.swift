@@ -154,6 +154,62 @@ import URISyntax
         #expect(found.withLock { $0 } == [isOn ? 1 : 0])
     }
 
+    /// The traffic class of this process's connections to a port.
+    private static func trafficClasses(to port: UInt16) -> [CInt] {
+        (CInt(3)..<1_024).compactMap { number in
+            var peer = sockaddr_in()
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let status = withUnsafeMutablePointer(to: &peer) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    getpeername(number, $0, &size)
+                }
+            }
+            guard status == 0, UInt16(bigEndian: peer.sin_port) == port else { return nil }
+            var value: CInt = -1
+            var length = socklen_t(MemoryLayout<CInt>.size)
+            getsockopt(number, CInt(IPPROTO_IP), IP_TOS, &value, &length)
+            return value
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `packets are marked by lane, on kept connections too`(isOn: Bool) throws {
+        let origin = try TestOrigin { exchange in
+            exchange.respond(body: Array("x".utf8))
+            return .keep
+        }
+        defer { origin.stop() }
+        let harness = try Harness { $0.marksPackets = isOn }
+        defer { harness.stop() }
+        for (lane, mark) in [
+            (Lane.background, CInt(0x04)), (.playback, 0x68), (.prefetch, 0), (.express, 0x68),
+        ] {
+            #expect(try harness.fetch(origin.url(), { $0.lane = lane }).status == 200)
+            #expect(Self.trafficClasses(to: origin.port) == [isOn ? mark : 0], "\(lane)")
+        }
+    }
+
+    @Test func `a transfer that a player joins is marked as a player's`() throws {
+        let origin = try TestOrigin { exchange in
+            exchange.respond(body: Array("x".utf8))
+            return .keep
+        }
+        defer { origin.stop() }
+        let harness = try Harness { $0.marksPackets = true }
+        defer { harness.stop() }
+        let seen = Mutex<[[CInt]]>([])
+        let port = origin.port
+        let script = Script(onHead: { transfer in
+            seen.withLock { $0.append(Self.trafficClasses(to: port)) }
+            transfer.raise(to: .playback)
+            seen.withLock { $0.append(Self.trafficClasses(to: port)) }
+        })
+        #expect(
+            try harness.fetch(origin.url(), { $0.lane = .background }, script: script).status == 200
+        )
+        #expect(seen.withLock { $0 } == [[0x04], [0x68]])
+    }
+
     @Test func `early data needs a libcurl that knows it`() {
         #expect(earlyDataOption(version: 0x075801) == 0)
         #expect(earlyDataOption(version: 0x080d00) == 64)
