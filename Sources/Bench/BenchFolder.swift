@@ -8,7 +8,9 @@ final class BenchFolder {
     var isMounted = false
 
     init() throws {
-        path = try makeTemporaryFolder("sluice-bench")
+        // nginx, Traffic Server and Squid, started by root, change to users of their own, who may
+        // not be able to enter what TMPDIR names.
+        path = try makeTemporaryFolder("sluice-bench", in: "/tmp")
     }
 
     deinit {
