@@ -43,8 +43,12 @@ extension Players {
             #expect(stage.cdn.requestCount(Stream.plainFile.path) > 0)
             let url = stage.cdn.url(Self.stream.path)
             let first = try Self.mpvFrames(url, script)
+            #expect(first.count > 20)
+            // mpv reads the sound alone to its end; without the origin, lists end where the
+            // pictures stored beside it end.
+            try stage.keepWhole(stage.asArgument(Self.stream) + "&token=acc3ss-token")
             stage.cdn.stop()
-            #expect(try first.count > 20 && Self.mpvFrames(url, script) == first)
+            #expect(try Self.mpvFrames(url, script) == first)
         }
 
         private static func script(_ base: String) -> [String] {
