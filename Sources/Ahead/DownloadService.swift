@@ -83,7 +83,9 @@ package final class DownloadService: Sendable {
         let parts = request.path.split(separator: "/").dropFirst(2).map(String.init)
         let isRead = request.method == .get || request.method == .head
         if request.path == "/api/export" {
-            guard isRead else { return .failure(.methodNotAllowed, "an export is read with GET") }
+            guard isRead else {
+                return .methodNotAllowed(allowed: [.get, .head], "an export is read with GET")
+            }
             return DownloadExport.answer(request.query ?? "", services: table.services)
         }
         switch (parts.count, isRead, request.method == .post) {
@@ -95,8 +97,9 @@ package final class DownloadService: Sendable {
             guard parts.count == 2 else { return .value(.ok, download.json) }
             return change(download, parts[1], table)
         default:
-            return .failure(
-                .methodNotAllowed,
+            return .methodNotAllowed(
+                allowed: parts.count == 0
+                    ? [.get, .head, .post] : parts.count == 1 ? [.get, .head] : [.post],
                 "downloads are read with GET, and ordered and changed with POST")
         }
     }

@@ -51,7 +51,9 @@ package final class FeedService: Sendable {
         }
         guard let name = parts.first, !name.isEmpty else {
             guard request.method == .get || request.method == .head else {
-                return reply(.failure(.methodNotAllowed, "the list of feeds can only be read"))
+                return reply(
+                    .methodNotAllowed(
+                        allowed: [.get, .head], "the list of feeds can only be read"))
             }
             return observer.enqueue { driver, _ in
                 reply(.value(.ok, .list(driver.feeds.values.map(\.state))))
@@ -70,8 +72,12 @@ package final class FeedService: Sendable {
             }
         case (1, _, .delete): reply(remove(name))
         case (2, "position", .post): reply(move(name, request))
-        case (1, _, _), (2, "position", _):
-            reply(.failure(.methodNotAllowed, "feeds take PUT, GET and DELETE, positions POST"))
+        case (1, _, _):
+            reply(
+                .methodNotAllowed(
+                    allowed: [.get, .head, .put, .delete], "a feed takes GET, PUT and DELETE"))
+        case (2, "position", _):
+            reply(.methodNotAllowed(allowed: [.post], "the position is set with POST"))
         default: reply(.failure(.notFound, "a feed has a position, and nothing else"))
         }
     }

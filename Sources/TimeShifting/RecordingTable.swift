@@ -119,20 +119,36 @@ package final class RecordingTable {
         let isRead = method == .get || method == .head
         switch (parts.count, parts.last) {
         case (0, _) where isRead: return list()
-        case (0, _): return start(request.query ?? "")
+        case (0, _) where method == .post: return start(request.query ?? "")
+        case (0, _):
+            return .methodNotAllowed(
+                allowed: [.get, .head, .post], "recordings are read with GET and begun with POST")
         case (1, let id?) where isRead: return told(id) { _ in }
-        case (2, "stop"):
-            if let order = over[parts[0]] { return .value(.ok, json(order, nil, wasOver: true)) }
-            resume(parts[0])
-            return told(parts[0]) { $0.finish("it was stopped") }
-        case (2, "resume"):
-            if over[parts[0]] != nil {
-                return .failure(.conflict, "the recording \(parts[0]) is over; start another one")
+        case (1, _):
+            return .methodNotAllowed(allowed: [.get, .head], "a recording is read with GET")
+        // A change by GET could be made by any page that a browser shows.
+        case (2, "stop"), (2, "resume"), (2, "forget"):
+            guard method == .post else {
+                return .methodNotAllowed(allowed: [.post], "a recording is changed with POST")
             }
-            resume(parts[0])
-            return told(parts[0]) { _ in }
-        case (2, "forget"): return forget(parts[0])
+            return change(parts[0], parts[1])
         default: return .failure(.notFound, "nothing is at this path; see / for what is")
+        }
+    }
+
+    private func change(_ id: String, _ action: String) -> AdministrationAnswer {
+        switch action {
+        case "stop":
+            if let order = over[id] { return .value(.ok, json(order, nil, wasOver: true)) }
+            resume(id)
+            return told(id) { $0.finish("it was stopped") }
+        case "resume":
+            if over[id] != nil {
+                return .failure(.conflict, "the recording \(id) is over; start another one")
+            }
+            resume(id)
+            return told(id) { _ in }
+        default: return forget(id)
         }
     }
 

@@ -8,6 +8,29 @@ extension Stories {
 }
 
 extension Stories.HeadAndMethodTests {
+    /// RFC 9110 section 15.5.6.
+    @Test func `405 of the API names the methods that the path takes`() throws {
+        let story = try Story()
+        for (method, path, allowed) in [
+            ("POST", "/api/stats", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"),
+            ("GET", "/api/session", "POST, DELETE"), ("POST", "/api/titles", "GET, HEAD"),
+            ("GET", "/api/pin?url=http://h/x", "POST"), ("PUT", "/api/verify", "GET, HEAD, POST"),
+            ("POST", "/api/titles/1/picture", "GET, HEAD"), ("GET", "/api/keys/forget", "POST"),
+            ("POST", "/api/why?url=http://h/x", "GET, HEAD"),
+            ("DELETE", "/api/downloads", "GET, HEAD, POST"),
+            ("POST", "/api/export", "GET, HEAD"), ("DELETE", "/api/feeds", "GET, HEAD"),
+            ("POST", "/api/feeds/f", "GET, HEAD, PUT, DELETE"),
+            ("GET", "/api/feeds/f/position", "POST"),
+            ("PUT", "/api/recordings", "GET, HEAD, POST"),
+            ("GET", "/api/recordings/0123456789ab/stop", "POST"),
+        ] {
+            let answer = try story.player().get(
+                path, headers: [("Sluice-Request", "1")], method: method)
+            #expect(answer.status == 405, "\(method) \(path): \(answer.text)")
+            #expect(answer["Allow"] == allowed, "\(method) \(path)")
+        }
+    }
+
     @Test(arguments: [false, true])
     func `HEAD has the fields of GET and no body`(_ isStored: Bool) throws {
         let story = try Story()

@@ -13,6 +13,9 @@ package enum AdministrationAnswer: Sendable {
     case value(HTTPStatus, JSONValue)
     /// A rejection, with the reason in words.
     case failure(HTTPStatus, String)
+    /// A rejection of the method: 405 with the methods that the path takes, for `Allow` (RFC 9110
+    /// section 15.5.6), and the reason in words.
+    case methodNotAllowed(allowed: [HTTPMethod], String)
 }
 
 /// Responds to the requests under `/api/` that read or change the store.
@@ -60,9 +63,10 @@ package final class StoreAdministration: Sendable {
         method != .get && method != .head
     }
 
-    private static let methods: [String: HTTPMethod] = [
-        "/api/titles": .get, "/api/df": .get, "/api/pin": .post, "/api/unpin": .post,
-        "/api/purge": .post, "/api/clear": .post, "/api/verify": .post,
+    private static let methods: [String: [HTTPMethod]] = [
+        "/api/titles": [.get, .head], "/api/df": [.get, .head], "/api/pin": [.post],
+        "/api/unpin": [.post], "/api/purge": [.get, .head, .post],
+        "/api/clear": [.get, .head, .post], "/api/verify": [.get, .head, .post],
     ]
 
     /// Responds to a request; blocks.
@@ -91,8 +95,9 @@ package final class StoreAdministration: Sendable {
             // The rest may be a URL with its own query, not encoded.
             return title(PercentCoding.decode(target.dropFirst("/api/titles/".utf8.count)))
         case (let path, _):
-            let wanted = Self.methods[path] == .post ? "POST" : "GET"
-            return .failure(.methodNotAllowed, "\(path) is asked for with \(wanted)")
+            let allowed = Self.methods[path] ?? [.get, .head]
+            let names = allowed.map(\.description).joined(separator: ", ")
+            return .methodNotAllowed(allowed: allowed, "\(path) takes \(names) only")
         }
     }
 

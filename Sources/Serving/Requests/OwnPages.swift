@@ -92,17 +92,29 @@ final class OwnPages {
         case (let path, .get) where TitlePictures.title(ofPath: path) != nil,
             (let path, .head) where TitlePictures.title(ofPath: path) != nil:
             showPicture(path, exchange)
+        case (let path, _) where TitlePictures.title(ofPath: path) != nil:
+            refuse(exchange, method: request.method, at: path, allowed: [.get, .head])
         case (let path, _) where StoreAdministration.answers(path):
             askAdministration(request, exchange)
         case (let path, _) where FeedService.answers(path):
             core.feedService.answer(exchange, replying(to: exchange))
         case (let path, _) where DownloadService.answers(path):
             askDownloads(request, exchange)
+        case (let path, _) where Self.allowed[path] != nil:
+            refuse(exchange, method: request.method, at: path, allowed: Self.allowed[path] ?? [])
         default:
             let advice = advice(path, request, exchange)
             refuse(exchange, .notFound, "nothing is at this path; " + advice)
         }
     }
+
+    /// The methods of the paths that this type answers itself.
+    private static let allowed: [String: [HTTPMethod]] = [
+        "/": [.get, .head], "/metrics": [.get, .head], "/api/health": [.get, .head],
+        "/api/stats": [.get, .head], "/api/history": [.get, .head],
+        "/api/settings": [.get, .head], "/api/origins": [.get, .head],
+        "/api/events": [.get], "/api/session": [.post, .delete],
+    ]
 
     /// Returns a hint: the entry that a path was probably meant to be, without its query.
     private func advice(
@@ -149,9 +161,14 @@ final class OwnPages {
         return true
     }
 
-    private func answer(_ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String)
-    {
+    private func answer(
+        _ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String,
+        allowed: [HTTPMethod] = []
+    ) {
         var fields = Fields()
+        if !allowed.isEmpty {
+            fields.append(.allow, allowed.map(\.description).joined(separator: ", "))
+        }
         fields.append(.contentType, type)
         fields.append(.cacheControl, "no-store")
         fields.append("X-Content-Type-Options", "nosniff")
@@ -159,10 +176,21 @@ final class OwnPages {
             ResponseHead(status: status, fields: fields), body: .bytes(Array(text.utf8)))
     }
 
-    private func refuse(_ exchange: Exchange, _ status: HTTPStatus, _ reason: String) {
+    private func refuse(
+        _ exchange: Exchange, _ status: HTTPStatus, _ reason: String, allowed: [HTTPMethod] = []
+    ) {
         core.counters.add(.clientErrors)
         let failure = ProxyFailure(.client, status, reason)
-        answer(exchange, status, "text/plain; charset=utf-8", failure.text)
+        answer(exchange, status, "text/plain; charset=utf-8", failure.text, allowed: allowed)
+    }
+
+    /// Answers 405 with the methods that the path takes (RFC 9110 section 15.5.6).
+    private func refuse(
+        _ exchange: Exchange, method: HTTPMethod, at path: String, allowed: [HTTPMethod]
+    ) {
+        refuse(
+            exchange, .methodNotAllowed, "\(path) does not take \(method); see Allow",
+            allowed: allowed)
     }
 
     /// Sets the console's cookie for a client with the access token, or removes it.
@@ -261,23 +289,15 @@ final class OwnPages {
                 case .value(let status, let value):
                     pair.0.answer(pair.1, status, "application/json", value.encoded + "\n")
                 case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
+                case .methodNotAllowed(let allowed, let reason):
+                    pair.0.refuse(pair.1, .methodNotAllowed, reason, allowed: allowed)
                 }
             }
         }
     }
 
     private func askKeeper(_ request: RequestHead, _ exchange: Exchange) {
-        let bound = LoopBound((self, exchange), to: exchange.loop)
-        core.keeper.answer(request.method, request.target) { answer in
-            bound.enqueue { pair, _ in
-                guard pair.1.isAlive else { return }
-                switch answer {
-                case .value(let status, let value):
-                    pair.0.answer(pair.1, status, "application/json", value.encoded + "\n")
-                case .failure(let status, let reason): pair.0.refuse(pair.1, status, reason)
-                }
-            }
-        }
+        core.keeper.answer(request.method, request.target, replying(to: exchange))
     }
 
     // MARK: Figures

@@ -134,8 +134,10 @@ package struct WhyAnswers: Sendable {
         case ("/api/keys", .get), ("/api/keys", .head): return .value(.ok, context.keys.report)
         case ("/api/keys/forget", .post): return forget(given("origin"))
         case ("/api/keys/forget", _):
-            return .failure(.methodNotAllowed, "this is changed with POST")
-        default: return .failure(.methodNotAllowed, "this is read with GET")
+            return .methodNotAllowed(allowed: [.post], "keys are forgotten with POST")
+        default:
+            return .methodNotAllowed(
+                allowed: [.get, .head], "\(request.path) is read with GET or HEAD")
         }
     }
 

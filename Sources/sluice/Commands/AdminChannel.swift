@@ -196,7 +196,7 @@ private final class OpenedStore {
             ? why.answer(method, target, now: .now()) : administration.answer(method, target)
         switch answer {
         case .value(_, let value): return value.encoded + "\n"
-        case .failure(_, let reason):
+        case .failure(_, let reason), .methodNotAllowed(_, let reason):
             printError("sluice: \(reason)")
             throw ExitCode.failure
         }
