@@ -258,10 +258,11 @@ package final class StateDatabase: Sendable {
         do {
             try Self.write(changes, to: queue)
         } catch {
-            guard let code = (error as? DatabaseError)?.resultCode,
-                code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
-            else { throw error }
-            try beginAnew("\(error)")
+            switch (error as? DatabaseError)?.resultCode {
+            case .SQLITE_CORRUPT, .SQLITE_NOTADB: try beginAnew("\(error)")
+            case .SQLITE_READONLY, .SQLITE_MISUSE: try openAgain(after: error)
+            default: throw error
+            }
             try Self.write(changes, to: queue)
         }
     }
@@ -302,6 +303,23 @@ package final class StateDatabase: Sendable {
         try? former.close()
     }
 
+    /// Closes and opens the file after SQLite could only read it; throws `error` if it may not be
+    /// written.
+    ///
+    /// A `-shm` file that cannot be opened for writing once (no descriptor left, over quota) is
+    /// read only as long as the connection is open (SQLite, `os_unix.c`). A connection that is
+    /// closed because opening failed reports misuse.
+    private func openAgain(after error: any Error) throws {
+        let path = Self.path(in: folder)
+        guard access(path, W_OK) == 0, access(path + "-shm", W_OK) == 0 || errno == ENOENT else {
+            throw error
+        }
+        try queue.close()
+        let made = try Self.open(folder)
+        opened.withLock { $0 = made }
+        log.notice("the state database was opened for reading only, and is opened again")
+    }
+
     /// Writes all state to the folder that replaced the missing one; blocks.
     ///
     /// The former file has no name any more but is still open.
@@ -326,8 +344,8 @@ package final class StateDatabase: Sendable {
         pending.withLock { $0.isClosed = true }
         thread.stopAndJoin()
         do {
+            defer { try? queue.close() }
             try queue.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
-            try queue.close()
         } catch {
             log.error("cannot close the state database", metadata: ["error": "\(error)"])
         }

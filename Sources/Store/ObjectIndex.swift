@@ -2,6 +2,7 @@
 // tables for the layers above. A hit never touches it, and objects can be found without it.
 import GRDB
 import GRDBSQLite
+import Glibc
 import Posix
 import Retention
 import Synchronization
@@ -33,12 +34,14 @@ enum IndexFault: Error {
 ///
 /// Thread-safe: writes are serialised, and reads run concurrently with them (WAL).
 final class ObjectIndex: Sendable {
+    private let path: String
     private let opened: Mutex<DatabasePool>
 
     /// Opens or creates the database.
     ///
     /// Throws if the damage shows when it is opened; `check` finds damage inside.
     init(path: String) throws {
+        self.path = path
         opened = Mutex(try Self.open(path))
     }
 
@@ -83,6 +86,27 @@ final class ObjectIndex: Sendable {
         }
         // Reads that still run on the former pool fail with an error.
         try? former.close()
+    }
+
+    /// Closes and opens the file, if `error` is that SQLite can only read it although it may be
+    /// written.
+    ///
+    /// A `-shm` file that cannot be opened for writing once (no descriptor left, over quota) is
+    /// read only as long as any connection of the process is open (SQLite, `os_unix.c`). Reads
+    /// fail meanwhile.
+    ///
+    /// - Returns: true if it was opened again.
+    /// - Throws: errors of SQLite; the next call tries again.
+    func openAgain(after error: any Error) throws -> Bool {
+        let code = (error as? DatabaseError)?.resultCode
+        // A pool that is closed because opening failed reports misuse.
+        guard code == .SQLITE_READONLY || code == .SQLITE_MISUSE,
+            access(path, W_OK) == 0, access(path + "-shm", W_OK) == 0 || errno == ENOENT
+        else { return false }
+        try pool.close()
+        let made = try Self.open(path)
+        opened.withLock { $0 = made }
+        return true
     }
 
     /// Deletes the long URLs that were saved longest ago.
@@ -143,7 +167,8 @@ final class ObjectIndex: Sendable {
         guard let error = error as? DatabaseError else { return !(error is IndexFault) }
         return switch error.resultCode {
         case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM,
-            .SQLITE_NOMEM, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_AUTH, .SQLITE_INTERRUPT:
+            .SQLITE_NOMEM, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_AUTH, .SQLITE_INTERRUPT,
+            .SQLITE_MISUSE:
             false
         default: true
         }
@@ -154,7 +179,7 @@ final class ObjectIndex: Sendable {
         let pool = pool
         // A statement clears a pending `interrupt`; a checkpoint does not.
         _ = try? pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "SELECT 1") }
+        defer { try? pool.close() }
         try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
-        try pool.close()
     }
 }

@@ -123,6 +123,17 @@ extension StoreWorker {
                 core.log.error("cannot write the index", metadata: ["error": "\(error)"])
             }
             indexIsFailing = true
+            openIndexAgain(after: error)
+        }
+    }
+
+    /// Opens an index that SQLite can only read again, for the next attempt.
+    private func openIndexAgain(after error: any Error) {
+        do {
+            guard try core.index.openAgain(after: error) else { return }
+            core.log.notice("the index was opened for reading only, and is opened again")
+        } catch {
+            core.log.error("cannot open the index again", metadata: ["error": "\(error)"])
         }
     }
 
