@@ -16,7 +16,7 @@ final class RestlessLive: Region {
     private var epochs: [String: [(epoch: Int, version: Int)]] = [:]
     private(set) var epoch = 0
     private var began: Int64 = 0
-    private var leapt = 0
+    private var leaps: [(at: Int64, count: Int)] = []
     private var frozen: (track: String, at: Int64)?
     private var lists = 0
     /// The start of each segment in seconds, by number.
@@ -46,7 +46,7 @@ final class RestlessLive: Region {
 
     func leap(by count: Int) {
         world.trace.note(world.now, "cdn: \(name) leaps by \(count)")
-        leapt += count
+        leaps.append((world.now, count))
     }
 
     /// Restarts the numbering: the same names refer to different bytes.
@@ -54,7 +54,7 @@ final class RestlessLive: Region {
         // Numbers that have hardly advanced cannot be distinguished from those before.
         guard world.now - began > 40 * World.second else { return }
         epoch += 1
-        (began, leapt, frozen, begins) = (world.now, 0, nil, [:])
+        (began, leaps, frozen, begins) = (world.now, [], nil, [:])
         world.trace.note(world.now, "cdn: \(name) counts anew, epoch \(epoch)")
         for (path, file) in files.sorted(by: { $0.key < $1.key }) {
             file.change(to: max(1, (file.current.size * 7 + 13) % 90_000), at: world.now)
@@ -76,9 +76,14 @@ final class RestlessLive: Region {
 
     // MARK: Lists
 
+    /// Returns by how much the numbers had leapt at a time.
+    private func leapt(at time: Int64) -> Int {
+        leaps.reduce(0) { $0 + ($1.at <= time ? $1.count : 0) }
+    }
+
     func last(_ track: String, at time: Int64) -> Int {
         let now = frozen.map { $0.track == track ? min($0.at, time) : time } ?? time
-        return first + leapt + Self.window - 1 + Int(max(0, now - began) / Self.target)
+        return first + leapt(at: time) + Self.window - 1 + Int(max(0, now - began) / Self.target)
     }
 
     /// Whether the playlist contains a segment now.
@@ -88,7 +93,7 @@ final class RestlessLive: Region {
     }
 
     private func text(_ track: String) -> String {
-        let last = last(track, at: world.now)
+        let (last, leapt) = (last(track, at: world.now), leapt(at: world.now))
         lists += 1
         given[lists] = world.now
         var text =
