@@ -8,3 +8,15 @@ static inline int sluice_gzip_init(z_stream *_Nonnull stream, int level) {
     memset(stream, 0, sizeof *stream);
     return deflateInit2(stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
 }
+
+/// deflateInit2(3) without framing (RFC 1951).
+static inline int sluice_deflate_init(z_stream *_Nonnull stream, int level) {
+    memset(stream, 0, sizeof *stream);
+    return deflateInit2(stream, level, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+}
+
+/// inflateInit2(3) without framing (RFC 1951).
+static inline int sluice_inflate_init(z_stream *_Nonnull stream) {
+    memset(stream, 0, sizeof *stream);
+    return inflateInit2(stream, -15);
+}

@@ -7,6 +7,11 @@ package func crc32c(_ bytes: UnsafeRawBufferPointer, after first: UInt32 = 0) ->
     clinux_crc32c(first, bytes.baseAddress, bytes.count)
 }
 
+/// Returns the CRC-32C of an array.
+package func crc32c(_ bytes: [UInt8]) -> UInt32 {
+    bytes.withUnsafeBytes { crc32c($0) }
+}
+
 /// Returns the same as `crc32c`, without the processor's instruction.
 package func softwareCRC32C(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
     clinux_crc32c_software(0, bytes.baseAddress, bytes.count)

@@ -43,7 +43,8 @@ package struct Readiness: OptionSet, Sendable {
 /// One epoll instance; used on one thread.
 package final class Epoll {
     private let descriptor: OwnedDescriptor
-    private var ready: [epoll_event]
+    // Only `wait` uses it, which handlers must not call.
+    @exclusivity(unchecked) private var ready: [epoll_event]
 
     /// Creates an instance that reports at most `batch` descriptors per wait.
     package init(batch: Int = 256) throws(SystemError) {

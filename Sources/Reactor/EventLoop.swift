@@ -201,6 +201,19 @@ package final class EventLoop {
         handle.close()
         runJobs()
         while !roundEnd.isEmpty { runRoundEnd() }
+        releaseAll()
+    }
+
+    /// Releases timers and handlers after the last round: they hold objects that hold this loop.
+    private func releaseAll() {
+        let work = timers.dropAll()
+        var handlers: [any ReadinessHandler] = []
+        for index in slots.indices {
+            if let handler = slots[index].handler { handlers.append(handler) }
+            slots[index].handler = nil
+        }
+        // Only now, since what is released may cancel timers and registrations.
+        withExtendedLifetime((work, handlers)) {}
     }
 
     private func runRound() {

@@ -56,6 +56,19 @@ struct TimerHeap {
         }
     }
 
+    /// Drops all timers and returns their work, which the caller releases when it no longer changes
+    /// this heap: objects that go with it may cancel their timers.
+    mutating func dropAll() -> [ScheduledWork] {
+        heap = Heap()
+        var dropped: [ScheduledWork] = []
+        for index in slots.indices where slots[index].number != 0 {
+            slots[index].number = 0
+            freeSlots.append(UInt32(index))
+            if let work = slots[index].work.take() { dropped.append(work) }
+        }
+        return dropped
+    }
+
     /// Frees the slot of a timer and returns its work; nil if it has run or was cancelled.
     private mutating func take(_ slot: UInt32, _ number: UInt64) -> ScheduledWork? {
         let index = Int(slot)

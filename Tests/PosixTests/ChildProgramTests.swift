@@ -3,7 +3,7 @@ import Posix
 import Testing
 
 @Suite struct ChildProgramTests {
-    @Test func `the status of a program that ended is told, and nil where a signal ended it`()
+    @Test func `the status of a program is returned, and nil after a signal`()
         throws
     {
         #expect(try ChildProgram(["true"]).waitForEnd() == 0)
@@ -11,7 +11,7 @@ import Testing
         #expect(try ChildProgram(["sh", "-c", "kill -9 $$"]).waitForEnd() == nil)
     }
 
-    @Test func `a program that does not end in its time is killed`() throws {
+    @Test func `a program that exceeds its time is killed`() throws {
         #expect(try ChildProgram(["sh", "-c", "exit 7"]).waitForEnd(within: 60) == 7)
         #expect(try ChildProgram(["sleep", "600"]).waitForEnd(within: 0) == nil)
     }
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `a program that ignores a signal is killed when its time is over`() throws {
+    @Test func `a program that ignores a signal is killed after its time`() throws {
         var ends: [CInt] = [0, 0]
         #expect(pipe(&ends) == 0)
         defer { for end in ends { close(end) } }

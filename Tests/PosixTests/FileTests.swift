@@ -2,9 +2,9 @@ import Glibc
 import Posix
 import Testing
 
-/// Files by descriptor.
+/// File operations on descriptors.
 struct FileTests {
-    @Test func `what is written at an offset is read there`() throws {
+    @Test func `bytes written at an offset are read there`() throws {
         let file = try openUnnamedFile(in: "/tmp")
         let bytes: [UInt8] = [1, 2, 3, 4, 5]
         try bytes.withUnsafeBytes { try writeAll($0, to: file.number, at: 10) }
@@ -17,7 +17,7 @@ struct FileTests {
         #expect(found.prefix(7) == [0, 0, 1, 2, 3, 4, 5])
     }
 
-    @Test func `a folder is made with its parents and listed`() throws {
+    @Test func `a folder is created with its parents and listed`() throws {
         let base = "/tmp/posix-tests-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         try makeFolder("\(base)/a/b")
         try makeFolder("\(base)/a/b")
@@ -31,7 +31,7 @@ struct FileTests {
         for path in ["/a/b", "/a", ""] { _ = rmdir(base + path) }
     }
 
-    @Test func `a lock is refused to a second descriptor until the first closes`() throws {
+    @Test func `a lock is denied to a second descriptor until the first is closed`() throws {
         let path = "/tmp/posix-lock-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         do {
             let first = try openFile(path, flags: O_CREAT | O_RDWR)
@@ -44,7 +44,7 @@ struct FileTests {
         try removeFile(path)
     }
 
-    @Test func `a failure names call, file and reason`() {
+    @Test func `an error names call, file and reason`() {
         let error = #expect(throws: SystemError.self) {
             _ = try openFile("/nowhere/file", flags: O_RDONLY)
         }

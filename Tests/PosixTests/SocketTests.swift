@@ -9,20 +9,20 @@ struct SocketTests {
         ("10.0.0.1", "10.0.0.1:80", false), ("::ffff:127.0.0.1", "[::ffff:127.0.0.1]:80", true),
         ("fe80::1", "[fe80::1]:80", false),
     ])
-    func `numeric addresses are read and written`(text: String, written: String, loops: Bool) {
+    func `numeric addresses are parsed and written`(text: String, written: String, loops: Bool) {
         let address = SocketAddress(host: text, port: 80)
         #expect(address?.description == written)
         #expect(address?.isLoopback == loops)
     }
 
     @Test(arguments: ["localhost", "", "1.2.3", "256.0.0.1", "[::1", "1.2.3.4:80"])
-    func `names and malformed addresses are none`(text: String) {
+    func `names and malformed addresses are rejected`(text: String) {
         #expect(SocketAddress(host: text, port: 80) == nil)
     }
 
     private let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
 
-    @Test func `a port listened on alone is refused to all others`() throws {
+    @Test func `an exclusive port is denied to all others`() throws {
         let first = try listen(on: loopback, sharingPort: false)
         let taken = try localAddress(of: first.number)
         #expect(throws: SystemError.self) { _ = try listen(on: taken, sharingPort: false) }
@@ -30,7 +30,7 @@ struct SocketTests {
         #expect(throws: SystemError.self) { _ = try listenFirst(on: taken) }
     }
 
-    @Test func `a first listener admits sharers, but no second first`() throws {
+    @Test func `a first listener admits sharers, but no second first listener`() throws {
         let first = try listenFirst(on: loopback)
         let taken = try localAddress(of: first.number)
         let second = try listen(on: taken, sharingPort: true)
@@ -48,7 +48,7 @@ struct SocketTests {
     }
 
     @Test(.enabled(if: hasMultipath(), "this kernel has no MPTCP"))
-    func `listeners that offer several paths share a port and accept plain TCP as such`() throws {
+    func `Multipath TCP listeners share a port and accept plain TCP as such`() throws {
         let first = try listenFirst(on: loopback, isMultipath: true)
         #expect(protocolNumber(of: first.number) == CInt(IPPROTO_MPTCP))
         let address = try localAddress(of: first.number)
@@ -75,7 +75,7 @@ struct SocketTests {
         (.auto, "10.0.0.1", true), (.auto, "127.0.0.1", false), (.auto, "::1", false),
         (.on, "127.0.0.1", true), (.on, "2001:db8::1", true),
     ])
-    func `several paths are asked for where there can be several`(
+    func `Multipath TCP is requested where it can be used`(
         use: MultipathUse, peer: String, isWanted: Bool
     ) throws {
         let address = try #require(SocketAddress(host: peer, port: 80))
@@ -83,7 +83,7 @@ struct SocketTests {
         #expect(use.listens == (use != .off))
     }
 
-    @Test func `accepting from an empty queue gives nothing`() throws {
+    @Test func `accepting from an empty queue returns nil`() throws {
         let listener = try listenFirst(on: loopback)
         let accepted = try accept(from: listener.number)
         switch accepted {
@@ -94,7 +94,7 @@ struct SocketTests {
 }
 
 struct ClockTests {
-    @Test func `wall seconds are rounded down, before the epoch too`() {
+    @Test func `wall seconds are rounded down, also before the epoch`() {
         #expect(WallTime(nanoseconds: 1_999_999_999).seconds == 1)
         #expect(WallTime(nanoseconds: -1).seconds == -1)
         #expect(WallTime(nanoseconds: -1_000_000_000).seconds == -1)
@@ -112,7 +112,7 @@ struct ClockTests {
 }
 
 struct InterfaceTests {
-    @Test func `loopback is among the addresses of the interfaces, each there once`() throws {
+    @Test func `the addresses of the interfaces include loopback, each once`() throws {
         let found = try interfaceAddresses()
         #expect(found.contains(SocketAddress(bytes: [127, 0, 0, 1], port: 0)))
         #expect(Set(found).count == found.count)

@@ -3,7 +3,7 @@ import Posix
 import Testing
 
 @Suite struct TemporaryFolderTests {
-    @Test func `each folder is new, empty, and this user's alone`() throws {
+    @Test func `each temporary folder is new, empty and accessible to its user only`() throws {
         let folders = try (0..<3).map { _ in try makeTemporaryFolder("posix-tests") }
         defer { for folder in folders { removeTree(folder) } }
         #expect(Set(folders).count == 3)
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func `a tree goes with everything in it, and links are not followed`() throws {
+    @Test func `a tree is removed with its content, without following links`() throws {
         let (tree, other) = (
             try makeTemporaryFolder("posix-tests"), try makeTemporaryFolder("posix-tests")
         )

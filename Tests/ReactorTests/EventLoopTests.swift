@@ -36,7 +36,36 @@ struct EventLoopTests {
         try EventLoop(handle: LoopHandle())
     }
 
-    @Test func `timers run by deadline, equal ones in the order of setting`() throws {
+    @Test func `a loop that has ended holds nothing that holds it`() throws {
+        final class Owner {
+            let loop: EventLoop
+            var timer: TimerID?
+            var registration: Registration?
+            init(_ loop: EventLoop) { self.loop = loop }
+            deinit {
+                // As connections do that are released with their loop.
+                if let timer { loop.cancel(timer) }
+                if let registration { loop.cancel(registration) }
+            }
+        }
+        weak var weakOwner: Owner?
+        weak var weakLoop: EventLoop?
+        let pair = SocketPair()
+        do {
+            let loop = try makeLoop()
+            let owner = Owner(loop)
+            owner.timer = loop.schedule(after: .seconds(60 as Int64)) { _ in _ = owner.timer }
+            let handler = ClosureHandler { _, _ in _ = owner.timer }
+            owner.registration = try loop.watch(pair.near.number, for: .readable, handler: handler)
+            loop.schedule(after: .zero) { $0.stop() }
+            (weakOwner, weakLoop) = (owner, loop)
+            loop.run()
+        }
+        #expect(weakOwner == nil)
+        #expect(weakLoop == nil)
+    }
+
+    @Test func `timers run in order of deadline, then of setting`() throws {
         let loop = try makeLoop()
         var order: [Int] = []
         loop.schedule(after: .milliseconds(20)) { _ in order.append(3) }
@@ -59,7 +88,7 @@ struct EventLoopTests {
         #expect(waited >= .milliseconds(29))
     }
 
-    @Test func `timers go by a clock that is moved by hand`() throws {
+    @Test func `timers use a manual clock`() throws {
         let clock = ManualClock(now: Monotonic(nanoseconds: 5), wallNow: WallTime(seconds: 7))
         let ran = Mutex<[String]>([])
         let thread = try LoopThread(name: "manual", clock: .manual(clock)) { loop in
@@ -80,7 +109,7 @@ struct EventLoopTests {
         clock.advance(by: .seconds(1 as Int64))
     }
 
-    @Test func `a cancelled timer does not run, even when cancelled by one due with it`() throws {
+    @Test func `a cancelled timer does not run, even if a timer due with it cancels it`() throws {
         let loop = try makeLoop()
         var ran = 0
         var second: TimerID?
@@ -93,7 +122,7 @@ struct EventLoopTests {
         #expect(ran == 0)
     }
 
-    @Test func `a timer that was cancelled twice, or has run, takes no later one with it`() throws {
+    @Test func `cancelling a timer twice, or after it ran, affects no later timer`() throws {
         let loop = try makeLoop()
         var ran: [Int] = []
         let first = loop.schedule(after: .milliseconds(1)) { _ in ran.append(1) }
@@ -110,7 +139,7 @@ struct EventLoopTests {
         #expect(ran == [1, 3, 4])
     }
 
-    @Test func `a hundred thousand timers set and cancelled leave the loop able`() throws {
+    @Test func `setting and cancelling 100,000 timers leaves the loop working`() throws {
         let loop = try makeLoop()
         for _ in 0..<100_000 {
             loop.cancel(loop.schedule(after: .milliseconds(60_000)) { _ in })
@@ -119,7 +148,7 @@ struct EventLoopTests {
         loop.run()
     }
 
-    @Test func `a timer that sets itself again without delay lets events through`() throws {
+    @Test func `a timer that reschedules itself without delay does not block events`() throws {
         let loop = try makeLoop()
         let pair = SocketPair()
         var rounds = 0
@@ -135,7 +164,7 @@ struct EventLoopTests {
         #expect(rounds >= 1)
     }
 
-    @Test func `what the end of a round puts off again runs at the end of the next`() throws {
+    @Test func `work deferred at the end of a round runs at the end of the next`() throws {
         let loop = try makeLoop()
         let pair = SocketPair()
         var rounds = 0
@@ -156,7 +185,7 @@ struct EventLoopTests {
         #expect(seenAt == 3)
     }
 
-    @Test func `a registration cancelled in a round gets no event of that round`() throws {
+    @Test func `a registration that is cancelled in a round gets no event of that round`() throws {
         let loop = try makeLoop()
         let first = SocketPair()
         let second = SocketPair()
@@ -177,7 +206,7 @@ struct EventLoopTests {
         #expect(events == 1)
     }
 
-    @Test func `a slot used again in the same round gets no event of its former owner`() throws {
+    @Test func `a slot reused in the same round gets no event of its former owner`() throws {
         let loop = try makeLoop()
         let first = SocketPair()
         let second = SocketPair()
@@ -187,7 +216,7 @@ struct EventLoopTests {
         let heir = ClosureHandler { _, _ in strays += 1 }
         let handler = ClosureHandler { _, loop in
             for registration in registrations { loop.cancel(registration) }
-            // Both slots get new owners that nothing has happened to.
+            // Both slots get new owners, which have received no event.
             _ = try? loop.watch(third.near.number, for: .readable, handler: heir)
         }
         registrations.append(
@@ -201,7 +230,7 @@ struct EventLoopTests {
         #expect(strays == 0)
     }
 
-    @Test func `interest can be changed, and the far end's half-close is told apart`() throws {
+    @Test func `interest can be changed, and the peer's half-close is reported`() throws {
         let loop = try makeLoop()
         let pair = SocketPair()
         var seen: [Readiness] = []

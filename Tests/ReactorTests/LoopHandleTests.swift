@@ -1,4 +1,4 @@
-// What crosses between threads and loops.
+// Messages between threads and loops.
 import Posix
 import Reactor
 import Synchronization
@@ -16,7 +16,7 @@ struct LoopHandleTests {
         #expect(order.withLock { $0 } == Array(0..<10_000))
     }
 
-    @Test func `jobs of many threads all run, each thread's in order`() throws {
+    @Test func `jobs of many threads all run, in order within each thread`() throws {
         let seen = Mutex<[Int: [Int]]>([:])
         let loop = try LoopThread(name: "many") { _ in }
         let senders = try (0..<4).map { sender in
@@ -35,14 +35,14 @@ struct LoopHandleTests {
         }
     }
 
-    @Test func `a job is refused once the loop has ended`() throws {
+    @Test func `a job is rejected once the loop has ended`() throws {
         let thread = try LoopThread(name: "ended") { _ in }
         thread.stopAndJoin()
         #expect(!thread.handle.enqueue { _ in })
         thread.stopAndJoin()
     }
 
-    @Test func `a bound value comes back on its own loop`() throws {
+    @Test func `a bound value is available on its own loop`() throws {
         final class Counter { var value = 0 }
         let bound = Mutex<LoopBound<Counter>?>(nil)
         let result = Atomic<Int>(0)
@@ -64,7 +64,7 @@ struct LoopHandleTests {
         #expect(result.load(ordering: .relaxed) == 100)
     }
 
-    @Test func `a bound value opened on a foreign loop traps`() async {
+    @Test func `opening a bound value on another loop traps`() async {
         await #expect(processExitsWith: .failure) {
             let home = try EventLoop(handle: LoopHandle())
             let other = try EventLoop(handle: LoopHandle())

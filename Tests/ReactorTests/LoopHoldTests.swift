@@ -5,7 +5,7 @@ import Testing
 
 @testable import Reactor
 
-/// Work that keeps a loop from everything else is reported by name.
+/// Work that holds a loop for too long is reported by name.
 @Suite(.timeLimit(.minutes(5)))
 struct LoopHoldTests {
     private final class Reports: Sendable {
@@ -14,13 +14,13 @@ struct LoopHoldTests {
         func add(_ hold: LoopHold) { list.withLock { $0.append(hold) } }
     }
 
-    /// Holds the calling thread for longer than the limit, by the clock that the loop reads.
+    /// Holds the calling thread for longer than the limit, by the loop's clock.
     private static func hold() {
         let start = Monotonic.now()
         while Monotonic.now() - start <= LoopHold.limit {}
     }
 
-    @Test func `a handler, a timer, a job and an end of a round are each told apart`() throws {
+    @Test func `handlers, timers, jobs and ends of rounds are reported separately`() throws {
         let reports = Reports()
         let loop = try EventLoop(handle: LoopHandle()) { reports.add($0) }
         let pair = SocketPair()

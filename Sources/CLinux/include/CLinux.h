@@ -55,6 +55,19 @@ int clinux_signal_descriptor(const int *_Nonnull signals, int count);
 /// fcntl(2) F_OFD_SETLK: takes an exclusive lock on the whole file, without waiting.
 int clinux_lock_exclusive(int descriptor);
 
+/// What TCP_INFO (tcp(7)) says of the receiving side of a connection.
+struct clinux_receiving {
+    /// The smoothed round trip that a receiver sees, in microseconds; 0 without a sample.
+    uint32_t round_trip;
+    /// Packets that arrived out of order.
+    uint32_t out_of_order;
+    /// Bytes received.
+    uint64_t bytes;
+};
+
+/// getsockopt(2) with TCP_INFO; fails with a kernel that does not count received bytes.
+int clinux_receiving(int descriptor, struct clinux_receiving *_Nonnull receiving);
+
 /// fcntl(2) with an integer argument.
 int clinux_fcntl(int descriptor, int command, int argument);
 

@@ -1,0 +1,24 @@
+// TCP_INFO, whose structure Glibc declares in an old form that ends before what is read here.
+#include "CLinux.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+
+int clinux_receiving(int descriptor, struct clinux_receiving *receiving) {
+    struct tcp_info info;
+    memset(&info, 0, sizeof info);
+    socklen_t length = sizeof info;
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+        return -1;
+    }
+    // What a kernel does not know stays zero; without the bytes nothing can be measured.
+    if (length < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) {
+        return -1;
+    }
+    receiving->round_trip = info.tcpi_rcv_rtt;
+    receiving->bytes = info.tcpi_bytes_received;
+    receiving->out_of_order = info.tcpi_rcv_ooopack;
+    return 0;
+}
