@@ -202,7 +202,7 @@ final class PieceQueue: Sendable {
     ///
     /// Waits for the piece that is being written, then writes the queued pieces on the calling
     /// thread, in order, since a watermark may not pass over a gap.
-    func settle(_ backgroundWrite: BackgroundWrite) {
+    func drain(_ backgroundWrite: BackgroundWrite) {
         while true {
             let mine = state.withLock { state -> [Piece]? in
                 if state.current === backgroundWrite {

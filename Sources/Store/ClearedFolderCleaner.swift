@@ -91,7 +91,8 @@ final class ClearedFolderCleaner: Sendable {
             state.withLock { $0.thread = made }
         } catch {
             state.withLock { $0.isRunning = false }
-            log.error("no thread to delete what was cleared", metadata: ["error": "\(error)"])
+            log.error(
+                "cannot start a thread to delete cleared objects", metadata: ["error": "\(error)"])
         }
     }
 
@@ -142,7 +143,7 @@ final class ClearedFolderCleaner: Sendable {
         } catch {
             // The files are still there, so they stay counted; the next start tries again.
             log.error(
-                "cannot delete what was cleared",
+                "cannot delete cleared objects",
                 metadata: ["path": "\(aside.path)", "error": "\(error)"])
             return
         }
@@ -159,7 +160,7 @@ final class ClearedFolderCleaner: Sendable {
         do {
             while !isStopped, try index.deleteSetAside(atMost: 1_000) {}
         } catch {
-            log.error("cannot delete rows of what was cleared", metadata: ["error": "\(error)"])
+            log.error("cannot delete the rows of cleared objects", metadata: ["error": "\(error)"])
         }
     }
 }

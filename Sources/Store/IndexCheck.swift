@@ -27,7 +27,7 @@ extension StoreWorker {
     /// Sets the damaged index aside and fills a new one from the objects; disk usage and the object
     /// count stay unchanged, long URLs are lost.
     func replaceIndex(_ reason: String, on loop: EventLoop) {
-        core.log.error("the index is damaged and is built anew", metadata: ["error": "\(reason)"])
+        core.log.error("the index is damaged and is rebuilt", metadata: ["error": "\(reason)"])
         compareToTheEnd()
         do {
             let aside = try core.folder.setIndexAside(at: .now())
@@ -37,7 +37,7 @@ extension StoreWorker {
             refill(from: 0, [], on: loop)
         } catch {
             core.counters.indexFailures.add(1, ordering: .relaxed)
-            core.log.error("cannot build the index anew", metadata: ["error": "\(error)"])
+            core.log.error("cannot rebuild the index", metadata: ["error": "\(error)"])
         }
     }
 

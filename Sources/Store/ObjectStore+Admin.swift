@@ -90,7 +90,7 @@ extension ObjectStore {
             }
             worker.flushIndex()
             // Purged objects must not reappear after a power cut.
-            worker.syncAll(by: .now() + .seconds(5 as Int64))
+            worker.sync.syncAll(by: .now() + .seconds(5 as Int64))
             done(removal)
         }
     }
@@ -137,7 +137,7 @@ extension ObjectStore {
         let isCertain = try ThreadSemaphore()
         onStoreThread { worker, _ in
             worker.flushIndex()
-            worker.syncAll(by: .now() + .seconds(5 as Int64))
+            worker.sync.syncAll(by: .now() + .seconds(5 as Int64))
             isCertain.signal()
         }
         _ = isCertain.wait(atMost: .seconds(10 as Int64))
@@ -155,11 +155,15 @@ extension ObjectStore {
         onStoreThread { worker, _ in worker.reloadPins() }
     }
 
-    /// Unpins a title; blocks until that is on the disk.
+    /// Unpins a title and makes other changes of the state in the same commit; blocks until that is
+    /// on the disk.
     ///
-    /// - Returns: false if it was not pinned.
-    package func unpin(title: UInt64) throws(StateFault) -> Bool {
-        let wasPinned = try core.pins.remove(title)
+    /// - Returns: false if it was not pinned; the other changes are made anyway.
+    @discardableResult
+    package func unpin(
+        title: UInt64, with others: [StateChange] = []
+    ) throws(StateFault) -> Bool {
+        let wasPinned = try core.pins.remove(title, with: others)
         onStoreThread { worker, _ in worker.reloadPins() }
         return wasPinned
     }
@@ -174,7 +178,7 @@ extension ObjectStore {
     package func saveLongURL(id: [UInt8], url: String) {
         unsavedLongURLs.withLock { $0[id] = url }
         onStoreThread { worker, _ in
-            self.indexed("save a URL", ()) { try worker.saveLongURL(id: id, url: url) }
+            self.indexed("save a URL", ()) { try worker.index.saveLongURL(id: id, url: url) }
             self.unsavedLongURLs.withLock { $0[id] = nil }
         }
     }

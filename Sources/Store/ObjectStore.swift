@@ -145,7 +145,7 @@ package final class ObjectStore: Sendable {
             guard ObjectIndex.isDamage(error) else {
                 throw .index(folder: folder.path, reason: "\(error)")
             }
-            log.warning("the index is damaged and is built anew", metadata: ["error": "\(error)"])
+            log.warning("the index is damaged and is rebuilt", metadata: ["error": "\(error)"])
         }
         do {
             let aside = try folder.setIndexAside(at: .now())
@@ -206,7 +206,7 @@ package final class ObjectStore: Sendable {
     /// Starts syncing what was committed until now instead of within `syncInterval`; does not wait
     /// for it.
     ///
-    /// For data that a user was told is stored, such as a complete download.
+    /// For data that was reported to a user as stored, such as a complete download.
     package func makeCertain() {
         core.channel.worker?.enqueue { worker, loop in
             worker.catchUp(loop)
@@ -282,6 +282,14 @@ package final class ObjectStore: Sendable {
     package func publish(_ object: StoredObject) throws(SystemError) {
         guard !isClosed.load(ordering: .relaxed) else { return }
         try core.publish(object)
+    }
+
+    /// Removes the name of an object: it is not stored from now on, no lookup finds it, and what its
+    /// readers have read can be freed with `punch`.
+    ///
+    /// Blocks on the disk.
+    package func forgetName(of object: StoredObject) {
+        _ = core.forgetName(of: object)
     }
 
     /// Records that no fill works on the object; it is committed with the next batch.

@@ -42,9 +42,9 @@ struct TableShard: Sendable {
     var uses: [ObjectKey: Use] = [:]
     /// Keys whose file is already counted correctly in the disk usage while index and folder are
     /// being compared; nil once all are.
-    var settled: Set<ObjectKey>? = []
+    var reconciled: Set<ObjectKey>? = []
     /// Keys whose first byte is at most this have been compared.
-    var settledThrough = -1
+    var reconciledThrough = -1
     /// Keys that were recently found to have no file: one fetch looks up its key several times.
     private var absent: Set<UInt128> = []
 
@@ -149,8 +149,8 @@ struct TableShard: Sendable {
     }
 
     /// True until the file of a key has been compared with its row.
-    func isUnsettled(_ key: ObjectKey) -> Bool {
-        settled.map { key.firstByte > settledThrough && !$0.contains(key) } ?? false
+    func isUnreconciled(_ key: ObjectKey) -> Bool {
+        reconciled.map { key.firstByte > reconciledThrough && !$0.contains(key) } ?? false
     }
 }
 

@@ -31,16 +31,19 @@ final class PinTable: Sendable {
         }
     }
 
-    /// Removes a pin; blocks until that is on the disk.
+    /// Removes a pin and makes other changes in the same commit; blocks until that is on the disk.
     ///
     /// - Returns: false if the title was not pinned.
-    func remove(_ title: UInt64) throws(StateFault) -> Bool {
+    func remove(_ title: UInt64, with others: [StateChange]) throws(StateFault) -> Bool {
         try writing.withLock { _ throws(StateFault) in
-            guard pins.withLock({ $0[title] != nil }) else { return false }
-            try database.erase(
-                PinRecord.self, key: [.integer(Int64(bitPattern: title))])
+            let isPinned = pins.withLock { $0[title] != nil }
+            let removal = StateChange(
+                removing: PinRecord.self, key: [.integer(Int64(bitPattern: title))])
+            let changes = (isPinned ? [removal] : []) + others
+            guard !changes.isEmpty else { return false }
+            try database.keep(changes)
             pins.withLock { $0[title] = nil }
-            return true
+            return isPinned
         }
     }
 }

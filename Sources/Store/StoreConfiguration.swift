@@ -18,7 +18,7 @@ package struct StoreConfiguration: Sendable {
     /// Objects that are complete, or that no fill works on, are committed after this delay.
     ///
     /// Objects of the same period then share one wake-up of the store thread.
-    package var settleInterval: Interval = .milliseconds(50)
+    package var finishedCommitDelay: Interval = .milliseconds(50)
     /// The maximum delay before written data is synced (syncfs(2), fdatasync(2), fsync(2)): as long
     /// as the kernel keeps any program's writes in memory (`vm.dirty_expire_centisecs`).
     ///

@@ -100,7 +100,7 @@ final class StoreCore: Sendable {
                 return nil
             }
             if !header.isComplete { dropUnclaimedBytes(header, file.number) }
-            settle(header)
+            reconcile(header)
             let parts = StoredObject.Parts(
                 header: header, place: .current, charge: Footprint.bytes(of: header),
                 content: start.content)
@@ -128,14 +128,14 @@ final class StoreCore: Sendable {
     }
 
     /// Corrects disk usage and index for a file that has not been compared since the start.
-    private func settle(_ header: ObjectHeader) {
+    private func reconcile(_ header: ObjectHeader) {
         let key = header.key
-        let isUnsettled = table.withShard(of: key) { shard in
-            guard shard.isUnsettled(key) else { return false }
-            shard.settled?.insert(key)
+        let isUnreconciled = table.withShard(of: key) { shard in
+            guard shard.isUnreconciled(key) else { return false }
+            shard.reconciled?.insert(key)
             return true
         }
-        guard isUnsettled else { return }
+        guard isUnreconciled else { return }
         let row = row(of: key)
         let found = IndexRow(
             key: key, url: header.url, role: header.role, title: header.title,
@@ -192,7 +192,7 @@ final class StoreCore: Sendable {
 
     /// Records that a key's name was removed; the caller holds the key's name lock.
     func noteRemoval(of key: ObjectKey) {
-        table.withShard(of: key) { _ = $0.settled?.insert(key) }
+        table.withShard(of: key) { _ = $0.reconciled?.insert(key) }
         usage.countObjects(-1)
         counters.removals.add(1, ordering: .releasing)
         channel.noteRow(.delete, of: key)
@@ -263,7 +263,7 @@ final class StoreCore: Sendable {
     ///
     /// A kill or power cut between the deletion of a file and that of its row leaves such a row.
     private func forgetLost(_ key: ObjectKey) {
-        guard table.withShard(of: key, { $0.isUnsettled(key) }), let row = row(of: key) else {
+        guard table.withShard(of: key, { $0.isUnreconciled(key) }), let row = row(of: key) else {
             return
         }
         usage.release(row.bytes)
@@ -292,7 +292,7 @@ final class StoreCore: Sendable {
             }
             let old =
                 table.withShard(of: key) { shard in
-                    shard.settled?.insert(key)
+                    shard.reconciled?.insert(key)
                     return shard.put(object)
                 } ?? known
             old?.state.withLock { $0.place = .unlinked }

@@ -49,7 +49,7 @@ extension StoreWorker {
     private func setAside(into aside: ClearedFolder, _ sparesPinned: Bool) throws -> Cleared {
         flushIndex()
         // Rows that the index rejects would reappear with its next batch.
-        guard rows.isEmpty else { throw SystemError("write the index", code: EIO) }
+        guard index.rows.isEmpty else { throw SystemError("write the index", code: EIO) }
         var cleared = Cleared()
         cleared.kept = sparesPinned ? try pinnedRows() : []
         let names = Set(cleared.kept.map(\.key.name))
@@ -95,15 +95,14 @@ extension StoreWorker {
 
     /// Restarts retention with only the kept objects.
     private func beginAnew(with kept: [IndexRow]) {
-        policy = core.configuration.makePolicy(core.usage.budget)
-        for row in kept { policy.insert(row.key.name, Retained(row)) }
+        evictor.startAnew(with: kept)
         reloadPins()
     }
 
     /// Ends the comparison of index and folder; there is nothing left to compare.
     private func endComparing() {
         comparison = nil
-        core.table.withEachShard { $0.settled = nil }
+        core.table.withEachShard { $0.reconciled = nil }
         core.counters.isReconciled.store(true, ordering: .releasing)
     }
 }

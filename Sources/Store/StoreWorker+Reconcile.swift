@@ -78,8 +78,8 @@ extension StoreWorker {
         let byte = (comparison?.byte ?? 255) + 1
         if byte > 0 {
             core.table.withEachShard { shard in
-                shard.settledThrough = byte - 1
-                shard.settled = shard.settled?.filter { $0.firstByte >= byte }
+                shard.reconciledThrough = byte - 1
+                shard.reconciled = shard.reconciled?.filter { $0.firstByte >= byte }
             }
         }
         comparison?.byte = byte
@@ -110,7 +110,7 @@ extension StoreWorker {
         let row = comparison?.rows.removeValue(forKey: key)
         if row?.isComplete != true || !core.folder.wasClean {
             let isThere = core.table.withName(of: key) {
-                guard core.table.withShard(of: key, { $0.isUnsettled(key) }) else { return true }
+                guard core.table.withShard(of: key, { $0.isUnreconciled(key) }) else { return true }
                 // `load` updates the records: a file without a row is adopted, a damaged one is
                 // deleted.
                 return core.load(key) != nil
@@ -125,7 +125,7 @@ extension StoreWorker {
     /// Drops the row of an object whose file is missing.
     private func drop(_ row: KeptRow) {
         core.table.withName(of: row.key) {
-            guard core.table.withShard(of: row.key, { $0.isUnsettled(row.key) }) else { return }
+            guard core.table.withShard(of: row.key, { $0.isUnreconciled(row.key) }) else { return }
             core.noteRemoval(of: row.key)
             core.usage.release(row.facts.bytes)
             core.counters.droppedRows.add(1, ordering: .relaxed)
@@ -133,15 +133,15 @@ extension StoreWorker {
     }
 
     private func finishComparing() {
-        core.table.withEachShard { $0.settled = nil }
+        core.table.withEachShard { $0.reconciled = nil }
         flushIndex()
         guard var done = comparison else { return }
         comparison = nil
         done.found += done.adopted
         done.found.sort { $0.facts.lastUsed > $1.facts.lastUsed }
-        for found in done.found { policy.restore(found.name, found.facts) }
+        for found in done.found { evictor.policy.restore(found.name, found.facts) }
         // Adopted objects with a row were restored with a wrong size.
-        for found in done.adopted { policy.insert(found.name, found.facts) }
+        for found in done.adopted { evictor.policy.insert(found.name, found.facts) }
         done.report.adopted = core.counters.adoptedObjects.load(ordering: .relaxed)
         done.report.dropped = core.counters.droppedRows.load(ordering: .relaxed)
         done.report.damaged = core.counters.damagedObjects.load(ordering: .relaxed)

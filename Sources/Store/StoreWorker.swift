@@ -1,5 +1,6 @@
-// The store thread: commits headers, has them synced, writes the index in batches, evicts, and
-// compares index and folder after a start.
+// The store thread: takes mail and lets its parts work in turn. `Committer` writes headers,
+// `SyncQueue` has them synced, `IndexWriter` writes the index in batches, `Evictor` evicts; a
+// comparison of index and folder runs after a start.
 import DurableState
 import Logging
 import Posix
@@ -10,85 +11,49 @@ import Synchronization
 /// The worker of the store thread, owned by its loop.
 final class StoreWorker {
     let core: StoreCore
-    /// Objects whose header on disk is outdated, each with the time of its last commit.
-    var dirty: [(object: StoredObject, since: Monotonic)] = []
-    /// The time when the disk last refused a header; for `commitInterval` no other is tried.
-    var refusedAt: Monotonic?
-    /// Headers that may not be on the disk yet; a key may occur more than once.
-    var unsynced: [UnsyncedHeader] = []
-    /// First bytes of the keys whose names may not be on the disk yet.
-    var unsyncedFolders: Set<UInt8> = []
-    /// When the oldest unsynced change was recorded; nil if everything is synced.
-    var unsyncedSince: Monotonic?
-    /// True from the start of a batch on the sync thread until its outcome is taken.
-    var isSyncing = false
-    /// True if the running batch belongs to a folder that was replaced meanwhile.
-    var isSyncingFormer = false
-    let syncer: Syncer
-    /// True if objects were released that the table may close now.
-    var mayTrim = false
-
-    var rows: [ObjectKey: RowChange] = [:]
-    var uses: [ObjectKey: Use] = [:]
-    var hasTouches = false
-    /// When the oldest use was recorded that the index does not have yet.
-    var usesSince: Monotonic?
-    var indexIsFailing = false
-
-    var policy: any RetentionPolicy
-    var pinnedTitles: Set<UInt64> = []
-    var pinnedNames: Set<UInt128> = []
-    /// The room requested and not freed yet, in bytes beyond current usage; nil if none was.
-    var wantedBytes: Int64?
-    var isEvicting = false
-    /// True if the disk refused to delete the last victim.
-    var isRefused = false
+    let sync: SyncQueue
+    let committer: Committer
+    let index: IndexWriter
+    let evictor: Evictor
     /// The comparison of index and folder; nil once it is done.
     var comparison: Comparison? = Comparison()
-    /// The number of long URLs saved in this run.
-    private var savedLongURLs = 0
+    // Numbers and timers are read and replaced as a whole, so that accesses cannot overlap: no check of
+    // exclusivity, which costs a hundred instructions for each piece of mail.
+    /// The room requested and not freed yet, in bytes beyond current usage; nil if none was.
+    @exclusivity(unchecked) private var wantedBytes: Int64?
+    @exclusivity(unchecked) private var isEvicting = false
 
-    /// Objects that no fill works on any more, to be committed together.
-    private var finished: [StoredObject] = []
-
-    private var timer: TimerID?
+    @exclusivity(unchecked) private var timer: TimerID?
     /// The timer that takes mail and settles finished objects.
-    private var settleTimer: TimerID?
-    private var lostTimer: TimerID?
+    @exclusivity(unchecked) private var commitTimer: TimerID?
+    @exclusivity(unchecked) private var lostTimer: TimerID?
     /// The number of commits when memory was last returned to the system; `muchWork` more trigger
     /// it again.
-    private var commitsBefore = 0
+    @exclusivity(unchecked) private var commitsBefore = 0
     private static let muchWork = 1_000
+    /// The duration of one eviction step; commits and new objects get their turn in between.
+    private static let evictionStep = Interval.milliseconds(5)
 
     init(core: StoreCore, syncer: Syncer) {
         self.core = core
-        self.syncer = syncer
-        policy = core.configuration.makePolicy(core.usage.budget)
+        sync = SyncQueue(core: core, syncer: syncer)
+        committer = Committer(core: core, sync: sync)
+        index = IndexWriter(core: core)
+        evictor = Evictor(core: core, index: index)
     }
 
     /// Takes mail, and schedules settling.
     func mailArrived(_ loop: EventLoop) {
-        takeMail(loop, settles: false)
-        if settleTimer == nil { scheduleSettling(loop) }
+        takeMail(loop, commits: false)
+        if commitTimer == nil { scheduleCommits(loop) }
     }
 
-    /// Saves a long URL; at the first one of a run and then now and then, deletes the oldest.
-    func saveLongURL(id: [UInt8], url: String) throws {
-        try core.index.saveLongURL(id: id, url: url, now: .now())
-        let limit = core.configuration.longURLLimit
-        // Trim after every tenth of the limit: each trim scans all rows.
-        if savedLongURLs % max(1, limit / 10) == 0 {
-            try core.index.trimLongURLs(keeping: limit)
-        }
-        savedLongURLs += 1
-    }
-
-    private func scheduleSettling(_ loop: EventLoop) {
-        let interval = core.configuration.settleInterval
-        settleTimer = loop.schedule(after: interval) { [unowned self] loop in
-            settleTimer = nil
-            let hadWork = takeMail(loop, settles: true)
-            if hadWork || !core.channel.rest() { return scheduleSettling(loop) }
+    private func scheduleCommits(_ loop: EventLoop) {
+        let interval = core.configuration.finishedCommitDelay
+        commitTimer = loop.schedule(after: interval) { [unowned self] loop in
+            commitTimer = nil
+            let hadWork = takeMail(loop, commits: true)
+            if hadWork || !core.channel.rest() { return scheduleCommits(loop) }
             giveBackMemory()
         }
     }
@@ -103,34 +68,26 @@ final class StoreWorker {
 
     /// Takes mail, commits what is due, and starts eviction if room was requested.
     ///
-    /// - Returns: true if objects were settled.
+    /// - Returns: true if objects were committed.
     @discardableResult
-    private func takeMail(_ loop: EventLoop, settles: Bool) -> Bool {
+    private func takeMail(_ loop: EventLoop, commits: Bool) -> Bool {
         let wanted = readMail(loop)
-        var settled = 0
-        // Settle before evicting: objects queued for a commit count as held and cannot be evicted.
-        if settles || wanted != nil { settled = settleFinished() }
-        commitDue(at: loop.now)
+        var committed = 0
+        // Commit before evicting: objects queued for a commit count as held and cannot be evicted.
+        if commits || wanted != nil { committed = committer.commitFinished() }
+        committer.commitDue(at: loop.now)
         if let wanted {
             wantedBytes = max(wantedBytes ?? 0, wanted)
             if !isEvicting { evictSome(loop) }
         }
         scheduleTick(loop)
-        return settled > 0
+        return committed > 0
     }
 
     /// Commits finished objects, and writes the index.
     func catchUp(_ loop: EventLoop) {
-        takeMail(loop, settles: true)
+        takeMail(loop, commits: true)
         flushIndex()
-    }
-
-    private func settleFinished() -> Int {
-        let done = finished
-        finished = []
-        settle(done)
-        mayTrim = mayTrim || !done.isEmpty
-        return done.count
     }
 
     /// Takes mail and queues its objects.
@@ -139,8 +96,7 @@ final class StoreWorker {
     ///   objects would count as held during eviction.
     private func readMail(_ loop: EventLoop) -> Int64? {
         let mail = core.channel.takeMail()
-        for object in mail.dirty { dirty.append((object, loop.now)) }
-        finished += mail.finished
+        committer.take(mail, at: loop.now)
         for object in mail.discarded { removeDiscarded(object) }
         absorb(mail)
         return mail.wantedBytes
@@ -149,8 +105,7 @@ final class StoreWorker {
     private func scheduleTick(_ loop: EventLoop) {
         guard
             timer == nil,
-            !dirty.isEmpty || !rows.isEmpty || hasTouches || mayTrim || unsyncedSince != nil
-                || usesSince != nil
+            committer.hasWork || committer.mayTrim || index.hasWork || sync.since != nil
         else { return }
         timer = loop.schedule(after: core.configuration.indexInterval) { [unowned self] loop in
             timer = nil
@@ -160,61 +115,19 @@ final class StoreWorker {
     }
 
     private func tick(_ loop: EventLoop) {
-        commitDue(at: loop.now)
+        committer.commitDue(at: loop.now)
         flushIndex(isTick: true)
-        if let since = unsyncedSince,
-            loop.now - since >= core.configuration.syncInterval
-                || unsynced.count >= core.configuration.mostUnsynced
-        {
-            beginSync(on: loop)
-        }
+        if sync.isDue(at: loop.now) { sync.begin(whenDone: afterSync(on: loop)) }
         // Readers release objects too, and report it only as a use.
         core.table.trimAll()
-        mayTrim = false
+        committer.mayTrim = false
         // Objects in use at the last attempt may be idle now.
         if core.usage.isOverBudget, !isEvicting {
-            _ = settleFinished()
-            commitDue(at: loop.now)
+            _ = committer.commitFinished()
+            committer.commitDue(at: loop.now)
             wantedBytes = wantedBytes ?? 0
             evictSome(loop)
         }
-    }
-
-    // MARK: Commits
-
-    /// Commits objects that have grown enough or waited long enough.
-    private func commitDue(at now: Monotonic) {
-        let configuration = core.configuration
-        if let refusedAt, now - refusedAt < configuration.commitInterval { return }
-        var kept: [(object: StoredObject, since: Monotonic)] = []
-        var due: [StoredObject] = []
-        for (object, since) in dirty {
-            let isDue = object.state.withLock { state -> Bool? in
-                guard state.place == .current, !state.isDiscarded,
-                    state.uncommittedBytes > 0 || state.hasNewFacts
-                else {
-                    // If it is published or changed later, it is queued again.
-                    state.isQueued = false
-                    return nil
-                }
-                return state.uncommittedBytes >= configuration.commitBytes
-                    || now - since >= configuration.commitInterval
-                    || (state.isComplete && now - since >= configuration.settleInterval)
-            }
-            guard let isDue else { continue }
-            if isDue { due.append(object) } else { kept.append((object, since)) }
-        }
-        settle(due)
-        for object in due {
-            // A growing object stays queued.
-            let isBehind = object.state.withLock { state in
-                state.isQueued = state.uncommittedBytes > 0 || state.hasNewFacts
-                return state.isQueued
-            }
-            if isBehind { kept.append((object, now)) }
-        }
-        mayTrim = mayTrim || kept.count < dirty.count
-        dirty = kept
     }
 
     private func removeDiscarded(_ object: StoredObject) {
@@ -227,20 +140,93 @@ final class StoreWorker {
     func finishAll(by deadline: Monotonic) -> Bool {
         let mail = core.channel.takeMail()
         for object in mail.discarded { removeDiscarded(object) }
-        var behind = (finished + mail.finished + mail.dirty + dirty.map(\.object))[...]
-        finished = []
-        for object in behind { object.state.withLock { $0.isQueued = false } }
-        mayTrim = mayTrim || !behind.isEmpty
-        while !behind.isEmpty, .now() < deadline {
-            settle(Array(behind.prefix(64)))
-            behind = behind.dropFirst(64)
-        }
-        let isDone = behind.isEmpty
-        dirty = []
+        let isDone = committer.commitAll(mail, by: deadline)
         absorb(mail)
         flushIndex()
-        let isSynced = syncAll(by: deadline)
-        return isDone && isSynced && rows.isEmpty
+        let isSynced = sync.syncAll(by: deadline)
+        return isDone && isSynced && index.rows.isEmpty
+    }
+
+    /// Starts syncing what was committed; if the thread is busy, the next tick does.
+    func syncSoon(_ loop: EventLoop) { sync.beginSoon(whenDone: afterSync(on: loop)) }
+
+    private func afterSync(on loop: EventLoop) -> @Sendable () -> Void {
+        let me = LoopBound(self, to: loop)
+        return {
+            me.enqueue { worker, loop in
+                worker.sync.takeOutcome()
+                worker.lookForFolder(loop)
+            }
+        }
+    }
+
+    // MARK: Changes
+
+    /// Applies changes that other threads recorded.
+    private func absorb(_ mail: StoreMail) {
+        // In the order of creation, which retention relies on.
+        for (key, change) in mail.rows.sorted(by: { $0.value.time < $1.value.time }) {
+            index.note(change, of: key)
+            switch change {
+            case .put(let row): evictor.insert(row)
+            case .adopt(let row):
+                guard comparison != nil else {
+                    evictor.insert(row)
+                    continue
+                }
+                comparison?.adopted.append(Found(name: key.name, facts: Retained(row)))
+                evictor.notePin(of: row)
+            case .delete: evictor.remove(key)
+            }
+        }
+        index.hasTouches = index.hasTouches || mail.hasTouches
+        sync.note(folders: mail.folders)
+    }
+
+    /// Applies changes and uses that other threads recorded, and writes them to the index.
+    ///
+    /// With `isTick`, uses of unchanged rows may wait.
+    func flushIndex(isTick: Bool = false) {
+        absorb(core.channel.takeIndexMail())
+        index.gatherUses(for: &evictor.policy)
+        index.write(isTick: isTick)
+    }
+
+    /// Loads the pins, after the index has all rows.
+    func reloadPins() {
+        flushIndex()
+        evictor.reloadPins()
+    }
+
+    // MARK: Eviction
+
+    /// Frees some of the requested bytes, and continues in the loop's next turn.
+    private func evictSome(_ loop: EventLoop) {
+        guard let wanted = wantedBytes, evictor.shortage(wanted) > 0 else {
+            return stopEvicting(false)
+        }
+        isEvicting = true
+        // The index is updated with the next batch; one transaction per step would dominate the
+        // cost.
+        absorb(core.channel.takeIndexMail())
+        // Recently read objects must not be evicted.
+        index.gatherUses(for: &evictor.policy)
+        // The order of use is complete only after the comparison.
+        compareToTheEnd()
+        let freed = evictor.evict(until: .now() + Self.evictionStep, wanted: wanted)
+        if freed == nil {
+            // Everything left is in use or pinned.
+            return stopEvicting(true)
+        }
+        if evictor.shortage(wanted) <= 0 { return stopEvicting(false) }
+        // Requests that arrive meanwhile come as mail and are handled after this one.
+        loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
+    }
+
+    private func stopEvicting(_ isStuck: Bool) {
+        core.usage.isStuck = isStuck
+        wantedBytes = nil
+        isEvicting = false
     }
 
     // MARK: Missing folder
@@ -260,7 +246,7 @@ final class StoreWorker {
         core.folder.isLost = true
         if !again {
             core.log.error(
-                "the cache folder is gone: nothing is stored until it is back or an empty one is made",
+                "the cache folder is gone: nothing is stored until it is back or an empty one is created",
                 metadata: ["path": "\(core.folder.path)"])
         }
         if core.folder.isRemade {
@@ -287,18 +273,13 @@ final class StoreWorker {
         core.counters.removals.add(1, ordering: .releasing)
         core.table.withEachShard { shard in
             for object in shard.removeAll() { object.state.withLock { $0.place = .unlinked } }
-            shard.settled = nil
+            shard.reconciled = nil
         }
-        for object in dirty { object.object.state.withLock { $0.isQueued = false } }
-        dirty = []
-        unsynced = []
-        isSyncingFormer = isSyncing
-        unsyncedFolders = []
-        rows = [:]
-        uses = [:]
-        usesSince = nil
+        committer.moveIn()
+        sync.moveIn()
+        index.moveIn()
         comparison = nil
-        policy = core.configuration.makePolicy(core.usage.budget)
+        evictor.startAnew()
         try core.index.openAnew(core.folder)
         try core.state.moveIntoNewFolder()
     }

@@ -174,7 +174,7 @@ extension StoredObject {
     /// Discards the object: no lookup finds it any more, nothing of it is committed, and its file
     /// is freed with its last holder.
     ///
-    /// Wakes all waiters. With `failure`, `didFailToStore` tells them that storing failed, even
+    /// Wakes all waiters. With `failure`, `didFailToStore` reports to them that storing failed, even
     /// before the affected fill ends.
     package func discard(because failure: SystemError? = nil) {
         let (woken, mustRemove) = state.withLock { state -> ([Waiter], Bool) in
@@ -266,7 +266,7 @@ package struct FillWriter {
 
     /// Writes the next bytes, after all queued ones, and lets readers see them.
     package mutating func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
-        try settle()
+        try drain()
         guard !bytes.isEmpty else { return }
         try object.append(bytes, at: offset, by: fill)
         offset += Int64(bytes.count)
@@ -296,9 +296,9 @@ package struct FillWriter {
     /// Returns once all queued bytes are in the file; blocks for the time of a few pieces.
     ///
     /// - Throws: the first write error; the bytes queued after it were dropped.
-    package mutating func settle() throws(SystemError) {
+    package mutating func drain() throws(SystemError) {
         guard let behind = backgroundWrite else { return }
-        writer?.queue.settle(behind)
+        writer?.queue.drain(behind)
         if let failure = behind.state.withLock({ $0.failure }) { throw failure }
         // Later writes do not go through this queue state.
         backgroundWrite = nil
@@ -306,7 +306,7 @@ package struct FillWriter {
 
     /// Ends the fill, after writing everything queued.
     package func end(failure: (any Error)?) {
-        if let backgroundWrite { writer?.queue.settle(backgroundWrite) }
+        if let backgroundWrite { writer?.queue.drain(backgroundWrite) }
         object.endFill(fill, failure: failure ?? backgroundWrite?.state.withLock { $0.failure })
     }
 }

@@ -134,7 +134,7 @@ final class Syncer: Sendable {
     /// Waits for the end of the running batch; blocks.
     ///
     /// - Returns: false if the deadline passed first.
-    func settle(by deadline: Monotonic) -> Bool {
+    func waitForBatch(by deadline: Monotonic) -> Bool {
         guard let semaphore = try? ThreadSemaphore() else { return false }
         thread.handle.enqueue { _ in semaphore.signal() }
         return semaphore.wait(atMost: max(.zero, deadline - .now()))

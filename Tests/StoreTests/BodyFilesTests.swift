@@ -5,10 +5,10 @@ import Testing
 
 @testable import Store
 
-/// Bodies that are longer than one file may be.
+/// Bodies longer than the file size limit.
 @Suite struct BodyFilesTests {
     @Test(arguments: [262_144, 1_000_001, 1 << 20, 1 << 40] as [Int64])
-    func `every position lies in exactly one file, within what a file may hold`(
+    func `every position is in exactly one file, within the file size limit`(
         limit: Int64
     ) throws {
         for firstEnd in [0, 1, 65_535, 65_536, min(limit, 5_000_003)] as [Int64] {
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [1_000_001, 1 << 20])
-    func `a body goes on behind the limit, and what all have read is closed`(
+    func `a body continues behind the limit, and files that all have read are closed`(
         limit: Int
     ) async throws {
         let folder = try TemporaryFolder()
@@ -49,7 +49,7 @@ import Testing
             try fill(object, 0..<5_000_000)
             #expect(!object.isStorable && object.isSpread && store.find("a") == nil)
             #expect(try object.readBody(from: 0, count: 5_000_000) == body(0..<5_000_000))
-            // Another fill, far behind: the files between stay away.
+            // Another fill, far behind: the files between stay closed.
             try fill(object, 9_000_000..<9_100_000)
             #expect(
                 try object.readBody(from: 9_000_000, count: 100_000) == body(9_000_000..<9_100_000))
@@ -60,18 +60,18 @@ import Testing
             #expect(!object.spans.contains(100_000))
             let left = try object.readBody(from: 4_500_000, count: 500_000)
             #expect(left == body(4_500_000..<5_000_000))
-            // What was given back is fetched again by a reader that goes back.
+            // A reader that moves back fetches freed bytes again.
             try fill(object, 1_500_000..<1_600_000)
             let again = try object.readBody(from: 1_500_000, count: 100_000)
             #expect(again == body(1_500_000..<1_600_000))
-            // Known to be too long from the start, and no reason to keep others off the disk.
+            // A body known to be too long does not stop others from being stored.
             #expect(try !store.create(describe("b", total: 5_000_000)).isStorable)
             #expect(try store.create(describe("c", total: 100_000)).isStorable)
             store.close()
         }
     }
 
-    @Test func `a body of many files tells that its readers should get on`() async throws {
+    @Test func `a body with many files reports that its readers should catch up`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path
         await #expect(processExitsWith: .success) { [path = path as String] in

@@ -5,11 +5,11 @@ import Store
 import Synchronization
 import Testing
 
-/// Pieces that are written on a thread of their own.
+/// Pieces that a separate thread writes.
 @Suite struct BodyWriterTests {
     private static let piece: Int64 = 20_000
 
-    /// Puts off the pieces of a range, and writes those that find no room.
+    /// Defers the pieces of a range, and writes those for which the queue has no room.
     private func backgroundWrite(
         _ range: Range<Int64>, _ fill: inout FillWriter, _ writer: BodyWriter,
         whenFailed: @escaping @Sendable () -> Void = {}
@@ -24,14 +24,14 @@ import Testing
         }
     }
 
-    @Test func `what is put off is all in the file, in order, once it is settled`() throws {
+    @Test func `deferred pieces are complete and in order in the file after a drain`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         let writer = try BodyWriter()
         let total = 40 * Self.piece + 7
         let objects = try (0..<3).map { try store.create(describe("\($0)", total: total)) }
         var fills = objects.map { FillWriter($0, from: 0, to: total) }
-        // In turn, so that pieces of others stand between those of each.
+        // Interleaved, so that pieces of other bodies lie between those of each.
         for step in 1...41 {
             for index in fills.indices {
                 try backgroundWrite(0..<min(Int64(step) * Self.piece, total), &fills[index], writer)
@@ -39,7 +39,7 @@ import Testing
             }
         }
         for index in fills.indices {
-            try fills[index].settle()
+            try fills[index].drain()
             #expect(objects[index].isComplete && fills[index].written == total)
             fills[index].end(failure: nil)
             #expect(try read(objects[index], 0..<total) == body(0..<total))
@@ -47,7 +47,7 @@ import Testing
         store.close()
     }
 
-    @Test func `readers never see a byte before it is there`() throws {
+    @Test func `readers never see a byte before it is written`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         let writer = try BodyWriter()
@@ -73,7 +73,7 @@ import Testing
         store.close()
     }
 
-    @Test func `the end of a fill waits for what was put off`() throws {
+    @Test func `the end of a fill waits for deferred pieces`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         let writer = try BodyWriter()
@@ -88,7 +88,7 @@ import Testing
         store.close()
     }
 
-    @Test func `a body that the budget has no room for goes on without a name`() throws {
+    @Test func `a body that exceeds the budget continues without being stored`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 10 * Self.piece)
         let writer = try BodyWriter()
@@ -98,10 +98,10 @@ import Testing
         var fill = FillWriter(object, from: 0, to: nil)
         let end = 150 * Self.piece
         try backgroundWrite(0..<end, &fill, writer)
-        try fill.settle()
+        try fill.drain()
         #expect(!object.isStorable && store.lookup(object.key) == nil)
         #expect(try read(object, 0..<end) == body(0..<end))
-        // What its readers have read is given back, block by block of the file.
+        // Bytes that its readers have read are freed, block by block of the file.
         object.punch(upTo: 140 * Self.piece)
         let kept = object.spans.ranges
         #expect(kept.first?.lowerBound == 0 && kept.last?.upperBound == end)
@@ -111,7 +111,7 @@ import Testing
         store.close()
     }
 
-    @Test func `buffers that were put off are used again`() throws {
+    @Test func `buffers of deferred pieces are reused`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         let writer = try BodyWriter()
@@ -123,11 +123,11 @@ import Testing
             buffer += body(fill.offset..<fill.offset + Self.piece)
             places.insert(buffer.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) })
             #expect(fill.backgroundWrite(&buffer, to: writer, whenFailed: {}))
-            // For three at a time there is room, whether or not the thread has run yet.
-            if step % 3 == 2 { try fill.settle() }
+            // There is room for three at a time, whether or not the thread has run yet.
+            if step % 3 == 2 { try fill.drain() }
         }
         fill.end(failure: nil)
-        // As many as wait at a time, and one that is written.
+        // As many as can wait at a time, and one that is being written.
         #expect(places.count <= 5 && object.isComplete)
         store.close()
     }

@@ -4,7 +4,7 @@ import Retention
 import Store
 import Testing
 
-/// Clearing: nothing is found any more at once, and the files go in the background.
+/// Clearing hides all objects immediately and deletes files in the background.
 @Suite struct ClearTests {
     private func add(_ store: ObjectStore, _ name: String, title: UInt64) throws {
         var description = describe(name, total: 12_288)
@@ -23,7 +23,8 @@ import Testing
         try store.deletion == Deletion() && setAside(in: folder).isEmpty
     }
 
-    @Test func `everything is gone at once, and its bytes once its files are`() throws {
+    @Test func `a clear hides everything immediately, and frees bytes as files are deleted`() throws
+    {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -33,7 +34,7 @@ import Testing
         #expect(removed.objects == 300 && removed.bytes >= 300 * 10_000)
         #expect(store.statistics().objects == 0)
         #expect((0..<300).allSatisfy { store.find("o\($0)") == nil })
-        // Who holds an object goes on with it.
+        // A holder of an object continues with it.
         #expect(held?.isComplete == true)
         held = nil
         try eventually { try isDeleted(store, in: folder.path) }
@@ -41,7 +42,7 @@ import Testing
         #expect(store.entries(limit: -1).isEmpty)
     }
 
-    @Test func `what is stored afterwards stays`() throws {
+    @Test func `objects stored after a clear are kept`() throws {
         let folder = try TemporaryFolder()
         var store = try openStore(folder.path)
         for number in 0..<50 { try store.add("o\(number)", total: 10_000) }
@@ -57,7 +58,7 @@ import Testing
         #expect(store.statistics().bytes == store.entries(limit: -1).reduce(0) { $0 + $1.bytes })
     }
 
-    @Test func `pinned titles can be spared`() throws {
+    @Test func `a clear can keep pinned titles`() throws {
         let folder = try TemporaryFolder()
         var store = try openStore(folder.path)
         try store.pin(title: 1, url: "http://h/1", keys: [ObjectKey(sha256Of: "shared")])
@@ -80,7 +81,7 @@ import Testing
         store.close()
     }
 
-    @Test func `what a stop left is deleted by the next run, and counts until then`() throws {
+    @Test func `the next run deletes what a stop left, which counts until then`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.path).close()
         for byte in ["00", "ff"] {
@@ -94,7 +95,7 @@ import Testing
         #expect(store.statistics().bytes == 0 && store.statistics().objects == 0)
     }
 
-    @Test func `stores and clears at the same time leave what the index says`() throws {
+    @Test func `concurrent stores and clears leave files and index consistent`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }

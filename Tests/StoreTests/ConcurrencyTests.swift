@@ -5,11 +5,11 @@ import Store
 import Synchronization
 import Testing
 
-/// Many threads on one store.
+/// Many threads use one store.
 @Suite struct ConcurrencyTests {
-    /// Whatever is found is exact, and the books agree with the disk at the end.
+    /// All bytes that are found are exact, and the accounts match the disk at the end.
     @Test(.timeLimit(.minutes(5)))
-    func `lookups, fills, removals and eviction on many threads keep bytes and books exact`() throws
+    func `concurrent lookups, fills, removals and evictions keep bytes and accounts exact`() throws
     {
         let folder = try TemporaryFolder()
         let budget: Int64 = 400_000
@@ -25,7 +25,7 @@ import Testing
                 do {
                     if try !Self.step(store, &numbers) { wrong.add(1, ordering: .relaxed) }
                 } catch {
-                    // A budget that is full just now is a reason not to store, and no damage.
+                    // A budget that is full now is a reason not to store, and not a failure.
                     let isFull = (error as? SystemError)?.code == EDQUOT
                     if !isFull { wrong.add(1, ordering: .relaxed) }
                 }
@@ -53,7 +53,7 @@ import Testing
         #expect(again.statistics().damagedObjects == 0)
     }
 
-    /// One random thing that a proxy does; false when it saw wrong bytes.
+    /// One random operation of a proxy; false if it read wrong bytes.
     private static func step(
         _ store: ObjectStore, _ numbers: inout SpanSetTests.Numbers
     ) throws -> Bool {

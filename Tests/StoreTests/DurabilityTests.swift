@@ -4,11 +4,11 @@ import Retention
 import Store
 import Testing
 
-/// What a power cut, a failing disk or an older program leaves, and what is made of it.
+/// What a power cut, a failing disk or an older version leaves, and how it is read.
 @Suite struct DurabilityTests {
     private static let slotLength = 2048
 
-    /// Makes a store with one object of two megabytes and closes it, or leaves it as a kill would.
+    /// Makes a store with one object of 2 MB, and closes it or leaves it as a kill would.
     private func makeStore(_ path: String, isClean: Bool, total: Int64 = 2 << 20) throws {
         let store = try openStore(path)
         try store.add("a", total: total)
@@ -24,8 +24,8 @@ import Testing
 
     // MARK: Headers
 
-    /// A torn write of the newest header costs what it said, not what was said before.
-    @Test func `a torn header falls back to the one before it`() throws {
+    /// A torn write of the newest header loses its claims, not those of the previous header.
+    @Test func `a torn header falls back to the previous one`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         let made = try first.add("a", total: 100_000, filled: 0..<30_000)
@@ -45,7 +45,7 @@ import Testing
         #expect(try read(object, 0..<30_000) == body(0..<30_000))
     }
 
-    @Test func `more spans than a header page holds survive a clean stop`() throws {
+    @Test func `more spans than fit into a header page survive a clean stop`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         let made = try first.create(describe("a", total: 4 << 20))
@@ -62,7 +62,7 @@ import Testing
         for span in spans.ranges { #expect(try read(object, span) == body(span)) }
     }
 
-    /// A header that says less than there is may be; one that says more may not.
+    /// A header may claim less than is present, but not more.
     @Test func `a head that outgrew its page is found again with the body`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
@@ -81,7 +81,7 @@ import Testing
         #expect(store.statistics().objects == 1)
     }
 
-    @Test func `title, kind and whether it was read come back`() throws {
+    @Test func `title and kind are restored without the index`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         var description = describe("a", total: 10)
@@ -104,7 +104,7 @@ import Testing
 
     // MARK: Checksums
 
-    @Test func `a damaged block is a hole after an unclean stop, and the rest is served`() throws {
+    @Test func `a damaged block is a hole after an unclean stop, the rest is served`() throws {
         let folder = try TemporaryFolder()
         try makeStore(folder.path, isClean: false, total: 3 << 20)
         try flip(objectPath(folder.path, "a"), at: 4096 + 1 << 20 + 77)
@@ -126,7 +126,7 @@ import Testing
         #expect(object.state(at: 0) == .present(count: 3 << 20))
     }
 
-    @Test func `a small object is compared before it is handed out`() throws {
+    @Test func `a small object's checksums are verified before it is returned`() throws {
         let folder = try TemporaryFolder()
         try makeStore(folder.path, isClean: false, total: 9000)
         try flip(objectPath(folder.path, "a"), at: 4096 + 8000)
@@ -137,7 +137,7 @@ import Testing
         #expect(store.find("a")?.isComplete == false)
     }
 
-    @Test func `what was compared once is not compared again`() throws {
+    @Test func `an object is verified only once`() throws {
         let folder = try TemporaryFolder()
         try makeStore(folder.path, isClean: false)
         let second = try openStore(folder.path)
@@ -153,7 +153,7 @@ import Testing
         #expect(third.statistics().start.wasClosedCleanly || !third.statistics().isReconciled)
     }
 
-    @Test func `a check of every byte finds what was damaged while nobody looked`() throws {
+    @Test func `a check of every byte finds damage`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         for name in 0..<5 { try first.add("\(name)", total: 3 << 20) }
@@ -174,7 +174,7 @@ import Testing
         #expect(store.verify { _ in }.isSound)
     }
 
-    @Test func `checksums agree with and without the processor's instruction`() throws {
+    @Test func `checksums are equal with and without the processor's instruction`() throws {
         let bytes = body(0..<70_000)
         for count in [0, 1, 7, 8, 4095, 12_288, 12_289, 70_000] {
             let (fast, slow) = bytes.prefix(count).withUnsafeBytes {
@@ -192,7 +192,7 @@ import Testing
 
     // MARK: Stops
 
-    @Test func `only a close that finished says so`() throws {
+    @Test func `only a completed close marks the folder as clean`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         #expect(!exists(folder.path + "/clean"))
@@ -206,7 +206,7 @@ import Testing
         #expect(store.statistics().start.wasClosedCleanly)
     }
 
-    @Test func `what a replacement left that was cut short is taken away`() throws {
+    @Test func `remains of an interrupted file replacement are removed`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.path).close()
         for name in ["clean.new", "pins.new", "format.new"] {
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    @Test func `the start says what it found`() throws {
+    @Test func `the start reports what it found`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         for name in 0..<6 { try first.add("\(name)", total: 1000) }

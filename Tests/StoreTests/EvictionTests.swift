@@ -6,12 +6,12 @@ import Store
 import Synchronization
 import Testing
 
-/// The budget, the order of eviction, generations, and what is never stored.
+/// The budget, the order of eviction, generations, and objects that are never stored.
 @Suite struct EvictionTests {
-    /// The bytes one object of 12,288 body bytes takes.
+    /// The bytes that an object with a body of 12,288 bytes occupies.
     private let size: Int64 = 16_384
 
-    @Test func `the object used longest ago goes first, and the budget holds`() throws {
+    @Test func `the least recently used object is evicted first, within the budget`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 4 * size) {
             $0.makePolicy = RetentionPolicyName.lru.makePolicy
@@ -30,7 +30,7 @@ import Testing
         #expect(store.statistics().bytes <= 4 * size)
     }
 
-    @Test func `an object that is held is not evicted`() throws {
+    @Test func `an object in use is not evicted`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 3 * size)
         defer { store.close() }
@@ -44,7 +44,7 @@ import Testing
         #expect(try read(held, 0..<12_288) == body(0..<12_288))
     }
 
-    @Test func `an object that is opened after it was chosen is not evicted`() throws {
+    @Test func `an object that is opened after its selection is not evicted`() throws {
         let folder = try TemporaryFolder()
         let opened = Opened()
         let store = try openStore(folder.path, budget: 3 * size) {
@@ -63,7 +63,7 @@ import Testing
         opened.state.withLock { $0 = Opened.State() }
     }
 
-    @Test func `growth beyond the budget evicts without being asked`() throws {
+    @Test func `growth beyond the budget evicts automatically`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 10 * size)
         defer { store.close() }
@@ -72,7 +72,7 @@ import Testing
         #expect(store.statistics().evictions >= 10)
     }
 
-    @Test func `room that cannot be made is refused`() throws {
+    @Test func `a reservation is rejected if nothing can be evicted`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 2 * size)
         defer { store.close() }
@@ -83,11 +83,11 @@ import Testing
         #expect(held.isCurrent)
     }
 
-    @Test func `recency survives a restart`() throws {
+    @Test func `the order of use survives a restart`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         for name in ["a", "b", "c"] { try first.add(name, total: 12_288) }
-        // Recency is kept in whole seconds.
+        // The time of use has a resolution of one second.
         let added = WallTime.now().seconds
         try eventually { WallTime.now().seconds > added }
         first.watch("a")
@@ -101,7 +101,7 @@ import Testing
         #expect(store.find("a") != nil)
     }
 
-    @Test func `an object with holes counts every block that it takes`() throws {
+    @Test func `an object with holes counts all its allocated blocks`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -114,7 +114,7 @@ import Testing
         #expect(store.statistics().bytes >= Int64(status.st_blocks) * 512)
     }
 
-    @Test func `idle objects do not keep more descriptors open than allowed`() throws {
+    @Test func `descriptors of idle objects are limited`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.maxOpenObjects = 32 }
         defer { store.close() }
@@ -124,7 +124,7 @@ import Testing
         try eventually { store.statistics().openObjects <= 32 }
     }
 
-    @Test func `a replaced generation leaves its readers what they had`() throws {
+    @Test func `readers of a replaced generation keep its bytes`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -143,7 +143,7 @@ import Testing
         try eventually { store.statistics().bytes == 8192 }
     }
 
-    @Test func `an object that may not be stored leaves no file`() throws {
+    @Test func `an object that must not be stored leaves no file`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         let object = try store.create(describe("a", total: 3 << 20, isStorable: false))
@@ -161,7 +161,7 @@ import Testing
         #expect(!exists(objectPath(folder.path, "a")))
     }
 
-    @Test func `a disk without room gets nothing new, and bodies go elsewhere`() throws {
+    @Test func `a full disk stores nothing new, and bodies use unnamed files`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.minFreeBytes = .max }
         defer { store.close() }
@@ -171,7 +171,7 @@ import Testing
         #expect(try read(object, 0..<100) == body(0..<100))
     }
 
-    @Test func `a body larger than the budget streams without being stored`() throws {
+    @Test func `a body larger than the budget is streamed without being stored`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: size)
         defer { store.close() }
@@ -184,7 +184,7 @@ import Testing
         #expect(try read(large, 0..<2 * size) == body(0..<2 * size))
     }
 
-    @Test func `blocks reserved for a body that did not come are given back`() throws {
+    @Test func `blocks reserved for an incomplete body are returned`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -201,7 +201,7 @@ import Testing
     }
 }
 
-/// The first object that was named to go, once a player has opened it.
+/// The first object selected for eviction, once a player has opened it.
 private final class Opened: Sendable {
     struct State {
         var store: ObjectStore?
@@ -211,7 +211,7 @@ private final class Opened: Sendable {
     let state = Mutex(State())
 }
 
-/// Another policy, whose first victim is opened by a player before it is deleted.
+/// A policy whose first victim is opened by a player before it is deleted.
 private final class Opening: RetentionPolicy {
     private let policy: any RetentionPolicy
     private let opened: Opened

@@ -3,9 +3,9 @@ import Posix
 import Store
 import Testing
 
-/// Disks that refuse, folders that go away: nothing is damaged and bodies go on.
+/// Failing disks and removed folders damage nothing, and bodies continue.
 @Suite struct FaultTests {
-    @Test func `a folder that was moved away is no place to store, until it is back`() throws {
+    @Test func `a folder that was moved away stores nothing until it is back`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/store"
         let store = try openStore(path)
@@ -26,7 +26,7 @@ import Testing
         #expect(store.find("c")?.isComplete == true)
     }
 
-    @Test func `an empty folder in place of the one that went is taken`() throws {
+    @Test func `an empty folder in place of a removed one is used`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/store"
         let store = try openStore(path)
@@ -48,7 +48,7 @@ import Testing
         #expect(throws: Never.self) { try openStore(folder.path + "/elsewhere").close() }
     }
 
-    @Test func `folders that somebody deleted inside are made again`() throws {
+    @Test func `deleted subfolders are created again`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -64,7 +64,7 @@ import Testing
         #expect(exists(objectPath(folder.path, "a")))
     }
 
-    @Test func `an index of a newer program is refused and not touched`() throws {
+    @Test func `the index of a newer version is rejected and not changed`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.path).close()
         try addMigration("99", to: folder.path + "/index.sqlite")
@@ -73,7 +73,7 @@ import Testing
         #expect(try listFolder(folder.path).map(\.name).sorted() == before)
     }
 
-    @Test func `a state database of a newer program is refused and not touched`() throws {
+    @Test func `the state database of a newer version is rejected and not changed`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.path).close()
         try addMigration("99", to: folder.path + "/state.sqlite")
@@ -82,8 +82,8 @@ import Testing
         #expect(try listFolder(folder.path).map(\.name).sorted() == before)
     }
 
-    /// No byte beyond the budget, whoever asks for how much.
-    @Test func `the budget holds at every moment`() throws {
+    /// No byte exceeds the budget, for any sequence of reservations.
+    @Test func `the budget is respected at every moment`() throws {
         let folder = try TemporaryFolder()
         let budget: Int64 = 1 << 20
         let store = try openStore(folder.path, budget: budget)
@@ -104,7 +104,7 @@ import Testing
     }
 }
 
-/// Notes a migration in an index, as a newer program would (sqlite3_exec).
+/// Records a migration in an index, as a newer version would (sqlite3_exec).
 private func addMigration(_ name: String, to path: String) throws {
     typealias Open =
         @convention(c) (UnsafePointer<CChar>, UnsafeMutablePointer<OpaquePointer?>) ->

@@ -3,9 +3,9 @@ import Posix
 import Store
 import Testing
 
-/// Which folders a store takes, and what it does about the index.
+/// Which folders a store accepts, and how it handles their index.
 @Suite struct FolderTests {
-    @Test func `a second store on one folder is refused`() throws {
+    @Test func `a second store in one folder is rejected`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         #expect(throws: StoreError.inUse(folder: folder.path)) { try openStore(folder.path) }
@@ -13,7 +13,7 @@ import Testing
         try openStore(folder.path).close()
     }
 
-    @Test func `a newer format is refused and not touched`() throws {
+    @Test func `a newer format is rejected and not changed`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/format", Array("SLUICE STORE 4\n".utf8))
         #expect(throws: StoreError.newerFormat(folder: folder.path, found: 4, supported: 3)) {
@@ -22,7 +22,7 @@ import Testing
         #expect(try listFolder(folder.path).map(\.name) == ["format"])
     }
 
-    @Test func `a folder with other files in it is refused and not touched`() throws {
+    @Test func `a folder with foreign files is rejected and not changed`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/letters.txt", [1])
         #expect(throws: StoreError.foreignFolder(folder: folder.path, holds: "letters.txt")) {
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: ["index.sqlite-journal", "index.sqlite-wal", "format.new"])
-    func `what a first start leaves that was cut short is a store's`(name: String) throws {
+    func `remains of an interrupted first start are recognized as a store`(name: String) throws {
         let folder = try TemporaryFolder()
         try writeFile("\(folder.path)/\(name)", Array(repeating: 7, count: 600))
         let store = try openStore(folder.path)
@@ -41,7 +41,7 @@ import Testing
         #expect(store.statistics().objects == 1)
     }
 
-    @Test func `a folder that cannot be made is a typed error`() throws {
+    @Test func `a folder that cannot be created gives a typed error`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/file", [])
         let path = folder.path + "/file/store"
@@ -53,7 +53,7 @@ import Testing
         #expect(cause.code == ENOTDIR)
     }
 
-    @Test func `a store is made with its parents, for its owner only`() throws {
+    @Test func `a store is created with its parents, accessible to its owner only`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/deep/store"
         let store = try openStore(path)
@@ -99,7 +99,7 @@ import Testing
         #expect(aside.isEmpty != isDamaged)
     }
 
-    @Test func `a row whose file is gone is dropped`() throws {
+    @Test func `a row without its file is removed`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10_000)
@@ -115,7 +115,7 @@ import Testing
         #expect(store.statistics().bytes == 4096 + 12_288)
     }
 
-    @Test func `a stray file that is no object is deleted`() throws {
+    @Test func `a file that is not an object is deleted`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10)
@@ -131,7 +131,7 @@ import Testing
         #expect(store.statistics().objects == 1)
     }
 
-    @Test func `purging by URL removes what fits`() throws {
+    @Test func `purging by URL removes matching objects`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }

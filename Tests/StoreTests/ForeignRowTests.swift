@@ -6,9 +6,9 @@ import Testing
 
 @testable import Store
 
-/// An index whose rows this program cannot have written.
+/// An index with rows that this program never writes.
 @Suite struct ForeignRowTests {
-    @Test func `former state that is too long is not moved, and the rest is`() throws {
+    @Test func `oversized former state is not migrated, the rest is`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         try store.core.index.pool.write { db in
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(arguments: ["bytes", "created", "last_used", "title", "kind", "complete", "is_read"])
-    func `a row with a text for a number costs no start and no object`(column: String) throws {
+    func `a text in a numeric column prevents no start and loses no object`(column: String) throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         for name in ["a", "b"] { try store.add(name, total: 1_000) }

@@ -5,11 +5,11 @@ import Testing
 
 @testable import Store
 
-/// Headers and checksums as they are written, and those of the first format.
+/// The current formats of headers and checksums, and the first format.
 @Suite struct FormatTests {
     private static let bytes = body(0..<5 << 20)
 
-    /// A file as the first format had it: one slot, no checksums.
+    /// A file in the first format: one slot, no checksums.
     private func formerFile(_ name: String, total: Int64, spans: [Range<Int64>]) -> [UInt8] {
         var out = ByteWriter()
         let description = describe(name, total: total)
@@ -36,7 +36,7 @@ import Testing
         return out.bytes
     }
 
-    @Test func `a store of the first format is read and goes on in the present one`() throws {
+    @Test func `a store of the first format is read and continued in the current one`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.path).close()
         unlink(folder.path + "/clean")
@@ -53,7 +53,7 @@ import Testing
         store.finish(object)
         store.close()
         #expect(try readFile(folder.path + "/format") == Array("SLUICE STORE 3\n".utf8))
-        // The former header is still there, and the new one stands behind it.
+        // The former header still exists, and the new one is written behind it.
         #expect(try readFile(path).prefix(8) == Array("SLUICE1\n".utf8)[...])
         #expect(try readFile(path)[2048..<2056] == Array("SLUICE2\n".utf8)[...])
 
@@ -63,7 +63,7 @@ import Testing
         #expect(again.verify { _ in }.isSound)
     }
 
-    @Test func `a header reads back as it was written`() throws {
+    @Test func `a header is restored as it was written`() throws {
         var description = describe("a", total: 5 << 20)
         description.title = 9
         description.kind = .other
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func `checksums stay those of the bytes, whatever is added and taken`(seed: UInt64) throws {
+    func `checksums match the bytes after additions and removals`(seed: UInt64) throws {
         var numbers = SpanSetTests.Numbers(state: seed)
         let bytes = Self.bytes
         var (extents, spans) = (ExtentMap(), SpanSet())

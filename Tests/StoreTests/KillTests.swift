@@ -4,12 +4,11 @@ import Reactor
 import Store
 import Testing
 
-/// Processes that die, or run into the limits of the disk, in the middle of it.
+/// Processes that are killed, or exceed limits of the disk, while they store.
 @Suite struct KillTests {
-    ///
-    /// The process kills itself while objects grow, commit and are replaced.
+    /// The process kills itself while objects grow, are committed and are replaced.
     @Test(.timeLimit(.minutes(4)), arguments: [30, 120, 400])
-    func `whatever is found after a kill is exact`(milliseconds: UInt32) async throws {
+    func `every byte found after a kill is exact`(milliseconds: UInt32) async throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/store"
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, milliseconds] in
@@ -18,7 +17,7 @@ import Testing
                 $0.commitInterval = .milliseconds(10)
                 $0.indexInterval = .milliseconds(5)
             }
-            // On a busy machine the shortest time may pass before anything is kept.
+            // On a busy machine the shortest time may pass before anything is stored.
             try grow(store, "49", total: 60_000)
             try store.flushed()
             let thread = try PosixThread(name: "killer") {
@@ -43,8 +42,8 @@ import Testing
         #expect(try listFolder(path + "/new").isEmpty)
     }
 
-    /// A write that the disk refuses is typed, and the next body does not try that disk.
-    @Test func `after a refused write new objects are not stored for a while`() async throws {
+    /// A failed write gives a typed error, and the next body does not try that disk.
+    @Test func `after a failed write nothing new is stored for a while`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -52,7 +51,7 @@ import Testing
             let store = try openStore(path)
             try store.add("kept", total: 1000)
             try store.flushed()
-            // Too little to go on in further files.
+            // Too few descriptors to continue in further files.
             var limit = rlimit(rlim_cur: 100 << 10, rlim_max: 100 << 10)
             setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
             let object = try store.create(describe("a", total: nil))
@@ -74,7 +73,7 @@ import Testing
     }
 }
 
-/// Makes a new generation and fills it in small steps.
+/// Creates a new generation and fills it in small steps.
 private func grow(_ store: ObjectStore, _ name: String, total: Int64) throws {
     let object = try store.create(describe(name, total: total))
     try store.publish(object)

@@ -2,9 +2,9 @@ import Testing
 
 @testable import Store
 
-/// The digits that keys have in names of files and in the index.
+/// The digits of keys in file names and in the index.
 @Suite struct ObjectKeyTests {
-    @Test func `a key is read back from its digits, and from nothing else`() {
+    @Test func `a key is parsed from its digits and from nothing else`() {
         for number in 0..<200 {
             let key = ObjectKey(sha256Of: "\(number)")
             #expect(key.hex == key.bytes.map(Self.digits).joined())

@@ -5,7 +5,7 @@ import RetentionLab
 import Store
 import Testing
 
-/// Pins: what is never evicted, and survives the loss of the index.
+/// Pinned objects are never evicted, and pins survive the loss of the index.
 @Suite struct PinTests {
     private let size: Int64 = 16_384
 
@@ -56,7 +56,7 @@ import Testing
         #expect(store.find("2")?.isComplete == true)
     }
 
-    @Test func `an unpinned title may go`() throws {
+    @Test func `an unpinned title can be evicted`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }

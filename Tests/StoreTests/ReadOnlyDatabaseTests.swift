@@ -4,13 +4,13 @@ import Posix
 import Store
 import Testing
 
-/// Databases that SQLite opened for reading only, because their `-shm` file could not be opened for
-/// writing at that moment.
+/// Databases that SQLite opened read-only because their `-shm` file could not be opened for writing
+/// at that moment.
 ///
-/// SQLite keeps one state of that file per process: a connection with `readonly_shm` makes it what a
-/// failed open leaves.
+/// SQLite keeps one state of that file per process: a connection with `readonly_shm` puts it into
+/// the state that a failed open leaves.
 @Suite struct ReadOnlyDatabaseTests {
-    @Test func `an index that can only be read is opened again, and written`() throws {
+    @Test func `an index opened read-only is opened again and written`() throws {
         let folder = try Folders()
         let reader = try ReadOnlyMemory(of: folder.copy + "/index.sqlite")
         let store = try openStore(folder.copy)
@@ -23,7 +23,7 @@ import Testing
         #expect(try folder.count("objects", "index") == 2)
     }
 
-    @Test func `a state database that can only be read is opened again, and written`() throws {
+    @Test func `a state database opened read-only is opened again and written`() throws {
         let folder = try Folders()
         let reader = try ReadOnlyMemory(of: folder.copy + "/state.sqlite")
         let store = try openStore(folder.copy)
@@ -33,7 +33,7 @@ import Testing
         #expect(try folder.count("pins", "state") == 1)
     }
 
-    /// A folder of a store, and a copy of it as a killed process leaves it.
+    /// A store's folder, and a copy of it as a killed process leaves it.
     private struct Folders {
         let folder: TemporaryFolder
         var copy: String { folder.path + "/copy" }
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// A connection that opened the `-shm` file of a database for reading only.
+    /// A connection that opened the `-shm` file of a database read-only.
     private final class ReadOnlyMemory {
         private var connection: OpaquePointer?
 

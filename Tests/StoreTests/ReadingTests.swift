@@ -9,7 +9,7 @@ import Testing
 @Suite struct ReadingTests {
     struct Broken: Error {}
 
-    /// Collects what a waiter is told.
+    /// Collects the reports to a waiter.
     final class Calls: Sendable {
         private let events = Mutex<[WakeEvent]>([])
         var waiter: Waiter { Waiter { event in self.events.withLock { $0.append(event) } } }
@@ -25,7 +25,7 @@ import Testing
         try body(object)
     }
 
-    @Test func `present bytes, holes and the end are told apart`() throws {
+    @Test func `present bytes, holes and the end are distinguished`() throws {
         try withObject(total: 100) { object in
             try fill(object, 20..<30)
             #expect(object.state(at: 25) == .present(count: 5))
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `a hole names the fill that will reach it soonest`() throws {
+    @Test func `a hole names the fill that reaches it first`() throws {
         try withObject(total: nil) { object in
             let first = object.beginFill(from: 0, to: nil)
             let second = object.beginFill(from: 50, to: 80)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a waiter is called once, when its byte is there`() throws {
+    @Test func `a waiter is called once, when its byte is present`() throws {
         try withObject(total: 100) { object in
             let calls = Calls()
             let fill = object.beginFill(from: 0, to: 100)
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `waiting for a byte that is there is refused`() throws {
+    @Test func `waiting for a present byte is rejected`() throws {
         try withObject(total: 100) { object in
             try fill(object, 0..<10)
             #expect(object.wait(at: 9, Calls().waiter) == .ready)
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `whoever a discard wakes is told that storing failed, and stays told`() throws {
+    @Test func `a discard reports the storage failure to waiters, and the report stays`() throws {
         try withObject(total: 100) { object in
             let seen = Mutex([Bool]())
             let full = object.beginFill(from: 0, to: 50)
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `a fill that ended between looking and waiting is not missed`() throws {
+    @Test func `a fill that ends between query and wait is noticed`() throws {
         try withObject(total: 100) { object in
             let fill = object.beginFill(from: 0, to: 100)
             guard case .hole(let hole) = object.state(at: 10) else {
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `the end of a body of unknown length wakes who waits there`() throws {
+    @Test func `the end of a body of unknown length wakes waiters there`() throws {
         try withObject(total: nil) { object in
             let calls = Calls()
             try fill(object, 0..<10)
@@ -137,7 +137,7 @@ import Testing
     @Test(arguments: [
         (Int64?.none, Int64(20), true), (nil, 5, false), (100, 99, false), (100, 100, true),
     ])
-    func `a length that contradicts the object is refused`(
+    func `a length that contradicts the object is rejected`(
         known: Int64?, learnt: Int64, isTrue: Bool
     ) throws {
         try withObject(total: known) { object in
@@ -161,7 +161,7 @@ import Testing
         try eventually { !exists(objectPath(folder.path, "a")) }
     }
 
-    @Test func `a reader of a discarded object can wait for a fill that still runs`() throws {
+    @Test func `a reader of a discarded object can wait for a running fill`() throws {
         try withObject(total: 100) { object in
             let calls = Calls()
             let fill = object.beginFill(from: 0, to: 100)
@@ -172,8 +172,8 @@ import Testing
         }
     }
 
-    /// Readers at different offsets and speeds of a growing object.
-    @Test func `readers on several threads get exact bytes of a growing object`() throws {
+    /// Readers of a growing object at different offsets and speeds.
+    @Test func `concurrent readers get exact bytes of a growing object`() throws {
         try withObject(total: 1 << 18) { object in
             let readers = try (0..<4).map { try ReaderThread(object, from: Int64($0) * 50_003) }
             // Two fills, the second far ahead of the first one's watermark.
@@ -194,7 +194,7 @@ import Testing
     }
 }
 
-/// Walks through an object from an offset to its end, waiting where it must.
+/// Reads an object from an offset to its end, waiting where it must.
 final class ReaderThread: Sendable {
     private let thread: Mutex<PosixThread?> = Mutex(nil)
     private let exact = Atomic<Bool>(false)

@@ -3,9 +3,9 @@ import Posix
 import Store
 import Testing
 
-/// What is found after a restart, a kill or a power cut.
+/// What a store finds after a restart, a kill or a power cut.
 @Suite struct RestartTests {
-    @Test func `a complete object is found again with its head and bytes`() throws {
+    @Test func `a complete object is restored with head and bytes`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10_000)
@@ -21,7 +21,7 @@ import Testing
         #expect(try read(object, 0..<10_000) == body(0..<10_000))
     }
 
-    @Test func `a partial object is found again with its spans and can be filled`() throws {
+    @Test func `a partial object is restored with its spans and can be filled`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         let made = try first.add("a", total: 100_000, filled: 0..<30_000)
@@ -39,8 +39,8 @@ import Testing
         #expect(try read(object, 0..<100_000) == body(0..<100_000))
     }
 
-    /// What a killed process leaves never claims more than was synced.
-    @Test func `bytes that were not committed are not believed`() throws {
+    /// The files of a killed process never claim more than was synced.
+    @Test func `uncommitted bytes are not trusted`() throws {
         let (folder, copy) = (try TemporaryFolder(), try TemporaryFolder())
         let first = try openStore(folder.path) { $0.commitInterval = .seconds(1000 as Int64) }
         defer { first.close() }
@@ -49,7 +49,7 @@ import Testing
         let committed = try readBytes(made.descriptor.number, at: 0, count: 4096)
         try fill(made, 50_000..<200_000)
         #expect(made.spans == SpanSet([0..<200_000]))
-        // The file is complete, the header is not: what a kill between the two leaves.
+        // The file is complete and its header is not, as after a kill between the two writes.
         try copyFolder(folder.path, to: copy.path + "/store", except: ["lock"])
         let path = objectPath(copy.path + "/store", "a")
         var bytes = try readFile(path)
@@ -64,7 +64,7 @@ import Testing
         #expect(try read(object, 50_000..<50_010).isEmpty)
     }
 
-    @Test func `an object that was never published is gone`() throws {
+    @Test func `an unpublished object is gone`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         let made = try first.create(describe("a", total: 10))
@@ -86,7 +86,7 @@ import Testing
         first.close()
         let path = objectPath(folder.path, "a")
         var bytes = try readFile(path)
-        // In both slots.
+        // The byte is changed in both slots.
         for slot in [0, 2048] { bytes[slot + flipped] ^= 0x40 }
         try writeFile(path, bytes)
 
@@ -110,7 +110,7 @@ import Testing
         #expect(store.find("a") == nil)
     }
 
-    @Test func `a head replaced by a revalidation is found again`() throws {
+    @Test func `a head that a revalidation replaced is found again`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         try first.add("a", total: 10).replaceHead([1, 2, 3])
@@ -123,7 +123,7 @@ import Testing
         #expect(object.isComplete)
     }
 
-    @Test func `a long URL and head get the pages they need`() throws {
+    @Test func `a long URL and head get as many pages as they need`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         var description = describe("a", total: 10)
@@ -142,7 +142,7 @@ import Testing
         #expect(try read(object, 0..<10) == body(0..<10))
     }
 
-    @Test func `growth is committed while the fill runs`() throws {
+    @Test func `growth is committed during a fill`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.commitBytes = 1 << 16 }
         defer { store.close() }
@@ -154,7 +154,7 @@ import Testing
         writer.end(failure: nil)
     }
 
-    @Test func `long URLs are kept`() throws {
+    @Test func `long URLs survive a restart`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
         first.saveLongURL(id: [3], url: "https://cdn.example.com/long")
@@ -167,7 +167,7 @@ import Testing
         #expect(store.longURL(id: [4]) == nil)
     }
 
-    @Test func `of the long URLs those that were named last stay`() throws {
+    @Test func `of long URLs the most recently used are kept`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.longURLLimit = 20 }
         defer { store.close() }

@@ -5,9 +5,10 @@ import Testing
 
 @testable import Store
 
-/// Short bodies come with their headers, and reads are told to the index in bounds.
+/// Short bodies are read with their headers, and the number of uses reported to the index is
+/// limited.
 @Suite struct ShortBodyTests {
-    /// A store that was closed and opened again, with one object, which is found but not open.
+    /// A store that was closed and opened again, with one object that is found but not open.
     private func reopened(
         total: Int64, _ test: (_ store: ObjectStore, _ path: String) throws -> Void
     ) throws {
@@ -22,16 +23,16 @@ import Testing
     }
 
     @Test(arguments: [1, 4_096, Int64(StoredObject.shortLimit)])
-    func `a short body comes with its header`(total: Int64) throws {
+    func `a short body is read together with its header`(total: Int64) throws {
         try reopened(total: total) { store, path in
             let object = try #require(store.find("a"))
-            // What is gone from the disk now must have been read before.
+            // The file is deleted now, so the bytes must have been read before.
             #expect(truncate(path, off_t(object.bodyOffset)) == 0)
             #expect(object.shortBytes(0..<total) == body(0..<total))
         }
     }
 
-    @Test func `a part of a short body is cut out of it`() throws {
+    @Test func `a part of a short body is returned`() throws {
         try reopened(total: 4_096) { store, path in
             let object = try #require(store.find("a"))
             #expect(truncate(path, off_t(object.bodyOffset)) == 0)
@@ -41,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `a longer body is left to readers, but short parts of it are read at once`() throws {
+    @Test func `a longer body is not read with its header, but short parts of it are`() throws {
         let total = Int64(StoredObject.shortLimit) + 1
         try reopened(total: total) { store, path in
             let object = try #require(store.find("a"))
@@ -52,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a short body is held once it was read whole`() throws {
+    @Test func `a short body stays in memory once it was read whole`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -62,7 +63,7 @@ import Testing
         #expect(object.shortBytes(0..<2_000) == body(0..<2_000))
     }
 
-    @Test func `a damaged short body is not taken from the first read after a kill`() throws {
+    @Test func `a damaged short body is rejected at the first read after a kill`() throws {
         let folder = try TemporaryFolder()
         let copy = folder.path + "/copy"
         let store = try openStore(folder.path + "/store")
@@ -81,7 +82,7 @@ import Testing
         #expect(object?.isComplete != true)
     }
 
-    @Test func `of very many reads the index hears what it must`() throws {
+    @Test func `of many uses the index gets the important ones`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -89,34 +90,36 @@ import Testing
         let now = WallTime.now()
         for number in 0..<6_000 {
             let key = ObjectKey(sha256Of: "\(number)")
-            worker.policy.insert(
+            worker.evictor.policy.insert(
                 key.name, Retained(bytes: 8_192, lastUsed: now.retentionTime))
             store.core.table.withShard(of: key) { shard in
                 shard.note(Use(time: now, bytes: 1, isNews: number >= 5_990), of: key)
             }
         }
-        worker.hasTouches = true
-        worker.gatherUses()
-        #expect((StoreWorker.heldUses...StoreWorker.heldUses + 10).contains(worker.uses.count))
+        worker.index.hasTouches = true
+        worker.index.gatherUses(for: &worker.evictor.policy)
+        #expect(
+            (IndexWriter.heldUses...IndexWriter.heldUses + 10).contains(worker.index.uses.count))
         let news = (5_990..<6_000).map { ObjectKey(sha256Of: "\($0)") }
-        #expect(news.allSatisfy { worker.uses[$0] != nil })
+        #expect(news.allSatisfy { worker.index.uses[$0] != nil })
     }
 
-    @Test func `a read is told again when the index would be too far behind`() throws {
+    @Test func `a use is reported again when the index would lag too far behind`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
         let worker = try store.makeWorker()
-        for number in 0..<StoreWorker.heldUses {
-            worker.uses[ObjectKey(sha256Of: "held \(number)")] = Use(time: .now(), bytes: 1)
+        for number in 0..<IndexWriter.heldUses {
+            worker.index.note(
+                Use(time: .now(), bytes: 1), of: ObjectKey(sha256Of: "held \(number)"), former: nil)
         }
         let key = ObjectKey(sha256Of: "a")
-        worker.policy.insert(key.name, Retained(bytes: 8_192, lastUsed: 1_000))
+        worker.evictor.policy.insert(key.name, Retained(bytes: 8_192, lastUsed: 1_000))
         store.core.table.withShard(of: key) { shard in
             shard.note(Use(time: WallTime(seconds: 1_000 + 1_024), bytes: 1), of: key)
         }
-        worker.hasTouches = true
-        worker.gatherUses()
-        #expect(worker.uses[key] != nil)
+        worker.index.hasTouches = true
+        worker.index.gatherUses(for: &worker.evictor.policy)
+        #expect(worker.index.uses[key] != nil)
     }
 }

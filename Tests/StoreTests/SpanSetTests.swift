@@ -1,9 +1,9 @@
 import Store
 import Testing
 
-/// Span sets against a bitmap, and the edges by hand.
+/// Span sets compared with a bitmap, and edge cases.
 @Suite struct SpanSetTests {
-    /// A small generator with a fixed start, so that a failure can be repeated.
+    /// A small generator with a fixed seed, so that a failure can be repeated.
     struct Numbers: RandomNumberGenerator {
         var state: UInt64
 
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: 1...40)
-    func `a set agrees with a bitmap after any inserts and removals`(seed: UInt64) {
+    func `a set matches a bitmap after any insertions and removals`(seed: UInt64) {
         var numbers = Numbers(state: seed)
         let size = 80
         var bitmap = [Bool](repeating: false, count: size)
@@ -46,7 +46,7 @@ import Testing
         #expect(set == SpanSet(set.ranges.reversed()))
     }
 
-    @Test func `neighbouring ranges become one`() {
+    @Test func `adjacent ranges are merged`() {
         #expect(SpanSet([0..<5, 10..<15, 5..<10]).ranges == [0..<15])
     }
 
@@ -54,18 +54,18 @@ import Testing
         #expect(SpanSet([3..<3]).isEmpty)
     }
 
-    @Test func `a body without bytes is complete once its length is known`() {
+    @Test func `an empty body is complete once its length is known`() {
         #expect(SpanSet().isComplete(total: 0))
         #expect(!SpanSet().isComplete(total: nil))
     }
 
-    @Test func `holes are cut to the range asked for`() {
+    @Test func `holes are clipped to the requested range`() {
         #expect(SpanSet([10..<20, 30..<40]).holes(in: 15..<35) == [20..<30])
         #expect(SpanSet([10..<20]).holes(in: 0..<12) == [0..<10])
         #expect(SpanSet([10..<20]).holes(in: 12..<18) == [])
     }
 
-    @Test func `blocks are counted once, and whole`() {
+    @Test func `blocks are counted once each, and whole`() {
         #expect(SpanSet().totalBytes(inBlocksOf: 4096) == 0)
         #expect(SpanSet([0..<1]).totalBytes(inBlocksOf: 4096) == 4096)
         #expect(SpanSet([10..<20, 30..<40]).totalBytes(inBlocksOf: 4096) == 4096)
@@ -75,7 +75,7 @@ import Testing
         )
     }
 
-    @Test func `a key is the digest of its text`() {
+    @Test func `a key is the SHA-256 digest of its text`() {
         let key = ObjectKey(sha256Of: "abc")
         #expect(key.hex == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
         #expect(ObjectKey(hex: key.hex) == key)

@@ -5,7 +5,7 @@ import Posix
 import Store
 import Testing
 
-/// A folder that is removed with everything in it.
+/// A temporary folder, removed with its content.
 final class TemporaryFolder: Sendable {
     let path: String
 
@@ -29,7 +29,7 @@ final class TemporaryFolder: Sendable {
     }
 }
 
-/// Copies a folder as it is now, which is what a process that is killed now would leave.
+/// Copies a folder as it is now, as a process killed now would leave it.
 func copyFolder(_ from: String, to path: String, except: Set<String> = []) throws {
     try makeFolder(path)
     for entry in try listFolder(from) where !except.contains(entry.name) {
@@ -55,7 +55,7 @@ func readBytes(_ file: CInt, at offset: Int64, count: Int) throws -> [UInt8] {
     try readBytes(from: file, at: offset, count: count)
 }
 
-/// The body byte at an offset, so that every reader can check what it reads.
+/// The byte of a body at an offset, so that every reader can verify what it reads.
 func bodyByte(_ offset: Int64) -> UInt8 {
     UInt8(truncatingIfNeeded: offset &* 31 &+ offset >> 8)
 }
@@ -64,20 +64,20 @@ func body(_ range: Range<Int64>) -> [UInt8] {
     range.map(bodyByte)
 }
 
-/// Reads body bytes as a server would, by descriptor and offset.
+/// Reads bytes of a body as a server would, by descriptor and offset.
 func read(_ object: StoredObject, _ range: Range<Int64>) throws -> [UInt8] {
     try readBytes(
         object.descriptor.number, at: object.bodyOffset + range.lowerBound, count: range.count)
 }
 
-/// Fills a range in one go.
+/// Fills a range at once.
 func fill(_ object: StoredObject, _ range: Range<Int64>) throws {
     var writer = FillWriter(object, from: range.lowerBound, to: range.upperBound)
     try body(range).withUnsafeBytes { try writer.append($0) }
     writer.end(failure: nil)
 }
 
-/// Opens a store that logs only what is critical.
+/// Opens a store with a logger that logs only critical messages.
 func openStore(
     _ path: String, budget: Int64 = 1 << 40,
     _ change: (inout StoreConfiguration) -> Void = { _ in }
@@ -98,7 +98,7 @@ func describe(
 }
 
 extension ObjectStore {
-    /// Publishes an object, complete if nothing else is said.
+    /// Publishes an object, complete by default.
     @discardableResult
     func add(_ name: String, total: Int64, filled: Range<Int64>? = nil) throws -> StoredObject {
         let object = try create(describe(name, total: total))
@@ -134,7 +134,7 @@ func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
 }
 
-/// Waits for something that another thread does; fails the test after 20 seconds.
+/// Waits for a condition that another thread fulfils; fails the test after 20 seconds.
 func eventually(_ isTrue: () throws -> Bool) throws {
     let deadline = Monotonic.now() + .seconds(20 as Int64)
     while try !isTrue() {

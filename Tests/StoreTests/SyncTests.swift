@@ -7,9 +7,9 @@ import Testing
 
 @testable import Store
 
-/// What is made certain, and what is believed to be.
+/// Which files are synced, and which headers are trusted.
 extension ObjectStore {
-    /// A worker beside the store's own, for what can be asked of it without a loop.
+    /// A second worker beside the store's own, for checks that need no loop.
     func makeWorker() throws -> StoreWorker {
         StoreWorker(core: core, syncer: try Syncer(folder: core.folder))
     }
@@ -23,15 +23,15 @@ extension ObjectStore {
             sequence: object.state.withLock { $0.sequence })
     }
 
-    /// An object, and a worker that knows its first header to be unsynced.
-    private func addUnsynced(to store: ObjectStore) throws -> (StoredObject, StoreWorker) {
+    /// An object, and a queue that contains its first header.
+    private func addUnsynced(to store: ObjectStore) throws -> (StoredObject, SyncQueue) {
         let made = try store.add("a", total: 10)
-        let worker = try store.makeWorker()
-        worker.noteUnsynced(made, isClaimedEarly: true)
-        return (made, worker)
+        let queue = try store.makeWorker().sync
+        queue.note(made, isClaimedEarly: true)
+        return (made, queue)
     }
 
-    @Test func `a complete object is found after a kill before anything was synced`() throws {
+    @Test func `a complete object is found after a kill before any sync`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path + "/store") {
             $0.syncInterval = .seconds(1_000 as Int64)
@@ -50,7 +50,7 @@ extension ObjectStore {
         #expect(try read(object, 0..<300_000) == body(0..<300_000))
     }
 
-    @Test func `only the first header that claims bytes may come before them`() throws {
+    @Test func `only the first header may claim bytes before they are synced`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) {
             $0.syncInterval = .seconds(1_000 as Int64)
@@ -62,7 +62,7 @@ extension ObjectStore {
         try fill(early, 0..<100_000)
         let first = try #require(early.dueHeader(epoch: 1))
         #expect(first.isClaimedEarly && !first.mustSync)
-        // What is certain by then lies in the same stretch as what comes next.
+        // The synced bytes are in the same span as those that follow.
         let late = try store.add("b", total: 300_000, filled: 0..<100_000)
         try eventually { store.statistics().commits > 0 }
         try fill(late, 100_000..<200_000)
@@ -71,14 +71,14 @@ extension ObjectStore {
     }
 
     @Test(arguments: [false, true])
-    func `open files are certain afterwards, alone or with what was let go`(
+    func `open files are synced, alone or with closed ones`(
         withOthers: Bool
     ) throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
         let open = try store.add("a", total: 10)
-        // One that is there, and one that is gone by now.
+        // One file that exists, and one that has been deleted.
         try store.add("b", total: 10)
         let others = ["b", "c"].map {
             UnsyncedHeader(key: ObjectKey(sha256Of: $0), isClaimedEarly: true)
@@ -92,71 +92,73 @@ extension ObjectStore {
         #expect(outcome.left.isEmpty && outcome.leftFolders.isEmpty)
     }
 
-    @Test func `what a deadline leaves is synced the next time`() throws {
+    @Test func `files left over at a deadline are synced next time`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let (made, worker) = try addUnsynced(to: store)
-        worker.unsyncedFolders = [made.key.firstByte]
-        #expect(!worker.syncAll(by: .now()))
-        #expect(worker.unsynced.map(\.key) == [made.key])
-        #expect(worker.unsynced.map(\.isClaimedEarly) == [true])
-        #expect(worker.unsyncedFolders == [made.key.firstByte] && worker.unsyncedSince != nil)
-        #expect(worker.syncAll(by: .now() + .seconds(100 as Int64)))
-        #expect(worker.unsynced.isEmpty && worker.unsyncedSince == nil)
+        let (made, queue) = try addUnsynced(to: store)
+        queue.note(folders: [made.key.firstByte])
+        #expect(!queue.syncAll(by: .now()))
+        #expect(queue.headers.map(\.key) == [made.key])
+        #expect(queue.headers.map(\.isClaimedEarly) == [true])
+        #expect(queue.folders == [made.key.firstByte] && queue.since != nil)
+        #expect(queue.syncAll(by: .now() + .seconds(100 as Int64)))
+        #expect(queue.headers.isEmpty && queue.since == nil)
     }
 
     @Test(arguments: [false, true])
-    func `only the header that was there is certain`(isWrittenMeanwhile: Bool) throws {
+    func `only the header that existed before the sync becomes certain`(isWrittenMeanwhile: Bool)
+        throws
+    {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
         defer { store.close() }
         let made = try store.add("a", total: 10)
         try eventually { store.statistics().commits > 0 }
-        let worker = try store.makeWorker()
-        worker.noteUnsynced(made, isClaimedEarly: true)
-        let batch = worker.takeUnsynced()
+        let queue = try store.makeWorker().sync
+        queue.note(made, isClaimedEarly: true)
+        let batch = queue.take()
         if isWrittenMeanwhile { made.state.withLock { $0.sequence += 1 } }
-        worker.absorb(batch.sync(in: store.core.folder, by: .now() + .seconds(100 as Int64)))
+        queue.absorb(batch.sync(in: store.core.folder, by: .now() + .seconds(100 as Int64)))
         #expect(made.state.withLock { $0.isHeaderSynced } == !isWrittenMeanwhile)
     }
 
-    @Test func `an object with several headers is synced once, as unsure as the least sure`()
+    @Test func `an object with several headers is synced once, with the strictest requirement`()
         throws
     {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
         let made = try store.add("a", total: 10)
-        let worker = try store.makeWorker()
+        let queue = try store.makeWorker().sync
         for isClaimedEarly in [false, true, false] {
-            worker.noteUnsynced(made, isClaimedEarly: isClaimedEarly)
+            queue.note(made, isClaimedEarly: isClaimedEarly)
         }
-        let batch = worker.takeUnsynced()
+        let batch = queue.take()
         #expect(batch.open.map(\.header.isClaimedEarly) == [true] && batch.closed.isEmpty)
-        #expect(worker.unsynced.isEmpty)
+        #expect(queue.headers.isEmpty)
     }
 
-    @Test func `what was refused in a former folder says nothing of this one`() throws {
+    @Test func `a failure in a former folder does not affect the current one`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let (made, worker) = try addUnsynced(to: store)
-        let batch = worker.takeUnsynced()
-        worker.isSyncingFormer = true
+        let (made, queue) = try addUnsynced(to: store)
+        let batch = queue.take()
+        queue.isSyncingFormer = true
         var outcome = SyncOutcome()
         outcome.refused = batch.open.map { ($0.header, SystemError("fdatasync", code: EIO)) }
-        worker.absorb(outcome)
-        #expect(!made.isDiscarded && !worker.isSyncingFormer)
+        queue.absorb(outcome)
+        #expect(!made.isDiscarded && !queue.isSyncingFormer)
     }
 
     @Test(arguments: [true, false])
-    func `what the disk refused to keep is gone, open or not`(isOpen: Bool) throws {
+    func `objects whose sync failed are removed, open or not`(isOpen: Bool) throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
-        let (made, worker) = try addUnsynced(to: store)
-        _ = worker.takeUnsynced()
+        let (made, queue) = try addUnsynced(to: store)
+        _ = queue.take()
         if !isOpen { _ = store.core.table.withShard(of: made.key) { $0.remove(made.key.name) } }
         var outcome = SyncOutcome()
         outcome.refused = [
@@ -165,19 +167,19 @@ extension ObjectStore {
                 SystemError("fdatasync", code: EIO)
             )
         ]
-        #expect(!worker.absorb(outcome))
+        #expect(!queue.absorb(outcome))
         #expect(store.find("a") == nil && !exists(objectPath(folder.path, "a")))
         #expect(made.isDiscarded == isOpen)
     }
 
-    @Test func `what a caller wants certain does not wait for its time`() throws {
+    @Test func `a requested sync does not wait for the interval`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
         defer { store.close() }
         let made = try store.add("a", total: 300_000)
         store.makeCertain()
         try eventually { made.state.withLock { $0.isHeaderSynced } }
-        // Asked for while one is under way, as often as not.
+        // The request may arrive while a sync is running.
         let others = try (0..<20).map { number in
             let other = try store.add("\(number)", total: 300_000)
             store.makeCertain()
@@ -186,7 +188,7 @@ extension ObjectStore {
         try eventually { others.allSatisfy { $0.state.withLock { $0.isHeaderSynced } } }
     }
 
-    @Test func `very many that wait are not made to wait longer`() throws {
+    @Test func `many pending objects do not prolong the wait`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) {
             $0.syncInterval = .seconds(1_000 as Int64)
@@ -201,7 +203,7 @@ extension ObjectStore {
         try eventually { few.state.withLock { $0.isHeaderSynced } }
     }
 
-    @Test func `the thread does one batch and tells of it once`() throws {
+    @Test func `the thread syncs one batch and reports it once`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         defer { store.close() }
@@ -213,6 +215,6 @@ extension ObjectStore {
         #expect(told.wait(atMost: .seconds(100 as Int64)))
         #expect(syncer.takeOutcome()?.synced.map(\.header.key) == [made.key])
         #expect(syncer.takeOutcome() == nil)
-        #expect(syncer.settle(by: .now() + .seconds(100 as Int64)))
+        #expect(syncer.waitForBatch(by: .now() + .seconds(100 as Int64)))
     }
 }

@@ -6,8 +6,8 @@ import Testing
 
 @testable import Store
 
-/// What 0.4.0 has left in a folder: `Fixtures/upgrade/0.4.0` was written by its binary, in the story
-/// `everything that the former version kept is there`.
+/// Migration of a folder of 0.4.0: `Fixtures/upgrade/0.4.0` was written by its binary, see
+/// `UpgradeTests` of ScenarioTests.
 @Suite struct UpgradeTests {
     private func former() throws -> TemporaryFolder {
         let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
@@ -34,7 +34,7 @@ import Testing
         #expect(recordings.map(\.name) == ["News"] && recordings.first?.lists.count == 1)
     }
 
-    @Test func `everything that 0_4_0 kept is there, also after the next start`() throws {
+    @Test func `everything stored by 0.4.0 is found, also after the next start`() throws {
         let folder = try former()
         for _ in 0..<2 {
             let store = try openStore(folder.path)
@@ -46,13 +46,13 @@ import Testing
         }
     }
 
-    /// What the disk may hold when a run is killed: everything as it was, with the new database, with
-    /// and without its log, beside any part of the former places.
-    @Test func `nothing is lost or doubled wherever the first start ends`() throws {
+    /// The states of the disk after a kill: all former files with the new database, with and
+    /// without its log, beside any part of the former places.
+    @Test func `a kill at any point of the first start loses and duplicates nothing`() throws {
         let whole = try former()
         let moved = try former()
         let store = try openStore(moved.path)
-        // Killed once everything is moved, with the log not yet in the database.
+        // Killed after everything was migrated, while the log was not yet in the database.
         let database = ["state.sqlite", "state.sqlite-wal", "state.sqlite-shm"]
         let killed = try TemporaryFolder()
         try copyFolder(moved.path, to: killed.path, except: ["objects"])
@@ -77,7 +77,7 @@ import Testing
             expectAll(in: next)
             next.close()
         }
-        // Killed before the commit: the log, where the transaction would be, is not there.
+        // Killed before the commit: the log, which would contain the transaction, does not exist.
         let before = try former()
         var log = Logger(label: "store-tests")
         log.logLevel = .critical

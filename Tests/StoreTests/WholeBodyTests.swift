@@ -4,7 +4,8 @@ import Testing
 
 @testable import Store
 
-/// Short bodies that are there before their object is made are written together with the header.
+/// Short bodies that are present before their object is created are written together with the
+/// header.
 @Suite struct WholeBodyTests {
     private static let total: Int64 = 4_096
 
@@ -19,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: [1, 4_095, Int64(StoredObject.shortLimit)])
-    func `an object with its body is complete at once, and found after a kill`(
+    func `an object stored with its body is complete immediately, and found after a kill`(
         total: Int64
     ) throws {
         let folder = try TemporaryFolder()
@@ -38,7 +39,7 @@ import Testing
         #expect(try read(object, 0..<total) == body(0..<total))
     }
 
-    @Test func `its only header is the first`() throws {
+    @Test func `the only header of a whole body is the first`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         let made = try addWhole("a", to: store)
@@ -52,7 +53,7 @@ import Testing
         #expect(again.find("a")?.shortBytes(0..<Self.total) == body(0..<Self.total))
     }
 
-    /// What a power cut leaves of a header and its body may be the header alone.
+    /// After a power cut there may be a header without its body.
     @Test func `a header without its body claims nothing after a power cut`() throws {
         let folder = try TemporaryFolder()
         let copy = folder.path + "/copy"
@@ -68,7 +69,7 @@ import Testing
         #expect(object?.shortBytes(0..<Self.total) == nil)
     }
 
-    @Test func `a head that comes later is committed behind it`() throws {
+    @Test func `a later head is committed behind the first`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         let made = try addWhole("a", to: store)
@@ -83,7 +84,7 @@ import Testing
         #expect(object.shortBytes(0..<Self.total) == body(0..<Self.total))
     }
 
-    @Test func `where nothing may be stored the body is the caller's to write`() throws {
+    @Test func `if nothing may be stored the caller writes the body`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 2_048)
         defer { store.close() }

@@ -1,47 +1,75 @@
 import Glibc
 import Logging
 import Posix
-import Reactor
 import Retention
 import Synchronization
 
-/// Eviction down to the budget: the retention policy selects the victims among objects that are
-/// neither held nor pinned.
-extension StoreWorker {
-    /// The duration of one eviction step; commits and new objects get their turn in between.
-    private static let step = Interval.milliseconds(5)
+/// The stored objects in the order in which they are evicted, and their deletion.
+///
+/// The retention policy selects the victims among objects that are neither held nor pinned. Owned
+/// by the store thread's loop.
+final class Evictor {
+    private let core: StoreCore
+    private let index: IndexWriter
+    var policy: any RetentionPolicy
+    private var pinnedTitles: Set<UInt64> = []
+    private var pinnedNames: Set<UInt128> = []
+    /// True if the disk refused to delete the last victim.
+    private var isRefused = false
 
-    /// Frees some of the requested bytes, and continues in the loop's next turn.
-    func evictSome(_ loop: EventLoop) {
-        guard let wanted = wantedBytes, shortage(wanted) > 0 else { return stopEvicting(false) }
-        isEvicting = true
-        // The index is updated with the next batch; one transaction per step would dominate the
-        // cost.
-        absorb(core.channel.takeIndexMail())
-        // Recently read objects must not be evicted.
-        gatherUses()
-        // The order of use is complete only after the comparison.
-        compareToTheEnd()
-        let freed = evict(until: .now() + Self.step, wanted: wanted)
-        if freed == nil {
-            // Everything left is in use or pinned.
-            return stopEvicting(true)
+    init(core: StoreCore, index: IndexWriter) {
+        self.core = core
+        self.index = index
+        policy = core.configuration.makePolicy(core.usage.budget)
+    }
+
+    // MARK: Objects
+
+    func insert(_ row: IndexRow) {
+        policy.insert(row.key.name, Retained(row))
+        notePin(of: row)
+    }
+
+    func remove(_ key: ObjectKey) {
+        policy.remove(key.name)
+        pinnedNames.remove(key.name)
+    }
+
+    /// Restarts with only these objects; the pins are loaded by `reloadPins`.
+    func startAnew(with kept: [IndexRow] = []) {
+        policy = core.configuration.makePolicy(core.usage.budget)
+        for row in kept { policy.insert(row.key.name, Retained(row)) }
+    }
+
+    /// Marks an object of a pinned title as pinned.
+    func notePin(of row: IndexRow) {
+        if pinnedTitles.contains(row.title) { pinnedNames.insert(row.key.name) }
+    }
+
+    /// Loads the pins, and finds the objects of pinned titles in the index.
+    func reloadPins() {
+        let pins = core.pins.all
+        pinnedTitles = Set(pins.map(\.title)).subtracting([0])
+        pinnedNames = []
+        for pin in pins {
+            pinnedNames.formUnion(pin.keys.map(\.name))
+            for row in (try? core.index.rows(ofTitle: pin.title)) ?? [] where pin.title != 0 {
+                pinnedNames.insert(row.key.name)
+            }
         }
-        if shortage(wanted) <= 0 { return stopEvicting(false) }
-        // Requests that arrive meanwhile come as mail and are handled after this one.
-        loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
+        // Objects that are not in the index yet.
+        for case .put(let row) in index.rows.values { notePin(of: row) }
     }
 
-    private func stopEvicting(_ isStuck: Bool) {
-        core.usage.isStuck = isStuck
-        wantedBytes = nil
-        isEvicting = false
-    }
+    // MARK: Eviction
 
     /// Evicts objects until `end` or until nothing is short.
     ///
+    /// - Parameters:
+    ///   - end: when to stop.
+    ///   - wanted: the room to make, in bytes beyond current usage.
     /// - Returns: the bytes freed; nil if nothing can be freed.
-    private func evict(until end: Monotonic, wanted: Int64) -> Int64? {
+    func evict(until end: Monotonic, wanted: Int64) -> Int64? {
         var freed: Int64 = 0
         repeat {
             guard shortage(wanted) > 0 else { return freed }
@@ -50,7 +78,7 @@ extension StoreWorker {
             }
             guard let victim else { return freed == 0 ? nil : freed }
             // Without a row, the object is gone already.
-            guard let row = row(ofName: victim) else { continue }
+            guard let row = index.row(ofName: victim) else { continue }
             guard let bytes = evict(row) else {
                 if isRefused { return nil }
                 continue
@@ -61,7 +89,7 @@ extension StoreWorker {
     }
 
     /// Returns the bytes that exceed the budget or are missing from the required free space.
-    private func shortage(_ wanted: Int64) -> Int64 {
+    func shortage(_ wanted: Int64) -> Int64 {
         let over = core.usage.used + wanted - (core.usage.budget - core.usage.headroom)
         guard let free = freeBytes(at: core.folder.path) else { return over }
         // Caps the setting, so that the sum cannot overflow.
@@ -78,7 +106,7 @@ extension StoreWorker {
             let (isBusy, open) = core.table.withShard(of: key) { shard in
                 shard.isIdle(key.name) ? (false, shard.remove(key.name)) : (true, nil)
             }
-            guard !isBusy, let latest = latest(row) else { return nil }
+            guard !isBusy, let latest = index.latest(row) else { return nil }
             do throws(SystemError) {
                 try removeFile(core.folder.objectPath(key))
             } catch {
@@ -106,4 +134,17 @@ extension StoreWorker {
         core.counters.evictedBytes.add(bytes, ordering: .relaxed)
         return bytes
     }
+}
+
+extension Retained {
+    init(_ row: IndexRow) {
+        self.init(
+            bytes: row.bytes, title: row.title, kind: row.kind, isRead: row.isRead,
+            lastUsed: (row.lastUsed ?? .now()).retentionTime)
+    }
+}
+
+extension WallTime {
+    /// Seconds since 1970, the time unit of retention.
+    var retentionTime: UInt32 { UInt32(clamping: seconds) }
 }

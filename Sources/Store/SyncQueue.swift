@@ -2,8 +2,28 @@ import Posix
 import Reactor
 import Synchronization
 
-/// Syncing: which headers and names may not be durable yet, and what follows from failed syncs.
-extension StoreWorker {
+/// The headers and names that may not be on the disk yet, and the batches in which they are synced.
+///
+/// Owned by the store thread's loop.
+final class SyncQueue {
+    private let core: StoreCore
+    private let syncer: Syncer
+    /// Headers that may not be on the disk yet; a key may occur more than once.
+    private(set) var headers: [UnsyncedHeader] = []
+    /// First bytes of the keys whose names may not be on the disk yet.
+    private(set) var folders: Set<UInt8> = []
+    /// When the oldest unsynced change was recorded; nil if everything is synced.
+    private(set) var since: Monotonic?
+    /// True from the start of a batch on the sync thread until its outcome is taken.
+    private var isSyncing = false
+    /// True if the running batch belongs to a folder that was replaced meanwhile.
+    var isSyncingFormer = false
+
+    init(core: StoreCore, syncer: Syncer) {
+        self.core = core
+        self.syncer = syncer
+    }
+
     // MARK: Unsynced headers
 
     /// Queues an object for syncing that was written whole, header included.
@@ -13,7 +33,7 @@ extension StoreWorker {
             return state.isClaimedEarly && state.place == .current && !state.isDiscarded
         }
         guard isClaimed else { return }
-        noteUnsynced(object, isClaimedEarly: true)
+        note(object, isClaimedEarly: true)
         core.counters.commits.add(1, ordering: .relaxed)
     }
 
@@ -21,16 +41,30 @@ extension StoreWorker {
     ///
     /// Stores only the key: there may be many, and a weak reference would slow down every use of
     /// the object.
-    func noteUnsynced(_ object: StoredObject, isClaimedEarly: Bool) {
-        unsynced.append(UnsyncedHeader(key: object.key, isClaimedEarly: isClaimedEarly))
-        if unsyncedSince == nil { unsyncedSince = .now() }
+    func note(_ object: StoredObject, isClaimedEarly: Bool) {
+        headers.append(UnsyncedHeader(key: object.key, isClaimedEarly: isClaimedEarly))
+        if since == nil { since = .now() }
+    }
+
+    /// Records that names of keys with these first bytes may not be on the disk.
+    func note(folders changed: Set<UInt8>) {
+        guard !changed.isEmpty else { return }
+        folders.formUnion(changed)
+        if since == nil { since = .now() }
+    }
+
+    /// Forgets everything, since the folder was replaced.
+    func moveIn() {
+        headers = []
+        folders = []
+        isSyncingFormer = isSyncing
     }
 
     /// Removes and returns everything unsynced, as one batch.
-    func takeUnsynced() -> SyncBatch {
-        var batch = SyncBatch(folders: unsyncedFolders)
+    func take() -> SyncBatch {
+        var batch = SyncBatch(folders: folders)
         var places: [ObjectKey: Int] = [:]
-        for header in unsynced {
+        for header in headers {
             guard let object = openObject(of: header.key) else {
                 batch.closed.append(header)
                 continue
@@ -45,9 +79,9 @@ extension StoreWorker {
                     header: header, generation: object.generation, file: object.descriptor,
                     sequence: object.state.withLock { $0.sequence }))
         }
-        unsynced = []
-        unsyncedFolders = []
-        unsyncedSince = nil
+        headers = []
+        folders = []
+        since = nil
         return batch
     }
 
@@ -57,30 +91,34 @@ extension StoreWorker {
 
     // MARK: Syncing
 
-    /// Starts syncing everything unsynced on the sync thread, unless that is busy.
-    func beginSync(on loop: EventLoop) {
-        guard !isSyncing else { return }
-        isSyncing = true
-        let me = LoopBound(self, to: loop)
-        syncer.begin(takeUnsynced()) {
-            me.enqueue { worker, loop in
-                worker.takeSyncOutcome()
-                worker.lookForFolder(loop)
-            }
-        }
+    /// True if the oldest change has waited long enough, or many headers wait.
+    func isDue(at now: Monotonic) -> Bool {
+        guard let since else { return false }
+        return now - since >= core.configuration.syncInterval
+            || headers.count >= core.configuration.mostUnsynced
     }
 
-    /// Starts syncing like `beginSync`; if the thread is busy, the next tick tries again.
-    func syncSoon(_ loop: EventLoop) {
-        guard isSyncing else { return beginSync(on: loop) }
-        unsyncedSince = Monotonic(nanoseconds: 0)
+    /// Starts syncing everything unsynced on the sync thread, unless that is busy.
+    ///
+    /// - Parameter whenDone: called on the sync thread once there is an outcome, for which it has
+    ///   `takeOutcome` called on the store thread.
+    func begin(whenDone: @escaping @Sendable () -> Void) {
+        guard !isSyncing else { return }
+        isSyncing = true
+        syncer.begin(take(), whenDone: whenDone)
+    }
+
+    /// Starts syncing like `begin`; if the thread is busy, the next tick of the store tries again.
+    func beginSoon(whenDone: @escaping @Sendable () -> Void) {
+        guard isSyncing else { return begin(whenDone: whenDone) }
+        since = Monotonic(nanoseconds: 0)
     }
 
     /// Takes the outcome of the last batch, if any.
     ///
     /// - Returns: true if no sync failed.
     @discardableResult
-    private func takeSyncOutcome() -> Bool {
+    func takeOutcome() -> Bool {
         guard let outcome = syncer.takeOutcome() else { return true }
         isSyncing = false
         return absorb(outcome)
@@ -95,11 +133,11 @@ extension StoreWorker {
         var isSound = true
         if isSyncing {
             // The kernel reports a failure only once, so this batch's outcome must not be lost.
-            guard syncer.settle(by: deadline) else { return false }
-            isSound = takeSyncOutcome()
+            guard syncer.waitForBatch(by: deadline) else { return false }
+            isSound = takeOutcome()
         }
-        isSound = absorb(takeUnsynced().sync(in: core.folder, by: deadline)) && isSound
-        return isSound && unsynced.isEmpty && unsyncedFolders.isEmpty
+        isSound = absorb(take().sync(in: core.folder, by: deadline)) && isSound
+        return isSound && headers.isEmpty && folders.isEmpty
     }
 
     /// Applies the outcome of the last batch.
@@ -121,7 +159,7 @@ extension StoreWorker {
         // If the folder was replaced meanwhile, the keys belong to other objects.
         for (header, error) in outcome.refused where !isFormer {
             if let object = openObject(of: header.key) {
-                giveUp(object, error)
+                core.giveUp(object, error)
                 // Remove it here and not by mail, since the store may be closing.
                 _ = core.remove(header.key, only: object)
                 continue
@@ -131,10 +169,10 @@ extension StoreWorker {
             if header.isClaimedEarly { core.remove(header.key) }
         }
         if let error = outcome.refusal { core.channel.noteStorageFailure(error) }
-        if !isFormer { unsynced += outcome.left }
-        unsyncedFolders.formUnion(outcome.leftFolders)
+        if !isFormer { headers += outcome.left }
+        folders.formUnion(outcome.leftFolders)
         let isDone = outcome.left.isEmpty && outcome.leftFolders.isEmpty
-        if !isDone, unsyncedSince == nil { unsyncedSince = .now() }
+        if !isDone, since == nil { since = .now() }
         return outcome.refused.isEmpty
     }
 }

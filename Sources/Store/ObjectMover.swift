@@ -3,14 +3,19 @@ import Logging
 import Posix
 import Synchronization
 
-/// Moves an object whose header is too small: a head that grew with a 304, more spans than fit, or
-/// a long header of format 1.
+/// Moves objects whose header is too small: a head that grew with a 304, more spans than fit, or a
+/// long header of format 1.
 ///
 /// The object is copied into a file with a larger header, which then replaces it like a new
 /// generation; holders of the former one keep reading that. While a fill works on it, the header
 /// claims as many spans as fit, never more than is present.
-extension StoreWorker {
+struct ObjectMover {
+    let core: StoreCore
     private static let step = 1 << 20
+
+    init(core: StoreCore) {
+        self.core = core
+    }
 
     /// Moves an object to a file with a larger header if needed and no fill is running.
     func moveIfCramped(_ object: StoredObject) {
@@ -26,7 +31,7 @@ extension StoreWorker {
         guard isDue else { return }
         guard let needed else {
             core.log.notice(
-                "dropped an object whose head has no room in a file",
+                "dropped an object whose head is too long for a file",
                 metadata: ["object": "\(object.key)"])
             _ = core.remove(object.key, only: object)
             return

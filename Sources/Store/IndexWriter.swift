@@ -3,65 +3,44 @@ import Posix
 import Retention
 import Synchronization
 
-/// Updates of the index and the retention policy.
-extension StoreWorker {
-    /// Applies changes that other threads recorded.
-    func absorb(_ mail: StoreMail) {
-        // In the order of creation, which retention relies on.
-        for (key, change) in mail.rows.sorted(by: { $0.value.time < $1.value.time }) {
-            rows[key] = change
-            tellPolicy(key, change)
-        }
-        hasTouches = hasTouches || mail.hasTouches
-        guard !mail.folders.isEmpty else { return }
-        unsyncedFolders.formUnion(mail.folders)
-        if unsyncedSince == nil { unsyncedSince = .now() }
+/// The changes that the index does not have yet, and their writing in batches.
+///
+/// Owned by the store thread's loop.
+final class IndexWriter {
+    private let core: StoreCore
+    // Changed by calls that do not re-enter: a check of exclusivity would cost a hundred instructions
+    // for each change of a row.
+    @exclusivity(unchecked) private(set) var rows: [ObjectKey: RowChange] = [:]
+    @exclusivity(unchecked) private(set) var uses: [ObjectKey: Use] = [:]
+    /// True if the shards may hold uses that were not gathered.
+    @exclusivity(unchecked) var hasTouches = false
+    /// When the oldest use was recorded that the index does not have yet.
+    @exclusivity(unchecked) private var usesSince: Monotonic?
+    private var isFailing = false
+    /// The number of long URLs saved in this run.
+    private var savedLongURLs = 0
+
+    init(core: StoreCore) {
+        self.core = core
     }
 
-    private func tellPolicy(_ key: ObjectKey, _ change: RowChange) {
-        switch change {
-        case .put(let row):
-            policy.insert(key.name, Retained(row))
-            notePin(of: row)
-        case .adopt(let row):
-            if comparison == nil {
-                policy.insert(key.name, Retained(row))
-            } else {
-                comparison?.adopted.append(Found(name: key.name, facts: Retained(row)))
-            }
-            notePin(of: row)
-        case .delete:
-            policy.remove(key.name)
-            pinnedNames.remove(key.name)
-        }
+    /// True if there is something to write at the next tick.
+    var hasWork: Bool { !rows.isEmpty || hasTouches || usesSince != nil }
+
+    /// Records a change of a row.
+    func note(_ change: RowChange, of key: ObjectKey) { rows[key] = change }
+
+    /// Forgets all changes, since the folder was replaced.
+    func moveIn() {
+        rows = [:]
+        uses = [:]
+        usesSince = nil
     }
 
-    // MARK: Pins
+    // MARK: Uses
 
-    private func notePin(of row: IndexRow) {
-        if pinnedTitles.contains(row.title) { pinnedNames.insert(row.key.name) }
-    }
-
-    /// Loads the pins, and finds the objects of pinned titles in the index.
-    func reloadPins() {
-        flushIndex()
-        let pins = core.pins.all
-        pinnedTitles = Set(pins.map(\.title)).subtracting([0])
-        pinnedNames = []
-        for pin in pins {
-            pinnedNames.formUnion(pin.keys.map(\.name))
-            for row in (try? core.index.rows(ofTitle: pin.title)) ?? [] where pin.title != 0 {
-                pinnedNames.insert(row.key.name)
-            }
-        }
-        // Objects that are not in the index yet.
-        for case .put(let row) in rows.values { notePin(of: row) }
-    }
-
-    // MARK: Index
-
-    /// Collects the uses that lookups and reads left in the shards.
-    func gatherUses() {
+    /// Collects the uses that lookups and reads left in the shards, and reports reads to a policy.
+    func gatherUses(for policy: inout any RetentionPolicy) {
         guard hasTouches else { return }
         hasTouches = false
         var gathered: [(key: ObjectKey, use: Use)] = []
@@ -76,7 +55,7 @@ extension StoreWorker {
                 former = policy.touch(
                     key.name, now: use.time.retentionTime, bytesRead: use.bytes)
             }
-            noteForIndex(use, of: key, former: former)
+            note(use, of: key, former: former)
         }
         if usesSince == nil, !uses.isEmpty { usesSince = .now() }
     }
@@ -93,7 +72,8 @@ extension StoreWorker {
     /// In seconds; a power of two.
     private static let coarseness: UInt32 = 1_024
 
-    private func noteForIndex(_ use: Use, of key: ObjectKey, former: UInt32?) {
+    /// Records a use; `former` is the time of the last one that retention knows.
+    func note(_ use: Use, of key: ObjectKey, former: UInt32?) {
         if uses.count >= Self.heldUses, !use.isNews, uses[key] == nil, let former {
             // A different moment for each object, so that writes are spread over time.
             let shift = UInt32(truncatingIfNeeded: key.name) % Self.coarseness
@@ -103,32 +83,32 @@ extension StoreWorker {
         uses[key] = uses[key].map { Use.merge($0, use) } ?? use
     }
 
-    /// Writes the gathered changes; those that fail are kept for the next time.
+    // MARK: Writing
+
+    /// Writes the recorded changes; those that fail are kept for the next time.
     ///
     /// With `isTick`, uses of unchanged rows wait until `useInterval` has passed.
-    func flushIndex(isTick: Bool = false) {
-        absorb(core.channel.takeIndexMail())
-        gatherUses()
+    func write(isTick: Bool) {
         let isDue = usesSince.map { !isTick || .now() - $0 >= Self.useInterval } ?? false
-        let told = isDue ? uses : usesOfRows()
-        guard !rows.isEmpty || !told.isEmpty else { return }
+        let dueUses = isDue ? uses : usesOfRows()
+        guard !rows.isEmpty || !dueUses.isEmpty else { return }
         do {
-            try core.index.apply(rows: rows, uses: told)
+            try core.index.apply(rows: rows, uses: dueUses)
             rows.removeAll(keepingCapacity: true)
-            noteTold(told, all: isDue)
-            indexIsFailing = false
+            removeWritten(dueUses, all: isDue)
+            isFailing = false
         } catch {
             core.counters.indexFailures.add(1, ordering: .relaxed)
-            if !indexIsFailing {
+            if !isFailing {
                 core.log.error("cannot write the index", metadata: ["error": "\(error)"])
             }
-            indexIsFailing = true
-            openIndexAgain(after: error)
+            isFailing = true
+            openAgain(after: error)
         }
     }
 
     /// Opens an index that SQLite can only read again, for the next attempt.
-    private func openIndexAgain(after error: any Error) {
+    private func openAgain(after error: any Error) {
         do {
             guard try core.index.openAgain(after: error) else { return }
             core.log.notice("the index was opened for reading only, and is opened again")
@@ -144,14 +124,27 @@ extension StoreWorker {
         return found
     }
 
-    private func noteTold(_ told: [ObjectKey: Use], all: Bool) {
+    private func removeWritten(_ written: [ObjectKey: Use], all: Bool) {
         if all {
             uses.removeAll(keepingCapacity: uses.count <= Self.heldUses)
         } else {
-            for key in told.keys { uses[key] = nil }
+            for key in written.keys { uses[key] = nil }
         }
         if uses.isEmpty { usesSince = nil }
     }
+
+    /// Saves a long URL; at the first one of a run and then now and then, deletes the oldest.
+    func saveLongURL(id: [UInt8], url: String) throws {
+        try core.index.saveLongURL(id: id, url: url, now: .now())
+        let limit = core.configuration.longURLLimit
+        // Trim after every tenth of the limit: each trim scans all rows.
+        if savedLongURLs % max(1, limit / 10) == 0 {
+            try core.index.trimLongURLs(keeping: limit)
+        }
+        savedLongURLs += 1
+    }
+
+    // MARK: Rows
 
     /// Returns the row of an object including changes not written yet; nil if it is deleted.
     ///
@@ -171,17 +164,4 @@ extension StoreWorker {
         for case (let key, .put(let row)) in rows where key.name == name { return row }
         return nil
     }
-}
-
-extension Retained {
-    init(_ row: IndexRow) {
-        self.init(
-            bytes: row.bytes, title: row.title, kind: row.kind, isRead: row.isRead,
-            lastUsed: (row.lastUsed ?? .now()).retentionTime)
-    }
-}
-
-extension WallTime {
-    /// Seconds since 1970, the time unit of retention.
-    var retentionTime: UInt32 { UInt32(clamping: seconds) }
 }

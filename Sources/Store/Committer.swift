@@ -1,21 +1,124 @@
 import Glibc
 import Logging
 import Posix
+import Reactor
 import Synchronization
 
-/// Commits: the first header that claims bytes is written immediately, later ones after a sync.
-extension StoreWorker {
+/// Writes the headers of changed objects: the first one that claims bytes immediately, later ones
+/// after a sync.
+///
+/// Owned by the store thread's loop.
+final class Committer {
+    private let core: StoreCore
+    private let sync: SyncQueue
+    private let mover: ObjectMover
+    // Changed by calls that do not re-enter: a check of exclusivity would cost a hundred instructions
+    // for each object.
+    /// Objects whose header on disk is outdated, each with the time of its last commit.
+    @exclusivity(unchecked) private var dirty: [(object: StoredObject, since: Monotonic)] = []
+    /// Objects that no fill works on any more, to be committed together.
+    @exclusivity(unchecked) private var finished: [StoredObject] = []
+    /// The time when the disk last refused a header; for `commitInterval` no other is tried.
+    @exclusivity(unchecked) private var refusedAt: Monotonic?
+    /// True if objects were released that the table may close now.
+    @exclusivity(unchecked) var mayTrim = false
     /// The maximum number of headers held in memory together.
     private static let batch = 256
 
+    init(core: StoreCore, sync: SyncQueue) {
+        self.core = core
+        self.sync = sync
+        mover = ObjectMover(core: core)
+    }
+
+    /// True if objects may become due by themselves.
+    var hasWork: Bool { !dirty.isEmpty }
+
+    /// Queues the objects of mail.
+    func take(_ mail: StoreMail, at now: Monotonic) {
+        for object in mail.dirty { dirty.append((object, now)) }
+        finished += mail.finished
+    }
+
+    /// Forgets all changed objects, since the folder was replaced.
+    func moveIn() {
+        for object in dirty { object.object.state.withLock { $0.isQueued = false } }
+        dirty = []
+    }
+
+    // MARK: Due objects
+
+    /// Commits the finished objects.
+    ///
+    /// - Returns: their number.
+    func commitFinished() -> Int {
+        let done = finished
+        finished = []
+        commit(done[...])
+        mayTrim = mayTrim || !done.isEmpty
+        return done.count
+    }
+
+    /// Commits objects that have grown enough or waited long enough.
+    func commitDue(at now: Monotonic) {
+        let configuration = core.configuration
+        if let refusedAt, now - refusedAt < configuration.commitInterval { return }
+        var kept: [(object: StoredObject, since: Monotonic)] = []
+        var due: [StoredObject] = []
+        for (object, since) in dirty {
+            let isDue = object.state.withLock { state -> Bool? in
+                guard state.place == .current, !state.isDiscarded,
+                    state.uncommittedBytes > 0 || state.hasNewFacts
+                else {
+                    // If it is published or changed later, it is queued again.
+                    state.isQueued = false
+                    return nil
+                }
+                return state.uncommittedBytes >= configuration.commitBytes
+                    || now - since >= configuration.finishedCommitDelay
+            }
+            guard let isDue else { continue }
+            if isDue { due.append(object) } else { kept.append((object, since)) }
+        }
+        commit(due[...])
+        for object in due {
+            // A growing object stays queued.
+            let isBehind = object.state.withLock { state in
+                state.isQueued = state.uncommittedBytes > 0 || state.hasNewFacts
+                return state.isQueued
+            }
+            if isBehind { kept.append((object, now)) }
+        }
+        mayTrim = mayTrim || kept.count < dirty.count
+        dirty = kept
+    }
+
+    /// Commits everything, including the objects of the last mail, or as much as the deadline allows.
+    ///
+    /// - Returns: true if everything was committed.
+    func commitAll(_ mail: StoreMail, by deadline: Monotonic) -> Bool {
+        var behind = (finished + mail.finished + mail.dirty + dirty.map(\.object))[...]
+        finished = []
+        for object in behind { object.state.withLock { $0.isQueued = false } }
+        mayTrim = mayTrim || !behind.isEmpty
+        while !behind.isEmpty, .now() < deadline {
+            commit(behind.prefix(64))
+            behind = behind.dropFirst(64)
+        }
+        dirty = []
+        return behind.isEmpty
+    }
+
+    // MARK: Headers
+
     /// Commits objects; where no fill is running, drops their reservations first.
-    func settle(_ objects: [StoredObject]) {
-        var rest = objects[...]
+    private func commit(_ objects: ArraySlice<StoredObject>) {
+        var rest = objects
         while !rest.isEmpty {
             let some = rest.prefix(Self.batch)
             for object in some { dropReservation(of: object) }
-            commit(some)
-            for object in some { moveIfCramped(object) }
+            writeHeaders(of: some)
+            for object in some { mover.moveIfCramped(object) }
             rest = rest.dropFirst(Self.batch)
         }
     }
@@ -25,11 +128,11 @@ extension StoreWorker {
     /// An object's first header that claims bytes does not wait until these are synced: before that
     /// nothing was promised, and after a power cut the bytes are compared with their checksums. A
     /// later header waits, since it replaces a durable claim and shares extents with it.
-    private func commit(_ objects: ArraySlice<StoredObject>) {
+    private func writeHeaders(of objects: ArraySlice<StoredObject>) {
         var due: [DueHeader] = []
         for object in objects {
             object.sumUp()
-            noteEarlyClaim(of: object)
+            sync.noteEarlyClaim(of: object)
             if let next = object.dueHeader(epoch: core.folder.epoch) { due.append(next) }
         }
         // If that fails, a sync of each file finds the ones that are affected.
@@ -41,7 +144,7 @@ extension StoreWorker {
             do throws(SystemError) {
                 if next.mustSync, !isSynced { try syncData(object.descriptor.number) }
             } catch {
-                giveUp(object, error)
+                core.giveUp(object, error)
                 continue
             }
             do throws(SystemError) {
@@ -71,14 +174,14 @@ extension StoreWorker {
             state.hasClaims = state.hasClaims || !header.spans.isEmpty
             state.isCramped = state.isCramped || !encoded.isWhole
         }
-        noteUnsynced(object, isClaimedEarly: next.isClaimedEarly)
+        sync.note(object, isClaimedEarly: next.isClaimedEarly)
         core.counters.commits.add(1, ordering: .relaxed)
     }
 
     /// Queues another commit after a failed write, as when a full disk has room again; the body is
     /// unchanged and stays readable.
     private func commitLater(_ object: StoredObject, _ error: SystemError) {
-        noteFailure(of: object, error)
+        core.noteCommitFailure(of: object, error)
         refusedAt = .now()
         let mustQueue = object.state.withLock { state in
             state.hasNewFacts = true
@@ -86,20 +189,6 @@ extension StoreWorker {
             return !state.isQueued
         }
         if mustQueue { dirty.append((object, .now())) }
-    }
-
-    private func noteFailure(of object: StoredObject, _ error: SystemError) {
-        core.counters.commitFailures.add(1, ordering: .relaxed)
-        core.log.error(
-            "cannot commit a stored object",
-            metadata: ["object": "\(object.key)", "error": "\(error)"])
-        core.channel.noteStorageFailure(error)
-    }
-
-    /// Discards the object after a failed sync: the kernel may have dropped any of its pages.
-    func giveUp(_ object: StoredObject, _ error: SystemError) {
-        noteFailure(of: object, error)
-        object.discard(because: error)
     }
 
     /// Releases bytes that were charged or preallocated and that the ended fills did not write.
@@ -125,6 +214,23 @@ extension StoreWorker {
             // The index still has the size with the reservation.
             state.hasNewFacts = true
         }
+    }
+}
+
+extension StoreCore {
+    /// Counts and logs a header that the disk refused.
+    func noteCommitFailure(of object: StoredObject, _ error: SystemError) {
+        counters.commitFailures.add(1, ordering: .relaxed)
+        log.error(
+            "cannot commit a stored object",
+            metadata: ["object": "\(object.key)", "error": "\(error)"])
+        channel.noteStorageFailure(error)
+    }
+
+    /// Discards the object after a failed sync: the kernel may have dropped any of its pages.
+    func giveUp(_ object: StoredObject, _ error: SystemError) {
+        noteCommitFailure(of: object, error)
+        object.discard(because: error)
     }
 }
 
