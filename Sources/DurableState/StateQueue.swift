@@ -89,13 +89,6 @@ struct PendingChanges: Sendable {
         let newer = takeAll()
         for change in former + newer { _ = add(change) }
     }
-
-    mutating func remove(_ slots: [StateSlot]) {
-        for slot in slots {
-            guard let removed = changes.removeValue(forKey: slot) else { continue }
-            bytes -= removed.change.size
-        }
-    }
 }
 
 extension StateDatabase {
@@ -132,7 +125,7 @@ extension StateDatabase {
     private func admits(_ change: StateChange) -> Bool {
         guard let values = change.values, !change.slot.table.admits(values) else { return true }
         log.error(
-            "state is not kept, since it is longer than any that is read again",
+            "state is too long and is not saved",
             metadata: [
                 "table": "\(change.slot.table.name)", "bytes": "\(change.size)",
             ])
@@ -157,33 +150,28 @@ extension StateDatabase {
 
     /// Writes several changes in one commit; blocks until they are synced.
     ///
-    /// - Throws: errors of the disk or SQLite; nothing is changed then.
+    /// - Throws: errors of the disk or SQLite; nothing is changed then, and what was queued before
+    ///   waits on.
     package func keep(_ changes: [StateChange]) throws(StateFault) {
         for change in changes where !admits(change) {
             throw .unusable("it is longer than any that is read again")
         }
-        let isTaken = pending.withLock { pending in
-            !pending.isClosed && changes.allSatisfy { pending.add($0) }
-        }
-        do throws(StateFault) {
-            guard isTaken else { throw .unusable("too much waits for the disk") }
-            try commit()
-        } catch {
-            pending.withLock { $0.remove(changes.map(\.slot)) }
-            throw error
-        }
+        try commit(with: changes)
         for change in changes { forgetContents(of: change.slot.table.name) }
     }
 
-    /// Writes the queued changes; blocks until they are synced.
-    func commit() throws(StateFault) {
+    /// Writes the queued changes and `more`; blocks until they are synced.
+    ///
+    /// If the write fails, the queued changes are queued again, and `more` is dropped.
+    func commit(with more: [StateChange] = []) throws(StateFault) {
         try committing.withLock { _ throws(StateFault) in
-            let batch = pending.withLock { $0.takeAll() }
-            guard !batch.isEmpty else { return }
+            let (queued, isClosed) = pending.withLock { ($0.takeAll(), $0.isClosed) }
+            guard !queued.isEmpty || !more.isEmpty else { return }
             do {
-                try write(batch)
+                guard !isClosed else { throw StateFault.unusable("the daemon is stopping") }
+                try write(queued + more)
             } catch {
-                pending.withLock { $0.putBack(batch) }
+                pending.withLock { $0.putBack(queued) }
                 throw StateFault(error)
             }
         }
@@ -202,7 +190,7 @@ extension StateDatabase {
             }
             if isNews {
                 log.error(
-                    "state cannot be written, and is tried again each second",
+                    "state cannot be written; retrying every second",
                     metadata: ["error": "\(error)"])
             }
             loop.schedule(after: .seconds(1 as Int64)) { [weak self] loop in

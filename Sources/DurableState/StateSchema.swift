@@ -6,7 +6,7 @@ enum StateSchema {
         ImportRecord.table, SessionRecord.table, KeyVetoRecord.table, KeyFindingRecord.table,
         LiveListRecord.table, FeedRecord.table, PinRecord.table, DownloadRecord.table,
         DownloadDayRecord.table, RecordingRecord.table, CrashRecord.table, NetworkRecord.table,
-        PurgeRecord.table,
+        PurgeRecord.table, NodeOrderRecord.table,
     ]
 
     /// The migrations; a released one must never change, since users' files were made by it.
@@ -71,6 +71,14 @@ enum StateSchema {
                     CREATE TABLE purges (
                       number INTEGER NOT NULL PRIMARY KEY, given INTEGER NOT NULL,
                       kind TEXT NOT NULL, items TEXT NOT NULL) STRICT;
+                    """)
+        }
+        migrator.registerMigration("4 orders for other nodes") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE node_orders (
+                      item TEXT NOT NULL, given INTEGER NOT NULL, wish TEXT NOT NULL,
+                      query TEXT NOT NULL, PRIMARY KEY (item, given)) STRICT;
                     """)
         }
         return migrator

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DurableState
 
-/// The database through stops, damage and foreign content.
+/// The database after stops, damage and foreign content.
 @Suite struct DatabaseTests {
     @Test func `the last change of each record is found after a stop`() throws {
         let folder = try TemporaryFolder()
@@ -22,7 +22,7 @@ import Testing
         #expect(next.records(SessionRecord.self).map(\.id) == [1, 3, 4])
     }
 
-    @Test func `what was kept is on the disk when the call returns`() throws {
+    @Test func `a kept record is on the disk when the call returns`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
         defer { first.close() }
@@ -34,7 +34,25 @@ import Testing
         #expect(try next.queue.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
     }
 
-    @Test func `changes that wait are committed together, and the last of each row counts`() {
+    @Test func `a change that cannot be written leaves those that waited`() throws {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        try state.keep([session(1)])
+        // Another connection holds the lock, so that every write fails.
+        let other = try DatabaseQueue(path: folder.path + "/state.sqlite")
+        try other.writeWithoutTransaction { db in
+            try db.execute(sql: "BEGIN IMMEDIATE")
+            state.put(session(1, "queued"))
+            #expect(throws: StateFault.self) {
+                try state.keep([session(1, "refused"), session(2)])
+            }
+            try db.execute(sql: "ROLLBACK")
+        }
+        #expect(state.records(SessionRecord.self) == [session(1, "queued")])
+    }
+
+    @Test func `pending changes are committed together, and the last of each row counts`() {
         var pending = PendingChanges()
         for number in 0..<100 {
             let isTaken = pending.add(StateChange(session(UInt64(number % 3), "A: \(number)\n")))
@@ -45,14 +63,14 @@ import Testing
         let texts = all.map { StateRow($0.values ?? []).text(3) }
         #expect(texts == [99, 97, 98].map { "A: \($0)\n" })
         #expect(bytes == all.reduce(0) { $0 + $1.size })
-        // What the disk refused does not replace what came meanwhile.
+        // Changes whose commit failed do not replace newer ones.
         _ = pending.add(StateChange(session(1, "newer")))
         pending.putBack(all)
         let left = pending.takeAll().map { StateRow($0.values ?? []).text(3) }
         #expect(left.contains("newer") && left.count == 3)
     }
 
-    @Test func `no more waits than there is room for`() {
+    @Test func `the bytes of pending changes are limited`() {
         var pending = PendingChanges()
         let long = String(repeating: "x", count: 16 << 20)
         var taken = 0
@@ -62,7 +80,7 @@ import Testing
         #expect(isTaken)
     }
 
-    @Test func `a record that would not be read again is not written`() throws {
+    @Test func `a record that is too large to be read again is not written`() throws {
         let folder = try TemporaryFolder()
         let state = try folder.open()
         defer { state.close() }
@@ -74,7 +92,7 @@ import Testing
         #expect(state.records(FeedRecord.self).isEmpty)
     }
 
-    @Test func `a file that is no database is set aside`() throws {
+    @Test func `a file that is not a database is set aside`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/state.sqlite", [UInt8](repeating: 0x55, count: 20_000))
         let state = try folder.open()
@@ -86,7 +104,7 @@ import Testing
         #expect(next.records(SessionRecord.self) == [session(1)])
     }
 
-    @Test func `a pipe in the place of the file is not waited for`() throws {
+    @Test func `a pipe in place of the file does not block`() throws {
         let folder = try TemporaryFolder()
         #expect(mkfifo(folder.path + "/state.sqlite", 0o600) == 0)
         let state = try folder.open()
@@ -94,7 +112,7 @@ import Testing
         try state.keep([session(1)])
     }
 
-    @Test func `of a damaged file every row that can be read counts`() throws {
+    @Test func `every readable row of a damaged file is restored`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
         for id in 0..<2_000 { first.put(session(UInt64(id), "A: \(id) padding padding\n")) }
@@ -102,7 +120,7 @@ import Testing
         first.close()
         let path = folder.path + "/state.sqlite"
         let size = try readWhole(path, atMost: .max).count
-        // Among the sessions, which fill the last pages.
+        // An offset among the sessions, which fill the last pages.
         let file = try openFile(path, flags: O_RDWR)
         try write(
             [UInt8](repeating: 0xEE, count: 4_096), to: file.number, at: Int64(size - 4 * 4_096)
@@ -116,7 +134,7 @@ import Testing
         #expect(folder.names.contains { $0.hasPrefix("state.damaged-") })
     }
 
-    @Test func `cut off at any length the file stops no start`() throws {
+    @Test func `a file truncated at any length does not prevent a start`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
         for id in 0..<200 { first.put(session(UInt64(id))) }
@@ -132,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `bytes changed anywhere neither trap nor stop a start`() throws {
+    @Test func `changed bytes at any position neither trap nor prevent a start`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
         for id in 0..<50 { first.put(session(UInt64(id))) }
@@ -152,13 +170,13 @@ import Testing
                 _ = state.records(SessionRecord.self)
                 state.close()
             } catch {
-                // A changed letter in the name of a migration is one of a newer program.
+                // A changed letter in the name of a migration looks like one of a newer version.
                 guard case .isNewer = error else { throw error }
             }
         }
     }
 
-    @Test func `rows of another program are neither believed nor kept`() throws {
+    @Test func `malformed rows are rejected and removed`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
         first.put(session(1))
@@ -181,7 +199,7 @@ import Testing
         #expect(left == 1)
     }
 
-    @Test func `a row of megabytes too many takes no memory and costs no other row`() throws {
+    @Test func `an oversized row takes no memory and does not affect other rows`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
         first.put(session(1))
@@ -200,7 +218,7 @@ import Testing
         "DROP TABLE sessions", "CREATE TABLE more (x)",
         "DROP TABLE grdb_migrations; CREATE TABLE grdb_migrations (identifier BLOB)",
     ])
-    func `a file with another schema is set aside`(sql: String) throws {
+    func `a file with a different schema is set aside`(sql: String) throws {
         let folder = try TemporaryFolder()
         try folder.open().close()
         try folder.execute(sql)
@@ -210,7 +228,7 @@ import Testing
         #expect(folder.names.contains { $0.hasPrefix("state.damaged-") })
     }
 
-    @Test func `the file of a newer program is refused and not touched`() throws {
+    @Test func `the file of a newer version is rejected and not changed`() throws {
         let folder = try TemporaryFolder()
         try folder.open().close()
         try folder.execute("INSERT INTO grdb_migrations VALUES ('99')")
@@ -223,8 +241,7 @@ import Testing
         #expect(try readWhole(folder.path + "/state.sqlite", atMost: .max) == before)
     }
 
-    @Test func `a database that is damaged while it is open goes on with what can be read`() throws
-    {
+    @Test func `a database damaged while open continues with the readable rows`() throws {
         let folder = try TemporaryFolder()
         let state = try folder.open()
         defer { state.close() }
@@ -243,7 +260,7 @@ import Testing
         #expect(state.records(SessionRecord.self).count == 500)
     }
 
-    @Test func `everything goes into a folder that takes the place of one that is gone`() throws {
+    @Test func `all records are written to a folder that replaces a removed one`() throws {
         let folder = try TemporaryFolder()
         let state = try folder.open()
         defer { state.close() }

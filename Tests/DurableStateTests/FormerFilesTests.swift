@@ -83,7 +83,7 @@ import Testing
         #expect(recordings.first?.order.headers == "X:y\n")
     }
 
-    @Test func `everything is moved, and the files are removed`() throws {
+    @Test func `all former files are migrated and removed`() throws {
         let folder = try folder()
         let state = try move(folder)
         defer { state.close() }
@@ -93,9 +93,9 @@ import Testing
         #expect(!folder.names.contains("pins"))
     }
 
-    /// A folder in each state that a killed run may leave: files without a commit, and any of the files
-    /// still there after it.
-    @Test func `nothing is lost or doubled wherever the move ends`() throws {
+    /// A folder in each state that a killed run may leave: files without a commit, and any of the
+    /// files that still exist after it.
+    @Test func `a kill at any point of the migration loses and duplicates nothing`() throws {
         let whole = try folder()
         // Killed before the commit.
         try whole.open().close()
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `what can be read of damaged pins counts`() throws {
+    @Test func `readable entries of damaged pins are migrated`() throws {
         let folder = try folder()
         try writeFile(folder.path + "/pins", Array(Self.pins.utf8.dropLast(9)))
         let state = try move(folder)
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test(arguments: ["", "x", "SLUICE DOWNLOAD 1\nEND\n", "SLUICE DOWNLOAD 1\nurl a\n"])
-    func `a damaged file is left where it is, and the others are moved`(text: String) throws {
+    func `a damaged file is left in place, and the others are migrated`(text: String) throws {
         let folder = try folder()
         try writeFile(folder.path + "/downloads/00000000000b", Array(text.utf8))
         let state = try move(folder)
@@ -141,7 +141,7 @@ import Testing
         #expect(try listFolder(folder.path + "/downloads").map(\.name) == ["00000000000b"])
     }
 
-    @Test func `texts that nobody of ours has written make no trap`() {
+    @Test func `malformed texts never trap`() {
         var random = SystemRandomNumberGenerator()
         for text in [Self.pins, Self.download, Self.recording] {
             for _ in 0..<300 {
@@ -160,7 +160,7 @@ import Testing
 }
 
 extension FormerFilesTests {
-    @Test func `orders of purges are read, and what is not whole is none`() {
+    @Test func `orders of purges are parsed, and incomplete ones are dropped`() {
         let text = """
             SLUICE PURGE 1
             given 5
@@ -192,7 +192,7 @@ extension FormerFilesTests {
         }
     }
 
-    @Test func `crashes and networks are read line by line`() {
+    @Test func `crashes and networks are parsed line by line`() {
         let crashes = FormerProbation.records(
             "SLUICE PROBATION 1\nfeed:a 1 running\nb 2 waiting\nc -1 running\nd\nEND\n")
         #expect(
@@ -206,7 +206,7 @@ extension FormerFilesTests {
         #expect(networks.map(\.noted) == [3, 1])
     }
 
-    @Test func `the small records are read as they were written`() {
+    @Test func `small records are parsed as they were written`() {
         RecordTests().expectSame(CrashRecord(item: "feed:a", crashes: 2, isRunning: true))
         RecordTests().expectSame(
             NetworkRecord(name: "eth0", transfers: 4, goodput: 9_000, noted: 1))

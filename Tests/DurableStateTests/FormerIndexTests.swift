@@ -3,9 +3,9 @@ import Testing
 
 @testable import DurableState
 
-/// Rows that versions up to 0.4.0 kept in the index.
+/// Rows that versions up to 0.4.0 stored in the index.
 @Suite struct FormerIndexTests {
-    @Test func `each row becomes its records`() {
+    @Test func `each row is migrated to its records`() {
         let live = Array("live:".utf8) + [UInt8](repeating: 4, count: 32)
         let rows: [([UInt8], String, Int)] = [
             ([0, 0, 0, 0, 0, 7], "dvr=60\nrecording=0a\nCookie: recording=1\n", 1),
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `a session tells its fields apart from how far it sees`() {
+    @Test func `fields of a session are distinguished from its window and recording`() {
         let found = FormerIndexRow.session(
             [0, 0, 0, 0, 1, 2], "dvr=60\nrecording=0a\nCookie: recording=1\n")
         #expect(
@@ -41,7 +41,7 @@ import Testing
                 ])
     }
 
-    @Test func `both versions of a list's head are read, and impossible numbers are not`() {
+    @Test func `both versions of a list's head are parsed, impossible numbers are rejected`() {
         let key = [UInt8](repeating: 4, count: 32)
         let old = FormerIndexRow.list(key, "1 7 3 9 6 0 5 8 1000")
         #expect(old?.dated == .init(number: 8, date: 1_000) && old?.epoch == 7)
@@ -57,14 +57,14 @@ import Testing
         }
     }
 
-    /// A copy of the folder at each step stands for a run that was killed there.
-    @Test func `nothing is lost or doubled wherever the move ends`() throws {
+    /// A copy of the folder at each step represents a run that was killed there.
+    @Test func `a kill at any point of the migration loses and duplicates nothing`() throws {
         let rows: [(id: [UInt8], blob: [UInt8])] = [
             ([0, 0, 0, 0, 0, 7], Array("Cookie: a\n".utf8)),
             (Array("feed-order:home".utf8), Array("{}".utf8)),
         ]
         let folder = try TemporaryFolder()
-        // The rows of the former place, which the index loses only when it is told to.
+        // The rows at the former place, which the index drops only on request.
         let left = Mutex(rows.count)
         func place(isKilled: Bool) -> FormerPlace {
             .index(
@@ -74,7 +74,7 @@ import Testing
                     left.withLock { $0 = 0 }
                 })
         }
-        // Killed before the commit: nothing but an empty database.
+        // Killed before the commit: an empty database only.
         try folder.open().close()
         // Killed between the commit and the removal.
         let killed = try folder.open()
@@ -86,7 +86,7 @@ import Testing
         next.put(session(7, "newer"))
         next.remove(FeedRecord.self, key: [.text("home")])
         try next.commit()
-        // The rows are still there, and neither come back nor replace what is newer.
+        // The rows still exist, and neither reappear nor replace newer ones.
         #expect(left.withLock { $0 } == 2)
         try next.importFormer([place(isKilled: false)])
         #expect(next.records(SessionRecord.self) == [session(7, "newer")])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DurableState
 
-/// Records as rows and back.
+/// Conversion between records and rows.
 @Suite struct RecordTests {
     func expectSame<Record: StateRecord>(
         _ record: Record, sourceLocation: SourceLocation = #_sourceLocation
@@ -13,7 +13,7 @@ import Testing
             Record.table.columns.count == record.values.count, sourceLocation: sourceLocation)
     }
 
-    @Test func `a record is read as it was written`() {
+    @Test func `a record is restored as it was written`() {
         expectSame(session(0xFFFF_FFFF_FFFF))
         expectSame(SessionRecord(id: 0, window: 3_600, recording: "0011aabb", fields: ""))
         expectSame(KeyVetoRecord(origin: "http://a", scope: "media", reason: "length"))
@@ -23,6 +23,7 @@ import Testing
                     origin: "http://a", name: "t", pairs: .max, paths: paths, isVetoed: true))
         }
         expectSame(FeedRecord(name: "home", body: [0x7B, 0x7D]))
+        expectSame(NodeOrderRecord(item: "download-1", given: 7, wish: "run", query: "url=a"))
         var list = LiveListRecord(
             key: [UInt8](repeating: 9, count: 32), epoch: .max, first: 0, pastLast: 9)
         expectSame(list)
@@ -31,7 +32,7 @@ import Testing
         expectSame(list)
     }
 
-    @Test func `values outside of their columns are refused`() {
+    @Test func `values out of range are rejected`() {
         let table = LiveListRecord.table
         var list = LiveListRecord(
             key: [UInt8](repeating: 9, count: 32), epoch: 0, first: 0, pastLast: 9)
@@ -52,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: ["1", "1 -2", "a b", "1 4294967296", "99999999999999999999 1"])
-    func `sections that are no pairs of numbers make no list`(text: String) {
+    func `malformed sections give no list`(text: String) {
         var values = LiveListRecord(
             key: [UInt8](repeating: 9, count: 32), epoch: 0, first: 0, pastLast: 9
         ).values
@@ -60,7 +61,7 @@ import Testing
         #expect(LiveListRecord(StateRow(values)) == nil)
     }
 
-    @Test func `a short row makes no record and no trap`() {
+    @Test func `a truncated row gives no record and no trap`() {
         #expect(LiveListRecord(StateRow([])) == nil)
         #expect(KeyFindingRecord(StateRow([.null, .null, .null, .bytes([1])])) == nil)
         _ = SessionRecord(StateRow([]))
@@ -78,7 +79,7 @@ extension RecordTests {
         return order
     }
 
-    @Test func `pins, downloads and recordings are read as they were written`() {
+    @Test func `pins, downloads and recordings are restored as they were written`() {
         expectSame(PinRecord(title: .max, url: "\t\n", since: -1, keys: []))
         expectSame(
             PinRecord(title: 0, url: "", since: 7, keys: [UInt8](repeating: 3, count: 64)))
@@ -100,7 +101,7 @@ extension RecordTests {
         expectSame(recording)
     }
 
-    @Test func `numbers that no download has are refused`() {
+    @Test func `impossible numbers of a download are rejected`() {
         var download = DownloadRecord(id: 1, order: order)
         download.bytes = .max
         #expect(!download.isValid)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DurableState
 
-/// A folder that is removed with everything in it.
+/// A temporary folder, removed with its content.
 final class TemporaryFolder: Sendable {
     let path: String
 
@@ -30,21 +30,21 @@ final class TemporaryFolder: Sendable {
 
     var names: [String] { ((try? listFolder(path)) ?? []).map(\.name).sorted() }
 
-    /// Opens the database, which logs only what is critical.
+    /// Opens the database with a logger that logs only critical messages.
     func open() throws(StateFault) -> StateDatabase {
         var log = Logger(label: "state-tests")
         log.logLevel = getenv("STATE_LOG") == nil ? .critical : .info
         return try StateDatabase(folder: path, log: log)
     }
 
-    /// Changes the database without our checks.
+    /// Changes the database without the checks of this target.
     func execute(_ sql: String) throws {
         let queue = try DatabaseQueue(path: path + "/state.sqlite")
         try queue.write { try $0.execute(sql: sql) }
         try queue.close()
     }
 
-    /// Copies everything as it is now, which is what a process that is killed now would leave.
+    /// Copies the folder as it is now, as a process killed now would leave it.
     func copy() throws -> TemporaryFolder {
         let copy = try TemporaryFolder()
         try Self.copy(path, to: copy.path)

@@ -51,7 +51,7 @@ package struct FormerFiles {
             guard let text = text(name, atMost: limit) else { continue }
             guard let found = changes(name, text) else {
                 log.error(
-                    "a state file of an earlier version is damaged, and is left where it is",
+                    "a state file of an earlier version is damaged and is left in place",
                     metadata: ["path": "\(folder)/\(name)"])
                 continue
             }
@@ -104,7 +104,7 @@ package struct FormerFiles {
             }
             let aside = "\(path).damaged-\(WallTime.now().seconds)"
             log.error(
-                "the file of pins was damaged; what could be read of it counts",
+                "the file of pins was damaged; its readable entries are used",
                 metadata: ["kept": "\(pins.count)", "aside": "\(aside)"])
             return FormerContent(changes: pins.map { StateChange($0) }) {
                 try renameFile(path, to: aside)

@@ -47,11 +47,11 @@ extension StateDatabase {
             let leftOut = found.leftOut + found.changes.count - valid.count
             if leftOut > 0 {
                 log.error(
-                    "state of an earlier version is damaged or not ours, and is left out",
+                    "state of an earlier version is damaged or foreign and is ignored",
                     metadata: ["source": "\(place.source)", "left_out": "\(leftOut)"])
             }
             log.notice(
-                "moves state of an earlier version into the state database",
+                "moving state of an earlier version into the state database",
                 metadata: ["source": "\(place.source)", "records": "\(valid.count)"])
             changes += valid + [StateChange(ImportRecord(source: place.source))]
         }
