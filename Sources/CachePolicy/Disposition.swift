@@ -19,6 +19,10 @@ package enum Disposition: Equatable, Sendable {
     case miss
     /// Nothing usable was stored, and the request was collapsed with another request's fetch.
     case collapsed
+    /// It has no length and may have no end: it is passed on, and stored only if it ends.
+    case live
+    /// The request joined a live stream without an end, at its edge.
+    case joinedLive
     /// It was fetched and not stored.
     case bypass(Storability.NoStoreReason)
     /// A stored response was replaced by a newer one from the origin.
@@ -27,9 +31,9 @@ package enum Disposition: Equatable, Sendable {
     /// True if the response came from the origin for this request.
     package var isFirstHand: Bool {
         switch self {
-        case .miss, .bypass, .refreshed: true
+        case .miss, .bypass, .refreshed, .live: true
         case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .revalidated,
-            .collapsed:
+            .collapsed, .joinedLive:
             false
         }
     }
@@ -37,8 +41,10 @@ package enum Disposition: Equatable, Sendable {
     /// True if the origin sent or confirmed the response for this request.
     package var hasOriginsWord: Bool {
         switch self {
-        case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .collapsed: false
-        case .revalidated, .miss, .bypass, .refreshed: true
+        case .hit, .partial, .staleOnError, .offline, .staleWhileRevalidate, .collapsed,
+            .joinedLive:
+            false
+        case .revalidated, .miss, .bypass, .refreshed, .live: true
         }
     }
 
@@ -53,6 +59,8 @@ package enum Disposition: Equatable, Sendable {
         case .revalidated: "revalidated"
         case .miss: "miss"
         case .collapsed: "collapsed"
+        case .live: "live"
+        case .joinedLive: "joined-live"
         case .bypass(let reason): "bypass-\(reason.rawValue)"
         case .refreshed(let reason): "refreshed-\(reason.rawValue)"
         }
@@ -88,6 +96,10 @@ package enum Disposition: Equatable, Sendable {
             value.forward = .uriMiss
             value.stored = true
             value.collapsed = self == .collapsed
+        case .live, .joinedLive:
+            value.forward = .uriMiss
+            value.collapsed = self == .joinedLive
+            value.detail = name
         case .bypass(let reason):
             value.forward = .uriMiss
             value.detail = reason.rawValue

@@ -17,16 +17,19 @@ package struct PlaylistFacts: Sendable, Equatable {
     package var nextSequence: Int
     /// The number of parts that it lists of that segment.
     package var nextParts: Int
+    /// True for a list of channels in M3U, without a tag of HLS.
+    package var isChannelList: Bool
 
     package init(
         isLive: Bool, targetDuration: Interval? = nil, partTarget: Interval? = nil,
-        nextSequence: Int = 0, nextParts: Int = 0
+        nextSequence: Int = 0, nextParts: Int = 0, isChannelList: Bool = false
     ) {
         self.isLive = isLive
         self.targetDuration = targetDuration
         self.partTarget = partTarget
         self.nextSequence = nextSequence
         self.nextParts = nextParts
+        self.isChannelList = isChannelList
     }
 
     /// Creates the facts from the summary of a playlist.
@@ -34,7 +37,8 @@ package struct PlaylistFacts: Sendable, Equatable {
         self.init(
             isLive: summary.isLive, targetDuration: summary.targetDuration.map { Interval($0) },
             partTarget: summary.partTarget.map { Interval($0) },
-            nextSequence: summary.nextMediaSequence, nextParts: summary.trailingPartCount)
+            nextSequence: summary.nextMediaSequence, nextParts: summary.trailingPartCount,
+            isChannelList: summary.isChannelList)
     }
 
     /// How long a live playlist may be reused: half of the time to its next expected change (RFC

@@ -198,6 +198,16 @@ package struct KeyEvidence: Sendable {
     /// Forgets the findings of an origin, including vetoes.
     package mutating func forget(_ origin: String) { findings[origin] = nil }
 
+    /// Vetoes a parameter.
+    ///
+    /// - Returns: its finding; nil if there is none.
+    package mutating func refuse(_ name: String, of origin: String) -> Finding? {
+        guard var finding = findings[origin]?[name] else { return nil }
+        finding.isVetoed = true
+        findings[origin]?[name] = finding
+        return finding
+    }
+
     // MARK: Saving
 
     /// The finding of a parameter, with its name.

@@ -64,11 +64,11 @@ package struct KeyMaker {
     private var path: ArraySlice<UInt8>
     private var items: [Item]
     private var steps: [KeyStep] = []
-    private let tellsSteps: Bool
+    private let recordsSteps: Bool
     private(set) var isMerged = false
 
-    init(_ url: AbsoluteURL, _ rules: [KeyRuleInForce], tellsSteps: Bool) {
-        self.tellsSteps = tellsSteps
+    init(_ url: AbsoluteURL, _ rules: [KeyRuleInForce], recordsSteps: Bool) {
+        self.recordsSteps = recordsSteps
         origin = url.origin.description
         authority = url.origin.authority
         scheme = url.scheme
@@ -104,19 +104,19 @@ package struct KeyMaker {
         guard rulesConcern(url, rules) else {
             return KeyedURL(text: url.normalisedForKey, steps: [], isMerged: false)
         }
-        let maker = KeyMaker(url, rules, tellsSteps: true)
+        let maker = KeyMaker(url, rules, recordsSteps: true)
         return KeyedURL(text: maker.text, steps: maker.steps, isMerged: maker.isMerged)
     }
 
     /// Returns the key of a URL as `key(of:rules:)` does, without the steps.
     package static func text(of url: AbsoluteURL, rules: [KeyRuleInForce]) -> String {
         guard rulesConcern(url, rules) else { return url.normalisedForKey }
-        return KeyMaker(url, rules, tellsSteps: false).text
+        return KeyMaker(url, rules, recordsSteps: false).text
     }
 
     /// True if URLs that differ in more than spelling may have the same key as this one.
     package static func isMerged(_ url: AbsoluteURL, rules: [KeyRuleInForce]) -> Bool {
-        rulesConcern(url, rules) && KeyMaker(url, rules, tellsSteps: false).isMerged
+        rulesConcern(url, rules) && KeyMaker(url, rules, recordsSteps: false).isMerged
     }
 
     var text: String {
@@ -137,7 +137,7 @@ package struct KeyMaker {
         _ effect: @autoclosure () -> String, merges: Bool
     ) {
         if merges { isMerged = true }
-        guard tellsSteps else { return }
+        guard recordsSteps else { return }
         steps.append(KeyStep(rule: rule(), source: source, effect: effect()))
     }
 

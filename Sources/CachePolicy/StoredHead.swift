@@ -175,7 +175,7 @@ package struct StoredHead: Sendable, Equatable {
     /// its head.
     package init?(encoded bytes: [UInt8]) {
         let end = bytes.firstIndex(of: ASCII.lineFeed) ?? bytes.count
-        var words = Words(rest: bytes[..<end])
+        var words = WordReader(rest: bytes[..<end])
         guard words.next() == [0x31], let status = words.number(),
             let status = UInt16(exactly: status), let requested = words.number(),
             let received = words.number(), let form = words.next(), !words.rest.isEmpty,
@@ -204,7 +204,7 @@ package struct StoredHead: Sendable, Equatable {
     private static let playlist = Array("playlist".utf8)
 
     /// Takes words, separated by single spaces, off the front of a line.
-    private struct Words {
+    private struct WordReader {
         var rest: ArraySlice<UInt8>
 
         mutating func next() -> ArraySlice<UInt8>? {

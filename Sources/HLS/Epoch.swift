@@ -1,4 +1,4 @@
-/// The epoch of a name: tells apart the resources that have had the same name over time.
+/// The epoch of a name: distinguishes the resources that have had the same name over time.
 ///
 /// Origins of live streams reuse segment names after a restart of the stream; then the resource
 /// stored under that name before the restart must not be served. Links and cache keys include the

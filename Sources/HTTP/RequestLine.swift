@@ -7,9 +7,9 @@ struct RequestLine: Sendable {
     let target: String
     let version: HTTPVersion
 
-    /// Parses a line without its CRLF; `told` is the version if it is known by other means, nil to
-    /// parse it.
-    init(_ line: Span<UInt8>, version told: HTTPVersion?) throws(RequestError) {
+    /// Parses a line without its CRLF; `known` is the version if it is known by other means, nil
+    /// to parse it.
+    init(_ line: Span<UInt8>, version known: HTTPVersion?) throws(RequestError) {
         var index = 0
         while index < line.count, ASCII.isToken(line[index]) { index += 1 }
         guard index > 0, index < line.count, line[index] == ASCII.space else {
@@ -36,7 +36,7 @@ struct RequestLine: Sendable {
             throw .badRequest("The request line has no version.")
         }
         version =
-            if let told { told } else {
+            if let known { known } else {
                 try RequestLine.version(line.extracting((index + 1)..<line.count))
             }
         target = RequestLine.text(line.extracting(targetStart..<index), isVisible: isVisible)

@@ -2,11 +2,11 @@
 import HLS
 import Testing
 
-/// The encoding of keys is what cache folders are made of.
+/// The encoding of keys that cache folders depend on.
 @Suite struct `Cache keys` {
     private static let url = "http://h:8080/a/b.m3u8?x=1"
 
-    /// Keys and what every version so far has written for them.
+    /// Keys and the texts that every version so far has written for them.
     private static let known: [(CacheKey, String)] = {
         func key(_ change: (inout CacheKey) -> Void = { _ in }) -> CacheKey {
             CacheKey(url: url).changing(change)
@@ -39,7 +39,7 @@ import Testing
     }()
 
     @Test(arguments: known)
-    func `a key is written as in cache folders of former versions, and read back`(
+    func `a key is written as in cache folders of former versions, and parsed`(
         _ key: CacheKey, _ text: String
     ) {
         #expect(key.text == text)
@@ -47,7 +47,7 @@ import Testing
         #expect(CacheKey.url(ofText: text) == Self.url)
     }
 
-    @Test func `no two keys have one text`() {
+    @Test func `different keys have different texts`() {
         let audiences: [CacheKey.Audience] = [
             .everyone, .credentials("a"), .session("a"), .mount(.private), .mount(.shared),
             .children(.shared),
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `name, list and primary key leave out what they say`() {
+    @Test func `name, list and primary key each omit their part`() {
         let key = CacheKey(text: Self.url + " shared skip=v2 epoch=9 vary=m unstored 1")
         #expect(key.name.text == Self.url + " shared skip=v2 vary=m unstored 1")
         #expect(key.list.text == Self.url + " shared epoch=9 vary=m unstored 1")
@@ -84,7 +84,7 @@ import Testing
     @Test(arguments: [
         "", " ", "  ", "u epoch=0", "u epoch=-1", "u unstored", "u viewer", "u a b c",
     ])
-    func `a damaged text is read as some key`(_ text: String) {
+    func `a damaged text is parsed as some key`(_ text: String) {
         #expect(CacheKey(text: text).url == CacheKey.url(ofText: text))
     }
 }

@@ -3,7 +3,7 @@ import HTTP
 import Posix
 import Testing
 
-/// What may be reused, decided from values alone; time is given, never waited for.
+/// Whether a stored response may be reused, decided from values alone; the time is an argument.
 @Suite struct `What may be reused` {
     static let arrived = WallTime(seconds: 1_800_000_000)
 
@@ -25,14 +25,14 @@ import Testing
 
     static let live = PlaylistFacts(isLive: true, targetDuration: .seconds(6 as Int64))
 
-    @Test func `a live list is reused for half a target duration and no longer`() {
+    @Test func `a live list is reused for at most half a target duration`() {
         let before = question(.media, playlist: Self.live, after: .milliseconds(2_990))
         let after = question(.media, playlist: Self.live, after: .milliseconds(3_000))
         #expect(Freshness.decide(before) == .fresh(seconds: 0))
         #expect(Freshness.decide(after) == .stale(.live))
     }
 
-    @Test func `a low-latency list goes by its part target`() {
+    @Test func `a low-latency list uses its part target`() {
         let facts = PlaylistFacts(
             isLive: true, targetDuration: .seconds(4 as Int64), partTarget: .milliseconds(500))
         #expect(
@@ -43,22 +43,22 @@ import Testing
                 == .stale(.live))
     }
 
-    @Test func `a finished list is reusable for as long as it is kept`() {
+    @Test func `an ended list is reusable while it is stored`() {
         let vod = PlaylistFacts(isLive: false, targetDuration: .seconds(6 as Int64))
         #expect(
             Freshness.decide(question(.media, playlist: vod, after: .seconds(10_000_000 as Int64)))
                 == .fresh(seconds: nil))
     }
 
-    // Players send these by habit.
+    // Players send these by default.
     @Test(arguments: ["no-cache", "max-age=0", "no-store"])
-    func `a player's Cache-Control does not steer media`(_ value: String) {
+    func `a player's Cache-Control has no effect under the media policy`(_ value: String) {
         let asked = question(
             .media, request: ["Cache-Control": value], after: .seconds(60 as Int64))
         #expect(Freshness.decide(asked) == .fresh(seconds: nil))
     }
 
-    @Test func `a live list is served stale for three target durations only`() {
+    @Test func `a live list is served stale for at most three target durations`() {
         #expect(
             Freshness.mayServeStale(
                 question(.media, playlist: Self.live, after: .seconds(20 as Int64))))
@@ -70,14 +70,14 @@ import Testing
                 question(.offline, playlist: Self.live, after: .seconds(9_999 as Int64))))
     }
 
-    @Test func `a clock that went back does not keep a live list fresh`() {
+    @Test func `a clock that is set back does not keep a live list fresh`() {
         #expect(
             Freshness.decide(question(.media, playlist: Self.live, after: .seconds(-5 as Int64)))
                 == .stale(.live))
     }
 
-    @Test func `a clock that went back by less than a list was held for does not make it younger`()
-    {
+    @Test
+    func `a clock set back by less than a blocking reload took does not make the list younger`() {
         var asked = question(.media, playlist: Self.live, after: .seconds(2 as Int64))
         asked.steadyAge = .seconds(4 as Int64)
         #expect(Freshness.decide(asked) == .stale(.live))
@@ -85,28 +85,27 @@ import Testing
         #expect(Freshness.mayServeStale(asked))
         asked.steadyAge = .seconds(22 as Int64)
         #expect(!Freshness.mayServeStale(asked))
-        // Held for less than the clock went back by, its age is known all the same.
+        // The request was held for less than the clock was set back, so the age is still known.
         asked.now = Self.arrived + .seconds(-60 as Int64)
         asked.steadyAge = .seconds(1 as Int64)
         #expect(Freshness.decide(asked) == .fresh(seconds: 2))
     }
 
-    @Test func `a clock that went back does not extend the time that a live list is served stale`()
-    {
+    @Test func `a clock that is set back does not extend the stale use of a live list`() {
         #expect(
             !Freshness.mayServeStale(
                 question(.media, playlist: Self.live, after: .seconds(-7_200 as Int64))))
     }
 
     @Test(arguments: [(0, true), (-1, true), (-7_200, false)])
-    func `a clock that went back does not keep a response fresh for longer`(
+    func `a clock that is set back does not keep a response fresh for longer`(
         _ age: Int64, _ isFresh: Bool
     ) {
         let asked = question(.rfc, ["Cache-Control": "max-age=60"], after: .seconds(age))
         #expect((Freshness.decide(asked) == .fresh(seconds: 60)) == isFresh)
     }
 
-    @Test func `offline never asks and refresh always does`() {
+    @Test func `offline never revalidates, refresh always does`() {
         #expect(
             Freshness.decide(
                 question(.offline, ["Cache-Control": "no-cache"], after: .seconds(9 as Int64)))
@@ -120,27 +119,27 @@ import Testing
         ("max-age=60", 59, true), ("max-age=60", 60, false), ("no-cache", 0, false),
         ("max-age=60, no-cache", 1, false), ("s-maxage=5, max-age=60", 30, true),
     ])
-    func `rfc goes by the response's lifetime`(_ control: String, _ age: Int64, _ isFresh: Bool) {
+    func `rfc uses the response's lifetime`(_ control: String, _ age: Int64, _ isFresh: Bool) {
         let decided = Freshness.decide(
             question(.rfc, ["Cache-Control": control], after: .seconds(age)))
         if case .fresh = decided { #expect(isFresh) } else { #expect(!isFresh) }
     }
 
-    @Test func `rfc counts the age that the response came with`() {
+    @Test func `rfc adds the age that the response came with`() {
         let decided = Freshness.decide(
             question(
                 .rfc, ["Cache-Control": "max-age=60", "Age": "50"], after: .seconds(10 as Int64)))
         #expect(decided == .stale(.expired))
     }
 
-    @Test func `rfc treats a malformed Expires as long past`() {
+    @Test func `rfc treats a malformed Expires as expired`() {
         let fields: Fields = ["Expires": "0", "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"]
         #expect(
             Freshness.decide(question(.rfc, fields, after: .seconds(1 as Int64)))
                 == .stale(.expired))
     }
 
-    @Test func `rfc guesses a tenth of the time since the last change`() {
+    @Test func `rfc uses a tenth of the time since the last change as a heuristic`() {
         let modified = HTTPDate.format(Self.arrived.seconds - 1_000)
         #expect(
             Freshness.decide(
@@ -152,7 +151,7 @@ import Testing
                 == .stale(.expired))
     }
 
-    @Test func `must-revalidate forbids stale answers`() {
+    @Test func `must-revalidate forbids stale responses`() {
         let strict = question(
             .rfc, ["Cache-Control": "max-age=1, must-revalidate"], after: .seconds(9 as Int64))
         let lax = question(.rfc, ["Cache-Control": "max-age=1"], after: .seconds(9 as Int64))
@@ -166,13 +165,13 @@ import Testing
         ("7200, 0", true), ("0, 7200", false), ("7200;x=1", true), ("-7200", false),
         ("7200.0", false), ("abc", false), ("99999999999999999999", true),
     ])
-    func `the first member of Age counts, if it is a number`(_ age: String, _ isStale: Bool) {
+    func `the first member of Age counts if it is a number`(_ age: String, _ isStale: Bool) {
         let decided = Freshness.decide(
             question(.rfc, ["Cache-Control": "max-age=3600", "Age": age], after: .zero))
         #expect((decided == .stale(.expired)) == isStale)
     }
 
-    @Test func `Expires is compared with Date and not with our clock`() {
+    @Test func `Expires is compared with Date, not with our clock`() {
         let fields: Fields = [
             "Date": HTTPDate.format(Self.arrived.seconds + 400),
             "Expires": HTTPDate.format(Self.arrived.seconds + 300),
@@ -180,7 +179,7 @@ import Testing
         #expect(Freshness.decide(question(.rfc, fields, after: .zero)) == .stale(.expired))
     }
 
-    @Test func `s-maxage counts in a shared cache and forbids stale use there`() {
+    @Test func `s-maxage applies to a shared cache and forbids its stale use`() {
         let fields: Fields = ["Cache-Control": "max-age=1, s-maxage=60"]
         let shared = question(.rfc, fields, kind: .shared, after: .seconds(30 as Int64))
         #expect(Freshness.decide(shared) == .fresh(seconds: 30))
@@ -191,7 +190,7 @@ import Testing
 
     // RFC 5861 section 3.
     @Test(arguments: [(3, -2), (10, nil)] as [(Int64, Int64?)])
-    func `stale-while-revalidate has an end`(_ age: Int64, _ left: Int64?) {
+    func `stale-while-revalidate is limited in time`(_ age: Int64, _ left: Int64?) {
         let decided = Freshness.decide(
             question(
                 .rfc, ["Cache-Control": "max-age=1, stale-while-revalidate=9"],
@@ -201,7 +200,9 @@ import Testing
 
     // RFC 5861 section 4.
     @Test(arguments: [(60, "", true), (62, "", false), (62, "stale-if-error=100", true)])
-    func `stale-if-error bounds stale use`(_ age: Int64, _ request: String, _ may: Bool) {
+    func `stale-if-error limits stale use after errors`(
+        _ age: Int64, _ request: String, _ may: Bool
+    ) {
         let fields: Fields = request.isEmpty ? [:] : ["Cache-Control": request]
         let asked = question(
             .rfc, ["Cache-Control": "max-age=1, stale-if-error=60"], request: fields,
@@ -213,14 +214,14 @@ import Testing
         ("max-age=5", Freshness.stale(.requestMaxAge)), ("min-fresh=55", .stale(.requestMinFresh)),
         ("no-cache", .stale(.requestNoCache)), ("max-age=10", .fresh(seconds: 50)),
     ])
-    func `a request's directives narrow what is fresh`(_ control: String, _ expected: Freshness) {
+    func `directives of a request restrict freshness`(_ control: String, _ expected: Freshness) {
         let asked = question(
             .rfc, ["Cache-Control": "max-age=60"], request: ["Cache-Control": control],
             after: .seconds(10 as Int64))
         #expect(Freshness.decide(asked) == expected)
     }
 
-    @Test func `Pragma counts only where there is no Cache-Control`() {
+    @Test func `Pragma counts only without Cache-Control`() {
         let fields: Fields = ["Cache-Control": "max-age=60"]
         let alone = question(.rfc, fields, request: ["Pragma": "no-cache"], after: .zero)
         #expect(Freshness.decide(alone) == .stale(.requestNoCache))
@@ -229,7 +230,7 @@ import Testing
         #expect(Freshness.decide(beside) == .fresh(seconds: 60))
     }
 
-    @Test func `max-stale of a request opens what must-revalidate closes`() {
+    @Test func `max-stale of a request allows stale use unless must-revalidate forbids it`() {
         let request: Fields = ["Cache-Control": "max-stale=100"]
         let open = question(
             .rfc, ["Cache-Control": "max-age=1"], request: request, after: .seconds(9 as Int64))

@@ -8,12 +8,12 @@ private func print(_ bytes: UInt64, length: Int64 = 1_000) -> KeyFingerprint {
 }
 
 extension KeyEvidence {
-    /// Takes in a path's response under a query.
+    /// Learns from a response for a path with a query.
     fileprivate mutating func see(_ path: String, _ query: String, _ bytes: UInt64) throws {
         _ = learn(try AbsoluteURL("http://a\(path)?\(query)"), print(bytes))
     }
 
-    /// Two visits of three paths with other values of `names`.
+    /// Two visits of three paths with different values of `names`.
     fileprivate mutating func seeTokens(_ names: [String]) throws {
         for visit in 1...3 {
             for path in 1...3 {
@@ -37,7 +37,7 @@ extension KeyEvidence {
         #expect(evidence.proposed(for: "http://a") == ["exp", "mac"])
     }
 
-    @Test func `an origin is told of when a finding is made or changes its state, and then only`()
+    @Test func `a change is reported when a finding is made or changes its state, and only then`()
         throws
     {
         var evidence = KeyEvidence()
@@ -48,18 +48,18 @@ extension KeyEvidence {
                 news.append(evidence.learn(url, print(UInt64(path))) == "http://a")
             }
         }
-        // Made with the second visit, proposed with the fourth pair.
+        // A finding is made at the second visit, and proposed at the fourth pair.
         #expect(news == [false, false, false, true, false, false, true, false, false])
         #expect(evidence.learn(try AbsoluteURL("http://a/1.ts?sess=x"), print(9)) == "http://a")
     }
 
-    @Test func `one path is not enough to go by`() throws {
+    @Test func `one path is not sufficient evidence`() throws {
         var evidence = KeyEvidence()
         for visit in 1...9 { try evidence.see("/1.ts", "sess=\(visit)", 1) }
         #expect(evidence.proposed(for: "http://a").isEmpty)
     }
 
-    @Test func `one counter-example vetoes for good`() throws {
+    @Test func `one counter-example vetoes permanently`() throws {
         var evidence = KeyEvidence()
         try evidence.seeTokens(["sess"])
         try evidence.see("/1.ts", "sess=other", 99)
@@ -69,14 +69,14 @@ extension KeyEvidence {
         #expect(evidence.all.first?.finding.state == .vetoed)
     }
 
-    @Test func `a counter-example against several vetoes them all`() throws {
+    @Test func `a counter-example against several parameters vetoes them all`() throws {
         var evidence = KeyEvidence()
         try evidence.seeTokens(["exp", "mac"])
         try evidence.see("/1.ts", "exp=x&mac=y", 99)
         #expect(evidence.proposed(for: "http://a").isEmpty)
     }
 
-    @Test func `what chooses the bytes beside a token is told from it`() throws {
+    @Test func `a parameter that selects content is distinguished from a token beside it`() throws {
         var evidence = KeyEvidence()
         for visit in 1...3 {
             for path in 1...3 {
@@ -90,13 +90,13 @@ extension KeyEvidence {
     }
 
     @Test(arguments: ["id", "seg", "startRange", "start", "range", "w", "quality", "lang"])
-    func `nothing is learnt of names that choose content by custom`(name: String) throws {
+    func `parameters with names that usually select content are not learned`(name: String) throws {
         var evidence = KeyEvidence()
         try evidence.seeTokens([name])
         #expect(evidence.all.isEmpty)
     }
 
-    @Test func `another length is another response`() throws {
+    @Test func `a different length counts as different bytes`() throws {
         var evidence = KeyEvidence()
         for path in 1...4 {
             for visit in 1...3 {
@@ -108,7 +108,7 @@ extension KeyEvidence {
         #expect(evidence.proposed(for: "http://a").isEmpty)
     }
 
-    @Test func `findings outlive the program`() throws {
+    @Test func `findings survive a restart`() throws {
         var evidence = KeyEvidence()
         try evidence.seeTokens(["sess"])
         var again = KeyEvidence()
@@ -118,7 +118,7 @@ extension KeyEvidence {
         #expect(again.proposed(for: "http://a") == ["sess"])
     }
 
-    @Test func `memory stays bounded whatever origins send`() throws {
+    @Test func `memory is limited whatever origins send`() throws {
         var evidence = KeyEvidence()
         for host in 0..<300 {
             for name in 0..<40 {

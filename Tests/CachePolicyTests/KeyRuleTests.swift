@@ -1,4 +1,4 @@
-// The rule language of keys: what each rule does, and what no rule does by itself.
+// The rule language of keys: the effect of each rule.
 import CachePolicy
 import Testing
 import URISyntax
@@ -33,14 +33,14 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         ("http://a/x?", "sort", "http://a/x?"),
         ("http://a/x", "drop *", "http://a/x"),
     ])
-    func `each rule does what it says`(url: String, rule: String, expected: String) throws {
+    func `each rule has its documented effect`(url: String, rule: String, expected: String) throws {
         #expect(try key(url, rule) == expected)
     }
 
     @Test(arguments: [
         "", "sort a", "drop", "tier w", "tier w x", "fold lang en", "host", "host a/b", "shuffle",
     ])
-    func `a text that is no rule is refused with the form it should have`(text: String) {
+    func `text that is not a rule is rejected with the valid form`(text: String) {
         #expect(throws: KeyRule.Fault.self) { try KeyRule(text) }
     }
 
@@ -48,39 +48,39 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         "sort", "unique", "signatures", "drop a b*", "keep id", "tier w 320 640",
         "fold lang en en-*", "host cdn.example.com:8080", "segment tok-*",
     ])
-    func `a rule is written as it is read`(text: String) throws {
+    func `a rule is written as it was parsed`(text: String) throws {
         #expect(try KeyRule(text).description == text)
     }
 
-    @Test func `a key tells which rules made it, and no secret value`() throws {
+    @Test func `a key lists the rules that made it, without secret values`() throws {
         let made = try keyed("http://a/x?tok=secret&b=2&a=1", ["drop tok", "sort"])
         #expect(made.steps.map(\.rule) == ["drop", "sort"])
         #expect(made.steps.map(\.effect) == ["tok", "parameters by name"])
         #expect(made.isMerged)
     }
 
-    @Test func `another order is another spelling and no merge`() throws {
+    @Test func `a different order of parameters is not counted as merged`() throws {
         #expect(try !keyed("http://a/x?b=2&a=1", ["sort", "unique"]).isMerged)
     }
 
-    @Test func `telemetry of players is never part of a key`() throws {
+    @Test func `players' telemetry is never part of a key`() throws {
         #expect(try key("http://a/x?CMCD=bl%3D2100%2Csid&id=2") == "http://a/x?id=2")
         #expect(try key("http://a/x?CMCD=bl%3D2100") == "http://a/x")
     }
 
     @Test(arguments: ["*", "a*", "*b", "a*b", "a?b", "axb", "*x*", "a**b"])
-    func `a glob fits what it stands for`(pattern: String) {
+    func `a glob matches its pattern`(pattern: String) {
         #expect(KeyGlob(pattern).matches("axb"))
     }
 
     @Test(arguments: ["", "a", "x*", "*a", "a?", "A*", "axb?", "*c*"])
-    func `a glob fits nothing else`(pattern: String) {
+    func `a glob matches nothing else`(pattern: String) {
         #expect(!KeyGlob(pattern).matches("axb"))
     }
 }
 
 @Suite struct KeyOriginTests {
-    @Test func `the most exact pattern that says something decides it`() throws {
+    @Test func `the most specific pattern with a statement decides`() throws {
         var all = OriginSettings(pattern: "*")
         all.policy = .rfc
         var some = OriginSettings(pattern: "*.example.com")
@@ -96,7 +96,7 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         #expect(other.keys == nil)
     }
 
-    @Test func `vetoes outlive the program and can be lifted`() {
+    @Test func `vetoes survive a restart and can be lifted`() {
         var vetoes = KeyVetoes()
         let place = KeyVetoes.Place(origin: "http://a", scope: .media)
         let isNew = vetoes.add(.length, place)
@@ -110,7 +110,7 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         #expect(again.all.isEmpty)
     }
 
-    @Test func `a bounded map forgets its oldest key`() {
+    @Test func `a bounded map drops its oldest key`() {
         var map = RecentMap<Int, String>(capacity: 2)
         map[1] = "a"
         map[2] = "b"
@@ -123,7 +123,8 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
 
 struct KeyOriginsTests {
     @Test
-    func `rules of all fitting patterns add up, the most exact pattern's last`() throws {
+    func `rules of all matching patterns are combined, those of the most specific one last`() throws
+    {
         func settings(_ pattern: String, _ rules: String...) throws -> OriginSettings {
             var settings = OriginSettings(pattern: pattern)
             settings.rules = try rules.map { try KeyRule($0) }

@@ -2,7 +2,7 @@ import CachePolicy
 import Testing
 import URISyntax
 
-/// Signed URLs of common CDNs: the signature goes, what chooses content stays.
+/// Signed URLs of common CDNs: signatures are omitted, parameters that select content are kept.
 private func key(_ url: String) throws -> String {
     KeyMaker.key(of: try AbsoluteURL(url), rules: [KeyRuleInForce(.signatures, .shipped)]).text
 }
@@ -36,7 +36,7 @@ private let hex32 = String(repeating: "0123456789abcdef", count: 2)
         "t=65029b21&us=72d4cd1101&rlimit=3&sign=\(hex32)",
         "wowzatokenhash=nitfHRCrtziwO2HwPfWwAAbb&wowzatokenendtime=0&wowzatokenstarttime=0",
     ])
-    func `a whole signature is left out, whatever stands around it`(query: String) throws {
+    func `a complete signature is omitted, whatever surrounds it`(query: String) throws {
         #expect(try key("https://c/a.ts?\(query)") == "https://c/a.ts")
         #expect(try key("https://c/a.ts?id=2&\(query)&seg=7") == "https://c/a.ts?id=2&seg=7")
     }
@@ -47,14 +47,14 @@ private let hex32 = String(repeating: "0123456789abcdef", count: 2)
         "auth_key=7", "expires=1893456000&id=2", "hdnts=7", "txTime=65029b21",
         "token=a&token=b&expires=1893456000",
     ])
-    func `what is no whole signature stays`(query: String) throws {
+    func `an incomplete signature is kept`(query: String) throws {
         #expect(try key("https://c/a.ts?\(query)") == "https://c/a.ts?\(query)")
     }
 
     @Test(arguments: [
         "id=2", "startRange=0&endRange=99", "seg=7", "?seg=7", "range=0-99", "id=2&id=3",
     ])
-    func `what chooses content stays`(query: String) throws {
+    func `parameters that select content are kept`(query: String) throws {
         #expect(try key("https://c/a.ts?\(query)") == "https://c/a.ts?\(query)")
     }
 
@@ -69,7 +69,7 @@ private let hex32 = String(repeating: "0123456789abcdef", count: 2)
         ),
         ("sv=1&se=2030-01-01&sig=nitfHRCrtziwO2HwPfWwAA%3D%3D&snapshot=2026", "snapshot=2026"),
     ])
-    func `a parameter beside a signature that chooses content stays`(query: String, rest: String)
+    func `a parameter beside a signature is kept if it selects content`(query: String, rest: String)
         throws
     {
         #expect(try key("https://c/a.ts?\(query)") == "https://c/a.ts?\(rest)")
@@ -80,14 +80,14 @@ private let hex32 = String(repeating: "0123456789abcdef", count: 2)
         "edge-cache-token=Expires=1893456000&KeyName=k&Signature=abc",
         "bcdn_token=m0EMEkV3pNAKFB33gZuv_Q&expires=1893456000&token_path=%2Fvod%2F",
     ])
-    func `a signature in the path is left out`(token: String) throws {
-        // The acl of the first may hold a slash only where it is escaped.
+    func `a signature in the path is omitted`(token: String) throws {
+        // The acl of the first may contain a slash only if it is escaped.
         let token = token.replacing("acl=/*", with: "acl=%2F*")
         #expect(try key("https://c/\(token)/vod/a.ts") == "https://c/vod/a.ts")
         #expect(try key("https://c/vod/\(token)/a.ts?x=1") == "https://c/vod/a.ts?x=1")
     }
 
-    @Test func `without rules a URL is its own key`() throws {
+    @Test func `without rules the key is the URL`() throws {
         let url = try AbsoluteURL("https://c/a.ts?token=1893456000_\(hex64)&b=2&a=1")
         #expect(KeyMaker.key(of: url, rules: []).text == url.normalisedForKey)
     }

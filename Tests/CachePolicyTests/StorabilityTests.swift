@@ -3,7 +3,7 @@ import HTTP
 import Posix
 import Testing
 
-/// What may be stored, and what of a head is kept.
+/// Which responses are stored, and which fields of their heads.
 @Suite struct `What may be stored` {
     private func decide(
         _ policy: Policy, _ response: Fields, status: HTTPStatus = .ok, request: Fields = [:],
@@ -16,30 +16,31 @@ import Testing
     }
 
     @Test(arguments: Policy.allCases)
-    func `no-store is obeyed under every policy`(_ policy: Policy) {
+    func `no-store is respected under every policy`(_ policy: Policy) {
         #expect(decide(policy, ["Cache-Control": "no-store"]) == .streamOnly(.noStore))
     }
 
-    @Test func `media keeps what the origin calls private or stale`() {
+    @Test func `media stores responses that are private or stale`() {
         #expect(decide(.media, ["Cache-Control": "private, max-age=0"]) == .store)
         #expect(decide(.media, [:]) == .store)
     }
 
-    // Error pages cached as content.
+    // Otherwise error pages would be cached as content.
     @Test(arguments: [400, 403, 404, 410, 500, 503])
-    func `media never keeps an error`(_ status: UInt16) {
+    func `media never stores an error`(_ status: UInt16) {
         #expect(
             decide(.media, ["Cache-Control": "max-age=60"], status: HTTPStatus(rawValue: status))
                 == .streamOnly(.status))
     }
 
-    @Test func `rfc keeps nothing without freshness or validator`() {
+    @Test func `rfc stores nothing without freshness or validator`() {
         #expect(decide(.rfc, [:]) == .streamOnly(.noFreshness))
         #expect(decide(.rfc, ["ETag": "\"a\""]) == .store)
         #expect(decide(.rfc, ["Cache-Control": "max-age=1"]) == .store)
     }
 
-    @Test func `a shared cache leaves private responses and credentials alone`() {
+    @Test
+    func `a shared cache does not store private responses or those to requests with credentials`() {
         #expect(
             decide(.rfc, ["Cache-Control": "private, max-age=9"], kind: .shared)
                 == .streamOnly(.isPrivate))
@@ -53,7 +54,7 @@ import Testing
                 kind: .shared) == .store)
     }
 
-    @Test func `variants are kept, and what varies by anything is not`() {
+    @Test func `variants are stored, except with a Vary of any`() {
         #expect(
             decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "Accept-Language"]) == .store)
         #expect(
@@ -62,7 +63,7 @@ import Testing
 
     @Test(
         arguments: [(200, .store), (599, .streamOnly(.mustUnderstand))] as [(UInt16, Storability)])
-    func `must-understand lifts no-store for statuses that are known`(
+    func `must-understand overrides no-store for known statuses`(
         _ status: UInt16, _ expected: Storability
     ) {
         let fields: Fields = ["Cache-Control": "max-age=9, no-store, must-understand"]
@@ -70,20 +71,20 @@ import Testing
     }
 
     @Test(arguments: [299, 400, 499, 500, 503, 599] as [UInt16])
-    func `any final status is kept where its lifetime is stated`(_ status: UInt16) {
+    func `any final status is stored if its lifetime is stated`(_ status: UInt16) {
         let status = HTTPStatus(rawValue: status)
         #expect(decide(.rfc, ["Cache-Control": "max-age=9"], status: status) == .store)
         #expect(decide(.rfc, ["ETag": "\"a\""], status: status) == .streamOnly(.status))
     }
 
     @Test(arguments: [204, 404, 405, 410, 414, 501] as [UInt16])
-    func `a validator is enough for statuses with a heuristic`(_ status: UInt16) {
+    func `a validator suffices for statuses with a heuristic`(_ status: UInt16) {
         #expect(
             decide(.rfc, ["ETag": "\"a\""], status: HTTPStatus(rawValue: status)) == .store)
     }
 
     @Test(arguments: ["public", "must-revalidate", "s-maxage=5"])
-    func `three directives let a shared cache keep what was asked with credentials`(
+    func `three directives let a shared cache store responses to requests with credentials`(
         _ directive: String
     ) {
         #expect(
@@ -92,7 +93,7 @@ import Testing
                 kind: .shared) == .store)
     }
 
-    @Test func `a request that says no-store leaves nothing behind`() {
+    @Test func `a request with no-store stores nothing`() {
         #expect(
             decide(
                 .rfc, ["Cache-Control": "max-age=9"], request: ["Cache-Control": "no-store"])
@@ -100,7 +101,7 @@ import Testing
     }
 
     // RFC 9213 section 2.2.
-    @Test func `a targeted directive decides in place of Cache-Control`() {
+    @Test func `a targeted directive replaces Cache-Control`() {
         let open: Fields = ["Cache-Control": "no-store", "CDN-Cache-Control": "max-age=9"]
         #expect(decide(.rfc, open, kind: .gateway) == .store)
         #expect(decide(.rfc, open, kind: .shared) == .streamOnly(.noStore))
@@ -119,7 +120,7 @@ import Testing
         finalURL: "https://h/a b?c",
         isPlaylist: true)
 
-    @Test func `a head comes back from disk as it was`() {
+    @Test func `a head is restored from disk`() {
         #expect(StoredHead(encoded: head.encoded) == head)
     }
 
@@ -131,7 +132,9 @@ import Testing
         ),
         (Int64.min, nil, "1 200 -9223372036854775808 -10 media https://h/\nA: b\n"),
     ])
-    func `a head is written as it always was`(time: Int64, kind: CacheKind?, text: String) {
+    func `a head is written in the format of former versions`(
+        time: Int64, kind: CacheKind?, text: String
+    ) {
         let head = StoredHead(
             status: .ok, fields: ["A": "b"], requestTime: WallTime(nanoseconds: time),
             responseTime: WallTime(nanoseconds: time == 0 ? 0 : -10), finalURL: "https://h/",
@@ -140,14 +143,14 @@ import Testing
         if time > .min { #expect(StoredHead(encoded: head.encoded) == head) }
     }
 
-    @Test func `a damaged head is not believed`() {
+    @Test func `a damaged head is rejected`() {
         for length in 0..<20 {
             #expect(StoredHead(encoded: Array(head.encoded.prefix(length))) == nil)
         }
         #expect(StoredHead(encoded: Array("2 200 1 2 media https://h/\n".utf8)) == nil)
     }
 
-    @Test func `fields of one hop, one viewer or another site's policy are not kept`() {
+    @Test func `fields of one hop, one viewer or another site's policy are not stored`() {
         let kept = StoredHead.keptFields(of: [
             "Set-Cookie": "a=b", "Strict-Transport-Security": "x", "Alt-Svc": "x",
             "Content-Security-Policy": "x",
@@ -174,7 +177,7 @@ import Testing
         #expect(dated.strongValidator == nil)
     }
 
-    @Test func `a 304 renews the head and its times`() {
+    @Test func `a 304 updates the head and its times`() {
         var renewed = head
         renewed.update(
             from: ["ETag": "\"x\"", "Cache-Control": "max-age=5", "Content-Type": "text/html"],
@@ -185,7 +188,7 @@ import Testing
         #expect(renewed.responseTime == WallTime(nanoseconds: 30))
     }
 
-    @Test func `under HTTP's rules every end-to-end field is kept, byte for byte`() {
+    @Test func `under HTTP's rules every end-to-end field is stored byte for byte`() {
         var fields: Fields = ["Set-Cookie": "a=b", "Connection": "X-Hop", "X-Hop": "1"]
         fields.append(nameBytes: "ETag".utf8, valueBytes: [0x22, 0xFC, 0x22])
         var kept = head
@@ -196,7 +199,7 @@ import Testing
         #expect(read == kept && read?.fields.valueBytes(.etag) == [0x22, 0xFC, 0x22])
     }
 
-    @Test func `fields that private names are taken out for the one that asked`() {
+    @Test func `fields named by private are kept only for the requester`() {
         var kept = head
         kept.kind = .shared
         kept.fields = ["Cache-Control": "private=\"X-A\"", "X-A": "1", "X-B": "2"]
@@ -204,7 +207,7 @@ import Testing
         #expect(kept.fields.map(\.name) == ["Cache-Control", "X-B"])
     }
 
-    @Test func `a 304 renews all but what describes the bytes`() {
+    @Test func `a 304 updates all fields except those that describe the bytes`() {
         var renewed = head
         renewed.kind = .gateway
         renewed.fields = ["Content-Encoding": "gzip", "Content-Type": "a/b", "X": "1"]

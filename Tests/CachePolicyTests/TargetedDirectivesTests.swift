@@ -3,7 +3,7 @@ import HTTP
 import Posix
 import Testing
 
-/// Directives that an origin means for caches in front of it (RFC 9213).
+/// Directives that an origin addresses to caches in front of it (RFC 9213).
 @Suite struct `Targeted directives` {
     private func lifetime(_ fields: Fields, _ kind: CacheKind = .gateway) -> Int64 {
         ReuseRules(
@@ -17,21 +17,21 @@ import Testing
     @Test(arguments: [
         ("max-age=600", 600), ("max-age=0", 0), ("foo, max-age=600;x=\"y\"", 600),
         ("max-age=999999999999999", 1 << 31),
-        // Not well-formed, or empty: as if it were not there.
+        // Malformed or empty values are ignored.
         ("max-age=600, &&&", 5), ("max-age =600", 5), ("MAX-AGE=600", 5), ("", 5),
         ("max-age=600,", 5), ("a=(1 2", 5), ("a=:zz", 5), ("a=\"x", 5),
         ("max-age=9999999999999999", 5),
-        // Well-formed, but of the wrong type: the directive does not count.
+        // Well-formed with a wrong type: the directive is ignored.
         ("max-age=\"600\"", 0), ("max-age=1.5", 0), ("max-age", 0),
     ])
-    func `CDN-Cache-Control goes before Cache-Control where it is well-formed`(
+    func `a well-formed CDN-Cache-Control takes precedence over Cache-Control`(
         _ value: String, _ seconds: Int64
     ) {
         #expect(
             lifetime(["Cache-Control": "max-age=5", "CDN-Cache-Control": value]) == seconds)
     }
 
-    @Test func `it also goes before Expires, and is for gateways only`() {
+    @Test func `CDN-Cache-Control takes precedence over Expires, in gateways only`() {
         let fields: Fields = ["CDN-Cache-Control": "max-age=60", "Expires": "0"]
         #expect(lifetime(fields) == 60)
         #expect(lifetime(fields, .shared) == 0)

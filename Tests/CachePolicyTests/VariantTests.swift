@@ -2,7 +2,7 @@ import CachePolicy
 import HTTP
 import Testing
 
-/// Which requests select the same variant, and how an index of variants is kept (RFC 9111 section
+/// Which requests select the same variant, and the format of an index of variants (RFC 9111 section
 /// 4.1).
 @Suite struct `Selecting fields` {
     private func text(_ vary: String, _ request: Fields) -> String {
@@ -21,7 +21,7 @@ import Testing
             ("Accept-Encoding", ["Accept-Encoding": "gzip, br"], ["Accept-Encoding": "br,GZIP"]),
             ("bar, foo", ["Foo": "1", "Bar": "2"], ["Bar": "2", "Foo": "1"]),
         ] as [(String, Fields, Fields)])
-    func `requests that mean the same select the same`(_ vary: String, _ a: Fields, _ b: Fields) {
+    func `equivalent requests select the same variant`(_ vary: String, _ a: Fields, _ b: Fields) {
         #expect(text(vary, a) == text(vary, b))
     }
 
@@ -32,21 +32,21 @@ import Testing
             ("Foo", ["Foo": "a"], ["Foo": "A"]),
             ("Accept-Language", ["Accept-Language": "en"], ["Accept-Language": "en;q=0.5"]),
         ] as [(String, Fields, Fields)])
-    func `requests that differ do not`(_ vary: String, _ a: Fields, _ b: Fields) {
+    func `different requests select different variants`(_ vary: String, _ a: Fields, _ b: Fields) {
         #expect(text(vary, a) != text(vary, b))
     }
 
     @Test(arguments: ["*", "*, *", ", *", "Foo, *", "*, Foo"])
-    func `a star anywhere selects nothing`(_ vary: String) {
+    func `a Vary of any matches no request`(_ vary: String) {
         #expect(SelectingFields(["Vary": vary]).isAny)
     }
 
-    @Test func `a coded body depends on the codings that are accepted, said or not`() {
+    @Test func `the variant of a coded body depends on Accept-Encoding, present or absent`() {
         #expect(SelectingFields(["Content-Encoding": "gzip"]).names == ["accept-encoding"])
         #expect(SelectingFields(["Content-Encoding": "identity"]).isEmpty)
     }
 
-    @Test func `an index of variants comes back from disk as it was`() {
+    @Test func `an index of variants is restored from disk`() {
         var index = VariantIndex()
         index.note(
             SelectingFields(names: ["a", "b"]),
@@ -57,7 +57,7 @@ import Testing
         #expect(index.variants.map(\.mark) == ["m2", "m1"])
     }
 
-    @Test func `a response's head is no index, and an index no head`() {
+    @Test func `heads of responses and indexes of variants are distinguishable`() {
         let index = VariantIndex()
         #expect(StoredHead(encoded: index.encoded) == nil)
         #expect(VariantIndex(encoded: Array("1 200 5 9 media https://h/\n".utf8)) == nil)

@@ -6,7 +6,7 @@ import URISyntax
 @Suite struct AbsurdNumberTests {
     private static let base = TimeShiftTests.base
 
-    /// A window of two dated segments of 6 s that begins with a number.
+    /// A window of two dated segments of 6 s from a number on.
     private static func window(_ first: String, _ head: String = "") -> [UInt8] {
         Array(
             """
@@ -30,7 +30,9 @@ import URISyntax
     }
 
     @Test(arguments: ["8000000000000000", "9007199254740991", "18446744073709551615", "1000000"])
-    func `a leap beyond what a window holds is a new epoch`(number: String) throws {
+    func `a leap of the media sequence number beyond the window begins a new epoch`(number: String)
+        throws
+    {
         let shift = try Self.shift(Self.window("0"), Self.window(number))
         #expect(shift.segments.map(\.number) == [0, 1, 2, 3])
         #expect(shift.segments.map(\.discontinuity) == [0, 0, 1, 1] && shift.epoch == 1)
@@ -38,7 +40,15 @@ import URISyntax
         #expect(restored.segments.map(\.number) == [0, 1, 2, 3])
     }
 
-    @Test func `a leap of the discontinuity sequence writes a few lines`() throws {
+    @Test func `a first number beyond the range of numbers comes back from a snapshot`() throws {
+        let shift = try Self.shift(
+            Self.window("9007199254740991", "#EXT-X-SKIP:SKIPPED-SEGMENTS=9007199254740991"))
+        let numbers = shift.segments.map(\.number)
+        #expect(numbers.count == 2 && numbers.allSatisfy { (0...1 << 53 - 1).contains($0) })
+        #expect(TimeShift(snapshot: shift.snapshot()).segments.map(\.number) == numbers)
+    }
+
+    @Test func `a leap of the discontinuity sequence writes 16 tags at most`() throws {
         let shift = try Self.shift(
             Self.window("0", "#EXT-X-DISCONTINUITY-SEQUENCE:0"),
             Self.window("2", "#EXT-X-DISCONTINUITY-SEQUENCE:5000000000000000"))
@@ -47,7 +57,7 @@ import URISyntax
     }
 
     @Test(arguments: [Int.min, -1, 0, 1 << 53, .max])
-    func `any number that a player asks for becomes one that an origin can have`(
+    func `any requested number is translated into one within the range of numbers`(
         number: Int
     ) throws {
         let ahead = try Self.shift(Self.window("100"), Self.window("0"))
@@ -58,14 +68,14 @@ import URISyntax
     }
 
     @Test(arguments: ["500000000.000000001", "500000001", "99999999999999999999.9"])
-    func `times are cut to the longest that is counted`(text: String) throws {
+    func `durations are clamped to the longest that is counted`(text: String) throws {
         let list = Array("#EXTM3U\n#EXT-X-TARGETDURATION:\(text)\n#EXTINF:6,\na.ts\n".utf8)
         let summary = try PlaylistRewriter.rewrite(list, base: Self.base, map: { _, _ in false })
             .summary
         #expect(summary.targetDuration == .seconds(500_000_000))
     }
 
-    @Test func `no length of time of a list is negative`() throws {
+    @Test func `no duration of a list is negative`() throws {
         let text = """
             #EXTM3U
             #EXT-X-TARGETDURATION:-1
@@ -83,7 +93,7 @@ import URISyntax
         #expect(summary.partHoldBack == nil)
     }
 
-    @Test func `dates stay in the years that can be written`() throws {
+    @Test func `dates are clamped to the years that can be written`() throws {
         let last = DateTime(milliseconds: .max)
         #expect(last.text == "9999-12-31T23:59:59.999Z" && last + .seconds(1) == last)
         #expect(DateTime(milliseconds: .min).text == "0000-01-01T00:00:00.000Z")
@@ -99,7 +109,7 @@ import URISyntax
         return Array(text.utf8)
     }
 
-    @Test func `keys of many formats are in force at once, of too many are refused in words`()
+    @Test func `keys of 32 formats apply at once, more formats are rejected`()
         throws
     {
         let shift = try Self.shift(Self.keys(32))

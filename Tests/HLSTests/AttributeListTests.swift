@@ -20,18 +20,18 @@ import Testing
         ("A=\"x\"junk,B=1", ["A=x", "B=1"]), ("A=\"cut, off", ["A=cut, off"]),
         ("", []), (",,,", []), ("A=1=2", ["A=1=2"]), ("A=x\"y,B=1", ["A=x\"y", "B=1"]),
     ])
-    func `attributes are cut where they end`(text: String, expected: [String]) {
+    func `attributes are split at their ends`(text: String, expected: [String]) {
         #expect(Self.pairs(text) == expected)
     }
 
-    @Test func `values are found by their exact name`() {
+    @Test func `values are found by the exact name`() {
         let list = AttributeList("XURI=\"1\",URI=\"2\",URI=\"3\",uri=4,GAP=YES")
         #expect(list.text(of: "URI") == "2")
         #expect(list.text(of: "UR") == nil)
         #expect(list.isYes("GAP") && !list.isYes("URI"))
     }
 
-    @Test func `quotes are told from bare values`() {
+    @Test func `quoted values differ from unquoted ones`() {
         let list = AttributeList("A=\"x\",B=y,C=\"z")
         #expect(list.map(\.isQuoted) == [true, false, true])
         #expect(list.map(\.isTerminated) == [true, true, false])

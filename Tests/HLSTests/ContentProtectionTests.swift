@@ -1,7 +1,7 @@
 import HLS
 import Testing
 
-/// Which playlists need keys that only a key system gives.
+/// Playlists whose keys only a key system provides.
 @Suite struct ContentProtectionTests {
     private func read(_ lines: String...) throws -> ContentProtection.Reading {
         let text = (["#EXTM3U", "#EXT-X-TARGETDURATION:4"] + lines).joined(separator: "\n")
@@ -35,7 +35,7 @@ import Testing
         ("METHOD=AES-128,URI=\"https://l/\",KEYFORMAT=\"com.example.drm\"", "com.example.drm"),
         ("METHOD=AES-128,URI=\"widget://1\"", "keys of widget"),
     ])
-    func `a key of a key system is missing`(key: String, system: String) throws {
+    func `a key of a key system counts as missing`(key: String, system: String) throws {
         let reading = try read("#EXT-X-KEY:\(key)", "#EXTINF:4,", "a.ts", "#EXTINF:4,", "b.ts")
         #expect(reading.protection?.systems == [system])
         #expect(reading.protection?.missingKeys == 1)
@@ -47,12 +47,12 @@ import Testing
         "METHOD=SAMPLE-AES,URI=\"k\",KEYFORMAT=\"identity\"",
         "METHOD=AES-128,URI=\"data:;base64,AA\"",
     ])
-    func `a key that HTTP brings protects nothing`(key: String) throws {
+    func `a key that HTTP can fetch protects nothing`(key: String) throws {
         let reading = try read("#EXT-X-KEY:\(key)", "#EXTINF:4,", "a.ts")
         #expect(reading.protection == nil && reading.foreignKeyLines.isEmpty)
     }
 
-    @Test func `one fetchable key beside those of key systems is enough`() throws {
+    @Test func `one fetchable key beside those of key systems suffices`() throws {
         let reading = try read(
             "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"skd://k\",KEYFORMAT=\"com.apple.streamingkeydelivery\"",
             "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"https://h/k\"", "#EXTINF:4,", "a.ts")
@@ -60,7 +60,7 @@ import Testing
         #expect(reading.foreignKeyLines == [3])
     }
 
-    @Test func `all systems of a segment are named, and each key counts once`() throws {
+    @Test func `all key systems of a segment are named, and each key counts once`() throws {
         let reading = try read(
             "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"skd://1\",KEYFORMAT=\"com.apple.streamingkeydelivery\"",
             "#EXT-X-KEY:METHOD=SAMPLE-AES-CTR,URI=\"data:,1\",KEYFORMAT=\"com.widevine\"",
@@ -78,7 +78,7 @@ import Testing
         #expect(reading.protection == nil)
     }
 
-    @Test func `many key formats take time in proportion, and few are named`() throws {
+    @Test func `many key formats take linear time, and few are named`() throws {
         var lines: [String] = []
         for number in 0..<20_000 {
             lines.append(

@@ -6,13 +6,13 @@ import URISyntax
 import Glibc
 #endif
 
-/// Drives `Fixtures/playlists`: each `name.m3u8` is rewritten and compared with `name.expected`,
-/// or refused with the text of `name.refused`.
+/// Rewrites each `name.m3u8` of `Fixtures/playlists` and compares the result with `name.expected`,
+/// or the error with `name.refused`.
 ///
 /// The map writes `/R/<letter>/<absolute URL>`; the base is `Corpus.base`.
 @Suite struct CorpusTests {
     @Test(arguments: Corpus.names)
-    func `a playlist of the corpus is rewritten as expected`(name: String) throws {
+    func `each playlist of the corpus is rewritten as expected`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
         var options = PlaylistRewriter.Options()
         options.reading.inheritedVariables = ["from-parent": "parent value"]
@@ -34,7 +34,7 @@ import Glibc
         }
     }
 
-    @Test func `the corpus names every known tag`() throws {
+    @Test func `the corpus contains every known tag`() throws {
         let all = try Corpus.names.flatMap { try #require(Corpus.read($0 + ".m3u8")) }
         let text = String(decoding: all, as: UTF8.self)
         for tag in Tag.Name.allCases {
@@ -43,14 +43,15 @@ import Glibc
     }
 
     @Test(arguments: HLS.Tag.Name.allCases)
-    func `every known tag has a playlist of its own`(name: HLS.Tag.Name) throws {
+    func `every known tag has its own playlist`(name: HLS.Tag.Name) throws {
         let body = try #require(Corpus.read("tag-\(name.rawValue.lowercased()).m3u8"))
         #expect(String(decoding: body, as: UTF8.self).contains("#" + name.rawValue))
     }
 
-    // What the caller leaves unchanged stays byte for byte.
+    // Text that the caller leaves unchanged is copied byte for byte.
     @Test(arguments: Corpus.names)
-    func `with a map that declines a clean playlist comes out as it went in`(name: String) throws {
+    func `a playlist without errors is unchanged if the map declines every URI`(name: String) throws
+    {
         let body = try #require(Corpus.read(name + ".m3u8"))
         guard Corpus.read(name + ".refused") == nil,
             name.hasPrefix("rfc-") || name.hasPrefix("tag-")
@@ -66,7 +67,7 @@ import Glibc
 
 /// The files of `Fixtures/playlists`.
 enum Corpus {
-    /// Names a host in a way that tests can read.
+    /// Names a host in a form that tests can read.
     static func host(_ host: [UInt8]) -> (name: String, value: [UInt8]) {
         (host.isEmpty ? "p" : "h", host)
     }
@@ -77,12 +78,12 @@ enum Corpus {
         return url
     }()
 
-    /// A playlist from the corpus' base, read with its lines.
+    /// A playlist with the base URL of the corpus, with its lines kept.
     static func list(_ body: [UInt8]) throws(PlaylistError) -> Playlist {
         try Playlist(body, base: base, PlaylistReading(keepsLines: true))
     }
 
-    /// What the rules find in a playlist.
+    /// The violations that the rules find in a playlist.
     static func violations(in body: [UInt8]) throws(PlaylistError) -> [Violation] {
         PlaylistRule.violations(
             in: try Playlist(body, base: nil, PlaylistReading(keepsLines: true)))

@@ -12,7 +12,7 @@ import Testing
         ("2031-05-06T07:08:09.0109999", 1_935_817_689_010),
         ("2031-05-06T00:08:09-07", 1_935_817_689_000),
     ])
-    func `a date is read to the millisecond`(text: String, milliseconds: Int) {
+    func `a date is parsed to the millisecond`(text: String, milliseconds: Int) {
         #expect(Self.date(text)?.milliseconds == milliseconds)
     }
 
@@ -20,7 +20,7 @@ import Testing
         "", "2031", "2031-05-06", "2031-13-06T07:08:09Z", "2031-05-06T25:08:09Z",
         "2031-05-06T07:08:09.Z", "2031-05-06T07:08:09Zx", "2031-05-06 07:08:09",
     ])
-    func `what is no date is none`(text: String) {
+    func `other text is not a date`(text: String) {
         #expect(Self.date(text) == nil)
     }
 
@@ -28,11 +28,11 @@ import Testing
         "2031-05-06T07:08:09.010Z", "1999-12-31T23:59:59.999Z", "2000-02-29T00:00:00.000Z",
         "1969-07-20T20:17:40.000Z", "2100-03-01T00:00:00.000Z",
     ])
-    func `a date is written as it was read`(text: String) {
+    func `a date is written as it was parsed`(text: String) {
         #expect(Self.date(text)?.text == text)
     }
 
-    @Test func `a duration later is a duration later`() throws {
+    @Test func `adding a duration moves a date by it`() throws {
         let date = try #require(Self.date("2031-12-31T23:59:58Z"))
         #expect((date + .milliseconds(2_500)).text == "2032-01-01T00:00:00.500Z")
     }

@@ -37,14 +37,14 @@ import URISyntax
         #"#EXT-X-DEFINE:NAME="token",VALUE="1""#, #"#EXT-X-DEFINE:NAME="token",VALUE="t+k""#,
         #"#EXT-X-DEFINE:QUERYPARAM="token""#, #"#EXT-X-DEFINE:IMPORT="token""#,
     ])
-    func `a variable that is defined twice is refused`(second: String) {
+    func `a variable that is defined twice is rejected`(second: String) {
         let lines = [#"#EXT-X-DEFINE:QUERYPARAM="token""#, second, "#EXTINF:1,", "s{$token}.ts"]
         #expect(throws: PlaylistError.duplicateVariable(line: 3, name: "token")) {
             try Self.rewrite(lines, parent: ["token": "p"])
         }
     }
 
-    @Test func `what replaces a variable is not searched for others`() throws {
+    @Test func `the value of a variable is not searched for variables`() throws {
         let list = try Self.rewrite(
             [#"#EXT-X-DEFINE:QUERYPARAM="q""#, "#EXTINF:1,", "{$q}/s.ts"],
             url: "https://h/l.m3u8?q=%7B%24q%7D")
@@ -52,7 +52,7 @@ import URISyntax
     }
 
     @Test(arguments: ["", "?other=1", "?token", "?xtoken=1"])
-    func `a query parameter that the URL does not have is refused`(query: String) {
+    func `a query parameter that the URL lacks is rejected`(query: String) {
         #expect(throws: PlaylistError.missingQueryParameter(line: 2, name: "token")) {
             try Self.rewrite(
                 [#"#EXT-X-DEFINE:QUERYPARAM="token""#, "#EXTINF:1,", "s.ts"],
@@ -66,12 +66,12 @@ import URISyntax
         #expect(list.hasSuffix("/s.ts\n"))
     }
 
-    @Test func `an import is refused where the multivariant playlist does not define it`() throws {
+    @Test func `an import that the multivariant playlist does not define is rejected`() throws {
         let lines = [#"#EXT-X-DEFINE:IMPORT="dir""#, "#EXTINF:1,", "s.ts"]
         #expect(throws: PlaylistError.missingImport(line: 2, name: "dir")) {
             try Self.rewrite(lines, parent: ["other": "x"])
         }
-        // Nobody knows what the player has read.
+        // The playlist that the player read before is unknown.
         #expect(try Self.rewrite(lines).contains(#"#EXT-X-DEFINE:IMPORT="dir""#))
     }
 }

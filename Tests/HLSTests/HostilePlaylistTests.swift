@@ -2,15 +2,15 @@ import HLS
 import Testing
 import URISyntax
 
-/// Playlists made to hurt: refused or passed on by rule, in bounded time and memory.
+/// Malicious playlists are rejected or passed on by rule, in bounded time and memory.
 @Suite(.timeLimit(.minutes(5))) struct HostilePlaylistTests {
     static func rewrite(_ bytes: [UInt8]) throws -> RewrittenPlaylist {
         try PlaylistRewriter.rewrite(bytes, base: Corpus.base, map: Corpus.map)
     }
 
-    @Test func `a list of fifty megabytes is refused by its size alone`() {
+    @Test func `a playlist of 50 MB is rejected by its size alone`() {
         let bytes = Array("#EXTM3U\n".utf8) + [UInt8](repeating: 0x0A, count: 50 << 20)
-        // Its lines are too many as well, which would be found by reading them.
+        // It has too many lines as well, which only parsing would find.
         let error = #expect(throws: PlaylistError.self) { try Self.rewrite(bytes) }
         guard case .tooLarge(byteCount: bytes.count, limit: _) = error else {
             Issue.record("\(String(describing: error))")
@@ -18,13 +18,13 @@ import URISyntax
         }
     }
 
-    @Test func `a list of more lines than five days of segments is refused`() throws {
+    @Test func `a playlist with more lines than five days of segments have is rejected`() throws {
         let bytes = Array("#EXTM3U\n".utf8) + [UInt8](repeating: 0x0A, count: 500_001)
         #expect(throws: PlaylistError.tooManyLines(limit: 500_000)) { try Self.rewrite(bytes) }
     }
 
     @Test(arguments: ["", "#EXT-X-MAP:URI=\"", "#EXTINF:", "#EXT-X-KEY:A=", "#"])
-    func `a line of a megabyte is refused with its number`(start: String) {
+    func `a line of 1 MB is rejected with its number`(start: String) {
         let line = start + String(repeating: "x", count: 1 << 20)
         #expect(throws: PlaylistError.lineTooLong(line: 2, limit: 64 << 10)) {
             try Self.rewrite(Array("#EXTM3U\n\(line)\n".utf8))
@@ -32,7 +32,7 @@ import URISyntax
     }
 
     @Test(arguments: HLS.Tag.table.filter { !$0.uris.isEmpty }.map(\.name))
-    func `a quote that never ends hides no URI`(name: HLS.Tag.Name) throws {
+    func `an unterminated quote hides no URI`(name: HLS.Tag.Name) throws {
         let uri = try #require(HLS.Tag.table.first { $0.name == name }?.uris.first)
         let list = try Self.rewrite(
             Array("#EXTM3U\n#\(name.rawValue):\(uri.name)=\"x/y,Z=\"1\nnext.ts\n".utf8))
@@ -44,7 +44,7 @@ import URISyntax
         }
     }
 
-    @Test func `zero bytes are refused in a URI and kept elsewhere`() throws {
+    @Test func `zero bytes are rejected in a URI and kept elsewhere`() throws {
         #expect(throws: PlaylistError.self) {
             try Self.rewrite(Array("#EXTM3U\n#EXTINF:1,\na\0b.ts\n".utf8))
         }
@@ -52,7 +52,7 @@ import URISyntax
         #expect(try Self.rewrite(kept).bytes == kept)
     }
 
-    @Test func `bytes that are no UTF-8 are kept, in URIs too`() throws {
+    @Test func `bytes that are not UTF-8 are kept, also in URIs`() throws {
         let bytes: [UInt8] =
             Array("#EXTM3U\n# ".utf8) + [0xFF, 0xC3, 0x28, 0x0A]
             + Array("#EXTINF:1,".utf8) + [0xE9, 0x0A, 0xE9, 0x80, 0x2E, 0x74, 0x73, 0x0A]
@@ -66,7 +66,7 @@ import URISyntax
     @Test(arguments: [
         #"NAME="a",VALUE="{$a}""#, #"NAME="a",VALUE="x{$later}""#,
     ])
-    func `a variable that refers to itself or to a later one is refused`(definition: String) {
+    func `a variable that refers to itself or to a later one is rejected`(definition: String) {
         let text =
             "#EXTM3U\n#EXT-X-DEFINE:\(definition)\n#EXT-X-DEFINE:NAME=\"later\",VALUE=\"y\"\n"
         #expect(throws: PlaylistError.self) {
@@ -74,7 +74,7 @@ import URISyntax
         }
     }
 
-    @Test func `variables that double each other are refused before they fill the memory`() {
+    @Test func `variables that double each other are rejected before they fill memory`() {
         var text = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"v0\",VALUE=\"xxxxxxxx\"\n"
         for number in 1...60 {
             let last = "{$v\(number - 1)}"
@@ -92,7 +92,7 @@ import URISyntax
         "data:application/x-mpegurl,x",
         "tcp://127.0.0.1:1", "pipe:0", "fd:3", "vbscript:x", "unix:/run/x",
     ])
-    func `a variant with a scheme of its own is refused`(uri: String) {
+    func `a variant with a custom scheme is rejected`(uri: String) {
         #expect(throws: PlaylistError.self) {
             try Self.rewrite(Array("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(uri)\n".utf8))
         }
@@ -102,14 +102,14 @@ import URISyntax
     }
 
     @Test(arguments: ["subfile,,start,0,end,9,,:/etc/passwd", "{file}:/x", "./file:/x"])
-    func `what only looks like a scheme is a name at the origin`(uri: String) throws {
+    func `text that only resembles a scheme is a relative name`(uri: String) throws {
         let list = try Self.rewrite(Array("#EXTM3U\n#EXT-X-MEDIA:URI=\"\(uri)\"\n".utf8))
         #expect(
             String(decoding: list.bytes, as: UTF8.self)
                 .contains("URI=\"/R/p/https://cdn.example.com/vod/a/"))
     }
 
-    @Test func `folders above the root lead to the root, however many`() throws {
+    @Test func `parent references above the root lead to the root`() throws {
         let list = try Self.rewrite(
             Array("#EXTM3U\n#EXTINF:1,\n\(String(repeating: "../", count: 10_000))s.ts\n".utf8))
         #expect(
@@ -118,7 +118,7 @@ import URISyntax
     }
 
     @Test(arguments: ["[", "{\"a\":", "[{\"images\":", "{\"ASSETS\":[{\"a\":"])
-    func `JSON nested without end is refused`(open: String) {
+    func `JSON that is nested too deeply is rejected`(open: String) {
         let text = String(repeating: open, count: 100_000)
         #expect(throws: PlaylistError.self) {
             try JSONRewriter.rewrite(
@@ -126,7 +126,7 @@ import URISyntax
         }
     }
 
-    @Test func `JSON of five megabytes is refused`() {
+    @Test func `JSON of 5 MB is rejected`() {
         let bytes = [UInt8](repeating: 0x20, count: 5 << 20)
         #expect(throws: PlaylistError.self) {
             try JSONRewriter.rewrite(bytes, base: Corpus.base, host: Corpus.host, map: Corpus.map)

@@ -11,7 +11,7 @@ import URISyntax
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func `a steering manifest reloads through us`() throws {
+    @Test func `the reload URI of a steering manifest is rewritten`() throws {
         let result = try Self.rewrite(
             #"{ "VERSION": 1, "TTL": 300, "RELOAD-URI": "steer?session=1", "X": {"URI": "stay"} }"#)
         #expect(
@@ -59,7 +59,7 @@ import URISyntax
         )
     }
 
-    @Test func `a schedule of date ranges leads to playlists, lists and schedules`() throws {
+    @Test func `a schedule of date ranges refers to playlists, lists and schedules`() throws {
         let result = try Self.rewrite(
             #"{"DATERANGES":[{"ID":"a","X-ASSET-URI":"ad.m3u8","X-ASSET-LIST":"list?n=1"},{"X-URI":"/s.json","X-COM":"stay"}]}"#
         )
@@ -79,7 +79,7 @@ import URISyntax
         )
     }
 
-    @Test func `escapes in the original and in the replacement are minded`() throws {
+    @Test func `escapes in the original and in the replacement are respected`() throws {
         let made = try JSONRewriter.rewrite(
             Array(#"{"RELOAD-URI":"a\ud83d\ude00\"b\\"}"#.utf8), base: Corpus.base,
             host: Corpus.host
@@ -95,7 +95,7 @@ import URISyntax
         #"{"lyrics":["a","b"],"URI":"stay","n":[1,-2.5e3,true,null,{}]}"#, "[]", "\"x\"", " {} ",
         #"{"RELOAD-URI":7,"ASSETS":"x"}"#,
     ])
-    func `documents without URIs of ours stay byte for byte`(text: String) throws {
+    func `documents without URIs to rewrite are unchanged`(text: String) throws {
         #expect(try Self.rewrite(text) == text)
     }
 
@@ -103,7 +103,7 @@ import URISyntax
         "", "{", "}", "{\"a\"}", "{\"a\":}", "[1,]", "[1 2]", "{} x", "\"open", "\"\\", "<html>",
         String(repeating: "[", count: 1000),
     ])
-    func `what is not JSON is refused`(text: String) {
+    func `text that is not JSON is rejected`(text: String) {
         #expect(throws: PlaylistError.self) { try Self.rewrite(text) }
     }
 }

@@ -2,9 +2,9 @@ import HLS
 import Testing
 import URISyntax
 
-/// Multivariant playlists that list only what can be played.
+/// Multivariant playlists reduced to what is playable.
 @Suite struct MultivariantFilterTests {
-    /// Filters a list; what is named here by file name cannot be played.
+    /// Filters a list; the given file names are not playable.
     static func filter(_ text: String, without names: Set<String>) throws -> (String, Bool) {
         let result = MultivariantFilter.filter(try Corpus.list(Array(text.utf8))) {
             !names.contains($0.url.lastPathSegment)
@@ -26,11 +26,12 @@ import URISyntax
 
         """
 
-    @Test func `a list that can be played whole stays byte for byte`() throws {
+    @Test func `a fully playable multivariant playlist is unchanged`() throws {
         #expect(try Self.filter(Self.film, without: []).0 == Self.film)
     }
 
-    @Test func `a variant that is not kept goes, and the groups that only it used`() throws {
+    @Test func `a variant that is not stored is removed with the groups that only it used`() throws
+    {
         let (text, _) = try Self.filter(Self.film, without: ["v9", "i"])
         #expect(
             text == """
@@ -43,12 +44,12 @@ import URISyntax
                 """)
     }
 
-    @Test func `a variant whose sound is gone goes while another has sound`() throws {
+    @Test func `a variant without stored audio is removed if another one has audio`() throws {
         let (text, isPlayable) = try Self.filter(Self.film, without: ["lo-de"])
         #expect(isPlayable && text.contains("\nv9\n") && !text.contains("\nv5\n"))
     }
 
-    @Test func `pictures without sound are better than nothing`() throws {
+    @Test func `variants without audio are kept if no variant has audio`() throws {
         let (text, isPlayable) = try Self.filter(
             Self.film, without: ["lo-de", "hi-de", "hi-en", "v9"])
         #expect(isPlayable)
@@ -56,20 +57,20 @@ import URISyntax
         #expect(!text.contains("AUDIO"))
     }
 
-    @Test func `subtitles that are gone take no variant with them`() throws {
+    @Test func `missing subtitles remove no variant`() throws {
         let (text, _) = try Self.filter(Self.film, without: ["sub-de"])
         #expect(text.contains("#EXT-X-STREAM-INF:BANDWIDTH=9,AUDIO=\"hi\"\nv9\n"))
         #expect(!text.contains("SUBTITLES"))
     }
 
-    @Test func `the next rendition becomes the default of one that is gone`() throws {
+    @Test func `the next rendition replaces a missing one as default`() throws {
         let (text, _) = try Self.filter(Self.film, without: ["hi-de"])
         #expect(
             text.contains(
                 "GROUP-ID=\"hi\",NAME=\"en\",DEFAULT=YES,AUTOSELECT=YES,URI=\"hi-en\"\n"))
     }
 
-    @Test func `a rendition inside the variant stays with it`() throws {
+    @Test func `a rendition within the variant stream is kept with it`() throws {
         let text = """
             #EXTM3U
             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="muxed",DEFAULT=YES
@@ -86,12 +87,12 @@ import URISyntax
                     "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",URI=\"en\"\n", with: ""))
     }
 
-    @Test func `with no variant left there is nothing to play`() throws {
+    @Test func `a playlist without any variant is not playable`() throws {
         let (text, isPlayable) = try Self.filter(Self.film, without: ["v9", "v5"])
         #expect(!isPlayable && !text.contains("#EXT-X-MEDIA"))
     }
 
-    @Test func `steering, session data and keys go where they are not kept`() throws {
+    @Test func `steering, session data and session keys are removed if not stored`() throws {
         let text = """
             #EXTM3U
             #EXT-X-CONTENT-STEERING:SERVER-URI="steer"
@@ -110,7 +111,7 @@ import URISyntax
         )
     }
 
-    @Test func `what is asked about is resolved, and asked once`() throws {
+    @Test func `each resolved URL is asked about once`() throws {
         var asked: [String] = []
         _ = MultivariantFilter.filter(try Corpus.list(Array(Self.film.utf8))) {
             asked.append($0.url.text)
@@ -121,7 +122,7 @@ import URISyntax
     }
 
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") })
-    func `what is left of the draft's examples breaks no more rules`(name: String) throws {
+    func `filtered examples of the draft break no further rules`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
         guard try Playlist(body, base: nil).kind == .multivariant else { return }
         for residue in 0..<3 {

@@ -2,14 +2,14 @@ import HLS
 import Testing
 import URISyntax
 
-/// What of a title is played from what is kept.
+/// Which parts of a partly stored title are played.
 @Suite struct OfflinePlanTests {
     private static func url(_ name: String) -> AbsoluteURL {
         // A literal that is a URL.
         (try? AbsoluteURL("https://cdn.example.com/\(name)")) ?? Corpus.base
     }
 
-    /// A list of segments of some seconds, of which some are kept.
+    /// A list of segments with the given durations, some of them stored.
     private static func list(
         _ name: String, _ seconds: [Double], keeps: Set<Int>, first: Int = 0, tags: String = "",
         isLive: Bool = false
@@ -36,7 +36,7 @@ import URISyntax
 
     private static let six = [Double](repeating: 4, count: 6)
 
-    @Test func `every variant that is wholly kept stays listed, and borrows nothing`() throws {
+    @Test func `every complete variant stays listed and borrows nothing`() throws {
         let plan = OfflinePlan(
             ["a", "b", "c"].map { Self.variant($0, kin: "k") },
             lists: [
@@ -49,7 +49,7 @@ import URISyntax
         #expect(plan.missing(at: Self.url("a")).isEmpty)
     }
 
-    @Test func `sound in segments of another length is cut where the pictures are`() throws {
+    @Test func `audio with other segment durations skips the times that video skips`() throws {
         let plan = OfflinePlan(
             [Self.variant("v", sound: ["s"])],
             lists: [
@@ -62,7 +62,8 @@ import URISyntax
         #expect(plan.missing(at: Self.url("v")).count == 3)
     }
 
-    @Test func `one text for the whole film stays where the film is cut at its end alone`() throws {
+    @Test func `subtitles of one segment are kept only if the film is shortened at its end`() throws
+    {
         let text = try Self.list("t", [24], keeps: [0])
         for (kept, names) in [(Set(0..<2), ["t", "v"]), (Set(3..<6), ["v"])] {
             let plan = OfflinePlan(
@@ -74,7 +75,7 @@ import URISyntax
         }
     }
 
-    @Test func `windows that were read at different moments line up by number`() throws {
+    @Test func `live windows fetched at different times are aligned by number`() throws {
         let plan = OfflinePlan(
             [Self.variant("v", sound: ["s"])],
             lists: [
@@ -92,7 +93,7 @@ import URISyntax
         ("#EXT-X-MAP:URI=\"i\"\n", "k"), ("#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n", "k"),
         ("", "other"),
     ])
-    func `nothing is borrowed that would need another section, key or decoder`(
+    func `segments with another section, key or codec are not borrowed`(
         _ tags: String, _ kin: String
     ) throws {
         let plan = OfflinePlan(
@@ -105,7 +106,7 @@ import URISyntax
         #expect(plan.stretches.ranges == [8..<24])
     }
 
-    @Test func `segments of other times are not borrowed`() throws {
+    @Test func `segments with other times are not borrowed`() throws {
         let other = [4, 4, 4.2, 3.8, 4, 4]
         let plan = OfflinePlan(
             [Self.variant("a", kin: "k"), Self.variant("b", kin: "k")],
@@ -117,7 +118,7 @@ import URISyntax
     }
 
     @Test(arguments: [0, 1e-9, 1e18, 1e300, .greatestFiniteMagnitude])
-    func `durations that nobody plays do no harm`(_ seconds: Double) throws {
+    func `absurd durations do no harm`(_ seconds: Double) throws {
         let odd = [4, seconds, 4, seconds, seconds, 4]
         let lists = [
             Self.url("v"): try Self.list("v", odd, keeps: [0, 1, 3, 5], first: 7, isLive: true),
@@ -129,7 +130,7 @@ import URISyntax
         }
     }
 
-    @Test func `the variants of a list know their sound and their kin`() throws {
+    @Test func `variants have their audio renditions and their encoding group`() throws {
         let text = """
             #EXTM3U
             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="in",NAME="a"

@@ -2,9 +2,9 @@ import HLS
 import Testing
 import URISyntax
 
-/// Media playlists of which only some segments are kept.
+/// Media playlists of which only some segments are stored.
 @Suite struct OfflinePlaylistTests {
-    /// The list without what is named here by file name.
+    /// The list without the given file names.
     static func make(_ text: String, without names: Set<String>) throws -> String {
         let result = OfflinePlaylist.make(try Corpus.list(Array(text.utf8))) {
             !names.contains($0.url.lastPathSegment)
@@ -29,11 +29,11 @@ import URISyntax
 
         """
 
-    @Test func `a list that is kept whole stays byte for byte`() throws {
+    @Test func `a completely stored list is unchanged`() throws {
         #expect(try Self.make(Self.film, without: []) == Self.film)
     }
 
-    @Test func `without its first segments a list starts later`() throws {
+    @Test func `a list without its first segments starts later`() throws {
         #expect(
             try Self.make(Self.film, without: ["a", "b"]) == """
                 #EXTM3U
@@ -52,7 +52,7 @@ import URISyntax
         #expect(first.contains("\n#EXT-X-MEDIA-SEQUENCE:10\n#EXTINF:6,\nd\n"))
     }
 
-    @Test func `a list without a sequence number gets one when it starts later`() throws {
+    @Test func `a list without a media sequence number gets one when it starts later`() throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na\n#EXTINF:6,\nb\n"
         #expect(
             try Self.make(text, without: ["a"])
@@ -60,14 +60,14 @@ import URISyntax
         )
     }
 
-    @Test func `a discontinuity stands where segments were`() throws {
+    @Test func `a discontinuity replaces missing segments`() throws {
         let text = try Self.make(Self.film, without: ["b", "c"])
         #expect(text.contains("a\n#EXT-X-DISCONTINUITY\n#EXTINF:6,\nd\n"))
         let other = try Self.make(Self.film, without: ["b"])
         #expect(other.contains("a\n#EXT-X-DISCONTINUITY\n#EXTINF:6,\nc\n"))
     }
 
-    @Test func `the date goes on behind a hole`() throws {
+    @Test func `the date continues behind missing segments`() throws {
         let text = try Self.make(
             Self.film.replacing(
                 "SEQUENCE:7\n", with: "SEQUENCE:7\n#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:09Z\n"),
@@ -78,7 +78,7 @@ import URISyntax
             ))
     }
 
-    @Test func `keys without an IV get the one of the old sequence number`() throws {
+    @Test func `keys without an IV get that of the old sequence number`() throws {
         let text = Self.film.replacing(
             "SEQUENCE:7\n", with: "SEQUENCE:7\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n")
         let made = try Self.make(text, without: ["b"])
@@ -88,7 +88,7 @@ import URISyntax
         #expect(!(try Self.make(text, without: ["a"])).contains("IV="))
     }
 
-    @Test func `keys and sections of missing segments stay in force`() throws {
+    @Test func `keys and sections of missing segments remain in force`() throws {
         let text = Self.film.replacing(
             "#EXT-X-DISCONTINUITY\n",
             with: "#EXT-X-DISCONTINUITY\n#EXT-X-KEY:METHOD=NONE\n#EXT-X-MAP:URI=\"i2\"\n")
@@ -99,7 +99,7 @@ import URISyntax
             ))
     }
 
-    @Test func `a range that continued a missing one gets its offset`() throws {
+    @Test func `a range behind a missing one gets its offset`() throws {
         let text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:6\n"
             + "#EXTINF:6,\n#EXT-X-BYTERANGE:10@5\nf\n#EXTINF:6,\n#EXT-X-BYTERANGE:20\nf\n"
@@ -111,12 +111,12 @@ import URISyntax
         #expect(result.presentCount == 1 && result.missing.map(\.mediaSequence) == [0])
     }
 
-    @Test func `a segment without its key or section is missing`() throws {
+    @Test func `a segment without its stored key or section counts as missing`() throws {
         let text = Self.film.replacing("#EXTINF:6,\nd", with: "#EXT-X-MAP:URI=\"i\"\n#EXTINF:6,\nd")
         #expect(try !Self.make(text, without: ["i"]).contains("\nd\n"))
     }
 
-    @Test func `what only a living origin is good for goes`() throws {
+    @Test func `tags that need a reachable origin are removed`() throws {
         let body = try #require(Corpus.read("rfc-low-latency-whole.m3u8"))
         let result = OfflinePlaylist.make(try Corpus.list(body)) { _ in true }
         let text = String(decoding: result.bytes, as: UTF8.self)
@@ -124,14 +124,14 @@ import URISyntax
         #expect(text.hasSuffix("#EXT-X-ENDLIST\n") && result.presentCount == 3)
     }
 
-    @Test func `a delta update is no list to play from`() throws {
+    @Test func `a delta update has no offline form`() throws {
         let body = try #require(Corpus.read("rfc-low-latency.m3u8"))
         let result = OfflinePlaylist.make(try Corpus.list(body)) { _ in true }
         #expect(!result.isPlayable)
     }
 
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") || $0.hasPrefix("tag-") })
-    func `what is left of the draft's lists breaks no rule`(name: String) throws {
+    func `offline forms of the draft's lists break no rule`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
         guard try Playlist(body, base: nil).kind == .media, name != "tag-ext-x-define" else {
             return

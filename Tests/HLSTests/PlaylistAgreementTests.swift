@@ -6,9 +6,9 @@ import URISyntax
 import Glibc
 #endif
 
-/// The model and the rewriter read a playlist alike: the same numbers, references and refusals.
+/// Model and rewriter find the same numbers, references and errors.
 @Suite struct PlaylistAgreementTests {
-    /// What a reading says, in one form for both.
+    /// The results of parsing, in one form for both.
     struct Report: Equatable {
         var summary: PlaylistSummary?
         var references: [String] = []
@@ -61,7 +61,7 @@ import Glibc
         }
     }
 
-    /// Every value stands where it says it does.
+    /// Every value has the source range in which it is found.
     private static func check(_ list: Playlist) {
         #expect(list.lines.map(\.number) == Array(0..<list.summary.lineCount).map { $0 + 1 })
         guard let media = list.media else { return }
@@ -80,7 +80,7 @@ import Glibc
         for map in media.maps { #expect(list.lines[map.line - 1].tag == .map) }
     }
 
-    /// The playlists below a folder of `Fixtures`.
+    /// All playlists below a folder of `Fixtures`.
     static func files(_ folder: String) -> [String] {
         guard let open = opendir(folder) else { return [] }
         defer { closedir(open) }
@@ -113,14 +113,14 @@ import Glibc
         return files("/\(root)/Fixtures").map { ($0, read($0)) }
     }()
 
-    @Test func `the model agrees with the rewriter about every playlist of the fixtures`() {
+    @Test func `model and rewriter agree on every playlist of the fixtures`() {
         #expect(Self.lists.count > 80)
         for list in Self.lists {
             #expect(Self.model(list.body) == Self.rewriter(list.body), "\(list.path)")
         }
     }
 
-    @Test func `the model agrees with the rewriter about playlists with lines of others in them`() {
+    @Test func `model and rewriter agree on playlists mixed with lines of others`() {
         var random = SplitMix(state: 0x51_1CE)
         let lines = Self.lists.flatMap { $0.body.split(separator: 0x0A) }
         for list in Self.lists where list.body.count < 4_000 {
@@ -140,7 +140,7 @@ import Glibc
     }
 }
 
-/// A generator with a seed, so that a failure comes again.
+/// A seeded generator, so that a failure can be repeated.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

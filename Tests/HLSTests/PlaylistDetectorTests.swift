@@ -1,7 +1,7 @@
 import HLS
 import Testing
 
-/// Telling playlists from other bodies.
+/// Detecting playlists among other bodies.
 @Suite struct PlaylistDetectorTests {
     @Test(
         arguments: [
@@ -12,14 +12,16 @@ import Testing
             ("# only a comment", .undecided), ("<!DOCTYPE html>", .markup), ("\n  <html>", .markup),
             ("<?xml version", .markup), ("G@", .other), ("{\"error\":1}", .other),
         ] as [(String, PlaylistDetector.Verdict)])
-    func `the first bytes tell`(text: String, verdict: PlaylistDetector.Verdict) {
+    func `the first bytes decide whether a body is a playlist`(
+        text: String, verdict: PlaylistDetector.Verdict
+    ) {
         let bytes = Array(text.utf8)
         #expect(PlaylistDetector.inspect(bytes) == verdict)
         #expect(PlaylistDetector.looksLikePlaylist(bytes) == (verdict == .playlist))
         #expect(PlaylistDetector.looksLikeMarkup(bytes) == (verdict == .markup))
     }
 
-    @Test func `part of a byte order mark is no verdict yet`() {
+    @Test func `a partial byte order mark decides nothing yet`() {
         #expect(PlaylistDetector.inspect([0xEF, 0xBB]) == .undecided)
     }
 }

@@ -11,32 +11,32 @@ import URISyntax
             Array(text.utf8), base: Corpus.base, options: options, map: Corpus.map)
     }
 
-    @Test func `a body beyond the limit is refused unread`() {
+    @Test func `a body over the limit is rejected unread`() {
         #expect(throws: PlaylistError.tooLarge(byteCount: 11, limit: 10)) {
             try Self.rewrite("#EXTM3U\n#12", PlaylistLimits(byteCount: 10))
         }
     }
 
-    @Test func `a line beyond the limit is refused`() {
+    @Test func `a line over the limit is rejected`() {
         #expect(throws: PlaylistError.lineTooLong(line: 2, limit: 8)) {
             try Self.rewrite("#EXTM3U\n#12345678\n", PlaylistLimits(lineLength: 8))
         }
     }
 
-    @Test func `more lines than the limit are refused`() {
+    @Test func `more lines than the limit are rejected`() {
         #expect(throws: PlaylistError.tooManyLines(limit: 2)) {
             try Self.rewrite("#EXTM3U\n\n\n", PlaylistLimits(lineCount: 2))
         }
     }
 
-    @Test func `a rewritten list beyond the limit is refused`() {
+    @Test func `a rewritten list over the limit is rejected`() {
         let text = "#EXTM3U\n" + String(repeating: "#EXTINF:1,\na\n", count: 100)
         #expect(throws: PlaylistError.self) {
             try Self.rewrite(text, PlaylistLimits(outputByteCount: 1000))
         }
     }
 
-    @Test func `variables cannot be multiplied into a giant URI`() {
+    @Test func `variables cannot expand into a giant URI`() {
         let value = String(repeating: "v", count: 60_000)
         let text =
             "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"\(value)\"\n#EXTINF:1,\n"
@@ -55,20 +55,21 @@ import URISyntax
         "#EXT-X-PART:URI=\"x\",BYTERANGE=\"@\"", "#EXT-X-:", "#", "#:", "#EXTINF",
         "#EXT-X-PREFETCH:",
     ])
-    func `absurd values neither trap nor stop the rewrite`(line: String) throws {
+    func `absurd values neither trap nor stop rewriting`(line: String) throws {
         let text = "#EXTM3U\n" + line + "\n#EXTINF:1,\n1.ts\n#EXTINF:1,\n2.ts\n"
         let list = try Self.rewrite(text, .standard)
         #expect(list.summary.segmentCount == 2)
         #expect(String(decoding: list.bytes, as: UTF8.self).contains(line.prefix(14)))
     }
 
-    @Test func `sums of ranges beyond any number are dropped`() throws {
+    @Test func `sums of ranges that overflow are dropped`() throws {
         let range = "#EXTINF:1,\n#EXT-X-BYTERANGE:9007199254740990\na\n"
         let text = "#EXTM3U\n" + String(repeating: range, count: 3000)
         #expect(try Self.rewrite(text, .standard).summary.segmentCount == 3000)
     }
 
-    /// Every prefix and every changed byte of a rich list ends in a list or in a PlaylistError.
+    /// Every prefix and every changed byte of a list with many tags results in a list or a
+    /// `PlaylistError`.
     @Test(arguments: ["rfc-low-latency", "rfc-keys", "define", "odd-attributes"])
     func `damaged lists never trap`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))

@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// What the model of a playlist says, tag by tag.
+/// The playlist model, tag by tag.
 @Suite struct PlaylistModelTests {
     static func playlist(
         _ text: String, base: AbsoluteURL? = Corpus.base,
@@ -21,7 +21,7 @@ import URISyntax
 
     // MARK: Segments
 
-    @Test func `a segment holds what the tags before its URI say`() throws {
+    @Test func `a segment has the values of the tags before its URI`() throws {
         let list = try Self.playlist(
             """
             #EXTM3U
@@ -66,7 +66,7 @@ import URISyntax
         #expect(list.media?.dates.map(\.mediaSequence) == [42])
     }
 
-    @Test func `dates have the number of the segment that follows, malformed ones are left out`()
+    @Test func `dates have the number of the next segment, malformed ones are dropped`()
         throws
     {
         let list = try Self.playlist(
@@ -108,7 +108,7 @@ import URISyntax
             ])
     }
 
-    @Test func `keys and maps are in force from their tags on`() throws {
+    @Test func `keys and maps apply from their tags on`() throws {
         let list = try Self.media(
             """
             #EXT-X-KEY:METHOD=AES-128,URI="k1",IV=0x0A
@@ -141,7 +141,7 @@ import URISyntax
 
     // MARK: Live lists
 
-    @Test func `parts, hints and reports are read with their numbers`() throws {
+    @Test func `parts, hints and reports are parsed with their numbers`() throws {
         let list = try Self.playlist(
             """
             #EXTM3U
@@ -189,7 +189,7 @@ import URISyntax
                 == "#EXT-X-PART:DURATION=0.5,URI=\"p.mp4\",BYTERANGE=\"20\"")
     }
 
-    @Test func `a delta update counts on behind what it skips`() throws {
+    @Test func `a delta update continues the numbers behind skipped segments`() throws {
         let list = try Self.playlist(
             """
             #EXTM3U
@@ -205,7 +205,7 @@ import URISyntax
         #expect(list.summary.isSkipDelta)
     }
 
-    @Test func `date ranges are read with their dates, lengths and resources`() throws {
+    @Test func `date ranges are parsed with dates, durations and resources`() throws {
         let list = try Self.media(
             """
             #EXT-X-DATERANGE:ID="ad",CLASS="com.apple.hls.interstitial",\
@@ -225,7 +225,7 @@ import URISyntax
 
     // MARK: Multivariant playlists
 
-    @Test func `variants hold their attributes and the URI behind them`() throws {
+    @Test func `variants have their attributes and the URI of the next line`() throws {
         let list = try Self.playlist(
             """
             #EXTM3U
@@ -261,7 +261,7 @@ import URISyntax
         #expect(list.summary.variantCount == 2 && variants[3].reference == nil)
     }
 
-    @Test func `renditions, session data, session keys and steering are read`() throws {
+    @Test func `renditions, session data, session keys and steering are parsed`() throws {
         let list = try Self.multivariant(
             """
             #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="English",LANGUAGE="en",ASSOC-LANGUAGE="de",\
@@ -289,7 +289,7 @@ import URISyntax
         #expect(list.steering[0].reference?.url.lastPathSegment == "steer")
     }
 
-    @Test func `a URI before the tag that tells the kind is a reference of no segment`() throws {
+    @Test func `a URI before the first tag of a kind is a reference without a segment`() throws {
         let list = try Self.playlist(
             "#EXTM3U\na.m3u8\nurn:x\n#EXT-X-STREAM-INF:BANDWIDTH=1\nb.m3u8\n")
         #expect(list.kind == .multivariant && list.media == nil)
@@ -318,7 +318,7 @@ import URISyntax
             ])
     }
 
-    @Test func `without a base everything but URLs is read, and no URI is refused`() throws {
+    @Test func `without a base URL nothing is resolved, and no URI is rejected`() throws {
         let text = """
             #EXTM3U
             #EXT-X-TARGETDURATION:6
@@ -343,7 +343,7 @@ import URISyntax
 
     // MARK: Lines
 
-    @Test func `lines are kept in their order, each with what it is`() throws {
+    @Test func `lines are kept in order with their kinds`() throws {
         let text = "# first\r\n\n  #EXTM3U \r#EXT-X-NEW:1\n#EXTINF:6,\n a.ts \n#EXT-X-ENDLIST\n"
         let list = try Self.playlist(text)
         #expect(list.lines.map(\.number) == Array(1...7))
@@ -360,7 +360,7 @@ import URISyntax
         #expect(try Self.playlist(text, PlaylistReading()).lines.isEmpty)
     }
 
-    @Test func `numbers beyond their range are none, or held within it`() throws {
+    @Test func `numbers out of range are dropped or clamped`() throws {
         let list = try Self.playlist(
             """
             #EXTM3U

@@ -2,14 +2,14 @@ import HLS
 import Testing
 import URISyntax
 
-/// What an inspection says of one playlist.
+/// The outline of a playlist that `inspect` prints.
 @Suite struct PlaylistOutlineTests {
     static func outline(_ name: String) throws -> PlaylistOutline {
         let body = try #require(Corpus.read(name + ".m3u8"))
         return try PlaylistOutline(body, base: Corpus.base)
     }
 
-    @Test func `a multivariant playlist is outlined by what it names`() throws {
+    @Test func `the outline of a multivariant playlist lists its references`() throws {
         let outline = try Self.outline("rfc-multivariant")
         #expect(outline.summary.kind == .multivariant)
         #expect(
@@ -23,7 +23,7 @@ import URISyntax
         #expect(outline.entries[5].attribute("URI") == nil)
     }
 
-    @Test func `a media playlist is outlined by its segments and features`() throws {
+    @Test func `the outline of a media playlist has its segments and features`() throws {
         let outline = try Self.outline("rfc-low-latency-whole")
         #expect(outline.segments.map(\.mediaSequence) == [266, 267, 268])
         #expect(outline.segmentDurations?.upperBound == .nanoseconds(4_000_080_000))
@@ -35,14 +35,14 @@ import URISyntax
         #expect(outline.violations.isEmpty)
     }
 
-    @Test func `keys are outlined once each`() throws {
+    @Test func `the outline lists each key once`() throws {
         let outline = try Self.outline("rfc-keys")
         #expect(outline.encryption.count == 4)
         #expect(outline.encryption.first?.method == "AES-128")
         #expect(outline.encryption.first?.keyFormat == "identity")
     }
 
-    @Test func `tags that nobody knows are counted`() throws {
+    @Test func `unknown tags are counted`() throws {
         let text = "#EXTM3U\n#EXT-X-NEW:1\n#EXTINF:1,\na\n#EXT-X-NEW:2\n#comment\n#EXTVLCOPT:x\n"
         let outline = try PlaylistOutline(Array(text.utf8), base: Corpus.base)
         #expect(outline.unknownTags.map(\.name) == ["EXT-X-NEW", "EXTVLCOPT"])
@@ -50,14 +50,14 @@ import URISyntax
         #expect(outline.unknownTags.map(\.line) == [2, 7])
     }
 
-    @Test func `a list that the proxy refuses is outlined all the same`() throws {
+    @Test func `a playlist that the proxy rejects has an outline`() throws {
         let outline = try Self.outline("hostile-javascript-variant")
         #expect(outline.refusal != nil)
         #expect(outline.entries.map(\.kind) == [.variant])
         #expect(outline.entries.map(\.url) == [nil])
     }
 
-    @Test func `what is no playlist has no outline`() {
+    @Test func `text that is not a playlist has no outline`() {
         #expect(throws: PlaylistError.self) { try Self.outline("hostile-html") }
     }
 }

@@ -2,9 +2,9 @@ import HLS
 import Testing
 import URISyntax
 
-/// What a rewrite says about each reference and about the list.
+/// References and summary that a rewrite returns.
 @Suite struct PlaylistRewriterTests {
-    /// A rewritten playlist, and what the map was asked about.
+    /// A rewritten playlist, and the references that the map received.
     @dynamicMemberLookup
     struct Rewritten {
         let list: RewrittenPlaylist
@@ -35,7 +35,7 @@ import URISyntax
     }
 
     @Test(arguments: ["\n", "\r\n", "\r"])
-    func `lines that are those of the segment before are counted and copied like others`(
+    func `repeated EXTINF lines are counted and copied like others`(
         _ end: String
     ) throws {
         let infs = ["4.0,", "4.0,", "4.0,", "4.0, ", "4.00,", "4.0,", "4.0,Title", "4.0,", "40.0,"]
@@ -55,7 +55,7 @@ import URISyntax
         }
     }
 
-    @Test func `no more lines are read than the limit, repeated or not`() throws {
+    @Test func `the limits of lines apply to repeated lines too`() throws {
         let text = "#EXTM3U\n" + String(repeating: "#EXTINF:4.0,\na.ts\n", count: 50)
         #expect(throws: PlaylistError.tooManyLines(limit: 60)) {
             try Self.rewrite(text) { $0.reading.limits.lineCount = 60 }
@@ -65,7 +65,7 @@ import URISyntax
         }
     }
 
-    @Test func `a hint says whether it announces a resource from an offset on`() throws {
+    @Test func `a preload hint states whether it has an offset`() throws {
         let hints = try Self.references(
             """
             #EXTM3U
@@ -80,7 +80,7 @@ import URISyntax
         #expect(hints.map(\.byteRange) == [nil, nil, SubRange(offset: 7, length: 9)])
     }
 
-    @Test func `an omitted offset continues the range before of the same resource`() throws {
+    @Test func `an omitted offset continues the previous range of the same resource`() throws {
         let ranges = try Self.references(
             """
             #EXTM3U
@@ -111,7 +111,7 @@ import URISyntax
             ])
     }
 
-    @Test func `ranges of parts continue each other and not those of segments`() throws {
+    @Test func `ranges of parts continue each other, not those of segments`() throws {
         let list = try Self.rewrite(
             """
             #EXTM3U
@@ -135,7 +135,7 @@ import URISyntax
         #expect(list.summary.trailingPartCount == 1)
     }
 
-    @Test func `a reference knows the key and the initialization section in force`() throws {
+    @Test func `a reference has the key and the section in force`() throws {
         let references = try Self.references(
             """
             #EXTM3U
@@ -163,7 +163,8 @@ import URISyntax
             ])
     }
 
-    @Test func `segments are numbered, timed and counted`() throws {
+    @Test func `segments have media and discontinuity sequence numbers, durations and gaps`() throws
+    {
         let list = try Self.rewrite(
             """
             #EXTM3U
@@ -202,7 +203,9 @@ import URISyntax
         #expect(try !Self.rewrite("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na").summary.isLive)
     }
 
-    @Test func `a delta update counts skipped segments and keeps a map it does not show`() throws {
+    @Test func `a delta update counts skipped segments and keeps a map that it does not contain`()
+        throws
+    {
         let text = """
             #EXTM3U
             #EXT-X-TARGETDURATION:4
@@ -224,7 +227,7 @@ import URISyntax
         #expect(summary.partTarget == .milliseconds(500))
     }
 
-    @Test func `the place of a URI decides its role and not its extension`() throws {
+    @Test func `the position of a URI determines its role, not its extension`() throws {
         let references = try Self.references(
             """
             #EXTM3U
@@ -239,7 +242,7 @@ import URISyntax
         #expect(references.map(\.tag) == [.streamInf, .media, .iFrameStreamInf, .contentSteering])
     }
 
-    @Test func `the caller can say what the segments are`() throws {
+    @Test func `the caller can set the role of segments`() throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\nsubtitle?id=1\n"
         let list = try Self.rewrite(text) { $0.reading.segmentRole = .subtitle }
         #expect(list.references.map(\.role) == [.subtitle])
@@ -252,7 +255,7 @@ import URISyntax
         #expect(list.bytes == Array("#EXTM3U\n#EXTINF:1,\nhttps://edge.example.net/x/s.ts\n".utf8))
     }
 
-    @Test func `a map that declines leaves the URI as it was`() throws {
+    @Test func `a URI is unchanged if the map declines it`() throws {
         let text = "#EXTM3U\n#EXT-X-MAP:URI=i.mp4\n#EXTINF:1,\n{$v}.ts\n"
         let list = try PlaylistRewriter.rewrite(
             Array("#EXTM3U\n#EXT-X-DEFINE:NAME=\"v\",VALUE=\"1\"\n".utf8)
@@ -266,7 +269,7 @@ import URISyntax
         #expect(list.definedVariables == ["v": "1"])
     }
 
-    @Test func `a replacement cannot break out of its quotes or its line`() throws {
+    @Test func `a replacement cannot contain quotes or line breaks`() throws {
         let list = try PlaylistRewriter.rewrite(
             Array("#EXTM3U\n#EXT-X-MAP:URI=\"i\"\n".utf8), base: Corpus.base,
             replacing: { _ in "a\"\r\nb" })
@@ -295,23 +298,23 @@ import URISyntax
             "line 2 (EXT-X-MEDIA-SEQUENCE): is not a number"
         ),
     ])
-    func `oddities are reported with line and tag`(text: String, report: String) throws {
+    func `irregularities are reported with line and tag`(text: String, report: String) throws {
         #expect(try Self.rewrite(text).diagnostics.map(\.description).contains(report))
     }
 
-    @Test func `diagnostics are bounded`() throws {
+    @Test func `the number of diagnostics is limited`() throws {
         let text = "#EXTM3U\n" + String(repeating: "#EXTINF:x,\n", count: 5000)
         #expect(try Self.rewrite(text).diagnostics.count == Diagnostic.maximumCount)
     }
 
-    @Test func `an initialization section in the URI itself counts as a map`() throws {
+    @Test func `an initialization section within a data URI counts as a map`() throws {
         let references = try Self.references(
             "#EXTM3U\n#EXT-X-MAP:URI=\"data:video/mp4;base64,AAAA\"\n#EXTINF:1,\nx\n")
         #expect(references.map(\.hasMap) == [true])
         #expect(references.map(\.mapURL) == [nil])
     }
 
-    @Test func `an error about a URI shows neither user information nor query`() throws {
+    @Test func `errors about a URI show neither user information nor query`() throws {
         let error = try #require(throws: PlaylistError.self) {
             try Self.rewrite("#EXTM3U\n#EXTINF:1,\nhttp://user:secret@ho st/x?token=secret\n")
         }

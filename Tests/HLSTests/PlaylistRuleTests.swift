@@ -1,18 +1,18 @@
 import HLS
 import Testing
 
-/// The rules of the draft, each with a playlist that breaks it.
+/// The rules of the draft, each with a playlist that violates it.
 @Suite struct PlaylistRuleTests {
     static func violations(_ lines: String) throws -> [Violation] {
         try Corpus.violations(in: Array(lines.utf8))
     }
 
-    /// A media playlist whose first three lines are in order: lines of the row start at 4.
+    /// A media playlist with three valid first lines: the lines of a row start at 4.
     static func media(_ lines: String, version: Int = 13) -> String {
         "#EXTM3U\n#EXT-X-VERSION:\(version)\n#EXT-X-TARGETDURATION:4\n" + lines
     }
 
-    /// A multivariant playlist: lines of the row start at 3.
+    /// A multivariant playlist: the lines of a row start at 3.
     static func multivariant(_ lines: String) -> String { "#EXTM3U\n#EXT-X-VERSION:13\n" + lines }
 
     struct Row: Sendable, CustomTestStringConvertible {
@@ -238,36 +238,36 @@ import Testing
     ].map { Row("version", 4, media($0.1 + segment, version: $0.0)) }
 
     @Test(arguments: rows)
-    func `a broken rule is reported with its line`(row: Row) throws {
+    func `a violation is reported with its line`(row: Row) throws {
         let found = try Self.violations(row.text).filter { $0.rule == row.rule }
         #expect(found.map(\.line).contains(row.line), "\(found)")
     }
 
-    @Test func `every rule has a playlist that breaks it`() {
+    @Test func `every rule has a playlist that violates it`() {
         let broken = Set(Self.rows.map(\.rule)).union(["utf-8"])
         #expect(broken == Set(PlaylistRule.table.map(\.name)))
         #expect(Set(PlaylistRule.table.map(\.name)).count == PlaylistRule.table.count)
     }
 
-    @Test func `bytes that are no UTF-8 are a violation`() throws {
+    @Test func `bytes that are not UTF-8 are a violation`() throws {
         let found = try Corpus.violations(in: Array("#EXTM3U\n#".utf8) + [0xFF, 0x0A])
         #expect(found.contains { $0.rule == "utf-8" && $0.line == 2 })
     }
 
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("tag-") || $0.hasPrefix("rfc-") })
-    func `the fixtures of the draft break no rule`(name: String) throws {
+    func `the fixtures from the draft violate no rule`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
         let found = try Corpus.violations(in: body)
             .filter { $0.level == .must }
         #expect(found.isEmpty, "\(found.map(\.description).joined(separator: "\n"))")
     }
 
-    @Test func `a rule that every line breaks is reported a few times`() throws {
+    @Test func `a rule that every line violates is reported a few times`() throws {
         let text = Self.media(String(repeating: "#EXTINF:9,\na.ts\n", count: 5000))
         #expect(try Self.violations(text).count == 20)
     }
 
-    @Test func `a violation says line, section and level`() throws {
+    @Test func `a violation states line, section and level`() throws {
         let found = try Self.violations("#EXTM3U\n" + Self.segment)
         #expect(
             found.map(\.description) == [

@@ -5,18 +5,18 @@ import URISyntax
 /// Letters and file names of roles.
 @Suite struct ResourceRoleTests {
     @Test(arguments: ResourceRole.allCases)
-    func `a role comes back from its letter`(role: ResourceRole) {
+    func `a role is restored from its letter`(role: ResourceRole) {
         #expect(ResourceRole(letter: role.letter) == role)
         #expect(ASCII.isLetter(role.letter))
     }
 
-    @Test func `letters are those of proxied URLs`() {
+    @Test func `the letters are those of proxied URLs`() {
         let letters = ResourceRole.allCases.map { String(UnicodeScalar($0.letter)) }
         #expect(letters == ["p", "s", "i", "k", "l", "v", "j", "g", "f"])
         #expect(ResourceRole(letter: 0x78) == nil)
     }
 
-    @Test func `small resources that playback waits for are express`() {
+    @Test func `small resources that block playback use the express lane`() {
         #expect(
             ResourceRole.allCases.filter(\.isExpress) == [.playlist, .initialization, .key, .json])
     }
@@ -35,7 +35,7 @@ import URISyntax
             (.image, "t", false, ".jpg"), (.media, "film.mkv", false, ".mkv"),
             (.media, "x.exe", false, ".ts"),
         ] as [(ResourceRole, String, Bool, String)])
-    func `the extension fits the role`(
+    func `the extension matches the role`(
         role: ResourceRole, origin: String, hasMap: Bool, expected: String
     ) {
         #expect(role.fileExtension(for: origin, hasMap: hasMap) == expected)
@@ -57,13 +57,13 @@ import URISyntax
     }
 
     @Test(arguments: ResourceRole.allCases)
-    func `a long name is cut before its extension`(role: ResourceRole) {
+    func `a long name is truncated before its extension`(role: ResourceRole) {
         let name = role.safeFileName(for: String(repeating: "n", count: 500) + ".webvtt")
         #expect(name.utf8.count <= ResourceRole.maximumFileNameLength)
         #expect(name.hasPrefix("nnn") && name.contains("."))
     }
 
-    @Test func `the name of a URL is made of its last path segment`() throws {
+    @Test func `the name of a URL is derived from its last path segment`() throws {
         var output = Array("x/".utf8)
         let url = try AbsoluteURL("http://h/a/seg.php?f=x.ts")
         ResourceRole.segment.appendSafeFileName(for: url, hasMap: true, to: &output)

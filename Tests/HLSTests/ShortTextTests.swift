@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(arguments: 1...24)
-    func `a short text stands where every byte of it does`(_ count: Int) throws {
+    func `a short text matches if each of its bytes does`(_ count: Int) throws {
         let text = (0..<count).map { UInt8($0 + 65) }
         let padding = [UInt8](repeating: 0x2E, count: 24)
         let made = padding + text + padding
@@ -22,13 +22,13 @@ import Testing
             other[24 + place] ^= 0x80
             #expect(!Self.stands(short, at: 24, in: other), "byte \(place)")
         }
-        // What follows is no part of it.
+        // The following bytes are not part of it.
         let followed = padding + text + [UInt8](repeating: 0x41, count: 24)
         #expect(Self.stands(short, at: 24, in: followed))
         #expect(!Self.stands(short, at: 25, in: made))
     }
 
-    @Test func `a text that is long or at the end is none`() {
+    @Test func `a text that is too long or at the end does not match`() {
         let bytes = [UInt8](repeating: 0x41, count: 48)
         #expect(Self.text(0..<25, of: bytes) == nil)
         #expect(Self.text(25..<30, of: bytes) == nil)

@@ -3,7 +3,7 @@ import Testing
 
 /// The table of tags.
 @Suite struct TagTests {
-    @Test func `every name stands in the table once`() {
+    @Test func `every name is in the table once`() {
         #expect(Tag.table.map(\.name).count == Tag.Name.allCases.count)
         #expect(Set(Tag.table.map(\.name)) == Set(Tag.Name.allCases))
     }

@@ -1,11 +1,11 @@
 import HLS
 import Testing
 
-/// Longer windows over hours, and renditions side by side.
+/// Longer windows over hours, and several renditions.
 @Suite struct TimeShiftDayTests {
     private static let length = Duration.seconds(21_600)
 
-    /// Seven hours of segments of 2 s, read every ten minutes; six are kept.
+    /// Seven hours of segments of 2 s, fetched every ten minutes; six hours are kept.
     private static func hours() throws -> TimeShift {
         var shift = TimeShift()
         for start in stride(from: 0, to: 12_600, by: 300) {
@@ -16,7 +16,7 @@ import Testing
         return shift
     }
 
-    @Test func `hours of segments are kept, and no more`() throws {
+    @Test func `the window keeps its configured hours and no more`() throws {
         var shift = try Self.hours()
         #expect(shift.segments.count == 10_800 && shift.segments.last?.number == 12_605)
         let dropped = shift.trim(to: .seconds(3_600))
@@ -24,7 +24,7 @@ import Testing
         #expect(shift.names(shift.segments[0]) && !shift.names(dropped[0]))
     }
 
-    @Test func `hours are written and read back whole, within their size`() throws {
+    @Test func `a snapshot of hours is restored completely and stays within its size`() throws {
         let shift = try Self.hours()
         let list = shift.playlist { _ in true }
         let snapshot = shift.snapshot()
@@ -37,7 +37,7 @@ import Testing
         #expect(isSame)
     }
 
-    @Test func `names given again are told apart after a restart`() throws {
+    @Test func `generations of reused names survive a restart`() throws {
         var shift = TimeShift()
         _ = try shift.merge(TimeShiftTests.window(0...3), base: TimeShiftTests.base)
         for number in 2...3 { shift.mark(number, .init(segment: 7, map: 8, key: 9)) }
@@ -46,7 +46,7 @@ import Testing
         #expect(other.segments.last?.marks == .init(segment: 7, map: 8, key: 9))
     }
 
-    @Test func `a rendition that comes later is in step with the first`() throws {
+    @Test func `a rendition that is added later is aligned with the first`() throws {
         var first = TimeShift()
         _ = try first.merge(TimeShiftTests.window(100...102), base: TimeShiftTests.base)
         _ = try first.merge(TimeShiftTests.window(0...2, names: "t"), base: TimeShiftTests.base)
@@ -78,7 +78,7 @@ import Testing
         #expect(second.segments.last?.discontinuity == first.segments.last?.discontinuity)
     }
 
-    @Test func `a restart that gives the same names is an epoch where somebody says so`() throws {
+    @Test func `reused names begin an epoch if the caller knows of a restart`() throws {
         var shift = TimeShift()
         _ = try shift.merge(TimeShiftTests.window(0...6), base: TimeShiftTests.base)
         let anew = TimeShiftTests.window(0...2)
@@ -91,7 +91,7 @@ import Testing
         #expect(shift.segments.map(\.generation) == [0, 0, 0, 0, 0, 0, 0, 1, 1, 1])
     }
 
-    @Test func `a gap needs no key, and those behind it have theirs`() throws {
+    @Test func `a gap has no key, and segments behind it have theirs`() throws {
         var shift = TimeShift()
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=0x1\n"
         _ = try shift.merge(TimeShiftTests.window(0...1, extra: key), base: TimeShiftTests.base)

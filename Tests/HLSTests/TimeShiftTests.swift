@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// Live windows joined into a longer one.
+/// Live windows joined into a longer window.
 @Suite struct TimeShiftTests {
     static let base = Corpus.base
 
@@ -24,7 +24,7 @@ import URISyntax
         String(decoding: shift.playlist(ending: ending) { _ in true }, as: UTF8.self)
     }
 
-    @Test func `segments that left the window stay in the list`() throws {
+    @Test func `segments that left the origin's window stay in the list`() throws {
         var shift = TimeShift()
         #expect(try shift.merge(Self.window(5...7), base: Self.base).relation == .first)
         let merge = try shift.merge(Self.window(7...9), base: Self.base)
@@ -49,7 +49,7 @@ import URISyntax
                 """)
     }
 
-    @Test func `a window seen again changes nothing`() throws {
+    @Test func `a repeated window changes nothing`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...7), base: Self.base)
         let merge = try shift.merge(Self.window(5...7), base: Self.base)
@@ -64,7 +64,7 @@ import URISyntax
         #expect(shift.segments.count == 5)
     }
 
-    @Test func `segments that nobody saw become gaps`() throws {
+    @Test func `segments that were never seen become gaps`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...6), base: Self.base)
         let merge = try shift.merge(Self.window(9...9), base: Self.base)
@@ -76,7 +76,7 @@ import URISyntax
             ))
     }
 
-    @Test func `what is no longer kept becomes a gap, but not at the start`() throws {
+    @Test func `evicted segments become gaps, except at the start`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(1...3), base: Self.base)
         _ = try shift.merge(Self.window(4...5), base: Self.base)
@@ -87,7 +87,7 @@ import URISyntax
         #expect(text.contains("#EXT-X-GAP\n#EXTINF:2,\nhttp://missing.invalid/3.ts\n"))
     }
 
-    @Test func `the origin's own window is taken to be there`() throws {
+    @Test func `segments of the origin's current window are never gaps`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(1...3), base: Self.base)
         let text = String(decoding: shift.playlist { _ in false }, as: UTF8.self)
@@ -95,7 +95,7 @@ import URISyntax
         #expect(shift.playlist(ending: .ended) { _ in false }.isEmpty)
     }
 
-    @Test func `the list reaches back as far as is asked, never less than the window`() throws {
+    @Test func `the list has the requested length, at least the origin's window`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(1...10), base: Self.base)
         _ = try shift.merge(Self.window(8...12), base: Self.base)
@@ -109,7 +109,7 @@ import URISyntax
         #expect(first(1) == "#EXT-X-MEDIA-SEQUENCE:8")
     }
 
-    @Test func `trimming forgets the oldest`() throws {
+    @Test func `trimming removes the oldest segments`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(1...10), base: Self.base)
         _ = try shift.merge(Self.window(9...12), base: Self.base)
@@ -119,7 +119,7 @@ import URISyntax
         #expect(shift.segments.map(\.number) == [9, 10, 11, 12])
     }
 
-    @Test func `an origin that counts anew begins an epoch behind a discontinuity`() throws {
+    @Test func `restarted numbering begins an epoch after a discontinuity`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(100...102), base: Self.base)
         let merge = try shift.merge(Self.window(0...1, names: "t"), base: Self.base)
@@ -130,14 +130,14 @@ import URISyntax
         #expect(next.relation == .advanced && next.added == 105..<106)
     }
 
-    @Test func `other names under known numbers begin an epoch`() throws {
+    @Test func `other names at known numbers begin an epoch`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...7), base: Self.base)
         let merge = try shift.merge(Self.window(6...8, names: "new"), base: Self.base)
         #expect(merge.relation == .newEpoch && merge.added == 8..<11)
     }
 
-    @Test func `a name used again is told and is another generation`() throws {
+    @Test func `a reused name is reported and gets another generation`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(100...102), base: Self.base)
         let merge = try shift.merge(Self.window(0...1, names: "s10"), base: Self.base)
@@ -146,7 +146,7 @@ import URISyntax
         #expect(shift.segments.last?.generation == 1)
     }
 
-    @Test func `tokens that change with every reading are no epoch`() throws {
+    @Test func `tokens that change with every reload begin no epoch`() throws {
         var shift = TimeShift()
         func window(_ numbers: ClosedRange<Int>, _ token: String) -> [UInt8] {
             Array(
@@ -158,7 +158,7 @@ import URISyntax
         #expect(shift.segments.count == 4)
     }
 
-    @Test func `a mirror with other numbers goes on where the first one stopped`() throws {
+    @Test func `a mirror with other numbers continues the list`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(5...7), base: Self.base)
         let mirror = try AbsoluteURL("https://mirror.example.net/x/list.m3u8")
@@ -171,7 +171,7 @@ import URISyntax
         #expect(shift.segments.map(\.discontinuity) == [0, 0, 0, 1])
     }
 
-    @Test func `dates tell a hole from a mirror`() throws {
+    @Test func `dates distinguish missing segments from a mirror`() throws {
         func dated(_ numbers: ClosedRange<Int>, _ date: String) -> [UInt8] {
             Self.window(numbers, extra: "#EXT-X-PROGRAM-DATE-TIME:\(date)\n")
         }
@@ -183,7 +183,7 @@ import URISyntax
         #expect(mirror.relation == .newEpoch && mirror.missed == 0)
     }
 
-    @Test func `dates go on from segment to segment and are written where time jumps`() throws {
+    @Test func `dates continue from segment to segment and are written where time jumps`() throws {
         var shift = TimeShift()
         let start = "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:00:00.000Z\n"
         _ = try shift.merge(Self.window(0...2, extra: start), base: Self.base)
@@ -199,7 +199,7 @@ import URISyntax
                 "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:00:06.000Z\n#EXT-X-GAP\n"))
     }
 
-    @Test func `discontinuities are counted on when their tags have left the window`() throws {
+    @Test func `discontinuities still count when their tags have left the window`() throws {
         var shift = TimeShift()
         _ = try shift.merge(
             Array(
@@ -215,7 +215,7 @@ import URISyntax
         #expect(text.contains("#EXT-X-DISCONTINUITY\n#EXT-X-DISCONTINUITY\n#EXTINF"))
     }
 
-    @Test func `keys and sections stand before the segments that need them`() throws {
+    @Test func `keys and sections precede the segments that need them`() throws {
         var shift = TimeShift()
         let first =
             "#EXT-X-KEY:METHOD=AES-128,URI=\"k1\",IV=0x1\n#EXT-X-MAP:URI=\"i1\"\n"
@@ -250,7 +250,7 @@ import URISyntax
         #expect(!text.contains("IV=0x00000000000000000000000000000064"))
     }
 
-    @Test func `behind a renumbered segment with a key clear ones are clear`() throws {
+    @Test func `clear segments behind an encrypted renumbered one are clear`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(100...101), base: Self.base)
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n"
@@ -261,7 +261,7 @@ import URISyntax
                 "t8.ts\n#EXT-X-KEY:METHOD=NONE\n#EXTINF:2,\nhttps://cdn.example.com/vod/a/t9.ts\n"))
     }
 
-    @Test func `a delta update goes on with key and section of the list before`() throws {
+    @Test func `a delta update continues with key and section of the previous list`() throws {
         var shift = TimeShift()
         _ = try shift.merge(
             Self.window(0...5, extra: "#EXT-X-MAP:URI=\"i\"\n"), base: Self.base)
@@ -286,14 +286,14 @@ import URISyntax
         #expect(ended.hasSuffix("f268.mp4\n#EXT-X-ENDLIST\n"))
     }
 
-    @Test func `a recording is a film`() throws {
+    @Test func `a recording is an ended list of type VOD`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(3...5), base: Self.base)
         let text = Self.text(shift, .recorded)
         #expect(text.contains("#EXT-X-PLAYLIST-TYPE:VOD\n") && text.hasSuffix("ENDLIST\n"))
     }
 
-    @Test func `date ranges stay with the segments they came with, once`() throws {
+    @Test func `date ranges stay with their segments, once each`() throws {
         var shift = TimeShift()
         let range = "#EXT-X-DATERANGE:ID=\"a\",START-DATE=\"2031-05-06T07:00:00Z\"\n"
         _ = try shift.merge(Self.window(0...2, extra: range), base: Self.base)
@@ -304,7 +304,7 @@ import URISyntax
         #expect(!Self.text(shift).contains("DATERANGE"))
     }
 
-    @Test func `a snapshot brings everything back`() throws {
+    @Test func `a snapshot restores everything`() throws {
         var shift = TimeShift()
         let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXT-X-MAP:URI=\"i\"\n"
         let date = "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:00:00.000Z\n"
@@ -326,19 +326,19 @@ import URISyntax
     }
 
     @Test(arguments: ["", "#EXTM3U\n", "x", "#EXTM3U\n#SLUICE-SEGMENT:1,2\n#EXTINF:1,\na\n"])
-    func `a damaged snapshot is an empty one or what it says`(text: String) {
+    func `a damaged snapshot is restored as valid or empty`(text: String) {
         let shift = TimeShift(snapshot: Array(text.utf8))
         #expect(shift.segments.count <= 1)
     }
 
-    @Test func `a long hole starts the list afresh`() throws {
+    @Test func `too many missing segments restart the list`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(0...3), base: Self.base)
         let merge = try shift.merge(Self.window(9000...9001), base: Self.base)
         #expect(merge.missed == 8996 && shift.segments.map(\.number) == [9000, 9001])
     }
 
-    @Test func `a day of windows stays within its bounds`() throws {
+    @Test func `a day of windows stays within its limits`() throws {
         var shift = TimeShift()
         for start in stride(from: 0, to: 3000, by: 3) {
             _ = try shift.merge(Self.window(start...start + 5), base: Self.base)
@@ -348,7 +348,7 @@ import URISyntax
     }
 
     @Test(arguments: Corpus.names.filter { $0.hasPrefix("rfc-") })
-    func `what is written of the draft's lists breaks no rule`(name: String) throws {
+    func `windows of the draft's lists violate no rule`(name: String) throws {
         let body = try #require(Corpus.read(name + ".m3u8"))
         guard try Playlist(body, base: nil).kind == .media else { return }
         var shift = TimeShift()

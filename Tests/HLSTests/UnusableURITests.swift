@@ -2,7 +2,7 @@ import HLS
 import Testing
 import URISyntax
 
-/// URIs that no player can or may open: what of a playlist they cost.
+/// Effects of URIs that players cannot or must not open.
 @Suite struct UnusableURITests {
     static func rewrite(_ lines: [String]) throws -> (text: String, list: RewrittenPlaylist) {
         let text = (["#EXTM3U"] + lines).joined(separator: "\n") + "\n"
@@ -11,7 +11,7 @@ import URISyntax
         return (String(decoding: list.bytes.dropFirst(8), as: UTF8.self), list)
     }
 
-    /// Lines with a URI of the scheme `SCHEME`, and what is left of them.
+    /// Lines with a URI of the scheme `SCHEME`, and the lines that result.
     static let optional = [
         (
             #"#EXT-X-DATERANGE:ID="a",X-ASSET-URI="SCHEME:x",X-B=1"#,
@@ -41,7 +41,7 @@ import URISyntax
     ]
 
     @Test(arguments: optional)
-    func `a tag that players may ignore loses a URI that they must not open`(
+    func `an optional tag loses a URI that players must not open`(
         _ line: String, _ left: String
     ) throws {
         let rest = left.isEmpty ? "" : left + "\n"
@@ -54,7 +54,7 @@ import URISyntax
     }
 
     @Test(arguments: optional.map(\.0))
-    func `a custom scheme stays in a tag that players may ignore`(_ line: String) throws {
+    func `a custom scheme is kept in an optional tag`(_ line: String) throws {
         let kept = line.replacing("SCHEME", with: "com-example-app")
         let made = try Self.rewrite([kept])
         #expect(made.text.contains("com-example-app:x"))
@@ -66,7 +66,7 @@ import URISyntax
         #"#EXT-X-PART:DURATION=1,URI="%""#, "#EXT-X-STREAM-INF:BANDWIDTH=1\n%",
         #"#EXT-X-MEDIA:TYPE=AUDIO,URI="%""#,
     ])
-    func `what players need is refused where they must not open it`(_ line: String) {
+    func `a required URI that players must not open is rejected`(_ line: String) {
         #expect(throws: PlaylistError.self) {
             try Self.rewrite([
                 line.replacing("%", with: "file:///etc/passwd"), "#EXTINF:1,", "a.ts",
@@ -89,7 +89,7 @@ import URISyntax
         #expect(made.list.unusable.segmentLines == [6])
     }
 
-    @Test func `a malformed segment of an ended list goes with a discontinuity in its place`()
+    @Test func `a malformed segment of an ended list is replaced by a discontinuity`()
         throws
     {
         let lines = [
@@ -105,7 +105,7 @@ import URISyntax
                 + "#EXTINF:6,\nc.ts\n#EXT-X-ENDLIST\n")
     }
 
-    @Test func `a malformed part is announced as missing`() throws {
+    @Test func `a malformed part becomes a gap`() throws {
         let made = try Self.rewrite([
             "#EXTINF:6,", "a.ts", #"#EXT-X-PART:URI="http://a\b/x",DURATION=1"#,
             #"#EXT-X-PART:DURATION=1,URI="b""#,
@@ -114,7 +114,7 @@ import URISyntax
         #expect(made.list.summary.trailingPartCount == 2)
     }
 
-    @Test func `a malformed variant is left out, unless none is left`() throws {
+    @Test func `a malformed variant is removed unless no other is left`() throws {
         let bad = ["#EXT-X-STREAM-INF:BANDWIDTH=1", "# comment", "http://h:99999/l.m3u8"]
         let good = ["#EXT-X-STREAM-INF:BANDWIDTH=2", "b.m3u8"]
         let made = try Self.rewrite(good + bad + good)
@@ -132,7 +132,7 @@ import URISyntax
         )
     }
 
-    @Test func `the line of a URI in JSON is told`() throws {
+    @Test func `the line of a URI in JSON is reported`() throws {
         let text = "{\"ASSETS\":\n[{\"URI\":\"a\"},\n\n{\"URI\":\"file:x\"},{\"URI\":\"file:y\"}]}"
         let made = try JSONRewriter.rewrite(
             Array(text.utf8), base: Corpus.base, host: Corpus.host, map: Corpus.map)

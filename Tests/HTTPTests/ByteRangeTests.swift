@@ -14,7 +14,7 @@ struct `Byte ranges` {
             ("bytes=99999999999999999999-", [.from(1 << 53 - 1)]),
             ("bytes=-99999999999999999999", [.suffix(1 << 53 - 1)]),
         ] as [(String, [ByteRangeSpec])])
-    func `well-formed ranges are read`(value: String, expected: [ByteRangeSpec]) {
+    func `well-formed ranges are parsed`(value: String, expected: [ByteRangeSpec]) {
         #expect(ByteRangeSpec.parse(value) == .ranges(expected))
     }
 
@@ -25,7 +25,7 @@ struct `Byte ranges` {
         "items=0-1", "seconds=0-", "bytes =0-1", "bytes=0-1;2-3", "bytes=0-1,x", "bytes=0-1,5-4",
         "bytes=\"0-1\"", "=0-1",
     ])
-    func `malformed, inverted and foreign ranges are ignored`(value: String) {
+    func `malformed and inverted ranges and other units are ignored`(value: String) {
         guard case .ignored(let reason) = ByteRangeSpec.parse(value) else {
             Issue.record("accepted")
             return
@@ -33,7 +33,7 @@ struct `Byte ranges` {
         #expect(reason.hasSuffix("."))
     }
 
-    @Test func `an absent Range is none and a repeated one is ignored`() {
+    @Test func `without Range there is no range, and a repeated Range is ignored`() {
         #expect(ByteRangeSpec.parse(Fields()) == .none)
         #expect(ByteRangeSpec.parse(["Range": "bytes=1-"]) == .ranges([.from(1)]))
         #expect(
@@ -41,7 +41,7 @@ struct `Byte ranges` {
                 == .ignored(reason: "Range is given more than once."))
     }
 
-    @Test func `more than sixty-four ranges are ignored`() {
+    @Test func `more than 64 ranges are ignored`() {
         let many = (0..<64).map { "\($0 * 10)-\($0 * 10)" }
         guard case .ranges(let specs) = ByteRangeSpec.parse("bytes=" + many.joined(separator: ","))
         else {
@@ -71,7 +71,7 @@ struct `Byte ranges` {
             (.bounded(0, 1 << 53 - 1), 10, 0, 9), (.suffix(1 << 53 - 1), 1, 0, 0),
             (.bounded(0, 1 << 53 - 1), 1 << 53 - 1, 0, 1 << 53 - 2),
         ] as [(ByteRangeSpec, Int64, Int64, Int64)])
-    func `a satisfiable range is cut to the length`(
+    func `a satisfiable range is truncated at the length`(
         spec: ByteRangeSpec, total: Int64, first: Int64, last: Int64
     ) {
         let range = spec.resolve(total: total)
@@ -86,11 +86,11 @@ struct `Byte ranges` {
             (.suffix(5), 0),
             (.bounded(0, 0), 0), (.from(1 << 53 - 1), 1 << 53 - 1),
         ] as [(ByteRangeSpec, Int64)])
-    func `a range beyond the end cannot be satisfied`(spec: ByteRangeSpec, total: Int64) {
+    func `a range behind the end is unsatisfiable`(spec: ByteRangeSpec, total: Int64) {
         #expect(spec.resolve(total: total) == nil)
     }
 
-    @Test func `a range is written as it is read`() {
+    @Test func `a written range is parsed as the same range`() {
         for spec in [ByteRangeSpec.bounded(1, 2), .from(3), .suffix(4)] {
             #expect(ByteRangeSpec.parse("bytes=\(spec)") == .ranges([spec]))
         }
@@ -104,7 +104,9 @@ struct `Content ranges` {
             ("bytes 5-5/*", .satisfied(first: 5, last: 5, total: nil)),
             ("bytes */10", .unsatisfied(total: 10)), ("bytes */0", .unsatisfied(total: 0)),
         ] as [(String, ContentRange)])
-    func `the three shapes are read and written`(text: String, value: ContentRange) {
+    func `the three forms of Content-Range are parsed and written`(
+        text: String, value: ContentRange
+    ) {
         #expect(ContentRange(text) == value)
         #expect(value.description == text)
     }
@@ -115,11 +117,11 @@ struct `Content ranges` {
         "bytes 0-9/99999999999999999999", "bytes 0-9223372036854775807/*", "bytes  0-9/10",
         "bytes 0-9/10 ", "bytes 0-9/-1", "bytes 0--9/10",
     ])
-    func `malformed and contradictory values are none`(text: String) {
+    func `malformed and contradictory values are ignored`(text: String) {
         #expect(ContentRange(text) == nil)
     }
 
-    @Test func `the unit regards no case and a repeated field is none`() {
+    @Test func `the unit is case-insensitive, and a repeated field is ignored`() {
         #expect(ContentRange("Bytes 0-0/1") != nil)
         #expect(ContentRange.parse(["Content-Range": "bytes */1"]) == .unsatisfied(total: 1))
         #expect(ContentRange.parse(Fields()) == nil)
@@ -127,7 +129,7 @@ struct `Content ranges` {
         #expect(ContentRange.parse(twice) == nil)
     }
 
-    @Test func `a resolved range gives its field`() throws {
+    @Test func `a resolved range gives the value of Content-Range`() throws {
         let range = try #require(ByteRangeSpec.suffix(3).resolve(total: 10))
         #expect(ContentRange(range, total: 10).description == "bytes 7-9/10")
     }

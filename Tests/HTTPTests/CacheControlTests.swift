@@ -2,7 +2,7 @@ import HTTP
 import Testing
 
 struct `Cache directives` {
-    @Test func `every response directive is read`() {
+    @Test func `every response directive is parsed`() {
         let control = CacheControl(
             "max-age=60, s-maxage=30, no-store, no-cache, private, public, must-revalidate, "
                 + "proxy-revalidate, must-understand, immutable, no-transform, "
@@ -16,7 +16,7 @@ struct `Cache directives` {
         #expect(control.hasLifetime)
     }
 
-    @Test func `every request directive is read`() {
+    @Test func `every request directive is parsed`() {
         let control = CacheControl("only-if-cached, min-fresh=3, max-stale=4, max-age=0")
         #expect(control.onlyIfCached)
         #expect(control.minFresh == 3)
@@ -44,7 +44,7 @@ struct `Cache directives` {
             ("max-age=60, max-age=x", 0), ("a=\"b, max-age=9\", max-age=60", 60),
             ("a=\"b, c, max-age=60", 60), (",max-age=60,", 60), ("max-age=60;x=y", 0),
         ] as [(String, Int64)])
-    func `a lifetime is read in its most restrictive way`(value: String, seconds: Int64) {
+    func `of several lifetimes the most restrictive counts`(value: String, seconds: Int64) {
         #expect(CacheControl(value).maxAge == seconds)
     }
 
@@ -70,15 +70,17 @@ struct `Cache directives` {
             ("max-stale=9, max-stale=5", .seconds(5)), ("max-stale=x", .seconds(0)),
             ("max-stale=99999999999", .seconds(1 << 31)),
         ] as [(String, CacheControl.MaxStale)])
-    func `max-stale allows the least that is said`(value: String, allowed: CacheControl.MaxStale) {
+    func `of several max-stale values the smallest counts`(
+        value: String, allowed: CacheControl.MaxStale
+    ) {
         #expect(CacheControl(value).maxStale == allowed)
     }
 
-    @Test func `min-fresh asks for the most that is said`() {
+    @Test func `of several min-fresh values the largest counts`() {
         #expect(CacheControl("min-fresh=3, min-fresh=9, min-fresh=x").minFresh == 9)
     }
 
-    @Test func `all lines of the field count, and a targeted field by its name`() {
+    @Test func `all lines of a field count, and a targeted field is selected by its name`() {
         let response = fields(
             ("Cache-Control", "max-age=60"), ("cache-control", "no-store"),
             ("CDN-Cache-Control", "max-age=600"))
@@ -101,12 +103,12 @@ struct `Cache directives` {
 }
 
 struct `Cache-Status` {
-    @Test func `a hit says how long it stays fresh`() {
+    @Test func `the value for a hit gives the remaining freshness`() {
         let status = CacheStatus(cache: "Sluice", hit: true, ttl: 376)
         #expect(status.serialised == "Sluice; hit; ttl=376")
     }
 
-    @Test func `a forwarded request says why and what came back`() {
+    @Test func `the value for a forwarded request gives the reason and the origin's status`() {
         var status = CacheStatus(cache: "Sluice", forward: .uriMiss, ttl: -3)
         status.forwardStatus = .partialContent
         status.stored = true
@@ -124,7 +126,9 @@ struct `Cache-Status` {
         ("two words", "\"two words\""),
         ("1a", "\"1a\""), ("", "\"\""), ("a\r\nb", "\"a??b\""), ("é", "\"?\""), ("a;b", "\"a;b\""),
     ])
-    func `a name is a token where it can be, else a string`(name: String, expected: String) {
+    func `a cache name is written as a token if possible, else as a string`(
+        name: String, expected: String
+    ) {
         #expect(CacheStatus(cache: name).serialised == expected)
     }
 
@@ -133,7 +137,7 @@ struct `Cache-Status` {
         #expect(status.serialised == "a; hit; ttl=-999999999999999")
     }
 
-    @Test func `every reason has the name the RFC gives it`() {
+    @Test func `every reason has its registered name`() {
         let names = CacheStatus.ForwardReason.allCases.map(\.rawValue)
         #expect(
             names == [
@@ -141,7 +145,7 @@ struct `Cache-Status` {
             ])
     }
 
-    @Test func `a cache adds itself after those nearer to the origin`() {
+    @Test func `a cache appends its member behind those of caches nearer to the origin`() {
         var response = fields(("Cache-Status", "Origin; hit"))
         CacheStatus(cache: "Sluice", forward: .miss).append(to: &response)
         #expect(response.combined(.cacheStatus) == "Origin; hit, Sluice; fwd=miss")

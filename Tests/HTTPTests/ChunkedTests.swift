@@ -8,7 +8,7 @@ struct `Chunked bodies` {
         case refused(UInt16)
     }
 
-    /// Decodes bytes that arrive in pieces ending at `cuts`.
+    /// Decodes bytes that arrive in pieces that end at `cuts`.
     static func decode(
         _ bytes: [UInt8], cuts: [Int] = [], limits: RequestLimits = RequestLimits()
     ) -> Outcome {
@@ -48,7 +48,7 @@ struct `Chunked bodies` {
         ("3 ;x\r\nabc\r\n0\r\n\r\n", "abc"), ("3\r\nabc\r\n0\r\nX: y\r\nZ:\r\n\r\n", "abc"),
         ("2\r\n\r\n\r\n0\r\n\r\n", "\r\n"),
     ])
-    func `a whole body gives its content, and cutting it changes nothing`(
+    func `a whole body is decoded to the same content wherever it is split`(
         text: String, content: String
     ) {
         let bytes = Array(text.utf8)
@@ -67,20 +67,20 @@ struct `Chunked bodies` {
         "0\r\n\n", "0\r\n\ra", "0\r\n X: y\r\n", "0\r\n: y\r\n", "0\r\nX y: z\r\n", "0\r\nX\r\n",
         "0\r\nX: y\n", "0\r\nX: y\rz", "0\r\nX: \u{0}\r\n", "1\r\na0\r\n\r\n", "1,1\r\n", "1_0\r\n",
     ])
-    func `malformed framing is a 400`(text: String) {
+    func `malformed framing gives 400`(text: String) {
         #expect(Self.decode(text) == .refused(400))
     }
 
     @Test(arguments: ["8000000000000000", "ffffffffffffffff", "10000000000000000"])
-    func `a chunk size beyond counting is a 413`(size: String) {
+    func `a chunk size too large to represent gives 413`(size: String) {
         #expect(Self.decode(size + "\r\n") == .refused(413))
     }
 
-    @Test func `the largest chunk size is counted`() {
+    @Test func `the largest chunk size that can be represented is accepted`() {
         #expect(Self.decode("7fffffffffffffff\r\nab") == .partial(content: Array("ab".utf8)))
     }
 
-    @Test func `extensions and zeros have one limit over the whole body`() {
+    @Test func `extensions and leading zeros of the whole body share one limit`() {
         let limits = RequestLimits(chunkExtensions: 8)
         let chunk = "1;abc\r\nx\r\n"
         #expect(Self.decode(chunk + chunk, limits: limits) == .partial(content: Array("xx".utf8)))
@@ -88,7 +88,7 @@ struct `Chunked bodies` {
         #expect(Self.decode("0000000000001\r\n", limits: limits) == .refused(400))
     }
 
-    @Test func `trailers have a limit`() {
+    @Test func `trailers are limited`() {
         let limits = RequestLimits(trailers: 10)
         #expect(
             Self.decode("0\r\nX: 4567\r\n\r\n", limits: limits)
@@ -96,7 +96,7 @@ struct `Chunked bodies` {
         #expect(Self.decode("0\r\nX: 45678901\r\n\r\n", limits: limits) == .refused(431))
     }
 
-    @Test func `random bytes never trap and cutting them changes nothing`() {
+    @Test func `random bytes never trap, wherever they are split`() {
         var random = SeededGenerator(seed: 3)
         let alphabet = Array("0123aF\r\n\r\n\r\n;:x ".utf8)
         for _ in 0..<3000 {
@@ -107,7 +107,7 @@ struct `Chunked bodies` {
         }
     }
 
-    @Test func `what the encoder writes, the decoder reads`() {
+    @Test func `the decoder reads what the encoder writes`() {
         var random = SeededGenerator(seed: 4)
         var wire: [UInt8] = []
         var content: [UInt8] = []
@@ -124,7 +124,7 @@ struct `Chunked bodies` {
         #expect(Self.decode(wire) == .whole(content: content, consumed: wire.count))
     }
 
-    @Test func `the size line is hexadecimal without zeros in front`() {
+    @Test func `a size line is hexadecimal without leading zeros`() {
         var bytes: [UInt8] = []
         ChunkedEncoding.appendHeader(size: 0x1AF0, to: &bytes)
         #expect(bytes == Array("1af0\r\n".utf8))
@@ -133,7 +133,7 @@ struct `Chunked bodies` {
         #expect(bytes == Array("7fffffffffffffff\r\n".utf8))
     }
 
-    @Test func `a decoder counts its content and knows its end`() throws {
+    @Test func `a decoder counts its content and recognizes the end`() throws {
         var decoder = ChunkedDecoder()
         let bytes = Array("2\r\nab\r\n0\r\n\r\n".utf8)
         #expect(try decoder.decode(bytes.span) == .content(3..<5))

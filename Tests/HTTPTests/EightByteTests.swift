@@ -3,9 +3,10 @@ import URISyntax
 
 @testable import HTTP
 
-/// What is judged eight bytes at a time: the same as byte by byte, wherever the byte stands.
+/// Functions that examine eight bytes at a time give the same results as byte by byte, at any
+/// offset.
 @Suite struct `Bytes judged in eights` {
-    @Test func `field values are found as byte by byte`() {
+    @Test func `field values are judged as by single bytes`() {
         for byte in UInt8.min...UInt8.max {
             for place in 0..<19 {
                 var value = [UInt8](repeating: 0xC3, count: 19)
@@ -17,7 +18,7 @@ import URISyntax
         }
     }
 
-    @Test func `each control character is marked in its place and nothing else`() {
+    @Test func `each control character is marked at its position and nothing else is`() {
         for first in UInt8.min...UInt8.max {
             for second in UInt8.min...UInt8.max {
                 let word = [first, second, 0x20, 0x7E, 0x80, 0xFF, second, first]
@@ -31,7 +32,7 @@ import URISyntax
         }
     }
 
-    @Test func `text is found in a target wherever it stands`() {
+    @Test func `text is found at any position of a target`() {
         for length in 0..<40 {
             let before = String(repeating: "/_H", count: length).prefix(length)
             for after in ["", "x", "_HLS", "=1&b=2&c=3"] {
@@ -44,7 +45,7 @@ import URISyntax
     }
 
     @Test(arguments: ["a", "a\tb", "0123456789abcdef", "0123456789\tabcdef0123456789"])
-    func `lines are cut where they end`(_ value: String) throws {
+    func `lines are split at their ends`(_ value: String) throws {
         let lines = "X: \(value)\r\n\nLonger-Name:\(value)  \nLast: \(value)"
         let fields = try #require(Fields(lines: Array("head\n\(lines)".utf8), from: 5))
         #expect(fields.count == 3)
@@ -52,7 +53,7 @@ import URISyntax
         #expect(Fields(lines: Array("X: \(value)\u{1}".utf8), from: 0) == nil)
     }
 
-    @Test func `a name is found whatever its length`() {
+    @Test func `field names of any length are found`() {
         var fields = Fields()
         for length in 1...80 {
             let name = String(repeating: "n", count: length)
@@ -71,14 +72,14 @@ import URISyntax
         ("\"a1\"", "\"a1\""), ("\"\"", "\"\""), ("W/\"a1\"", nil), ("a1", nil), ("\"a b\"", nil),
         ("\"a\"b\"", nil), ("\"é\"", "\"é\""), ("\"", nil), ("\"a\\\"", "\"a\\\""),
     ])
-    func `are given as they are written`(_ value: String, _ text: String?) {
+    func `a strong entity tag is returned as written`(_ value: String, _ text: String?) {
         let fields: Fields = ["ETag": value]
         #expect(EntityTag.strongText(fields) == text)
         let tag = EntityTag.parse(fields)
         #expect((tag?.isWeak == false ? tag?.description : nil) == text)
     }
 
-    @Test func `are none where there are two`() {
+    @Test func `two entity tags count as none`() {
         #expect(EntityTag.strongText(["ETag": "\"a\"", "etag": "\"a\""]) == nil)
     }
 }

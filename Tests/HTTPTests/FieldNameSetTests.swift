@@ -5,16 +5,16 @@ struct `Sets of field names` {
     private let names = FieldNameSet(["Set-Cookie", "TE", "Link"])
 
     @Test(arguments: ["set-cookie", "SET-COOKIE", "Te", "link"])
-    func `a name is found whatever its case`(name: String) {
+    func `names are found case-insensitively`(name: String) {
         #expect(names.contains(Array(name.utf8)[...]))
     }
 
     @Test(arguments: ["", "set-cookie2", "et", "l1nk", "strict-transport-security"])
-    func `other names are not`(name: String) {
+    func `names outside of the set are not found`(name: String) {
         #expect(!names.contains(Array(name.utf8)[...]))
     }
 
-    @Test func `fields are kept by name, in order and byte for byte`() {
+    @Test func `the named fields are kept in order and byte for byte`() {
         var given = Fields()
         given.append("Link", "a")
         given.append(nameBytes: "X-One".utf8, valueBytes: [0xE9, 0x21])

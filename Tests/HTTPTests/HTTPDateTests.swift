@@ -7,7 +7,7 @@ struct `HTTP dates` {
         "Sun Nov  6 08:49:37 1994", "Sun Nov 06 08:49:37 1994",
         "sun, 06 nov 1994 08:49:37 gmt", "MON, 06 NOV 1994 08:49:37 GMT",
     ])
-    func `the three formats name the same second`(text: String) {
+    func `the three date formats give the same second`(text: String) {
         #expect(HTTPDate.parse(text) == 784_111_777)
     }
 
@@ -21,12 +21,12 @@ struct `HTTP dates` {
             (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"),
             (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 GMT"),
         ] as [(Int64, String)])
-    func `known seconds are written and read`(seconds: Int64, text: String) {
+    func `known dates are written and parsed`(seconds: Int64, text: String) {
         #expect(HTTPDate.format(seconds) == text)
         #expect(HTTPDate.parse(text) == seconds)
     }
 
-    @Test func `what is written is read again`() {
+    @Test func `a written date is parsed as the same second`() {
         var random = SeededGenerator(seed: 5)
         for _ in 0..<2000 {
             let seconds = Int64.random(in: 0...HTTPDate.latest, using: &random)
@@ -34,7 +34,7 @@ struct `HTTP dates` {
         }
     }
 
-    @Test func `every day of four centuries follows the one before`() {
+    @Test func `consecutive days of four centuries differ by one day`() {
         var previous = HTTPDate.parse("Fri, 31 Dec 1999 12:00:00 GMT") ?? 0
         for day in 0..<146_097 {
             let seconds = previous + 86400
@@ -48,13 +48,13 @@ struct `HTTP dates` {
         #expect(HTTPDate.format(previous).hasPrefix("Fri, 31 Dec 2399"))
     }
 
-    @Test func `seconds out of range are brought into it`() {
+    @Test func `seconds out of range are clamped`() {
         #expect(HTTPDate.format(-1) == HTTPDate.format(0))
         #expect(HTTPDate.format(Int64.min) == HTTPDate.format(0))
         #expect(HTTPDate.format(Int64.max) == HTTPDate.format(HTTPDate.latest))
     }
 
-    @Test func `dates before 1970 are negative and a leap second is the one before`() {
+    @Test func `dates before 1970 are negative, and a leap second equals the second before it`() {
         #expect(HTTPDate.parse("Wed, 31 Dec 1969 23:59:59 GMT") == -1)
         #expect(HTTPDate.parse("Mon, 01 Jan 0001 00:00:00 GMT") == -62_135_596_800)
         #expect(
@@ -67,7 +67,7 @@ struct `HTTP dates` {
         ("00", 2000, 2026), ("10", 2110, 2090), ("30", 2130, 2090), ("41", 2041, 2090),
         ("40", 2140, 2090),
     ])
-    func `a year of two digits is never more than fifty years ahead`(
+    func `a two-digit year is at most 50 years in the future`(
         digits: String, year: Int, nowYear: Int
     ) {
         let now = HTTPDate.parse("Mon, 01 Jun \(nowYear) 00:00:00 GMT")
@@ -93,11 +93,11 @@ struct `HTTP dates` {
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "ééé, ééééééééééé", "Sunday, 06-Nov-94 08:49:37 GMTX",
     ])
-    func `anything else is no date`(text: String) {
+    func `other text is not a date`(text: String) {
         #expect(HTTPDate.parse(text) == nil)
     }
 
-    @Test func `random changes of a date never trap`() {
+    @Test func `a date with random changes never traps`() {
         var random = SeededGenerator(seed: 6)
         let samples = [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Wednesday, 09-Nov-94 08:49:37 GMT",

@@ -1,9 +1,9 @@
 import HTTP
 import Testing
 
-/// What an origin or a client may send as a value, beyond anything sensible.
+/// Field values of a hostile origin or client.
 struct `Hostile values` {
-    @Test func `no reader of values traps on any bytes`() {
+    @Test func `no parser of field values traps on any bytes`() {
         var random = SeededGenerator(seed: 9)
         let alphabet =
             Array("\"\\,;=*/- 09azW:%&+[]bytesGMT".utf8) + [0, 9, 0x7F, 0x80, 0xFF, 0xC3]
@@ -34,7 +34,7 @@ struct `Hostile values` {
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: ["a,", "\"\\,", "no-cache=a,", ",", "0-0,", "=;,"])
-    func `long lists take linear time`(part: String) {
+    func `long lists are parsed in linear time`(part: String) {
         let value = String(repeating: part, count: 10_000)
         var lines = Fields()
         for _ in 0..<100 { lines.append("X-Field", "1") }

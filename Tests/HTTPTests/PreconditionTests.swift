@@ -7,7 +7,7 @@ struct `Entity tags` {
         ("\"\"", EntityTag(opaque: "")), ("\"a\\b,c'é\"", EntityTag(opaque: "a\\b,c'é")),
         ("\"W/\"", EntityTag(opaque: "W/")),
     ])
-    func `a tag is read and written`(text: String, tag: EntityTag) {
+    func `an entity tag is parsed and written`(text: String, tag: EntityTag) {
         #expect(EntityTag(text) == tag)
         #expect(tag.description == text)
     }
@@ -16,7 +16,7 @@ struct `Entity tags` {
         "", "a", "\"a", "a\"", "w/\"a\"", "W\"a\"", "W/a", "\"a\"b", "\"a b\"", "\"a\u{7F}\"",
         "\"a\", \"b\"", "*", "\"a\u{FFFD}\"", "WW/\"a\"", "/\"a\"", "\"a\" ",
     ])
-    func `anything else is no tag`(text: String) {
+    func `other text is not an entity tag`(text: String) {
         #expect(EntityTag(text) == nil)
     }
 
@@ -25,7 +25,7 @@ struct `Entity tags` {
         ("W/\"1\"", "W/\"1\"", false, true), ("W/\"1\"", "W/\"2\"", false, false),
         ("\"1\"", "\"2\"", false, false),
     ])
-    func `tags compare as in the table of RFC 9110`(
+    func `tags are compared as in the table of RFC 9110`(
         left: String, right: String, strong: Bool, weak: Bool
     ) throws {
         let (left, right) = (try #require(EntityTag(left)), try #require(EntityTag(right)))
@@ -33,13 +33,13 @@ struct `Entity tags` {
         #expect(left.matchesWeakly(right) == weak && right.matchesWeakly(left) == weak)
     }
 
-    @Test func `tags that are equal as Unicode but not as bytes differ`() {
+    @Test func `tags that are equal in Unicode but differ in bytes are different`() {
         let (one, two) = (EntityTag(opaque: "\u{E9}"), EntityTag(opaque: "e\u{301}"))
         #expect(one != two)
         #expect(!one.matchesWeakly(two))
     }
 
-    @Test func `a list keeps well-formed tags only`() {
+    @Test func `malformed members of a list of tags are dropped`() {
         let (a, b) = (EntityTag(opaque: "a"), EntityTag(opaque: "b,", isWeak: true))
         #expect(EntityTagList("\"a\", W/\"b,\"") == .tags([a, b]))
         #expect(EntityTagList(",, \"a\" ,x,\"y\"z, W/\"b,\",") == .tags([a, b]))
@@ -48,7 +48,7 @@ struct `Entity tags` {
         #expect(EntityTagList("") == .tags([]))
     }
 
-    @Test func `a response with two tags has none`() {
+    @Test func `a response with two entity tags has none`() {
         #expect(EntityTag.parse(["ETag": "\"a\""]) == EntityTag(opaque: "a"))
         #expect(EntityTag.parse(fields(("ETag", "\"a\""), ("ETag", "\"a\""))) == nil)
     }
@@ -116,7 +116,7 @@ struct `Conditional requests` {
     }
 
     @Test(arguments: cases)
-    func `a request without conditions stands apart from those that have one`(example: Case) {
+    func `a request with any condition is recognized as conditional`(example: Case) {
         var request = Fields()
         #expect(!Preconditions.stand(in: request))
         for (name, value) in example.lines { request.append(name, value) }
@@ -138,17 +138,17 @@ struct `Conditional requests` {
         ("\"a\"", true), ("W/\"a\"", false), ("\"b\"", false), (same, true), (earlier, false),
         (later, false), ("a", false), ("", false), ("*", false), ("\"a\", \"b\"", false),
     ])
-    func `If-Range needs a strong and exact match`(value: String, expected: Bool) {
+    func `If-Range requires a strong and exact match`(value: String, expected: Bool) {
         #expect(Preconditions.useRange(["If-Range": value], validators: Self.stored) == expected)
     }
 
-    @Test func `a range without If-Range counts and with two does not`() {
+    @Test func `a range is used without If-Range, and ignored with two`() {
         #expect(Preconditions.useRange(Fields(), validators: Validators()))
         let two = fields(("If-Range", "\"a\""), ("If-Range", "\"a\""))
         #expect(!Preconditions.useRange(two, validators: Self.stored))
     }
 
-    @Test func `a date is a weak validator when the response is no older`() {
+    @Test func `a date is a weak validator if the response is as recent`() {
         var fresh = Self.stored
         fresh.date = Self.modified
         #expect(!Preconditions.useRange(["If-Range": Self.same], validators: fresh))
@@ -158,12 +158,12 @@ struct `Conditional requests` {
         #expect(Preconditions.useRange(["If-Range": Self.same], validators: fresh))
     }
 
-    @Test func `a weak stored tag never lets a range count`() {
+    @Test func `a weak stored tag never satisfies If-Range`() {
         let weak = Validators(etag: EntityTag(opaque: "a", isWeak: true))
         #expect(!Preconditions.useRange(["If-Range": "\"a\""], validators: weak))
     }
 
-    @Test func `validators are read from a response`() {
+    @Test func `validators of a response are parsed`() {
         let response = fields(("ETag", "\"a\""), ("Last-Modified", Self.same), ("Date", Self.later))
         let validators = Validators(response)
         #expect(validators.etag == EntityTag(opaque: "a"))

@@ -16,11 +16,11 @@ struct `Media types` {
     @Test(arguments: [
         "", "video", "video/", "/mp4", "a b/c", "a/b c", "a//b", "a/b,c/d", "\"a\"/b",
     ])
-    func `anything else is no media type`(value: String) {
+    func `other text is not a media type`(value: String) {
         #expect(MediaType(value) == nil)
     }
 
-    @Test func `parameters keep their case and lose their quotes`() {
+    @Test func `parameters keep their case without their quotes`() {
         let type = MediaType("video/mp4; Codecs=\"avc1.64001f, \\\"x\\\"\";q=A ; broken; z=1")
         #expect(type?.parameter("codecs") == "avc1.64001f, \"x\"")
         #expect(type?.parameter("Q") == "A")
@@ -28,7 +28,7 @@ struct `Media types` {
         #expect(type?.parameters.count == 2)
     }
 
-    @Test func `a media type is written so that it is read again`() {
+    @Test func `a written media type is parsed as the same one`() {
         let type = MediaType(
             type: "Video", subtype: "MP4",
             parameters: [.init(name: "a", value: "x\"\\,y"), .init(name: "b", value: "c")])
@@ -48,11 +48,11 @@ struct `Accept-Encoding` {
         ("gzip;q=", false), ("gzip;q=0.0000", false), ("gzip;x=1", false), ("gzipped", false),
         ("gzip;q=1.5", true), ("gzip;Q=0.4", true), ("gzip;q=-1", false),
     ])
-    func `gzip is used where its weight allows`(value: String, expected: Bool) {
+    func `gzip is used if its weight allows it`(value: String, expected: Bool) {
         #expect(ContentCoding.acceptsGzip(["Accept-Encoding": value]) == expected)
     }
 
-    @Test func `a request that says nothing gets no coding`() {
+    @Test func `a request without Accept-Encoding gets no coding`() {
         #expect(!ContentCoding.acceptsGzip(Fields()))
         let lines = fields(("Accept-Encoding", "br"), ("Accept-Encoding", "gzip"))
         #expect(ContentCoding.acceptsGzip(lines))

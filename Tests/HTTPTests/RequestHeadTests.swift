@@ -11,7 +11,7 @@ struct `Request head` {
             (.http10, "Keep-Alive", true), (.http10, "x, KEEP-ALIVE", true),
             (.http10, "close, keep-alive", false), (.http10, "x", false),
         ] as [(HTTPVersion, String?, Bool)])
-    func `the connection stays open by version and Connection`(
+    func `version and Connection decide whether the connection stays open`(
         version: HTTPVersion, connection: String?, expected: Bool
     ) {
         var head = RequestHead(method: .get, target: "/", version: version)
@@ -19,12 +19,12 @@ struct `Request head` {
         #expect(head.keepAlive == expected)
     }
 
-    @Test func `close counts on any Connection line`() {
+    @Test func `close counts on any line of Connection`() {
         let lines = fields(("Connection", "x"), ("connection", "close"))
         #expect(!RequestHead(method: .get, target: "/", fields: lines).keepAlive)
     }
 
-    @Test func `content is delimited by length, by chunks or not at all`() {
+    @Test func `content is delimited by length, by chunks, or absent`() {
         let head = { RequestHead(method: .post, target: "/", fields: $0) }
         #expect(head(Fields()).bodyFraming == .none)
         #expect(head(["Content-Length": "0"]).bodyFraming == .length(0))
@@ -34,7 +34,7 @@ struct `Request head` {
         #expect(head(["Content-Length": "x"]).bodyFraming == .none)
     }
 
-    @Test func `only HTTP 1_1 can expect to continue`() {
+    @Test func `only HTTP/1.1 requests can expect 100-continue`() {
         var head = RequestHead(
             method: .post, target: "/", fields: ["Expect": "100-Continue"])
         #expect(head.expectsContinue)
@@ -52,20 +52,20 @@ struct `Request head` {
             ("/https://cdn.example.com/v.m3u8?t=1", "/https://cdn.example.com/v.m3u8", "t=1"),
             ("//a/b", "//a/b", nil), ("/%3F?%23", "/%3F", "%23"),
         ] as [(String, String, String?)])
-    func `a target splits into path and query`(target: String, path: String, query: String?) {
+    func `a target is split into path and query`(target: String, path: String, query: String?) {
         let head = RequestHead(method: .get, target: target)
         #expect(head.path == path)
         #expect(head.query == query)
     }
 
-    @Test func `the authority of an absolute target goes before Host`() {
+    @Test func `the authority of an absolute target takes precedence over Host`() {
         var head = RequestHead(method: .get, target: "http://b:81/x", fields: ["Host": "a"])
         #expect(head.host == "b:81")
         head.target = "/x"
         #expect(head.host == "a")
     }
 
-    @Test func `query items keep order, duplicates and raw text`() {
+    @Test func `query items keep their order, duplicates and spelling`() {
         let head = RequestHead(method: .get, target: "/p?a=1&b&&a=%32+3&c=x=y&=v")
         #expect(head.queryItems.map(\.rawName) == ["a", "b", "a", "c", ""])
         #expect(head.queryItems.map(\.rawValue) == ["1", nil, "%32+3", "x=y", "v"])
@@ -75,7 +75,7 @@ struct `Request head` {
         #expect(RequestHead(method: .get, target: "/p").queryItems.isEmpty)
     }
 
-    @Test func `a URL in a query item keeps its own ampersands when they are encoded`() {
+    @Test func `a URL in a query item keeps its ampersands if they are encoded`() {
         let url = "https://cdn.example.com/v.m3u8?a=1&b=2+3#x"
         let target = "/proxy?url=" + PercentCoding.queryComponent(url) + "&h_Referer=x"
         let items = RequestHead(method: .get, target: target).queryItems
@@ -83,7 +83,7 @@ struct `Request head` {
         #expect(items.last?.name() == "h_Referer")
     }
 
-    @Test func `methods know whether they are safe and idempotent`() {
+    @Test func `methods are classified as safe and idempotent`() {
         #expect(HTTPMethod.get.isSafe && HTTPMethod.get.isIdempotent)
         #expect(!HTTPMethod.put.isSafe && HTTPMethod.put.isIdempotent)
         #expect(!HTTPMethod.delete.isSafe && HTTPMethod.delete.isIdempotent)

@@ -7,7 +7,7 @@ struct `Request parser` {
         + "User-Agent: AppleCoreMedia/1.0\r\nAccept: */*\r\nRange: bytes=0-1023\r\n"
         + "Accept-Encoding: identity\r\nConnection: keep-alive\r\n\r\n"
 
-    @Test func `a typical head gives its method, target, version and fields`() throws {
+    @Test func `a typical head is parsed into method, target, version and fields`() throws {
         let head = try #require(parse(Self.typical).head)
         #expect(head.method == .get)
         #expect(head.target == "/s/abc/seg-1.ts?_HLS_msn=3")
@@ -30,7 +30,7 @@ struct `Request parser` {
         "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
     ])
-    func `every way to cut a head in pieces gives the same result`(text: String) {
+    func `a head is parsed alike wherever it is split`(text: String) {
         let bytes = Array(text.utf8)
         let whole = parse(bytes)
         for cut in 0...bytes.count {
@@ -39,7 +39,7 @@ struct `Request parser` {
         #expect(parse(bytes, pieces: Array(0...bytes.count)) == whole)
     }
 
-    @Test func `limits give the same result however the head is cut`() {
+    @Test func `limits apply alike wherever the head is split`() {
         let limits = RequestLimits(requestLine: 256, head: 512, fieldCount: 3)
         let samples = [
             "GET /" + String(repeating: "a", count: 243) + " HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -57,7 +57,7 @@ struct `Request parser` {
         }
     }
 
-    @Test func `a head ends where the next request begins`() throws {
+    @Test func `a head ends before the next request`() throws {
         let first = "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n"
         let bytes = Array((first + "GET /2 HTTP/1.1\r\nHost: b\r\n\r\n").utf8)
         var parser = RequestParser()
@@ -76,12 +76,12 @@ struct `Request parser` {
         #expect(consumed + length == bytes.count)
     }
 
-    @Test func `content after the head is not looked at`() {
+    @Test func `content behind the head is not examined`() {
         let text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n\u{0}\n"
         #expect(parse(text).head?.bodyFraming == .length(2))
     }
 
-    @Test func `an incomplete head says how far it has been examined`() throws {
+    @Test func `an incomplete head reports how far it has been examined`() throws {
         let bytes = Array("GET / HTTP/1.1\r\nHo".utf8)
         var parser = RequestParser()
         #expect(!parser.isMidHead)
@@ -89,13 +89,13 @@ struct `Request parser` {
         #expect(parser.isMidHead)
     }
 
-    @Test func `a carriage return at the end of the input waits for its line feed`() throws {
+    @Test func `a carriage return at the end of the input waits for the line feed`() throws {
         let bytes = Array("GET / HTTP/1.1\r".utf8)
         var parser = RequestParser()
         #expect(try parser.parse(bytes.span) == .incomplete(examined: bytes.count - 1))
     }
 
-    @Test func `an input that became shorter starts over without a trap`() throws {
+    @Test func `a shorter input is parsed from its start without a trap`() throws {
         var parser = RequestParser()
         let long = Array("GET /long-target HTTP/1.1\r\nHost: a".utf8)
         _ = try parser.parse(long.span)
@@ -107,12 +107,12 @@ struct `Request parser` {
         #expect(head.host == "b")
     }
 
-    @Test func `one empty line before the request is tolerated, two are not`() {
+    @Test func `one empty line before the request is accepted, two are not`() {
         #expect(parse("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n").head != nil)
         #expect(parse("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n").status == 400)
     }
 
-    @Test func `white space around a value is cut off and kept inside`() {
+    @Test func `white space around a value is removed, within it is kept`() {
         let head = parse("GET / HTTP/1.1\r\nHost:\t a \t\r\nX:  b  c \r\nY:\r\nZ: \t \r\n\r\n").head
         #expect(head?.fields.first("host") == "a")
         #expect(head?.fields.first("x") == "b  c")
@@ -120,7 +120,7 @@ struct `Request parser` {
         #expect(head?.fields.first("z") == "")
     }
 
-    @Test func `bytes above ASCII stay exact in values and are encoded in the target`() {
+    @Test func `non-ASCII bytes are kept in values and encoded in the target`() {
         var bytes = Array("GET /".utf8) + [0xC3, 0xA9, 0xFF]
         bytes += Array(" HTTP/1.1\r\nHost: a\r\nX: ".utf8) + [0xE9] + Array("\r\n\r\n".utf8)
         let head = parse(bytes).head
@@ -133,7 +133,7 @@ struct `Request parser` {
         ("DELETE", .delete), ("PATCH", .patch), ("OPTIONS", .options), ("TRACE", .trace),
         ("get", .other("get")), ("PROPFIND", .other("PROPFIND")), ("M-SEARCH", .other("M-SEARCH")),
     ])
-    func `methods are read case-sensitively`(name: String, method: HTTPMethod) {
+    func `methods are case-sensitive`(name: String, method: HTTPMethod) {
         #expect(parse("\(name) / HTTP/1.1\r\nHost: a\r\n\r\n").head?.method == method)
         #expect(method.name == name)
     }
@@ -149,7 +149,7 @@ struct `Request parser` {
         #expect(head?.target == String(line.split(separator: " ")[1]))
     }
 
-    @Test func `random bytes never trap and cutting them changes nothing`() {
+    @Test func `random bytes never trap, wherever they are split`() {
         var random = SeededGenerator(seed: 1)
         let alphabet = Array(
             "GET /a HTTP/1.1\r\n\r\nHost: a:,\t\u{0}chunked;Transfer-Encoding0".utf8)
@@ -165,7 +165,7 @@ struct `Request parser` {
         }
     }
 
-    @Test func `a valid head with one byte changed never traps and cuts alike`() {
+    @Test func `a head with one changed byte never traps and is parsed alike when split`() {
         var random = SeededGenerator(seed: 2)
         let original = Array(
             ("POST /x?y=%zz HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 9223372036854775807\r\n"

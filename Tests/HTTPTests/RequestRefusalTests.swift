@@ -1,8 +1,8 @@
 import HTTP
 import Testing
 
-/// What a request parser must not let through, since another reader could see something else
-/// there (RFC 9112 section 11.2).
+/// Requests that a parser must reject, because another one could read them differently (RFC 9112
+/// section 11.2).
 struct `Refused requests` {
     static func get(_ lines: String) -> String {
         "GET / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n\r\n"
@@ -22,7 +22,7 @@ struct `Refused requests` {
         "Transfer-Encoding:", "Transfer-Encoding: ,", "Transfer-Encoding: chunked;q=1",
         "Transfer-Encoding: \"chunked\"", "Transfer-Encoding: chunked x",
     ])
-    func `framing that two readers could see differently is a 400`(lines: String) {
+    func `framing that is ambiguous between readers gives 400`(lines: String) {
         #expect(parse(Self.get(lines)).status == 400)
     }
 
@@ -31,7 +31,7 @@ struct `Refused requests` {
         "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: xchunked",
         "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
     ])
-    func `a transfer coding other than chunked is a 501`(lines: String) {
+    func `a transfer coding other than chunked gives 501`(lines: String) {
         #expect(parse(Self.get(lines)).status == 501)
     }
 
@@ -42,7 +42,7 @@ struct `Refused requests` {
         "X: a\u{B}b", "X: a\u{C}b", "X: a\rb", "X: a\nb", "X: a\nContent-Length: 5",
         "X(: a", "X,: a", "X/: a", "X@: a", "\"X\": a", "X[]: a", "X{}: a", "Xé: a",
     ])
-    func `a malformed field line is a 400`(lines: String) {
+    func `a malformed field line gives 400`(lines: String) {
         #expect(parse(Self.get(lines)).status == 400)
     }
 
@@ -57,16 +57,16 @@ struct `Refused requests` {
         "GET http://u@a/ HTTP/1.1\r\n", "GET http://a:b/ HTTP/1.1\r\n", "CONNECT /a HTTP/1.1\r\n",
         "GET http://a\\b/ HTTP/1.1\r\n", "\u{16}\u{3}\u{1}",
     ])
-    func `a malformed request line is a 400`(line: String) {
+    func `a malformed request line gives 400`(line: String) {
         #expect(parse(line + "Host: a\r\n\r\n").status == 400)
     }
 
     @Test(arguments: ["0.9", "2.0", "3.0", "9.9"])
-    func `another major version is a 505`(version: String) {
+    func `another major version gives 505`(version: String) {
         #expect(parse("GET / HTTP/\(version)\r\nHost: a\r\n\r\n").status == 505)
     }
 
-    @Test func `the preface of HTTP 2 is a 505`() {
+    @Test func `the preface of HTTP/2 gives 505`() {
         #expect(parse("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").status == 505)
     }
 
@@ -81,7 +81,7 @@ struct `Refused requests` {
         "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", "GET / HTTP/1.1\r\nHost: [::1]x\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: :80\r\n\r\n", "GET / HTTP/1.1\r\nHost: a?b\r\n\r\n",
     ])
-    func `a missing, repeated or malformed Host is a 400`(text: String) {
+    func `a missing, repeated or malformed Host gives 400`(text: String) {
         #expect(parse(text).status == 400)
     }
 
@@ -90,12 +90,12 @@ struct `Refused requests` {
         #expect(parse("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n").head?.host == host)
     }
 
-    @Test func `HTTP 1_0 needs no Host and has no transfer coding`() {
+    @Test func `HTTP/1.0 requires no Host and has no transfer coding`() {
         #expect(parse("GET / HTTP/1.0\r\n\r\n").head?.host == nil)
         #expect(parse("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").status == 400)
     }
 
-    @Test func `a length beyond counting is a 413`() {
+    @Test func `a length too large to represent gives 413`() {
         #expect(parse(Self.get("Content-Length: 9223372036854775807")).status == 413)
         #expect(parse(Self.get("Content-Length: 9007199254740992")).status == 413)
         #expect(parse(Self.get("Content-Length: 99999999999999999999999")).status == 413)
@@ -104,7 +104,7 @@ struct `Refused requests` {
                 == .length(9_007_199_254_740_991))
     }
 
-    @Test func `a request line over the limit is a 414 before it ends`() {
+    @Test func `a request line over the limit gives 414 before it ends`() {
         let limits = RequestLimits(requestLine: 300)
         let line = "GET /" + String(repeating: "a", count: 300)
         #expect(parse(line, limits: limits).status == 414)
@@ -114,7 +114,7 @@ struct `Refused requests` {
         #expect(parse(fits + "1\r\nHost: a\r\n\r\n", limits: limits).status == 414)
     }
 
-    @Test func `a head over the limit is a 431 before it ends`() {
+    @Test func `a head over the limit gives 431 before it ends`() {
         let limits = RequestLimits(head: 600)
         let start = "GET / HTTP/1.1\r\nHost: a\r\nX: "
         let room = 600 - start.utf8.count - 4
@@ -125,13 +125,13 @@ struct `Refused requests` {
         #expect(parse(start + String(repeating: "b", count: 700), limits: limits).status == 431)
     }
 
-    @Test func `more fields than allowed are a 431`() {
+    @Test func `more fields than allowed give 431`() {
         let hundred = "GET / HTTP/1.1\r\nHost: a\r\n" + String(repeating: "X: y\r\n", count: 99)
         #expect(parse(hundred + "\r\n").head?.fields.count == 100)
         #expect(parse(hundred + "X: y\r\n\r\n").status == 431)
     }
 
-    @Test func `limits are brought into their ranges`() {
+    @Test func `limits are clamped to their ranges`() {
         let low = RequestLimits(
             requestLine: -1, head: 0, fieldCount: 0, chunkExtensions: -1, trailers: Int.min)
         #expect([low.requestLine, low.head, low.fieldCount] == [256, 512, 1])
@@ -140,7 +140,7 @@ struct `Refused requests` {
         #expect([high.requestLine, high.head, high.fieldCount] == [1 << 20, 4 << 20, 10000])
     }
 
-    @Test func `a refusal says what was wrong and repeats nothing that was sent`() {
+    @Test func `a refusal states the error and repeats nothing of the request`() {
         guard case .refused(let error) = parse(Self.get("X<script>: a")) else {
             Issue.record("accepted")
             return

@@ -22,7 +22,7 @@ struct `Response head` {
     }
 
     @Test(arguments: ["a\r\nX: y", "a\rb", "a\nb", "a\u{0}", "\u{7F}", "a\r", "\n"])
-    func `a value that could break out of its line is refused`(value: String) {
+    func `a value with a line break is rejected`(value: String) {
         var bytes: [UInt8] = [1]
         let head = ResponseHead(status: .ok, fields: ["Location": value])
         #expect(throws: ResponseHeadError.invalidValue(name: "Location")) {
@@ -32,7 +32,7 @@ struct `Response head` {
     }
 
     @Test(arguments: ["", "a b", "a:", "a\r\nb", "é"])
-    func `a name that is no token is refused`(name: String) {
+    func `a name that is not a token is rejected`(name: String) {
         var bytes: [UInt8] = []
         let head = ResponseHead(status: .ok, fields: [name: "x"])
         #expect(throws: ResponseHeadError.invalidName(name)) { try serialise(head, into: &bytes) }
@@ -40,7 +40,7 @@ struct `Response head` {
     }
 
     @Test(arguments: [0, 99, 1000, 65535] as [UInt16])
-    func `a status without three digits is refused`(code: UInt16) {
+    func `a status without three digits is rejected`(code: UInt16) {
         var bytes: [UInt8] = []
         let head = ResponseHead(status: HTTPStatus(rawValue: code))
         #expect(throws: ResponseHeadError.invalidStatus(code)) {
@@ -48,7 +48,7 @@ struct `Response head` {
         }
     }
 
-    @Test func `statuses know their class and phrase`() {
+    @Test func `statuses have a class and a phrase`() {
         #expect(HTTPStatus.ok.isSuccess && !HTTPStatus.ok.isRedirect)
         #expect(HTTPStatus.found.isRedirect && !HTTPStatus.notModified.isRedirect)
         #expect(HTTPStatus.notFound.isClientError && HTTPStatus.badGateway.isServerError)
@@ -58,7 +58,7 @@ struct `Response head` {
         #expect(HTTPVersion.http10.description == "HTTP/1.0" && HTTPVersion.http10 < .http11)
     }
 
-    @Test func `written lines go before fields, without those that frame a message`() throws {
+    @Test func `serialized lines precede fields, and framing fields are dropped`() throws {
         var head = ResponseHead(
             status: .ok, fields: fields(("Age", "1")),
             written: try SerializedFields(
@@ -74,13 +74,13 @@ struct `Response head` {
         #expect(String(decoding: bytes, as: UTF8.self) == text)
     }
 
-    @Test func `lines that could forge others are not written`() {
+    @Test func `values with line breaks are not serialized`() {
         #expect(throws: ResponseHeadError.invalidValue(name: "ETag")) {
             try SerializedFields(fields(("ETag", "a\r\nX: y")))
         }
     }
 
-    @Test func `lines that are written one by one are those of fields, and no others`() throws {
+    @Test func `lines appended one by one equal those of the fields`() throws {
         var lines = SerializedFields(reserving: 64)
         try lines.append(.contentType, "video/mp2t")
         try lines.append(.etag, [0x22, 0x61, 0x22])

@@ -1,4 +1,4 @@
-// What several test files of this target use.
+// Helpers that several test files of this target use.
 
 import HTTP
 
@@ -19,14 +19,14 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// What parsing came to, errors included, so that two runs can be compared.
+/// The result of parsing, errors included, so that two runs can be compared.
 enum ParseResult: Equatable {
     case incomplete
     case head(RequestHead, consumed: Int)
     case refused(RequestError)
 }
 
-/// Parses bytes given in pieces the way a connection does: each call sees all so far.
+/// Parses bytes in pieces as a connection does: each call gets all bytes received so far.
 func parse(
     _ bytes: [UInt8], pieces cuts: [Int] = [], limits: RequestLimits = RequestLimits()
 ) -> ParseResult {
@@ -44,7 +44,7 @@ func parse(
     return .incomplete
 }
 
-/// Parses text at once.
+/// Parses text in one piece.
 func parse(_ text: String, limits: RequestLimits = RequestLimits()) -> ParseResult {
     parse(Array(text.utf8), limits: limits)
 }
@@ -59,7 +59,7 @@ extension ParseResult {
     }
 }
 
-/// Fields out of pairs.
+/// Fields made from pairs.
 func fields(_ lines: (String, String)...) -> Fields {
     var fields = Fields()
     for (name, value) in lines { fields.append(name, value) }

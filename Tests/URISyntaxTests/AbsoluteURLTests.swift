@@ -1,9 +1,9 @@
 import Testing
 import URISyntax
 
-/// What counts as a URL to fetch, and its forms for wire, key and log.
+/// Which texts are URLs that can be fetched, and the forms of a URL for wire, key and log.
 @Suite struct AbsoluteURLTests {
-    @Test func `components are cut as given`() throws {
+    @Test func `components are returned as spelled`() throws {
         let url = try AbsoluteURL("HTTPS://Us:p%40@CDN.Example.com:8443/a//b;c/x.m3u8?q=1&r#frag")
         #expect(url.text == "HTTPS://Us:p%40@CDN.Example.com:8443/a//b;c/x.m3u8?q=1&r")
         #expect(url.scheme == .https)
@@ -16,7 +16,7 @@ import URISyntax
         #expect(url.origin == Origin(scheme: .https, host: "cdn.example.com", port: 8443))
     }
 
-    @Test func `a URL without path, port and query has their defaults`() throws {
+    @Test func `a URL without path, port and query has the defaults`() throws {
         let url = try AbsoluteURL("http://example.com")
         #expect(url.path == "/" && url.pathAndQuery == "/" && url.query == nil)
         #expect(url.port == 80 && url.explicitPort == nil && url.userinfo == nil)
@@ -40,12 +40,12 @@ import URISyntax
     ]
 
     @Test(arguments: wrong)
-    func `what is wrong with a URL is said`(text: String, error: URIError) {
+    func `the error for an invalid URL names the cause`(text: String, error: URIError) {
         #expect(throws: error) { try AbsoluteURL(text) }
         #expect(!error.description.isEmpty)
     }
 
-    @Test func `a URL beyond the limit is refused`() {
+    @Test func `a URL longer than the limit is rejected`() {
         #expect(throws: URIError.self) {
             try AbsoluteURL("http://h/" + String(repeating: "x", count: AbsoluteURL.maximumLength))
         }
@@ -59,7 +59,7 @@ import URISyntax
         ("http://Bücher.example/ä", "http://xn--bcher-kva.example/ä"),
         ("http://h:/x", "http://h/x"), ("http://h/a%2fb/../c", "http://h/a%2fb/../c"),
     ])
-    func `spellings of one URL meet in the key form`(text: String, key: String) throws {
+    func `equivalent spellings of a URL have the same key form`(text: String, key: String) throws {
         #expect(try AbsoluteURL(text).normalisedForKey == key)
     }
 
@@ -68,14 +68,14 @@ import URISyntax
         ("例え.テスト", "xn--r8jz45g.xn--zckzah"), ("правда.рф", "xn--80aafi6cg.xn--p1ai"),
         ("例。example", "xn--fsq.example"), ("plain.example", "plain.example"),
     ])
-    func `a host beyond ASCII is asked of the DNS in punycode`(host: String, ascii: String) throws {
+    func `a non-ASCII host is resolved in Punycode`(host: String, ascii: String) throws {
         let url = try AbsoluteURL("http://" + host + "/")
         #expect(url.asciiHost == ascii)
         #expect(url.requestForm == "http://" + ascii + "/")
     }
 
     @Test(arguments: ["[::1]", "[2001:db8::]", "[1:2:3:4:5:6:7:8]", "[::ffff:10.0.0.1]"])
-    func `an IPv6 literal is a host without its brackets`(literal: String) throws {
+    func `the host of an IPv6 literal has no brackets`(literal: String) throws {
         let url = try AbsoluteURL("http://" + literal + ":8080/x")
         #expect(url.host == String(literal.dropFirst().dropLast()))
         #expect(url.origin.description == "http://" + literal + ":8080")
@@ -87,17 +87,19 @@ import URISyntax
         "[1:2:3:4:5:6:7:]",
         "[::1.2.3]", "[::1.2.3.256]", "[1:2:3:4:5:6:7::8]",
     ])
-    func `a malformed IPv6 literal is refused`(literal: String) {
+    func `a malformed IPv6 literal is rejected`(literal: String) {
         #expect(throws: URIError.self) { try AbsoluteURL("http://" + literal + "/") }
     }
 
-    @Test func `user information can be taken off`() throws {
+    @Test func `user information can be removed`() throws {
         let url = try AbsoluteURL("http://u:p@ss@h:81/x?y").withoutUserinfo
         #expect(url.text == "http://h:81/x?y")
         #expect(url.host == "h" && url.query == "y" && url.path == "/x" && url.userinfo == nil)
     }
 
-    @Test func `the request form encodes only what cannot travel`() throws {
+    @Test func `the request form encodes only characters that a request line cannot contain`()
+        throws
+    {
         let url = try AbsoluteURL("http://u:p@h:80/a b/ü|[x]%2F%zz?q=\"1\"&r=é")
         #expect(url.requestForm == "http://h:80/a%20b/%C3%BC|[x]%2F%zz?q=\"1\"&r=%C3%A9")
     }
@@ -110,7 +112,7 @@ import URISyntax
         ("https://h/exp=secret~acl=secret/x.ts?secret", "https://h/exp=***/x.ts?***"),
         ("https://h", "https://h/"), ("https://h/a ü", "https://h/a%20%C3%BC"),
     ])
-    func `the redacted form shows no secret`(text: String, redacted: String) throws {
+    func `the redacted form contains no secret`(text: String, redacted: String) throws {
         let url = try AbsoluteURL(text)
         #expect(url.redacted == redacted)
         #expect("\(url)" == redacted)
@@ -125,7 +127,7 @@ import URISyntax
         #expect(try AbsoluteURL("http://h/?" + query).redacted.utf8.count < 100)
     }
 
-    @Test func `equality is that of bytes`() throws {
+    @Test func `URLs are equal if their bytes are`() throws {
         #expect(try AbsoluteURL("http://h/a") == AbsoluteURL("http://h/a#x"))
         #expect(try AbsoluteURL("http://h/a") != AbsoluteURL("http://H/a"))
     }
@@ -135,7 +137,9 @@ import URISyntax
         ("http://h/a", "http://i/a", false), ("http://h/", "http://hh/", false),
         ("http://u@h/a", "http://h/a", false),
     ])
-    func `a shared authority is told by its bytes`(a: String, b: String, isShared: Bool) throws {
+    func `a common authority is recognized by its bytes`(a: String, b: String, isShared: Bool)
+        throws
+    {
         #expect(try AbsoluteURL(a).sharesAuthority(with: AbsoluteURL(b)) == isShared)
         #expect(try AbsoluteURL(b).sharesAuthority(with: AbsoluteURL(a)) == isShared)
     }
@@ -145,14 +149,14 @@ import URISyntax
         ("http://a/x?b=CMCD", false), ("http://a/CMCD?b=2", false), ("http://a/CMCD", false),
         ("http://a/x?bCMCD=1", false), ("http://a/x?&&CMCD", true), ("http://a/x?", false),
     ])
-    func `an item of a query is known by how it begins`(text: String, isThere: Bool) throws {
+    func `a query item is found by its prefix`(text: String, isThere: Bool) throws {
         let url = try AbsoluteURL(text)
         #expect(url.hasQueryItem(startingWith: Array("CMCD".utf8)) == isThere)
     }
 }
 
 @Suite struct `URLs read eight bytes at a time` {
-    @Test func `a control byte is found wherever it stands`() {
+    @Test func `a control byte is found at any position`() {
         for place in 0..<20 {
             for byte in [0x00, 0x0A, 0x1F, 0x7F] as [UInt8] {
                 var bytes = Array("http://h/".utf8) + [UInt8](repeating: 0xC3, count: 20)
@@ -164,7 +168,7 @@ import URISyntax
         }
     }
 
-    @Test func `query and fragment begin where they do`() throws {
+    @Test func `query and fragment are found at their delimiters`() throws {
         for length in 0..<20 {
             let path = "/" + String(repeating: "a", count: length)
             let url = try AbsoluteURL("http://h\(path)?q?\(path)#f?\(path)")
@@ -180,7 +184,7 @@ import URISyntax
         ("http://missing.invalid.example/", false), ("http://other.invalid/", false),
         ("http://[::1]/", false),
     ])
-    func `a host has one name`(_ text: String, _ isIt: Bool) throws {
+    func `equivalent spellings of a host have one name`(_ text: String, _ isIt: Bool) throws {
         #expect(try AbsoluteURL(text).hasHost("missing.invalid") == isIt)
     }
 }

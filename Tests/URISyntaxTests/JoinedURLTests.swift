@@ -1,7 +1,7 @@
 import Testing
 import URISyntax
 
-/// URLs in two pieces against the resolver, on made-up documents.
+/// URLs joined from two pieces, compared with the resolver on generated documents.
 @Suite struct JoinedURLTests {
     static let prefixes = [
         "", "", "a/", "../a/", "/", "/r/s/", "//g/x/", "https://h:81/v/", "./", "a/../b/", "?",
@@ -14,7 +14,7 @@ import URISyntax
     ]
 
     @Test(arguments: ["http://h/d/l.m3u8?x=/y", "https://u:p@h:8443/", "http://[::1]/a/../b/l"])
-    func `a joined URL is what the reference resolves to`(_ base: String) throws {
+    func `a joined URL equals the resolved reference`(_ base: String) throws {
         let resolver = URLResolver(base: try AbsoluteURL(base))
         var dice = URLResolverPropertyTests.Dice(state: 5)
         var document: [UInt8] = []
@@ -51,7 +51,7 @@ import URISyntax
         "http://h/d/x2.ts?a=1", "http://h/d/x1.ts?a=2", "http://h/e/x1.ts?a=1", "http://h/d/x1.ts",
         "https://h/d/x1.ts?a=1", "http://h/d/x1.ts?a=1&", "http://g/d/x1.ts?a=1",
     ])
-    func `a joined URL is not the same as one that differs anywhere`(_ other: String) throws {
+    func `a joined URL differs from a URL with any other byte`(_ other: String) throws {
         let document = Array("x0.tsx1.ts?a=1".utf8)
         var memory = FolderMemory(document: document)
         memory.learn(0..<5, as: try AbsoluteURL("http://h/d/x0.ts"))
@@ -60,7 +60,7 @@ import URISyntax
         #expect(!joined.isSame(as: try AbsoluteURL(other)))
     }
 
-    @Test func `names of one length have different digests, wherever they differ`() throws {
+    @Test func `names of equal length have different digests, wherever they differ`() throws {
         var digests: Set<UInt32> = []
         var count = 0
         for length in 1..<40 {
@@ -79,7 +79,7 @@ import URISyntax
         ("seg_1-2.ts", true), ("seg 1.ts", false), ("a/b.ts?x= ", true), ("a b/c.ts", true),
         ("s+.ts", false), ("0123456789abcdef_-.m4s", true), ("0123456789abcdef~.m4s", false),
     ])
-    func `a name is safe where it is letters, digits, dashes, dots and underscores`(
+    func `a safe name has only letters, digits, dashes, dots and underscores`(
         _ name: String, _ isSafe: Bool
     ) throws {
         let document = Array("x.ts".utf8) + Array(name.utf8)

@@ -1,7 +1,7 @@
 import Testing
 import URISyntax
 
-/// Cutting references into components.
+/// Splitting references into components.
 @Suite struct URIReferenceTests {
     @Test func `every component is found`() throws {
         let reference = URIReference("foo://u:p@h.example:8042/over/there?name=x?y#nose#tail")
@@ -26,7 +26,7 @@ import URISyntax
         #expect(reference.text(of: reference.path) == "example:a")
     }
 
-    @Test func `the colons of an IPv6 literal start no port`() throws {
+    @Test func `a colon within an IPv6 literal does not start a port`() throws {
         let bare = URIReference("http://[::1]/")
         #expect(bare.port == nil)
         #expect(bare.text(of: try #require(bare.host)) == "[::1]")
@@ -34,19 +34,19 @@ import URISyntax
         #expect(ported.text(of: try #require(ported.port)) == "81")
     }
 
-    @Test func `an empty authority differs from none`() {
+    @Test func `an empty authority differs from an absent one`() {
         #expect(URIReference("file:///x").authority?.isEmpty == true)
         #expect(URIReference("file:/x").authority == nil)
     }
 
-    @Test func `the request form escapes blanks, controls and bytes above ASCII only`() {
+    @Test func `the request form escapes only blanks, controls and non-ASCII bytes`() {
         #expect(URIReference("a b\tc/ü|[]%zz?\"x\"").requestForm == "a%20b%09c/%C3%BC|[]%zz?\"x\"")
     }
 
     @Test(arguments: [
         ("a%20b", "a b"), ("%", "%"), ("%4", "%4"), ("%zz%41", "%zzA"), ("%e9", "\u{FFFD}"),
     ])
-    func `well-formed escapes are decoded and others kept`(text: String, decoded: String) {
+    func `well-formed escapes are decoded, others are kept`(text: String, decoded: String) {
         let bytes = PercentCoding.decode(Array(text.utf8)[...])
         #expect(String(decoding: bytes, as: UTF8.self) == decoded)
     }

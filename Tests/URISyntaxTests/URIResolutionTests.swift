@@ -1,7 +1,9 @@
 import Testing
 import URISyntax
 
-/// Reference resolution, with the examples of RFC 3986, 5.4 (the fragment is dropped by design).
+/// Reference resolution, with the examples of RFC 3986, 5.4.
+///
+/// The fragment is dropped by design.
 @Suite struct URIResolutionTests {
     static let base = "http://a/b/c/d;p?q"
 
@@ -27,15 +29,16 @@ import URISyntax
     ]
 
     @Test(arguments: normalExamples + abnormalExamples)
-    func `an example of the RFC resolves as the RFC says`(reference: String, result: String) {
+    func `the examples of RFC 3986 resolve as stated there`(reference: String, result: String) {
         let resolved = URIReference.resolve(
             URIReference(reference), against: URIReference(Self.base))
         #expect(resolved.text == result)
     }
 
     @Test(arguments: normalExamples + abnormalExamples)
-    func `the resolver of absolute URLs agrees or refuses`(reference: String, result: String) throws
-    {
+    func `the resolver of absolute URLs gives the same result or rejects the reference`(
+        reference: String, result: String
+    ) throws {
         let resolver = URLResolver(base: try AbsoluteURL(Self.base))
         if result.hasPrefix("http://") {
             #expect(try resolver.resolve(reference).text == result)
@@ -49,7 +52,7 @@ import URISyntax
         "a.ts?u=http://x/../y",
         "x%2e%2e/y.ts",
     ])
-    func `a reference reaches the URL byte for byte`(reference: String) throws {
+    func `the bytes of a reference are kept in the URL`(reference: String) throws {
         let base = try AbsoluteURL("https://cdn.example.com/v/list.m3u8?t=1")
         let url = try base.resolving(reference)
         #expect(url.text == "https://cdn.example.com/v/" + reference)
@@ -69,13 +72,13 @@ import URISyntax
         ("http://h/a//b/l", "../x", "http://h/a//x"),
         ("http://h/a//l", "../x", "http://h/a/x"), ("http://h/a/l", "../g:h", "http://h/g:h"),
     ])
-    func `bases and references of every shape resolve`(
+    func `bases and references of any form resolve`(
         base: String, reference: String, result: String
     ) throws {
         #expect(try AbsoluteURL(base).resolving(reference).text == result)
     }
 
-    @Test func `components of a resolved URL are those of its text`() throws {
+    @Test func `the components of a resolved URL match its text`() throws {
         let url = try AbsoluteURL("https://u@cdn.example.com:8443/v/list.m3u8").resolving(
             "s/1.ts?a=b")
         let parsed = try AbsoluteURL(url.text)
@@ -85,7 +88,7 @@ import URISyntax
         #expect(url.pathAndQuery == "/v/s/1.ts?a=b")
     }
 
-    @Test func `bytes that are not UTF-8 are kept and shown escaped`() throws {
+    @Test func `bytes that are not UTF-8 are kept, and shown escaped`() throws {
         let resolver = URLResolver(base: try AbsoluteURL("http://h/"))
         let url = try resolver.resolve([0x61, 0xE9, 0x2E, 0x74, 0x73][...])
         #expect(url.bytes.suffix(5) == [0x61, 0xE9, 0x2E, 0x74, 0x73])
@@ -93,13 +96,13 @@ import URISyntax
         #expect(url.requestForm == "http://h/a%E9.ts")
     }
 
-    @Test func `a control byte in a reference is refused`() throws {
+    @Test func `a control byte in a reference is rejected`() throws {
         let base = try AbsoluteURL("http://h/")
         #expect(throws: URIError.controlByte(offset: 1)) { try base.resolving("a\nb") }
         #expect(throws: URIError.self) { try base.resolving("java\tscript:x") }
     }
 
-    @Test func `a result beyond the longest URL is refused`() throws {
+    @Test func `a result longer than the limit is rejected`() throws {
         let base = try AbsoluteURL("http://h/")
         let reference = String(repeating: "a", count: AbsoluteURL.maximumLength)
         #expect(throws: URIError.self) { try base.resolving(reference) }

@@ -1,9 +1,9 @@
 import Testing
 import URISyntax
 
-/// The short ways of the resolver against the general one, on made-up references.
+/// The fast paths of the resolver, compared with the general one on generated references.
 @Suite struct URLResolverPropertyTests {
-    /// A small generator of our own, so that a failure comes back on every run.
+    /// A small deterministic generator: each run makes the same references.
     struct Dice: RandomNumberGenerator {
         var state: UInt64
 
@@ -22,7 +22,7 @@ import URISyntax
         "http://h", "http://h/", "https://u:p@h:81/a/b/c?d=/../e", "http://h/a/../b/./c/l",
         "http://h//a//b/", "http://[::1]/x/y",
     ])
-    func `every way of resolving gives the same URL`(base: String) throws {
+    func `all ways of resolving give the same URL`(base: String) throws {
         let url = try AbsoluteURL(base)
         let resolver = URLResolver(base: url)
         var dice = Dice(state: 7)

@@ -63,19 +63,20 @@ package struct OfflinePlan: Sendable {
         } sound: {
             lists[$0]?.kept
         }
-        let loans = SegmentReplacements(variants, lists)
+        let replacements = SegmentReplacements(variants, lists)
         let together = Self.best(variants) { variant in
-            guard let list = lists[variant.url], let lent = loans.byBorrower[variant.url] else {
+            guard let list = lists[variant.url], let loan = replacements.byBorrower[variant.url]
+            else {
                 return nil
             }
             return Stretches(
-                list.segments.filter { $0.isKept || lent[$0.line] != nil }.map(\.range))
+                list.segments.filter { $0.isKept || loan[$0.line] != nil }.map(\.range))
         } sound: {
             lists[$0]?.kept
         }
         if let together, together.stretches.duration > (alone?.stretches.duration ?? 0) + 0.5 {
             stretches = together.stretches
-            borrowed = [together.variant.url: loans.byBorrower[together.variant.url] ?? [:]]
+            borrowed = [together.variant.url: replacements.byBorrower[together.variant.url] ?? [:]]
             playable = [together.variant.url, together.sound ?? together.variant.url]
         } else if let alone {
             stretches = alone.stretches
@@ -101,11 +102,11 @@ package struct OfflinePlan: Sendable {
     /// Returns the lines of the segments of a playlist that are not listed.
     package func missing(at url: AbsoluteURL) -> Set<Int> {
         guard let list = lists[url] else { return [] }
-        let lent = borrowed[url] ?? [:]
+        let substitutes = borrowed[url] ?? [:]
         let isCoarse = coarse.contains(url)
         return Set(
             list.segments.filter { segment in
-                if !segment.isKept, lent[segment.line] == nil { return true }
+                if !segment.isKept, substitutes[segment.line] == nil { return true }
                 return isCoarse ? !overlaps(segment) : !stretches.contains(segment.middle)
             }.map(\.line))
     }
@@ -180,26 +181,27 @@ private struct SegmentReplacements {
             }
             guard let borrower, let list = lists[borrower.url], list.keptCount > 0 else { continue }
             let lenders = kin.filter { $0.url != borrower.url }.compactMap { lists[$0.url] }
-            let lent = Self.lent(to: list, by: lenders)
-            if !lent.isEmpty { byBorrower[borrower.url] = lent }
+            let found = Self.replacements(in: list, from: lenders)
+            if !found.isEmpty { byBorrower[borrower.url] = found }
         }
     }
 
-    private static func lent(to list: OfflineList, by lenders: [OfflineList]) -> [Int: AbsoluteURL]
-    {
+    private static func replacements(
+        in list: OfflineList, from lenders: [OfflineList]
+    ) -> [Int: AbsoluteURL] {
         var offers: [Int: [OfflineList.Segment]] = [:]
         for segment in lenders.flatMap(\.segments) where segment.isKept {
             offers[segment.number, default: []].append(segment)
         }
-        var lent: [Int: AbsoluteURL] = [:]
+        var found: [Int: AbsoluteURL] = [:]
         for segment in list.segments where !segment.isKept {
             // The same number is not enough: start and duration must match too.
             let fitting = offers[segment.number]?.first {
                 abs($0.start - segment.start) < Stretches.tolerance
                     && abs($0.duration - segment.duration) < Stretches.tolerance / 2
             }
-            if let fitting { lent[segment.line] = fitting.url }
+            if let fitting { found[segment.line] = fitting.url }
         }
-        return lent
+        return found
     }
 }

@@ -184,7 +184,7 @@ struct OfflineWriter {
 
 /// Tracks EXT-X-PROGRAM-DATE-TIME from segment to segment.
 struct SegmentClock {
-    /// The date of the current segment; nil if no tag tells it.
+    /// The date of the current segment; nil if no tag contains it.
     private(set) var date: DateTime?
 
     /// Sets the date from a segment's own tag, if it has one.

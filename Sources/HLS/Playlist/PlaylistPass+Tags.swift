@@ -35,9 +35,7 @@ extension PlaylistPass {
             takeTag(line)
             noteListTag(tag.name, line)
             copy(line.range)
-        case .key, .map, .part, .preloadHint, .dateRange, .renditionReport, .media,
-            .iFrameStreamInf, .imageStreamInf, .sessionData, .sessionKey, .contentSteering:
-            try writeAttributes(tag, line, map)
+        case _ where !tag.uris.isEmpty: try writeAttributes(tag, line, map)
         case .prefetch, .twitchPrefetch:
             try writePrefetch(tag.name, line, map)
         default:

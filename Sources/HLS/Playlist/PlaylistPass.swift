@@ -136,12 +136,14 @@ struct PlaylistPass<Sink: PlaylistSink> {
             let value = lower + 25..<range.upperBound
             take(line, .tag(.programDateTime, value: value))
             note(scope: .media, of: .programDateTime, line: line.number)
+            summary.hasTagsOfHLS = true
             noteStart(lower)
             if Sink.takesValues { sink.takeDate(DateTime(body[value]), before: mediaSequence) }
             copy(range)
         } else if let (tag, value) = parseTag(range) {
             take(line, .tag(tag.name, value: value))
             note(scope: tag.scope, of: tag.name, line: line.number)
+            if tag.name != .extM3U { summary.hasTagsOfHLS = true }
             let whole = TagLine(
                 name: tag.name, number: line.number, range: range, value: value)
             try handle(tag, whole, map)

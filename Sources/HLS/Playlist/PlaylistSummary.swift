@@ -46,6 +46,8 @@ package struct PlaylistSummary: Hashable, Sendable {
     package internal(set) var isIFramesOnly = false
     /// The number of variant streams, without I-frame and image streams.
     package internal(set) var variantCount = 0
+    /// True with a known tag besides EXTM3U and EXTINF, which other lists in M3U have too.
+    var hasTagsOfHLS = false
     /// The number of lines of the origin's playlist.
     package internal(set) var lineCount = 0
 
@@ -53,6 +55,10 @@ package struct PlaylistSummary: Hashable, Sendable {
 
     /// True if the playlist still grows: a media playlist without EXT-X-ENDLIST.
     package var isLive: Bool { kind == .media && !hasEndList }
+
+    /// True for a list of channels or files, which shares the syntax with HLS and has none of its
+    /// tags.
+    package var isChannelList: Bool { !hasTagsOfHLS }
 
     /// True if the playlist has EXT-X-DISCONTINUITY-SEQUENCE.
     package var startsWithDiscontinuitySequence: Bool { discontinuitySequence != nil }

@@ -6,7 +6,10 @@ extension TimeShift {
     /// Hosts below `invalid` never exist (RFC 2606, 2).
     private static let placeholderHost = "missing.invalid"
 
-    /// The highest origin number that is used for a first segment; higher ones are reduced by it.
+    /// The highest origin number that is used for a first segment; higher ones are reduced by a
+    /// multiple of it.
+    ///
+    /// With EXT-X-SKIP an origin's number is the sum of two that are each up to 2^53 - 1.
     private static let highestStart = 1 << 52
 
     /// Returns the URI that is written for a gap; a request for it is to be answered with an empty
@@ -64,9 +67,8 @@ extension TimeShift {
     mutating func begin(with window: LiveWindow, inStepWith sibling: TimeShift?) {
         guard let first = window.segments.first else { return }
         // Numbers in the shifted list only rise, and must stay within what a snapshot can store.
-        firstOffset = first.originNumber > Self.highestStart ? -Self.highestStart : 0
-        firstDiscontinuity =
-            first.originDiscontinuity > Self.highestStart ? -Self.highestStart : 0
+        firstOffset = Self.offset(forFirst: first.originNumber)
+        firstDiscontinuity = Self.offset(forFirst: first.originDiscontinuity)
         guard let sibling, let other = sibling.segments.last,
             // Renditions that the origin numbers independently cannot be kept in step.
             abs(first.originNumber - other.originNumber) <= limits.placeholderCount
@@ -78,6 +80,11 @@ extension TimeShift {
         firstDiscontinuity =
             other.discontinuity + (isClose ? step : 0) - first.originDiscontinuity
         epoch = sibling.epoch
+    }
+
+    /// Returns what is added to an origin's number so that numbering can start with it.
+    private static func offset(forFirst number: Int) -> Int {
+        number > highestStart ? number % highestStart - number : 0
     }
 
     /// Appends placeholders before the first segment of a new epoch if another rendition is ahead.

@@ -33,7 +33,7 @@ package struct TimeShift: Sendable {
     }
 
     /// The context of a window besides its text.
-    package struct Surroundings: Sendable {
+    package struct Context: Sendable {
         /// The variables of the multivariant playlist.
         package var variables: [String: String] = [:]
         /// Another rendition of the same presentation; numbers and epochs are kept in step with it.
@@ -102,12 +102,12 @@ package struct TimeShift: Sendable {
     /// Delta updates may follow a full playlist. Never blocks. Throws the same errors as a rewrite,
     /// and then changes nothing.
     package mutating func merge(
-        _ body: [UInt8], base: AbsoluteURL, in surroundings: Surroundings = Surroundings()
+        _ body: [UInt8], base: AbsoluteURL, in context: Context = Context()
     ) throws(PlaylistError) -> Merge {
         let window = try LiveWindow(
-            body, base: base, PlaylistReading(variables: surroundings.variables),
+            body, base: base, PlaylistReading(variables: context.variables),
             context: segments.last?.context ?? .none)
-        let merge = take(window, from: base.origin, surroundings)
+        let merge = take(window, from: base.origin, context)
         if merge.relation != .stale { origin = base.origin }
         return merge
     }
@@ -145,10 +145,10 @@ package struct TimeShift: Sendable {
     // MARK: Merging
 
     private mutating func take(
-        _ window: LiveWindow, from source: Origin, _ surroundings: Surroundings
+        _ window: LiveWindow, from source: Origin, _ context: Context
     ) -> Merge {
-        let sibling = surroundings.sibling
-        let relation = relation(of: window, from: source, countsAnew: surroundings.countsAnew)
+        let sibling = context.sibling
+        let relation = relation(of: window, from: source, countsAnew: context.countsAnew)
         guard relation != .stale else {
             return Merge(relation: .stale, added: 0..<0, missed: 0, reused: [])
         }

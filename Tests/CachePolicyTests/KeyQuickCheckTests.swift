@@ -3,8 +3,8 @@ import URISyntax
 
 @testable import CachePolicy
 
-/// A key told at a glance is the key that the rules make.
-@Suite struct `Keys at a glance` {
+/// The quick check gives the same keys as the full rules.
+@Suite struct KeyQuickCheckTests {
     private static let names = [
         "a", "b", "ab", "id", "w", "lang", "utm_x", "CMCD", "CMCD-x", "cmcd", "token", "expires",
         "sig", "sv", "se", "md5", "Signature", "Expires", "", "%61", "t", "sign",
@@ -34,33 +34,33 @@ import URISyntax
         return try AbsoluteURL(text + "?" + items.joined(separator: "&"))
     }
 
-    @Test func `the same comes out for 20,000 URLs under any rules`() throws {
+    @Test func `the quick check and the full rules give the same key for 20,000 URLs`() throws {
         var random = SystemRandomNumberGenerator()
         var untouched = 0
         for _ in 0..<20_000 {
             let url = try anyURL(&random)
             let rules = try Self.rules.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
                 .map { KeyRuleInForce(try KeyRule($0), .configured) }
-            let made = KeyMaker(url, rules, tellsSteps: true)
+            let made = KeyMaker(url, rules, recordsSteps: true)
             #expect(
                 KeyMaker.text(of: url, rules: rules) == made.text, "\(url.text) under \(rules)")
             #expect(KeyMaker.isMerged(url, rules: rules) == made.isMerged)
             untouched += KeyMaker.rulesConcern(url, rules) ? 0 : 1
         }
-        #expect(untouched > 2_000, "a glance was enough for \(untouched)")
+        #expect(untouched > 2_000, "the quick check sufficed for \(untouched)")
     }
 
     @Test(arguments: [
         "http://a/x.ts?token=abc&v=2", "http://a/x.ts?quality=high", "http://a/x.ts?a=1&b=2",
     ])
-    func `rules of players' URLs do not concern what nothing is to be done to`(_ text: String)
+    func `default rules do not concern URLs that they leave unchanged`(_ text: String)
         throws
     {
         let rules = [KeyRule.sort, .unique].map { KeyRuleInForce($0, .shipped) }
         #expect(!KeyMaker.rulesConcern(try AbsoluteURL(text), rules))
     }
 
-    @Test func `blocks that differ in any byte have other digests`() {
+    @Test func `blocks that differ in any byte have different digests`() {
         for count in [0, 1, 7, 8, 9, 64, 4_095, 4_096] {
             let block = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
             var seen: Set<UInt64> = [KeyEvidence.digest(block.span)]
