@@ -1,0 +1,302 @@
+// The S3 operations that the second level needs, as requests of libcurl with Signature Version 4.
+package import HTTP
+package import Posix
+package import Reactor
+package import SharedStore
+import URISyntax
+package import Upstream
+
+/// Why an operation failed; holds no secret.
+package enum BucketFailure: Error, Sendable, CustomStringConvertible {
+    /// There is no such object.
+    case missing
+    /// The store answered with an error.
+    case refused(status: Int, code: String?)
+    case failed(UpstreamError)
+    /// The answer is none of S3.
+    case malformed
+
+    package var description: String {
+        switch self {
+        case .missing: "there is no such object"
+        case .refused(let status, let code): "the store answered \(status) \(code ?? "")"
+        case .failed(let error): error.message
+        case .malformed: "the answer is none of S3"
+        }
+    }
+
+    /// The failure that an answer states; nil for success.
+    package init?(_ status: HTTPStatus, _ body: [UInt8] = []) {
+        switch status.rawValue {
+        case 200...299: return nil
+        case 404: self = .missing
+        default: self = .refused(status: Int(status.rawValue), code: BucketAnswer.errorCode(body))
+        }
+    }
+}
+
+/// A bucket, on the upstream loop; has slots and connections of its own.
+package final class BucketClient {
+    package typealias Reply<Value> = (Result<Value, BucketFailure>) -> Void
+
+    package let location: BucketLocation
+    /// Replaced when the credentials file has others.
+    package var keys: AccessKeys
+    package let client: UpstreamClient
+
+    /// The most requests at once; players' reads are among them.
+    private static let slots = 64
+    /// Answers other than objects are at most this long: a page of 1,000 names of 1 KiB.
+    private static let largestAnswer: Int64 = 2 << 20
+
+    /// Makes a client with the settings of `other`; opens no connection yet.
+    ///
+    /// The operator has named the endpoint, so that its address may be private.
+    ///
+    /// - Throws: `UpstreamError` when libcurl cannot start.
+    package init(
+        _ location: BucketLocation, keys: AccessKeys, loop: EventLoop, like other: UpstreamClient
+    ) throws(UpstreamError) {
+        self.location = location
+        self.keys = keys
+        var configuration = other.configuration
+        configuration.slots = Self.slots
+        configuration.perHostLimit = 0
+        configuration.queueLimit = 4_096
+        configuration.slotOptions = nil
+        configuration.sessionFile = nil
+        configuration.maxRedirects = 0
+        configuration.addressPolicy = AddressPolicy(
+            allowsPrivate: configuration.addressPolicy.allowsPrivate,
+            allowedHosts: configuration.addressPolicy.allowedHosts.union([location.host]))
+        client = try UpstreamClient(loop: loop, configuration: configuration, sharing: other)
+    }
+
+    // MARK: Requests
+
+    private func request(
+        _ method: HTTPMethod, _ url: AbsoluteURL, _ fields: Fields, lane: Lane
+    ) -> TransferRequest {
+        var request = TransferRequest(url: url, lane: lane)
+        request.method = method
+        request.fields = fields
+        // libcurl before 8.0 does not add it by itself.
+        if !request.fields.contains("x-amz-content-sha256") {
+            request.fields.set("x-amz-content-sha256", "UNSIGNED-PAYLOAD")
+        }
+        if let token = keys.token { request.fields.set("x-amz-security-token", token) }
+        request.followsRedirects = false
+        request.signature = RequestSignature(
+            scope: "aws:amz:\(location.region):s3", user: keys.id, password: keys.secret)
+        request.timeouts.connect = .seconds(2)
+        return request
+    }
+
+    /// Sends a request and collects its answer.
+    private func send(
+        _ method: HTTPMethod, _ name: String?, query: [(name: String, value: String)] = [],
+        fields: Fields = Fields(), body: [UInt8]? = nil, limit: Interval = .seconds(30),
+        lane: Lane = .background, done: @escaping Reply<BucketReply>
+    ) -> Transfer? {
+        guard let url = location.url(of: name, query: query) else {
+            done(.failure(.malformed))
+            return nil
+        }
+        var request = request(method, url, fields, lane: lane)
+        if let body {
+            request.body = body
+            if !request.fields.contains(.contentType) {
+                request.fields.set(.contentType, "application/octet-stream")
+            }
+        }
+        request.bodyLimit = Self.largestAnswer
+        request.timeouts.firstByte = limit
+        request.timeouts.stall = limit
+        return client.start(request, delegate: BucketExchange(done))
+    }
+
+    // MARK: Objects
+
+    /// Requests an object, or a range of it, whose bytes go to `delegate` as they come.
+    ///
+    /// - Parameters:
+    ///   - name: the name after the prefix.
+    ///   - bytes: the range; nil for all.
+    ///   - lane: the lane.
+    ///   - timeouts: the timeouts.
+    ///   - trace: records the costs; nil if not needed.
+    ///   - delegate: receives the answer, whatever its status.
+    /// - Returns: nil for a name that makes no URL.
+    package func get(
+        _ name: String, bytes: ClosedRange<Int64>? = nil, lane: Lane,
+        timeouts: TransferTimeouts, trace: TransferTrace? = nil, delegate: any TransferDelegate
+    ) -> Transfer? {
+        guard let url = location.url(of: name) else { return nil }
+        var fields = Fields()
+        if let bytes { fields.set(.range, "bytes=\(bytes.lowerBound)-\(bytes.upperBound)") }
+        var request = request(.get, url, fields, lane: lane)
+        request.timeouts = timeouts
+        request.trace = trace
+        return client.start(request, delegate: delegate)
+    }
+
+    /// Reads a small object whole.
+    package func read(
+        _ name: String, limit: Interval = .seconds(30), lane: Lane = .background,
+        done: @escaping Reply<BucketReply>
+    ) -> Transfer? {
+        send(.get, name, limit: limit, lane: lane, done: done)
+    }
+
+    /// Asks for the head of an object (HeadObject).
+    package func head(_ name: String, done: @escaping Reply<BucketReply>) {
+        _ = send(.head, name, done: done)
+    }
+
+    /// Writes an object, whole or not at all (PutObject).
+    ///
+    /// - Parameters:
+    ///   - name: the name after the prefix.
+    ///   - body: the bytes.
+    ///   - hash: the SHA-256 digest of the body in hexadecimal digits, which the store compares; computed
+    ///     by the caller, since it takes too long for a loop.
+    ///   - isNew: true to write it only if there is no such object (`If-None-Match: *`); the store answers
+    ///     412 or 409 if there is one, and 501 if it has no such condition.
+    ///   - done: called once, with the object's entity tag.
+    /// - Returns: the transfer; nil for a name that makes no URL.
+    package func put(
+        _ name: String, _ body: [UInt8], hash: String, isNew: Bool = false,
+        done: @escaping Reply<BucketReply>
+    ) -> Transfer? {
+        var fields = Fields()
+        fields.set("x-amz-content-sha256", hash)
+        if isNew { fields.set(.ifNoneMatch, "*") }
+        return send(
+            .put, name, fields: fields, body: body, limit: Self.uploadLimit, done: done)
+    }
+
+    private static let uploadLimit = Interval.seconds(60 as Int64)
+
+    /// Removes an object (DeleteObject); one that does not exist is no failure.
+    package func delete(_ name: String, done: @escaping Reply<BucketReply>) {
+        _ = send(.delete, name) { result in
+            if case .failure(.missing) = result { return done(.success(BucketReply())) }
+            done(result)
+        }
+    }
+
+    /// Lists the names that begin with a text (ListObjectsV2).
+    ///
+    /// - Parameters:
+    ///   - start: the beginning after the prefix.
+    ///   - token: where the page starts; nil for the first one.
+    ///   - done: called once.
+    package func list(
+        _ start: String, from token: String? = nil, done: @escaping Reply<BucketListing>
+    ) {
+        var query = [("list-type", "2"), ("prefix", location.prefix + start)]
+        if let token { query.append(("continuation-token", token)) }
+        _ = send(.get, nil, query: query) { result in
+            done(
+                result.flatMap { reply in
+                    BucketListing(reply.body).map { .success($0) } ?? .failure(.malformed)
+                })
+        }
+    }
+
+    // MARK: Objects in parts
+
+    /// Begins an upload in parts (CreateMultipartUpload).
+    ///
+    /// - Parameters:
+    ///   - name: the name after the prefix.
+    ///   - done: called once, with the number of the upload.
+    package func beginUpload(_ name: String, done: @escaping Reply<String>) {
+        _ = send(.post, name, query: [("uploads", "")], body: []) { result in
+            done(
+                result.flatMap { reply in
+                    BucketAnswer.uploadID(reply.body).map { .success($0) } ?? .failure(.malformed)
+                })
+        }
+    }
+
+    /// Writes a part, whose number is at least 1 (UploadPart).
+    package func putPart(
+        _ name: String, of upload: String, number: Int, _ body: [UInt8], hash: String,
+        done: @escaping Reply<BucketReply>
+    ) {
+        var fields = Fields()
+        fields.set("x-amz-content-sha256", hash)
+        _ = send(
+            .put, name, query: [("partNumber", "\(number)"), ("uploadId", upload)],
+            fields: fields, body: body, limit: Self.uploadLimit, done: done)
+    }
+
+    /// Makes the object of its parts (CompleteMultipartUpload).
+    ///
+    /// The store may answer 200 and an error in the text.
+    package func completeUpload(
+        _ name: String, of upload: String, tags: [String], done: @escaping Reply<BucketReply>
+    ) {
+        let body = BucketAnswer.completion(tags: tags)
+        var fields = Fields()
+        fields.set(.contentType, "application/xml")
+        _ = send(
+            .post, name, query: [("uploadId", upload)], fields: fields, body: body,
+            limit: Self.uploadLimit
+        ) { result in
+            done(
+                result.flatMap { reply in
+                    guard let code = BucketAnswer.errorCode(reply.body) else {
+                        return .success(reply)
+                    }
+                    return .failure(.refused(status: 200, code: code))
+                })
+        }
+    }
+
+    /// Removes the parts of an upload that is not completed (AbortMultipartUpload).
+    package func abortUpload(_ name: String, of upload: String) {
+        _ = send(.delete, name, query: [("uploadId", upload)]) { _ in }
+    }
+
+    /// Ends all requests.
+    package func shutdown() { client.shutdown() }
+}
+
+/// The answer to an operation.
+package struct BucketReply: Sendable {
+    package var fields = Fields()
+    package var body: [UInt8] = []
+
+    /// The object's entity tag with its quotes; nil if the store gave none.
+    package var tag: String? { fields.first(.etag) }
+
+    package init() {}
+}
+
+/// Collects one answer, whose length the request limits.
+private final class BucketExchange: TransferDelegate {
+    private let done: BucketClient.Reply<BucketReply>
+    private var head: TransferHead?
+    private var body: [UInt8] = []
+
+    init(_ done: @escaping BucketClient.Reply<BucketReply>) { self.done = done }
+
+    func transfer(_ transfer: Transfer, didReceive head: TransferHead) { self.head = head }
+
+    func transfer(_ transfer: Transfer, didReceive bytes: UnsafeRawBufferPointer) -> BodyVerdict {
+        body += bytes
+        return .consumed
+    }
+
+    func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
+        if case .failure(let error) = result { return done(.failure(.failed(error))) }
+        guard let head else { return done(.failure(.malformed)) }
+        if let failure = BucketFailure(head.status, body) { return done(.failure(failure)) }
+        var reply = BucketReply()
+        reply.fields = head.fields
+        reply.body = body
+        done(.success(reply))
+    }
+}

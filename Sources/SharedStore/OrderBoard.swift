@@ -1,0 +1,366 @@
+// Which node holds which order, decided from the bucket's listing.
+//
+//     given here ──▶ order and claim 0 are written ──▶ held here
+//     listed, its node silent ──▶ the node that the hash names writes the next claim
+//     listed, claimed by another living node, held here ──▶ released here
+//
+// A claim is written on the condition that nobody has (If-None-Match, RFC 9110 section 13.1.2). Where
+// the store refuses or ignores the condition, the last claim that was written counts, which each node
+// reads with its next listing: an order may then run twice for that time, and is never lost.
+import Numbers
+package import Posix
+
+/// The orders of all nodes, as one of them sees them.
+///
+/// A value without access to the bucket: it receives listings and texts together with the time, and
+/// returns actions.
+package struct OrderBoard {
+    /// What is to be done; names are those after the prefix of the location.
+    package enum Action: Equatable {
+        /// Read an object and report it by `read`.
+        case read(String)
+        /// Write an order and report it by `wrote`.
+        case writeOrder(SharedOrder)
+        /// Write a claim and report it by `claimed`.
+        case writeClaim(SharedOrderID, turn: Int, isConditional: Bool)
+        case delete(String)
+        /// Begin here, where another node has left it.
+        case take(SharedOrder)
+        /// Stop here, since another node has it.
+        case release(SharedOrder, holder: String)
+        /// Do here what was ordered at another node.
+        case change(SharedOrder)
+    }
+
+    /// How a write of a claim ended.
+    package enum ClaimResult: Equatable {
+        case won
+        /// Another node has written it before.
+        case lost
+        /// The store has no conditional writes.
+        case unsupported
+        case failed
+    }
+
+    /// An order as any node lists it.
+    package struct View: Equatable, Sendable {
+        package let order: SharedOrder
+        /// The node that holds it; nil until one does.
+        package let holder: String?
+        /// The name of that node.
+        package let holderName: String?
+        package let progress: SharedOrderProgress?
+        /// True while its node is heard.
+        package let isHeard: Bool
+        /// True if this node holds it.
+        package let isHere: Bool
+
+        /// Why it does not go on, as a listing tells people; nil while a node that is heard has it.
+        package var obstacle: String? {
+            guard let holderName else { return "no node has it yet" }
+            return isHeard ? nil : "node \(holderName) is silent; another one takes it over"
+        }
+    }
+
+    struct Entry {
+        var order: SharedOrder?
+        /// The latest version in the bucket.
+        var listed: WallTime?
+        /// Names of older versions in the bucket.
+        var older: [String] = []
+        /// True until the bucket has the version that was given here.
+        var isUnwritten = false
+        var isWriting = false
+        /// The version that is carried out here.
+        var applied: WallTime?
+        var isHere = false
+        /// The greatest claim; -1 for none.
+        var turn = -1
+        var holder: String?
+        var claimTag: String?
+        var olderClaims: [String] = []
+        var isClaiming = false
+    }
+
+    struct Node {
+        var tag: String
+        var changed: Monotonic
+        var name: String?
+    }
+
+    package let node: String
+    let silence: Interval
+    var entries: [SharedOrderID: Entry] = [:]
+    var nodes: [String: Node] = [:]
+    var progress: [String: (tag: String, orders: [SharedOrderID: SharedOrderProgress])] =
+        [:]
+    /// The names of the latest versions in the bucket.
+    var newest: [SharedOrderID: String] = [:]
+    var isConditional = true
+    var listedAt: Monotonic?
+
+    /// The most orders that are followed; more are not seen on other nodes.
+    package static let most = 2_000
+    /// The most nodes.
+    static let mostNodes = 1_024
+    /// A node that holds a complete title may be away for so long: a restart must not move it.
+    package static let longSilence = Interval.seconds(86_400)
+    /// Cancelled orders are remembered for so long, for nodes that are away.
+    private static let memory: Int64 = 30 * 86_400
+
+    /// - Parameters:
+    ///   - node: hexadecimal digits, the same after a restart.
+    ///   - silence: the time without a heartbeat after which another node takes over.
+    package init(node: String, silence: Interval) {
+        self.node = node
+        self.silence = silence
+    }
+
+    // MARK: Orders given here
+
+    /// Notes an order that was given to this node.
+    ///
+    /// - Parameters:
+    ///   - new: the order; its time is moved on if there is a later version.
+    ///   - isHere: true if this node carries it out.
+    /// - Returns: what is to be written.
+    package mutating func give(_ new: SharedOrder, isHere: Bool) -> [Action] {
+        let (id, wish) = (new.id, new.wish)
+        guard entries[id] != nil || entries.count < Self.most else { return [] }
+        var entry = entries[id] ?? Entry()
+        let before = max(entry.order?.given.nanoseconds ?? 0, entry.listed?.nanoseconds ?? 0)
+        let given = max(new.given, WallTime(nanoseconds: before.addingSaturated(1)))
+        let order = Self.dated(new, given)
+        // What was over begins anew, at this node.
+        let isNew = entry.order.map { !$0.wish.needsNode } ?? true
+        entry.order = order
+        entry.isUnwritten = true
+        entry.isWriting = true
+        entry.applied = isHere || !wish.needsNode ? given : entry.applied
+        entry.isHere = isHere && wish.needsNode
+        entries[id] = entry
+        var actions = [Action.writeOrder(order)]
+        if entry.isHere, isNew || entry.turn < 0 { actions += claim(id) }
+        return actions
+    }
+
+    /// Notes an order that an earlier run was given and has not written; to be called before `hold`.
+    package mutating func restore(_ order: SharedOrder) {
+        let id = order.id
+        guard entries[id] != nil || entries.count < Self.most else { return }
+        var entry = entries[id] ?? Entry()
+        guard order.given > entry.order?.given ?? .init(nanoseconds: 0) else { return }
+        entry.order = order
+        entry.isUnwritten = true
+        entries[id] = entry
+    }
+
+    /// The version of an order that the bucket is still to get; nil if it has the latest.
+    package func unwritten(_ id: SharedOrderID) -> WallTime? {
+        guard let entry = entries[id], entry.isUnwritten else { return nil }
+        return entry.order?.given
+    }
+
+    /// Notes an order that this node has held since an earlier run.
+    ///
+    /// The next listing tells whether another node has taken it over.
+    package mutating func hold(
+        _ id: SharedOrderID, _ wish: SharedOrder.Wish, query: String, now: WallTime
+    ) {
+        guard entries[id]?.isHere != true, entries.count < Self.most,
+            let order = SharedOrder(id, wish, query: query, given: now, node: node)
+        else { return }
+        var entry = entries[id] ?? Entry()
+        // Any version in the bucket is later: this one is written only if there is none.
+        entry.order = entry.order ?? Self.dated(order, WallTime(nanoseconds: 1))
+        entry.applied = entry.order?.given
+        entry.isHere = true
+        entries[id] = entry
+    }
+
+    /// Notes that an order cannot be carried out here now; it is offered again with each listing.
+    package mutating func refuse(_ id: SharedOrderID) {
+        entries[id]?.isHere = false
+        entries[id]?.applied = nil
+    }
+
+    private static func dated(_ order: SharedOrder, _ given: WallTime) -> SharedOrder {
+        var dated = order
+        dated.given = given
+        return dated
+    }
+
+    // MARK: Deciding
+
+    /// Decides, once all that was to be read is reported.
+    package mutating func settle(now: Monotonic, wall: WallTime) -> [Action] {
+        var actions: [Action] = []
+        for id in entries.keys.sorted() {
+            if let entry = entries[id], isForgotten(entry) {
+                // Deleted in the bucket, by a node that has remembered it for long enough.
+                entries[id] = nil
+                newest[id] = nil
+                continue
+            }
+            actions += settle(id, now, wall)
+        }
+        return actions + forgetNodes(now)
+    }
+
+    private func isForgotten(_ entry: Entry) -> Bool {
+        entry.listed == nil && !entry.isHere && !entry.isUnwritten && !entry.isWriting
+    }
+
+    /// Removes what is left of nodes that have been silent for very long and hold nothing.
+    private mutating func forgetNodes(_ now: Monotonic) -> [Action] {
+        let holders = Set(entries.values.compactMap(\.holder))
+        let gone = nodes.keys.filter {
+            $0 != node && !holders.contains($0) && !isHeard($0, within: Self.longSilence, now)
+        }
+        return gone.sorted().flatMap { id -> [Action] in
+            nodes[id] = nil
+            progress[id] = nil
+            return [
+                .delete(SharedOrderNames.node(id)), .delete(SharedOrderNames.progress(of: id)),
+            ]
+        }
+    }
+
+    private mutating func settle(
+        _ id: SharedOrderID, _ now: Monotonic, _ wall: WallTime
+    ) -> [Action] {
+        guard let entry = entries[id], let order = entry.order else { return [] }
+        var actions = writeAgain(id, order, wall)
+        if isMine(entry, order) {
+            actions += (entry.older + entry.olderClaims).map { .delete($0) }
+        }
+        return actions
+            + (order.wish.needsNode ? assign(id, now) : settleEnded(id, wall))
+    }
+
+    /// True for the node that removes what is left of an order.
+    private func isMine(_ entry: Entry, _ order: SharedOrder) -> Bool {
+        order.node == node || entry.holder == node
+    }
+
+    /// Writes an order that was given here and is not written yet, or that the bucket has lost.
+    private mutating func writeAgain(
+        _ id: SharedOrderID, _ order: SharedOrder, _ wall: WallTime
+    ) -> [Action] {
+        guard var entry = entries[id], !entry.isWriting,
+            entry.isUnwritten || entry.listed == nil && entry.isHere
+        else { return [] }
+        let dated = order.given.nanoseconds <= 1 ? Self.dated(order, wall) : order
+        entry.order = dated
+        if entry.isHere { entry.applied = dated.given }
+        entry.isUnwritten = true
+        entry.isWriting = true
+        entries[id] = entry
+        return [.writeOrder(dated)]
+    }
+
+    /// Decides on an order that no node shall carry out any more.
+    private mutating func settleEnded(_ id: SharedOrderID, _ wall: WallTime) -> [Action] {
+        guard var entry = entries[id], let order = entry.order else { return [] }
+        var actions: [Action] = []
+        if entry.isHere {
+            if entry.applied != order.given { actions.append(.change(order)) }
+            entry.isHere = false
+            entry.applied = order.given
+            entries[id] = entry
+        }
+        let age = wall.seconds.subtractingSaturated(order.given.seconds)
+        guard isMine(entry, order), age > Self.memory, !entry.isUnwritten else { return actions }
+        actions.append(.delete(order.name))
+        if entry.turn >= 0 {
+            actions.append(.delete(SharedOrderNames.claim(id, turn: entry.turn)))
+        }
+        return actions
+    }
+
+    /// Decides which node has an order, and does here what that asks of this one.
+    private mutating func assign(_ id: SharedOrderID, _ now: Monotonic) -> [Action] {
+        // A claim whose text is not known yet decides nothing.
+        guard let entry = entries[id], let order = entry.order, !entry.isClaiming,
+            entry.turn < 0 || entry.holder != nil
+        else { return [] }
+        if entry.holder == node {
+            guard entry.applied != order.given || !entry.isHere else { return [] }
+            entries[id]?.isHere = true
+            entries[id]?.applied = order.given
+            return [entry.isHere ? .change(order) : .take(order)]
+        }
+        let former = entry.holder ?? order.node
+        // A node whose heartbeat is still to come, or is gone, has as long as one that falls silent.
+        if nodes[former] == nil, nodes.count < Self.mostNodes {
+            nodes[former] = Node(tag: "", changed: now)
+        }
+        let isDone = progress[former]?.orders[id]?.isDone == true
+        guard former != node, isHeard(former, within: isDone ? Self.longSilence : silence, now)
+        else { return former == node || chosen(for: id, now) == node ? claim(id) : [] }
+        guard entry.isHere, entry.holder != nil else { return [] }
+        entries[id]?.isHere = false
+        entries[id]?.applied = nil
+        return [.release(order, holder: former)]
+    }
+
+    /// True if a node was heard lately.
+    func isHeard(_ node: String, within limit: Interval, _ now: Monotonic) -> Bool {
+        guard let known = nodes[node] else { return false }
+        return now - known.changed <= limit
+    }
+
+    /// Returns the living node that takes an order over (rendezvous hashing); this node lives.
+    private func chosen(for id: SharedOrderID, _ now: Monotonic) -> String {
+        let living = nodes.keys.filter { isHeard($0, within: silence, now) } + [node]
+        return living.max { a, b in
+            (stableHash("\(a) \(id.text)"), a) < (stableHash("\(b) \(id.text)"), b)
+        } ?? node
+    }
+
+    private mutating func claim(_ id: SharedOrderID) -> [Action] {
+        guard var entry = entries[id], !entry.isClaiming,
+            entry.turn < SharedOrderNames.lastTurn
+        else { return [] }
+        entry.isClaiming = true
+        entries[id] = entry
+        return [.writeClaim(id, turn: entry.turn + 1, isConditional: isConditional)]
+    }
+
+    /// Reports how the write of an order ended.
+    package mutating func wrote(_ order: SharedOrder, _ isWritten: Bool) {
+        entries[order.id]?.isWriting = false
+        guard isWritten, entries[order.id]?.order?.given == order.given else { return }
+        entries[order.id]?.isUnwritten = false
+        entries[order.id]?.listed = order.given
+        newest[order.id] = order.name
+    }
+
+    /// Reports how the write of a claim ended.
+    package mutating func claimed(
+        _ id: SharedOrderID, turn: Int, _ result: ClaimResult
+    ) -> [Action] {
+        guard var entry = entries[id], entry.isClaiming else { return [] }
+        defer { entries[id] = entry }
+        switch result {
+        case .unsupported where isConditional:
+            isConditional = false
+            fallthrough
+        case .unsupported:
+            return [.writeClaim(id, turn: turn, isConditional: false)]
+        case .lost, .failed:
+            entry.isClaiming = false
+            return []
+        case .won:
+            entry.isClaiming = false
+            guard turn > entry.turn else { return [] }
+            // The next listing brings a tag that is not known, so that it is read once: a store that
+            // ignores the condition may have another node's by then.
+            (entry.turn, entry.holder, entry.claimTag) = (turn, node, nil)
+            guard let order = entry.order, order.wish.needsNode, !entry.isHere else { return [] }
+            entry.isHere = true
+            entry.applied = order.given
+            return [.take(order)]
+        }
+    }
+}

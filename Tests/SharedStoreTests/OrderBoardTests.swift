@@ -1,0 +1,391 @@
+import Numbers
+import Posix
+import Testing
+
+@testable import SharedStore
+
+/// Nodes with boards of their own over one bucket, whose faults are chosen; time is handed in.
+private final class BoardWorld {
+    var boards: [String: OrderBoard] = [:]
+    var objects: [String: (text: [UInt8], version: Int)] = [:]
+    var held: [String: Set<SharedOrderID>] = [:]
+    /// What each node has on its disk of orders that the bucket does not have.
+    private var saved: [String: [SharedOrderID: SharedOrder]] = [:]
+    var now: Int64 = 1_000
+    var isDown = false
+    var conditions = Conditions.kept
+    /// Nodes that do not run.
+    var dead: Set<String> = []
+    private var version = 0
+    private var beats: Int64 = 0
+    var wishes: [String: [SharedOrder.Wish]] = [:]
+
+    enum Conditions { case kept, refused, ignored }
+
+    static let silence: Int64 = 30
+    private var monotonic: Monotonic { Monotonic(nanoseconds: now * 1_000_000_000) }
+    private var wall: WallTime { WallTime(seconds: 1_700_000_000 + now) }
+
+    init(_ nodes: String...) { for node in nodes { start(node) } }
+
+    func start(_ node: String) {
+        boards[node] = OrderBoard(node: node, silence: .seconds(Self.silence))
+        dead.remove(node)
+    }
+
+    /// Ends a node without a word; it forgets nothing that it held.
+    func kill(_ node: String) { dead.insert(node) }
+
+    /// Starts a node again, which tells its board what it held.
+    func restart(_ node: String) {
+        start(node)
+        for order in saved[node, default: [:]].values { boards[node]?.restore(order) }
+        for id in held[node, default: []] {
+            boards[node]?.hold(id, .run, query: "url=x", now: wall)
+        }
+    }
+
+    func put(_ name: String, _ text: [UInt8]) {
+        version += 1
+        objects[name] = (text, version)
+    }
+
+    func give(_ node: String, _ id: SharedOrderID, _ wish: SharedOrder.Wish, isHere: Bool = true) {
+        let order = SharedOrder(id, wish, query: "url=x", given: wall, node: node)
+        guard let order else { return }
+        if isHere {
+            if wish.needsNode {
+                held[node, default: []].insert(id)
+            } else {
+                held[node, default: []].remove(id)
+            }
+        }
+        saved[node, default: [:]][id] = order
+        perform(node, boards[node]?.give(order, isHere: isHere) ?? [])
+        forgetWritten(node)
+    }
+
+    /// Removes what a node has saved of orders that the bucket has by now.
+    private func forgetWritten(_ node: String) {
+        for (id, order) in saved[node, default: [:]]
+        where boards[node]?.unwritten(id) != order.given {
+            saved[node]?[id] = nil
+        }
+    }
+
+    /// All living nodes look at the bucket, in this order.
+    func poll(_ nodes: [String]? = nil, seconds: Int64 = 5) {
+        now += seconds
+        guard !isDown else { return }
+        for node in nodes ?? boards.keys.sorted() where !dead.contains(node) {
+            beats += 1
+            put(SharedOrderNames.node(node), SharedHeartbeat(name: "m:\(node)", count: beats).text)
+            let listing = objects.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value.version)") }
+            for case .read(let name) in boards[node]?.list(listing, now: monotonic) ?? [] {
+                boards[node]?.read(name, objects[name]?.text, now: monotonic)
+            }
+            perform(node, boards[node]?.settle(now: monotonic, wall: wall) ?? [])
+            forgetWritten(node)
+        }
+    }
+
+    private func perform(_ node: String, _ actions: [OrderBoard.Action]) {
+        for action in actions {
+            switch action {
+            case .read: break
+            case .delete(let name): objects[name] = nil
+            case .writeOrder(let order):
+                if !isDown { put(order.name, order.text) }
+                boards[node]?.wrote(order, !isDown)
+            case .writeClaim(let id, let turn, let isConditional):
+                let name = SharedOrderNames.claim(id, turn: turn)
+                var result = OrderBoard.ClaimResult.won
+                if isDown {
+                    result = .failed
+                } else if isConditional, conditions == .refused {
+                    result = .unsupported
+                } else if isConditional, conditions == .kept, objects[name] != nil {
+                    result = .lost
+                } else {
+                    put(name, Array(node.utf8))
+                }
+                perform(node, boards[node]?.claimed(id, turn: turn, result) ?? [])
+            case .take(let order): held[node, default: []].insert(order.id)
+            case .release(let order, _): held[node, default: []].remove(order.id)
+            case .change(let order):
+                wishes[node, default: []].append(order.wish)
+                if !order.wish.needsNode { held[node, default: []].remove(order.id) }
+            }
+        }
+    }
+
+    /// The living nodes that hold an order.
+    func holders(_ id: SharedOrderID) -> [String] {
+        boards.keys.sorted().filter { !dead.contains($0) && held[$0, default: []].contains(id) }
+    }
+
+    func views(_ node: String) -> [OrderBoard.View] {
+        boards[node]?.views(now: monotonic) ?? []
+    }
+}
+
+/// Repeatable random numbers.
+private struct SeededGenerator: RandomNumberGenerator {
+    let seed: UInt64
+    private var count: UInt64 = 0
+
+    init(seed: UInt64) { self.seed = seed }
+
+    mutating func next() -> UInt64 {
+        count += 1
+        return stableHash("\(seed) \(count)")
+    }
+}
+
+@Suite struct OrderBoardTests {
+    private let id: SharedOrderID
+
+    init() throws { id = try #require(SharedOrderID(.download, "0123456789ab")) }
+
+    @Test func `an order is seen by all nodes and held by the one it was given to`() {
+        let world = BoardWorld("a", "b", "c")
+        world.give("b", id, .run)
+        for _ in 1...10 { world.poll() }
+        #expect(world.holders(id) == ["b"])
+        for node in ["a", "c"] {
+            let view = world.views(node).first
+            #expect(view?.holder == "b" && view?.holderName == "m:b" && view?.isHeard == true)
+        }
+    }
+
+    @Test(arguments: [BoardWorld.Conditions.kept, .refused, .ignored])
+    fileprivate func `an order of a silent node is taken over by one other, and never by none`(
+        _ conditions: BoardWorld.Conditions
+    ) {
+        let world = BoardWorld("a", "b", "c")
+        world.conditions = conditions
+        world.give("b", id, .run)
+        world.poll()
+        world.poll()
+        world.kill("b")
+        for _ in 1..<(BoardWorld.silence / 5) { world.poll() }
+        #expect(world.holders(id) == [], "not before its time")
+        for _ in 1...5 { world.poll() }
+        #expect(world.holders(id).count == 1)
+        world.restart("b")
+        for _ in 1...3 { world.poll() }
+        #expect(world.holders(id).count == 1)
+        #expect(world.holders(id) != ["b"], "the former holder leaves it where it is")
+    }
+
+    @Test func `a node that is back in time keeps its order`() {
+        let world = BoardWorld("a", "b")
+        world.give("b", id, .run)
+        world.poll()
+        world.kill("b")
+        for _ in 1...3 { world.poll() }
+        world.restart("b")
+        for _ in 1...10 { world.poll() }
+        #expect(world.holders(id) == ["b"])
+    }
+
+    @Test func `an order given while the store is away reaches the others when it is back`() {
+        let world = BoardWorld("a", "b")
+        world.isDown = true
+        world.give("a", id, .run)
+        for _ in 1...20 { world.poll() }
+        world.isDown = false
+        world.poll()
+        world.poll()
+        #expect(world.views("b").first?.holder == "a")
+        world.kill("a")
+        for _ in 1...10 { world.poll() }
+        #expect(world.holders(id) == ["b"])
+    }
+
+    @Test func `an order that the store never got is given again after a restart`() {
+        let world = BoardWorld("a", "b")
+        world.isDown = true
+        world.give("a", id, .run)
+        world.restart("a")
+        world.isDown = false
+        world.poll()
+        world.poll()
+        #expect(world.holders(id) == ["a"])
+        #expect(world.views("b").first?.holder == "a")
+    }
+
+    @Test(arguments: [SharedOrder.Wish.pause, .cancel])
+    func `what was told while the store is away is told again after a restart`(
+        _ wish: SharedOrder.Wish
+    ) {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.poll()
+        world.isDown = true
+        // The store has a running order that this node holds.
+        world.give("a", id, wish)
+        world.restart("a")
+        world.isDown = false
+        for _ in 1...3 { world.poll() }
+        #expect(world.holders(id) == (wish == .pause ? ["a"] : []))
+        #expect(world.wishes["a"] == nil, "nothing older is repeated")
+        #expect(world.views("b").first?.order.wish == wish)
+    }
+
+    @Test func `what another node was to be told is told after a restart`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.poll()
+        world.isDown = true
+        world.give("b", id, .pause, isHere: false)
+        world.restart("b")
+        world.isDown = false
+        for _ in 1...3 { world.poll() }
+        #expect(world.wishes["a"] == [.pause])
+        #expect(world.holders(id) == ["a"])
+    }
+
+    @Test func `what was told in the meantime by another node counts more`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.isDown = true
+        world.give("a", id, .pause)
+        world.kill("a")
+        world.isDown = false
+        world.poll(["b"])
+        world.give("b", id, .cancel, isHere: false)
+        world.restart("a")
+        for _ in 1...3 { world.poll() }
+        #expect(world.wishes["a"] == [.cancel])
+        #expect(world.holders(id) == [])
+    }
+
+    @Test func `the time in which the store is away counts against no node`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.poll()
+        world.isDown = true
+        for _ in 1...50 { world.poll() }
+        world.isDown = false
+        world.poll(["b"])
+        world.poll(["b", "a"])
+        #expect(world.holders(id) == ["a"])
+    }
+
+    @Test func `a bucket that was emptied gets the orders again`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.objects = [:]
+        for _ in 1...3 { world.poll() }
+        #expect(world.holders(id) == ["a"])
+        #expect(world.views("b").first?.holder == "a")
+    }
+
+    @Test func `what one node is told about an order of another one is done there`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.give("b", id, .pause, isHere: false)
+        world.poll()
+        #expect(world.wishes["a"] == [.pause])
+        world.give("b", id, .cancel, isHere: false)
+        world.poll()
+        #expect(world.wishes["a"] == [.pause, .cancel])
+        for _ in 1...20 { world.poll() }
+        #expect(world.holders(id) == [])
+        world.give("b", id, .run)
+        for _ in 1...20 { world.poll() }
+        #expect(world.holders(id) == ["b"], "given anew, it is at the node it is given to")
+    }
+
+    @Test func `a cancelled order is forgotten after a month, with all of its objects`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.give("a", id, .cancel)
+        world.poll()
+        #expect(world.objects.keys.contains { $0.hasPrefix("orders1/order/") })
+        for _ in 1...3 { world.poll(seconds: 31 * 86_400) }
+        #expect(!world.objects.keys.contains { $0.contains(id.text) })
+        #expect(world.views("b").isEmpty)
+    }
+
+    @Test func `a complete title is not moved by a restart that takes longer`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.put(
+            SharedOrderNames.progress(of: "a"),
+            SharedOrderProgress.text([
+                SharedOrderProgress(id: id, state: "complete", percent: 100, bytes: 5, name: "x y")
+            ]))
+        world.poll()
+        #expect(world.views("b").first?.progress?.name == "x y")
+        world.kill("a")
+        for _ in 1...100 { world.poll() }
+        #expect(world.holders(id) == [])
+        for _ in 1...6 { world.poll(seconds: 14) }
+        for _ in 1..<(86_400 / 14) { world.poll(seconds: 14) }
+        #expect(world.holders(id) == ["b"])
+    }
+
+    @Test func `nodes share out what a lost one leaves`() throws {
+        let world = BoardWorld("a", "b", "c")
+        let ids = try (0..<90).map { number in
+            try #require(SharedOrderID(.download, String(0x1000 + number, radix: 16)))
+        }
+        for id in ids { world.give("a", id, .run) }
+        world.poll()
+        world.poll()
+        world.kill("a")
+        for _ in 1...10 { world.poll() }
+        #expect(ids.allSatisfy { world.holders($0).count == 1 })
+        let share = ids.count { world.holders($0) == ["b"] }
+        #expect((25...65).contains(share))
+    }
+
+    /// Nodes die, come back and lose the store in random order; in the end each order has one node.
+    @Test(arguments: 1...60)
+    func `whatever happens, each order has exactly one node in the end`(_ seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let world = BoardWorld("a", "b", "c", "d")
+        world.conditions = [.kept, .refused, .ignored].randomElement(using: &random) ?? .kept
+        let ids = try (1...6).map { try #require(SharedOrderID(.recording, "\($0)")) }
+        var given: Set<SharedOrderID> = []
+        for _ in 1...80 {
+            let node = ["a", "b", "c", "d"].randomElement(using: &random) ?? "a"
+            switch Int.random(in: 0..<8, using: &random) {
+            case 0: world.kill(node)
+            case 1 where world.dead.contains(node): world.restart(node)
+            case 2: world.isDown.toggle()
+            case 3 where !world.dead.contains(node):
+                guard let id = ids.filter({ !given.contains($0) }).randomElement(using: &random)
+                else { continue }
+                given.insert(id)
+                world.give(node, id, .run)
+            default:
+                world.poll(
+                    ["a", "b", "c", "d"].shuffled(using: &random),
+                    seconds: Int64.random(in: 1...20, using: &random))
+            }
+        }
+        world.isDown = false
+        for node in world.dead where Bool.random(using: &random) { world.restart(node) }
+        if world.dead.count == 4 { world.restart("a") }
+        // Orders of nodes that died before they could write them are nobody's until these are back.
+        let lost = given.filter { id in
+            !world.objects.keys.contains { $0.contains("/order/\(id.text)-") }
+                && world.holders(id).isEmpty
+        }
+        for _ in 1...30 { world.poll() }
+        for id in given.subtracting(lost) {
+            #expect(world.holders(id).count == 1, "order \(id.number)")
+        }
+    }
+}

@@ -1,0 +1,45 @@
+import Posix
+import SharedStore
+import Testing
+
+struct SharedChangeTests {
+    private let time = WallTime(nanoseconds: 1_700_000_000_000_000_000)
+
+    @Test func `a change is what it was after the way through the bucket`() throws {
+        let change = try #require(
+            SharedChange(
+                path: "/api/purge", query: "host=CDN.example", given: time, node: "ab12"))
+        #expect(change.name == "v1/rules/1700000000000000000-ab12")
+        #expect(SharedChange(name: change.name, text: change.text) == change)
+        #expect(change.mark == .host("cdn.example"))
+        #expect(change.target == "/api/purge?host=CDN.example&given=1700000000000000000")
+    }
+
+    @Test func `a pin marks nothing`() throws {
+        let change = try #require(
+            SharedChange(path: "/api/pin", query: "title=0123456789ab", given: time, node: "1"))
+        #expect(change.mark == nil)
+    }
+
+    @Test(arguments: [
+        ("/api/clear", "pinned=true"), ("/api/purge", ""), ("/api/purge", "older-than=3d"),
+        ("/api/purge", "host=a&given=1"), ("/api/purge", "host=a b"), ("/api/purge", "a\n/x"),
+    ])
+    func `what concerns one node alone is no change`(_ path: String, _ query: String) {
+        #expect(SharedChange(path: path, query: query, given: time, node: "1") == nil)
+    }
+
+    @Test(arguments: [
+        ("v1/rules/1700000000000000000-ab", "sluice change 2\n/api/pin?title=a\n"),
+        ("v1/rules/1700000000000000000-ab", "sluice change 1\n/api/stop?x=1\n"),
+        ("v1/rules/1700000000000000000-ab", "sluice change 1\n/api/pin?title=a\nmore\n"),
+        ("v1/rules/1700000000000000000-ab", "sluice change 1\n"),
+        ("v1/rules/17-ab", "sluice change 1\n/api/pin?title=a\n"),
+        ("v1/rules/9999999999999999999-ab", "sluice change 1\n/api/pin?title=a\n"),
+        ("v1/rules/1700000000000000000-xyz", "sluice change 1\n/api/pin?title=a\n"),
+        ("v1/o/1700000000000000000-ab", "sluice change 1\n/api/pin?title=a\n"),
+    ])
+    func `other texts and names are no change`(_ name: String, _ text: String) {
+        #expect(SharedChange(name: name, text: Array(text.utf8)) == nil)
+    }
+}

@@ -1,0 +1,96 @@
+import HTTP
+import Posix
+import SharedStore
+import Testing
+
+struct StoreHealthTests {
+    private let now = Monotonic(nanoseconds: 0)
+
+    @Test func `failures in a row leave the store out, and a probe brings it back`() {
+        var health = StoreHealth(now: now)
+        #expect(health.failed(now: now) == nil && health.failed(now: now) == nil)
+        #expect(health.failed(now: now) == StoreHealth.firstPause && health.state == .out)
+        #expect(health.failed(now: now) == nil)
+        #expect(health.probed(false, now: now) == .seconds(2 as Int64))
+        for _ in 0..<20 { _ = health.probed(false, now: now) }
+        #expect(health.probed(false, now: now) == StoreHealth.longestPause)
+        #expect(health.probed(true, now: now) == nil && health.state == .up)
+        #expect(health.failed(now: now) == nil)
+    }
+
+    @Test func `answers between failures keep it in use`() {
+        var health = StoreHealth(now: now)
+        for _ in 0..<100 {
+            #expect(health.failed(now: now) == nil && health.failed(now: now) == nil)
+            health.answered()
+        }
+        #expect(health.state == .up)
+    }
+
+    @Test func `what is written between lost races does not keep a slow store in use`() {
+        var health = StoreHealth(now: now)
+        for _ in 1..<StoreHealth.mostLosses {
+            #expect(health.lost(now: now) == nil)
+            health.wrote()
+        }
+        #expect(health.lost(now: now) == StoreHealth.firstPause && health.state == .out)
+    }
+
+    @Test func `what is written between failures keeps the store in use`() {
+        var health = StoreHealth(now: now)
+        for _ in 0..<100 {
+            #expect(health.failed(now: now) == nil && health.failed(now: now) == nil)
+            health.wrote()
+        }
+        #expect(health.state == .up)
+    }
+
+    @Test func `a store that loses race after race is left out`() {
+        var health = StoreHealth(now: now)
+        for _ in 1..<StoreHealth.mostLosses { #expect(health.lost(now: now) == nil) }
+        #expect(health.lost(now: now) == StoreHealth.firstPause && health.state == .out)
+    }
+}
+
+struct SharingRuleTests {
+    private func facts(_ change: (inout SharingRule.Facts) -> Void) -> SharingRule.Facts {
+        var facts = SharingRule.Facts()
+        change(&facts)
+        return facts
+    }
+
+    private func fields(_ name: FieldName, _ value: String) -> SharingRule.Facts {
+        facts { $0.fields.append(name, value) }
+    }
+
+    @Test func `media and lists of films may be shared`() {
+        #expect(SharingRule.refusal(SharingRule.Facts()) == nil)
+        #expect(SharingRule.refusal(facts { $0.playlistIsLive = false }) == nil)
+        #expect(SharingRule.refusal(fields(.cacheControl, "public, max-age=5")) == nil)
+        #expect(SharingRule.refusal(fields("Vary", "Accept-Encoding, Origin")) == nil)
+        #expect(SharingRule.refusal(facts { $0.setsCookies = true }) == nil)
+    }
+
+    @Test func `what belongs to one viewer, or changes, may not`() {
+        #expect(SharingRule.refusal(fields(.cacheControl, "private=\"x\"")) == .isPrivate)
+        #expect(SharingRule.refusal(fields(.cacheControl, "max-age=1, No-Store")) == .isPrivate)
+        #expect(SharingRule.refusal(fields("Vary", "Cookie")) == .isPrivate)
+        #expect(SharingRule.refusal(facts { $0.playlistIsLive = true }) == .live)
+        #expect(
+            SharingRule.refusal(
+                facts {
+                    $0.playlistIsLive = false
+                    $0.setsCookies = true
+                }) == .live)
+        #expect(SharingRule.refusal(facts { $0.isKey = true }) == .key)
+        #expect(
+            SharingRule.refusal(
+                facts {
+                    $0.isKey = true
+                    $0.sharesKeys = true
+                }) == nil)
+        #expect(SharingRule.refusal(facts { $0.isUnderHTTPRules = true }) == .rules)
+        #expect(SharingRule.refusal(facts { $0.isOfViewer = true }) == .viewer)
+        #expect(SharingRule.refusal(facts { $0.isPlain200 = false }) == .form)
+    }
+}
