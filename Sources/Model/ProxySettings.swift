@@ -1,5 +1,6 @@
 // Settings of the proxy layer that every request may consult; fixed at start.
 package import CachePolicy
+package import Endless
 package import HLS
 import HTTP
 package import Lookahead
@@ -20,6 +21,8 @@ package struct ProxySettings: Sendable {
     package var mounts: [Mount] = []
     /// The caches that misses go to before origins.
     package var parents = Parents()
+    /// The object store that nodes share as their second level; nil for none.
+    package var sharedStore: SharedStoreSettings?
     /// Where requests are logged: a path, `-` for standard output; nil for nowhere.
     package var accessLog: String?
     /// The path of hls.js for the console; nil looks next to the executable.
@@ -33,6 +36,8 @@ package struct ProxySettings: Sendable {
     package var hostNames: Set<String> = []
     /// Access token; nil when none is needed.
     package var token: String?
+    /// The keys that all nodes of a cluster share, the one that seals first; empty for none.
+    package var clusterKeys: [ClusterKey] = []
     /// Origins (scheme://host[:port]) that may send credentials with cross-origin requests.
     package var credentialedOrigins: Set<String> = []
     /// Whether origins may have private addresses, in the sense of `AddressPolicy`.
@@ -72,6 +77,11 @@ package struct ProxySettings: Sendable {
     ///
     /// Default 300 ms.
     package var abandonGrace = Interval.milliseconds(300)
+    /// How much is kept of a live stream that is one endless body; nil fetches such a stream for
+    /// each viewer from the first byte that is kept, like a file.
+    ///
+    /// Default 30 s, at most 64 MB.
+    package var liveWindow: EdgeWindow.Limits? = EdgeWindow.Limits()
     /// Time during which a failing origin is retried before the player gets an error.
     ///
     /// Default 7 s: players give up after eight to ten.

@@ -4,13 +4,16 @@
 // names an entry of a persistent table and is used if the URL itself would be too long for players.
 //
 //     flags · session (6 bytes) · epoch · target · MAC
+//     flags · MAC · session (6 bytes) · epoch · target
 //
-// The target is an origin URL without its scheme, a 16-byte name of one, or the 8-byte name of a
-// live list, whose links contain the origin URL in their query (`LivePlace`).
+// The target is an origin URL without its scheme, one whose query is compressed, a 16-byte name of
+// one, or the 8-byte name of a live list, whose links contain the origin URL in their query
+// (`LivePlace`).
 //
-// The epoch (4 bytes) is present only if it is not the first, the MAC (12 bytes) only if signing is
-// on; flags (one byte) tell which. The MAC also covers the use of the handle, so that a link signed
-// for one role is not valid under the letter of another.
+// The epoch (4 bytes) is present only if it is not the first, the MAC (12 bytes) only if the handle
+// is signed; flags (one byte) tell which. The MAC also covers the use of the handle, so that a link
+// signed for one role is not valid under the letter of another. Nodes of a cluster write it in
+// front, where a balancer skips it as it skips the session, to hash the origin's path (decision 32).
 package import HLS
 import Numbers
 package import URISyntax
@@ -65,6 +68,24 @@ package enum HandleUse: Hashable, Sendable {
     }
 }
 
+/// A long URL in a handle: its query is compressed, its path is not, so that a balancer reads it.
+package struct PackedURL: Hashable, Sendable {
+    package let scheme: Scheme
+    /// Authority and path.
+    package let start: [UInt8]
+    /// The query after its `?`, compressed (RFC 1951).
+    package let query: [UInt8]
+
+    /// The byte between path and query.
+    static let mark = UInt8(ascii: "?")
+
+    package init(scheme: Scheme, start: [UInt8], query: [UInt8]) {
+        self.scheme = scheme
+        self.start = start
+        self.query = query
+    }
+}
+
 /// A decoded handle.
 package struct Handle: Hashable, Sendable {
     /// The target of a handle.
@@ -74,6 +95,8 @@ package struct Handle: Hashable, Sendable {
         case name([UInt8])
         /// A live list, by its name.
         case list(UInt64)
+        /// A long URL whose query is compressed.
+        case packed(PackedURL)
     }
 
     /// Why a handle cannot be used.
@@ -103,7 +126,9 @@ package struct Handle: Hashable, Sendable {
         static let signed: UInt8 = 4
         static let epoch: UInt8 = 8
         static let list: UInt8 = 16
-        static let known: UInt8 = 31
+        static let signedInFront: UInt8 = 32
+        static let packed: UInt8 = 64
+        static let known: UInt8 = 127
     }
 
     /// The number of bytes of a MAC in a handle.
@@ -114,9 +139,11 @@ package struct Handle: Hashable, Sendable {
     /// - Parameters:
     ///   - output: the buffer to append to.
     ///   - use: the use of the handle.
-    ///   - sign: returns the MAC of the use and the bytes before it; nil when signing is off.
+    ///   - sign: returns the MAC of the use and the other bytes; nil when signing is off.
+    ///   - isInFront: whether the MAC follows the flags instead of standing at the end.
     package func append(
-        to output: inout [UInt8], for use: HandleUse, sign: (([UInt8]) -> [UInt8])? = nil
+        to output: inout [UInt8], for use: HandleUse, sign: (([UInt8]) -> [UInt8])? = nil,
+        isInFront: Bool = false
     ) {
         var bytes: [UInt8]
         switch target {
@@ -130,9 +157,24 @@ package struct Handle: Hashable, Sendable {
             for shift in stride(from: UInt64(56), through: 0, by: -8) {
                 bytes.append(UInt8(truncatingIfNeeded: name >> shift))
             }
+        case .packed(let url):
+            let flags = Flag.packed | (url.scheme == .https ? Flag.https : 0)
+            let room = url.start.count + 1 + url.query.count
+            bytes = Self.start(flags: flags, session: session, epoch: epoch, room: room)
+            bytes.append(contentsOf: url.start)
+            bytes.append(PackedURL.mark)
+            bytes.append(contentsOf: url.query)
         }
-        if sign != nil { bytes[0] |= Flag.signed }
-        if let sign { bytes.append(contentsOf: Self.mac(of: bytes, for: use, by: sign)) }
+        if let sign {
+            if isInFront {
+                bytes[0] |= Flag.signedInFront
+                let mac = Self.mac(of: bytes, for: use, by: sign, isInFront: true)
+                bytes.insert(contentsOf: mac, at: 1)
+            } else {
+                bytes[0] |= Flag.signed
+                bytes.append(contentsOf: Self.mac(of: bytes, for: use, by: sign))
+            }
+        }
         Base64URL.append(bytes, to: &output)
     }
 
@@ -157,10 +199,13 @@ package struct Handle: Hashable, Sendable {
         return bytes
     }
 
+    /// The flags of handles that are signed in front may equal a byte of a path, so that a zero,
+    /// which no path contains, separates the use from them.
     private static func mac(
-        of bytes: [UInt8], for use: HandleUse, by sign: ([UInt8]) -> [UInt8]
+        of bytes: [UInt8], for use: HandleUse, by sign: ([UInt8]) -> [UInt8],
+        isInFront: Bool = false
     ) -> ArraySlice<UInt8> {
-        sign(use.mark + bytes).prefix(signatureLength)
+        sign(use.mark + (isInFront ? [0] : []) + bytes).prefix(signatureLength)
     }
 
     /// Decodes a handle without checking a signature.
@@ -192,6 +237,16 @@ package struct Handle: Hashable, Sendable {
             if let sign, !Self.isEqual(Self.mac(of: bytes, for: use, by: sign), signature) {
                 throw .badSignature
             }
+        } else if flags & Flag.signedInFront != 0 {
+            guard bytes.count > 7 + Self.signatureLength else { throw .malformed }
+            let signature = bytes[1...Self.signatureLength]
+            bytes.removeSubrange(1...Self.signatureLength)
+            if let sign,
+                !Self.isEqual(
+                    Self.mac(of: bytes, for: use, by: sign, isInFront: true), signature)
+            {
+                throw .badSignature
+            }
         } else if requiresSignature {
             throw .badSignature
         }
@@ -214,6 +269,16 @@ package struct Handle: Hashable, Sendable {
         if flags & Flag.list != 0 {
             guard bytes.count == start + 8 else { throw .malformed }
             target = .list(Self.number(in: bytes, at: start, count: 8))
+            return
+        }
+        if flags & Flag.packed != 0 {
+            guard let mark = bytes[start...].firstIndex(of: PackedURL.mark) else {
+                throw .malformed
+            }
+            target = .packed(
+                PackedURL(
+                    scheme: flags & Flag.https != 0 ? .https : .http,
+                    start: Array(bytes[start..<mark]), query: Array(bytes[(mark + 1)...])))
             return
         }
         var url: [UInt8] = []

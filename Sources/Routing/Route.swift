@@ -47,6 +47,21 @@ package struct RewrittenLink: Sendable {
     package let directives: [QueryItem]
     /// The changes by a cloned pathway; nil for an unchanged link.
     package let pathway: PathwayMove?
+    /// The text of the sealed session before the link; nil for a link without one.
+    package fileprivate(set) var sealed: Substring?
+
+    /// The text of the sealed cookies in the query; nil for a link without them.
+    package let cookies: Substring?
+
+    /// The name of the query argument with the sealed cookies of the session.
+    package static let cookieArgument = "c"
+
+    /// Returns the same link with a sealed session.
+    fileprivate func carrying(_ sealed: Substring) -> Self {
+        var link = self
+        link.sealed = sealed
+        return link
+    }
 
     /// The handle of the origin URL, without checking signatures.
     ///
@@ -117,10 +132,12 @@ package struct Router: Sendable {
         if let link = Self.link(in: head.target) { return link }
         if let url = Self.rawURL(in: head.target) { return Self.entry(bytes: url) }
         if let asked = Self.childRequest(in: head.target) { return asked }
+        if let link = Self.sealedLink(in: head.target) { return link }
         let path = head.path
         // A link in absolute-form.
         let originForm = head.query.map { "\(path)?\($0)" } ?? path
         if let link = Self.link(in: originForm) { return link }
+        if let link = Self.sealedLink(in: originForm) { return link }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
         if path.hasPrefix("/dvr=") { return shiftedEntry(head.target) }
         if path.hasPrefix("/api/") || path == "/metrics" || path.hasPrefix("/console/") {
@@ -152,7 +169,30 @@ package struct Router: Sendable {
                 fileName: part(of: target, min(end + 1, nameEnd)..<nameEnd),
                 origin: items.first { $0.rawName == LivePlace.argument }?.rawValue?[...],
                 directives: items.isEmpty ? [] : items.filter { $0.rawName.hasPrefix("_HLS_") },
-                pathway: role == .playlist && !items.isEmpty ? PathwayMove(items) : nil))
+                pathway: role == .playlist && !items.isEmpty ? PathwayMove(items) : nil,
+                cookies: items.first { $0.rawName == RewrittenLink.cookieArgument }?.rawValue?[...])
+        )
+    }
+
+    /// The letter that stands before a sealed session; no letter of a role.
+    package static let sealLetter = UInt8(ascii: "c")
+
+    /// Returns the route of `/c/<sealed session>/s/<handle>/<name>`; nil for every other form.
+    private static func sealedLink(in target: String) -> Route? {
+        let bytes = target.utf8.span
+        guard bytes.count > 3, bytes[0] == 0x2F, bytes[1] == sealLetter, bytes[2] == 0x2F else {
+            return nil
+        }
+        var end = 3
+        while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F, bytes[end] != 0x23 {
+            end += 1
+        }
+        guard case .rewritten(let link)? = link(in: String(part(of: target, end..<bytes.count)))
+        else {
+            return .refused(
+                .notFound, "behind /c/ and a sealed session stands a link: /c/<session>/s/...")
+        }
+        return .rewritten(link.carrying(part(of: target, 3..<end)))
     }
 
     /// Returns the text between `?` and `#` in a target, searching from a byte in its path on.

@@ -6,11 +6,11 @@ import Testing
         ("bücher.example", "xn--bcher-kva.example"), ("MÜNCHEN.de", "xn--mnchen-3ya.de"),
         ("faß.example", "xn--fa-hia.example"), ("例。example", "xn--fsq.example"),
         ("ｅｘａｍｐｌｅ.com", "example.com"),
-        // The composed and the decomposed spelling are one host.
+        // The composed and the decomposed spelling name one host.
         ("caf\u{E9}.example", "xn--caf-dma.example"),
         ("cafe\u{301}.example", "xn--caf-dma.example"),
     ])
-    func `a name beyond ASCII has one ASCII form`(name: String, ascii: String) {
+    func `a non-ASCII name has one ASCII form`(name: String, ascii: String) {
         #expect(InternationalName.ascii(name) == ascii)
     }
 
@@ -26,7 +26,7 @@ import Testing
         ("kawasaki.jp", true), ("city.kawasaki.jp", false), ("example.com", false),
         ("bbc.co.uk", false), ("unknown-top-level", true), ("a.unknown-top-level", false),
     ])
-    func `a public suffix is known from the list`(domain: String, isSuffix: Bool) {
+    func `public suffixes are recognized by the list`(domain: String, isSuffix: Bool) {
         #expect(PublicSuffix.contains(domain) == isSuffix)
     }
 }

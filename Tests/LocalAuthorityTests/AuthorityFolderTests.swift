@@ -1,10 +1,10 @@
-// The files that a run leaves behind.
+// The files that `sluice tls` writes.
 import Glibc
 import LocalAuthority
 import Posix
 import Testing
 
-/// A folder that is gone with the test.
+/// A temporary folder.
 private final class Scratch {
     let path = "/tmp/local-authority-\(getpid())-\(UInt32.random(in: 0 ... .max))"
     var files: AuthorityFolder { AuthorityFolder(path: path + "/a/b") }
@@ -31,8 +31,7 @@ struct AuthorityFolderTests {
             for: ServerNames(names), authorityName: "test", now: Self.now)
     }
 
-    @Test func `keys can be read by their owner only, whatever an interrupted run has left`() throws
-    {
+    @Test func `keys are readable by their owner only, whatever an interrupted run left`() throws {
         let scratch = Scratch(), files = scratch.files
         try makeFolder(files.path)
         for name in [files.serverKey, files.authorityKey] {
@@ -50,7 +49,7 @@ struct AuthorityFolderTests {
                 == ["authority.key", "authority.pem", "server.key", "server.pem"])
     }
 
-    @Test func `the server's file is its certificate and then the authority's`() throws {
+    @Test func `the server's file has its certificate followed by the authority's`() throws {
         let scratch = Scratch()
         let outcome = try renew(scratch, "nas", "10.1.2.3")
         let chain = try scratch.read(scratch.files.serverCertificate)
@@ -82,7 +81,7 @@ struct AuthorityFolderTests {
     }
 
     @Test
-    func `an authority that lacks a file or cannot sign is left as it is, and so is the server's`()
+    func `an incomplete or unusable authority is left unchanged, and so is the server's file`()
         throws
     {
         let scratch = Scratch(), files = scratch.files
@@ -104,7 +103,7 @@ struct AuthorityFolderTests {
         #expect(try !renew(scratch, "tv").isNewAuthority)
     }
 
-    @Test func `a run beside another one is refused`() throws {
+    @Test func `a concurrent run is rejected`() throws {
         let scratch = Scratch(), files = scratch.files
         try makeFolder(files.path)
         let other = try openFile(files.path, flags: O_RDONLY | O_DIRECTORY)

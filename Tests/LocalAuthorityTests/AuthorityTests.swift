@@ -1,11 +1,11 @@
-// Certificates as a TLS client checks them: libcrypto's own verification.
+// Certificates are verified as a TLS client does, by libcrypto.
 import COpenSSL
 import Glibc
 import LocalAuthority
 import Testing
 
-/// Whether libcrypto accepts a PEM chain's first certificate for a name at a time, trusting only the
-/// first certificate of `authority`.
+/// Whether libcrypto accepts a PEM chain's first certificate for each of several names, trusting
+/// only the first certificate of `authority`.
 func isAccepted(
     _ server: [UInt8], for name: String, by authority: [UInt8], at now: Int64
 ) -> Bool {
@@ -59,7 +59,7 @@ struct AuthorityTests {
         }
     }
 
-    @Test func `a certificate of another authority is not accepted`() throws {
+    @Test func `a certificate of another authority is rejected`() throws {
         let names = try ServerNames(["nas"])
         let one = try Authority.make(name: "test", now: Self.now)
         let other = try Authority.make(name: "test", now: Self.now)
@@ -67,7 +67,7 @@ struct AuthorityTests {
         #expect(try !isAccepted(server, for: "nas", by: other.certificate.pem(), at: Self.now))
     }
 
-    @Test func `a server certificate signs no other`() throws {
+    @Test func `a server certificate cannot sign another`() throws {
         let authority = try Authority.make(name: "test", now: Self.now)
         let server = try authority.issue(for: ServerNames(["nas"]), now: Self.now)
         #expect(!server.certificate.isAuthority)
@@ -79,7 +79,7 @@ struct AuthorityTests {
 
     @Test
     func
-        `validity begins a day early and lasts 397 days for a server and ten years for an authority`()
+        `validity begins a day early, and lasts 397 days for a server and ten years for an authority`()
         throws
     {
         let authority = try Authority.make(name: "test", now: Self.now)
@@ -99,7 +99,7 @@ struct AuthorityTests {
         }
     }
 
-    @Test func `a server certificate ends with its authority at the latest`() throws {
+    @Test func `a server certificate expires no later than its authority`() throws {
         let authority = try Authority.make(name: "test", now: Self.now)
         let end = Self.now + 3651 * Self.day - 1
         let server = try authority.issue(for: ServerNames(["nas"]), now: end - Self.day)
@@ -118,7 +118,7 @@ struct AuthorityTests {
     }
 
     @Test
-    func `names, subject and issuer are read back, and two certificates differ in their digests`()
+    func `names, subject and issuer are parsed, and two certificates have different digests`()
         throws
     {
         let authority = try Authority.make(name: "authority of näs\u{7}", now: Self.now)
@@ -132,7 +132,7 @@ struct AuthorityTests {
     }
 
     @Test
-    func `a name longer than a common name has room is a subject alternative name all the same`()
+    func `a name too long for a common name is still a subject alternative name`()
         throws
     {
         let long = Array(repeating: String(repeating: "a", count: 60), count: 4).joined(
@@ -144,7 +144,7 @@ struct AuthorityTests {
             try isAccepted(server.pem(), for: long, by: authority.certificate.pem(), at: Self.now))
     }
 
-    @Test func `an authority is read back with its own key only`() throws {
+    @Test func `an authority is loaded with its own key only`() throws {
         let one = try Authority.make(name: "test", now: Self.now)
         let other = try Authority.make(name: "test", now: Self.now)
         let certificate = try one.certificate.pem(), key = try one.identity.key.pem()
@@ -169,7 +169,7 @@ struct AuthorityTests {
         }
     }
 
-    @Test func `a key with a passphrase is rejected and nothing is asked on a terminal`() throws {
+    @Test func `a key with a passphrase is rejected without a prompt on the terminal`() throws {
         let authority = try Authority.make(name: "test", now: Self.now)
         let bio = BIO_new(BIO_s_mem())
         defer { BIO_free(bio) }

@@ -1,4 +1,4 @@
-// What a server certificate may be made for.
+// The names for which a server certificate can be made.
 import LocalAuthority
 import Posix
 import Testing
@@ -21,7 +21,7 @@ struct ServerNameTests {
         "fe80::1%eth0", "@", ".", "", String(repeating: "a", count: 64),
         String(repeating: "a.", count: 130) + "a",
     ])
-    func `a text that no client connects to is rejected`(text: String) {
+    func `text that is not a host is rejected`(text: String) {
         #expect(throws: ServerName.Fault.self) { try ServerName(text) }
     }
 
@@ -44,7 +44,7 @@ struct ServerNameTests {
         #expect(throws: ServerNames.Fault.none) { try ServerNames([]) }
     }
 
-    @Test func `a machine's own names leave out link-local addresses and what is over the limit`() {
+    @Test func `a machine's own names exclude link-local addresses and are limited in number`() {
         let some = ["127.0.0.1", "192.168.1.7", "fe80::1", "fd00::7"].compactMap {
             SocketAddress(host: $0, port: 0)
         }

@@ -3,7 +3,7 @@ import Posix
 import Testing
 import URISyntax
 
-/// Cookies go where they belong and nowhere else (RFC 6265).
+/// Which cookies are sent with a request (RFC 6265).
 @Suite struct `The cookie jar` {
     private let now = WallTime(seconds: 1_800_000_000)
 
@@ -41,7 +41,7 @@ import URISyntax
         ("__Host-a=1; Path=/; Secure", "https://h.example/", "https://h.example/", "__Host-a=1"),
         ("a=1; Domain=127.0.0.1; Path=/", "http://127.0.0.1/", "http://127.0.0.1:81/", "a=1"),
     ])
-    func `a cookie goes back where it came from`(
+    func `a cookie is sent to its origin and path`(
         _ cookie: String, _ from: String, _ to: String, _ field: String
     ) throws {
         #expect(try sent(cookie, from: from, to: to) == field)
@@ -82,20 +82,20 @@ import URISyntax
         ("__Host-a=1; Path=/; Secure; Domain=example", "https://h.example/", "https://h.example/"),
         ("__Host-a=1; Path=/v; Secure", "https://h.example/", "https://h.example/v"),
     ])
-    func `a cookie does not go where it does not belong`(
+    func `a cookie is not sent elsewhere`(
         _ cookie: String, _ from: String, _ to: String
     ) throws {
         #expect(try sent(cookie, from: from, to: to) == nil)
     }
 
-    @Test func `the longest path comes first`() throws {
+    @Test func `cookies with longer paths come first`() throws {
         var jar = CookieJar()
         jar.receive("a=1; Path=/", from: try url("https://h.example/"), now: now)
         jar.receive("b=2; Path=/deep", from: try url("https://h.example/"), now: now)
         #expect(jar.field(for: try url("https://h.example/deep/x"), now: now) == "b=2; a=1")
     }
 
-    @Test func `a cookie set again is changed, not doubled`() throws {
+    @Test func `a cookie that is set again is replaced`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
         jar.receive("a=1; Path=/", from: home, now: now)
@@ -103,8 +103,7 @@ import URISyntax
         #expect(jar.field(for: home, now: now) == "a=2")
     }
 
-    @Test func `a cookie that was set safely is not changed from a connection that is not`() throws
-    {
+    @Test func `a secure cookie is not changed from an insecure connection`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
         jar.receive("a=1; Path=/; Secure", from: home, now: now)
@@ -114,7 +113,7 @@ import URISyntax
         #expect(jar.field(for: home, now: now) == "a=3")
     }
 
-    @Test func `a full jar gives up its oldest cookies, whoever set them`() throws {
+    @Test func `a full jar drops its oldest cookies, of any host`() throws {
         var jar = CookieJar()
         for host in 0..<400 {
             jar.receive("h=1", from: try url("https://h\(host).example/"), now: now)
@@ -123,7 +122,7 @@ import URISyntax
         #expect(jar.field(for: try url("https://h100.example/"), now: now) == "h=1")
     }
 
-    @Test func `a cookie ends with its time`() throws {
+    @Test func `a cookie expires`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
         jar.receive("a=1; Path=/; Max-Age=10", from: home, now: now)
@@ -131,7 +130,7 @@ import URISyntax
         #expect(jar.field(for: home, now: now + .seconds(10 as Int64)) == nil)
     }
 
-    @Test func `a host cannot fill the jar`() throws {
+    @Test func `the cookies of one host are limited`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
         for number in 0..<1_000 { jar.receive("n\(number)=x; Path=/", from: home, now: now) }

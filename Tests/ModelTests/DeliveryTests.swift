@@ -3,13 +3,13 @@ import HLS
 import HTTP
 import Testing
 
-/// Which list answers which delivery directives (8216bis 6.2.5).
+/// Which lists satisfy which delivery directives (8216bis 6.2.5).
 @Suite struct `Delivery directives` {
     private func directives(_ query: String) -> DeliveryDirectives? {
         DeliveryDirectives(QueryItem.items(of: query))
     }
 
-    /// Segments 5 to 9, of two parts each where they show any, and `parts` parts of segment 10.
+    /// Segments 5 to 9, of two parts each where parts are listed, and `parts` parts of segment 10.
     private func list(parts: Int, end: String = "") throws -> LivePosition {
         var text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PART-INF:PART-TARGET=1\n"
         text += "#EXT-X-MEDIA-SEQUENCE:5\n"
@@ -31,7 +31,7 @@ import Testing
         ("_HLS_msn=10&_HLS_part=0", 0, false), ("_HLS_msn=10&_HLS_part=0", 1, true),
         ("_HLS_msn=10&_HLS_part=1", 1, false), ("_HLS_skip=YES", 0, true),
     ])
-    func `a list answers once it has what is asked for`(
+    func `a list satisfies directives once it has what they ask for`(
         _ query: String, _ parts: Int, _ answers: Bool
     ) throws {
         let asked = try #require(directives(query))
@@ -43,7 +43,7 @@ import Testing
         ("_HLS_msn=10&_HLS_part=1", true), ("_HLS_msn=9&_HLS_part=2", false),
         ("_HLS_msn=10&_HLS_part=2", false), ("_HLS_msn=10", false),
     ])
-    func `a list is the newest while what comes right after it is held`(
+    func `a request for the part that follows the list waits for it`(
         _ query: String, _ isNext: Bool
     ) throws {
         #expect(try list(parts: 1).isNext(try #require(directives(query))) == isNext)
@@ -53,7 +53,7 @@ import Testing
         "_HLS_part=1", "_HLS_msn=x", "_HLS_msn=-1", "_HLS_msn=1&_HLS_start_offset=3", "",
         "_HLS_msn=99999999999999999999",
     ])
-    func `others are passed on and answered for one request alone`(_ query: String) {
+    func `malformed directives are not parsed`(_ query: String) {
         #expect(directives(query) == nil)
     }
 

@@ -1,7 +1,7 @@
-// What becomes of readings that follow one another in the memory of live lists: epochs, places,
-// delivery directives, and what is kept of them across restarts.
+// The state of live lists after consecutive versions: epochs, places, delivery directives, and what
+// restarts keep.
 //
-// Returns what is wrong, nil where nothing is; what must never happen ends the process.
+// Each function returns a violation, or nil; a broken invariant ends the process.
 // `Fixtures/fuzz/drivers/epochs.swift` uses this file too, together with the sources it tests.
 import DurableState
 import HLS
@@ -26,7 +26,7 @@ struct EpochSequences {
 
     private init(_ readings: FuzzedReadings) { self.readings = readings }
 
-    /// Runs everything on the readings that `bytes` stand for.
+    /// Runs everything on the versions that `bytes` encode.
     static func fault(_ readings: FuzzedReadings) -> String? {
         var sequences = Self(readings)
         return sequences.fault()
@@ -56,7 +56,7 @@ struct EpochSequences {
         let known = epochs.knownNames(of: list, version: 0)
         let names = WindowNames(reading, known: known) { url, _ in ObjectKey(sha256Of: url.text) }
         if names.keys.count != reading.names.count { return "names are lost" }
-        // Clocks jump, and readings arrive late.
+        // Clocks jump, and lists arrive late.
         now += readings.happens(oneIn: 8) ? Int64(clamping: readings.number()) / 2 : 2
         now = min(max(now, 0), Int64(UInt32.max))
         let requested = WallTime(seconds: now)
@@ -109,7 +109,7 @@ struct EpochSequences {
             if restored.record(of: key) != record { return "what is kept changes when it is read" }
             next.restore(restored, key: key)
         }
-        // What another version, or a damaged disk, left behind.
+        // A record that another version or a damaged disk left.
         let numbers = (0..<8).map { _ in StateValue.integer(Int64(readings.edge()) ?? 0) }
         let sections = (0..<readings.choose(5)).map { _ in readings.edge() }
         let row = StateRow(

@@ -7,12 +7,12 @@ import Store
 import Testing
 import URISyntax
 
-/// Since when names of live lists stand for what they stand for, reading by reading.
+/// Since when the names of live lists have had their meaning, list by list.
 @Suite struct `Epochs of names` {
     private let list = ObjectKey(sha256Of: "list")
     private var epochs = EpochTable()
     private var generation: UInt64 = 0
-    /// Names that are taken in at a time; nil for all.
+    /// The number of names processed at a time; nil for all.
     private var piece: Int?
 
     private static func key(_ name: String) -> ObjectKey {
@@ -36,7 +36,7 @@ import URISyntax
         return (reading, window)
     }
 
-    /// Takes in a window of one-second segments at a time in seconds.
+    /// Processes a window of one-second segments at a time in seconds.
     @discardableResult
     private mutating func read(
         _ first: Int, _ names: [String], at time: Int64, head: String = "",
@@ -74,14 +74,14 @@ import URISyntax
         return number == 0 ? 0 : Int64(number) - 1_800_000_000
     }
 
-    @Test mutating func `names of a list that goes on stay what they are`() throws {
+    @Test mutating func `names of a continuing list keep their meaning`() throws {
         #expect(try read(0, ["a", "b", "c"], at: 0) == .first)
         #expect(try read(1, ["b", "c", "d"], at: 1) == .goesOn)
         #expect(since("b") == 0 && since("d") == 1 && epoch("b") == 0)
     }
 
     @Test(arguments: [1, 2, 3, 1_000])
-    mutating func `a reading taken in by pieces tells what one taken in at once does`(
+    mutating func `a list processed in pieces has the same result as at once`(
         count: Int
     ) throws {
         var other = self
@@ -102,7 +102,7 @@ import URISyntax
     }
 
     @Test
-    mutating func `a reading that is overtaken while it is taken in does not undo the newer one`()
+    mutating func `a list that is overtaken while it is processed does not undo the newer one`()
         throws
     {
         try read(0, ["a", "b"], at: 0)
@@ -120,7 +120,7 @@ import URISyntax
         #expect(since("d") == 2 && epoch("d") == 0)
     }
 
-    @Test mutating func `a list that counts anew begins an epoch`() throws {
+    @Test mutating func `a list with restarted numbering begins an epoch`() throws {
         try read(10, ["a", "b", "c"], at: 0)
         #expect(try read(0, ["a"], at: 9) == .reset)
         #expect(epoch("a") == 9 && since("a") == 9 && epoch("c") == 0)
@@ -128,13 +128,14 @@ import URISyntax
         #expect(epoch("a") == 9 && epoch("b") == 9)
     }
 
-    @Test mutating func `a list behind by a few segments is asked about`() throws {
+    @Test mutating func `names of a list that went back by a few segments are revalidated`() throws
+    {
         try read(10, ["a", "b", "c"], at: 5)
         #expect(try read(9, ["z", "a", "b"], at: 6) == .doubtful)
         #expect(epoch("a") == 0 && since("a") == 6)
     }
 
-    @Test mutating func `names from before a list went back a little are asked about again`()
+    @Test mutating func `names from before a list went back a little are revalidated again`()
         throws
     {
         try read(10, ["a", "b", "c", "d"], at: 5)
@@ -145,13 +146,13 @@ import URISyntax
         #expect(since("c") == 7 && since("d") == 8)
     }
 
-    @Test mutating func `names of a window that should have passed are asked about`() throws {
+    @Test mutating func `names that should have left the window are revalidated`() throws {
         try read(1_000, ["a", "b", "c"], at: 0)
         #expect(try read(1_001, ["b", "c", "d"], at: 60) == .doubtful)
         #expect(since("b") == 60 && epoch("b") == 0)
     }
 
-    @Test mutating func `dates prove that a list goes on, or does not`() throws {
+    @Test mutating func `dates prove that a list continues, or does not`() throws {
         let date = "#EXT-X-PROGRAM-DATE-TIME:2026-01-01T10:00:"
         try read(5, ["a", "b", "c"], at: 0, head: date + "00Z\n")
         #expect(try read(6, ["b", "c", "d"], at: 90, head: date + "01Z\n") == .goesOn)
@@ -160,26 +161,29 @@ import URISyntax
         #expect(epoch("b") == 95)
     }
 
-    @Test mutating func `a discontinuity sequence that goes back begins an epoch`() throws {
+    @Test mutating func `a discontinuity sequence that decreases begins an epoch`() throws {
         try read(5, ["a", "b"], at: 0, head: "#EXT-X-DISCONTINUITY-SEQUENCE:4\n")
         #expect(
             try read(5, ["a", "b"], at: 1, head: "#EXT-X-DISCONTINUITY-SEQUENCE:0\n") == .reset)
     }
 
-    @Test mutating func `a name that comes again at another number is asked about`() throws {
+    @Test mutating func `a name that returns at another number is revalidated`() throws {
         try read(10, ["a", "b"], at: 0)
         try read(11, ["b", "c"], at: 1)
         #expect(try read(12, ["c", "a"], at: 2) == .goesOn)
         #expect(since("a") == 2 && epoch("a") == 0 && since("c") == 1)
     }
 
-    @Test mutating func `a name that stands in many places is not asked about for that`() throws {
+    @Test
+    mutating func `a name at several positions of a window is not revalidated for that reason`()
+        throws
+    {
         try read(10, ["black", "a", "black"], at: 0)
         try read(11, ["a", "black", "black"], at: 1)
         #expect(since("black") == 0)
     }
 
-    @Test mutating func `two lists that name the same see a new epoch once`() throws {
+    @Test mutating func `two lists with the same names begin a new epoch once`() throws {
         let other = ObjectKey(sha256Of: "other")
         try read(10, ["a", "b"], at: 0)
         try read(10, ["a", "b"], at: 0, of: other)
@@ -188,7 +192,9 @@ import URISyntax
         #expect(epoch("a") == 5 && epoch("b") == 5)
     }
 
-    @Test mutating func `a list that counts anew begins an epoch although another list had doubts`()
+    @Test
+    mutating func
+        `a list with restarted numbering begins an epoch even if another list was doubtful`()
         throws
     {
         let other = ObjectKey(sha256Of: "other")
@@ -201,13 +207,13 @@ import URISyntax
         #expect(epoch("a") == 5 && since("a") == 5)
     }
 
-    @Test mutating func `names that have left their window are forgotten in time`() throws {
+    @Test mutating func `names that have left their window are forgotten eventually`() throws {
         for number in 0..<5_000 { try read(number, ["s\(number)"], at: Int64(number)) }
         #expect(since("s4999") == 4_999 && since("s4000") == 4_000)
         #expect(since("s2000") == nil)
     }
 
-    @Test mutating func `a stream that counts anew is noticed after the wall clock was set back`()
+    @Test mutating func `restarted numbering is noticed after the wall clock was set back`()
         throws
     {
         try read(10, ["a", "b"], at: 0, steady: 0)
@@ -215,10 +221,10 @@ import URISyntax
         #expect(try read(0, ["a", "b"], at: -7_200, steady: 5) == .reset)
         #expect(epoch("a") != 0)
         #expect(try read(1, ["b", "c"], at: -7_198, steady: 7) == .goesOn)
-        // Came before that, and is taken in later.
+        // Received before that, and processed later.
         #expect(try read(0, ["a", "b"], at: -7_199, steady: 6) == .same)
         let since = try #require(epochs.since(Self.key("a")))
-        // By the wall clock, the bytes of the former epoch came hours later.
+        // By the wall clock, the bytes of the former epoch were received hours later.
         let came = { (time: Int64) in WallTime(seconds: 1_800_000_000 + time) }
         #expect(since.isAfter(Self.steadyTimes(4), responseTime: came(1)))
         #expect(!since.isAfter(Self.steadyTimes(6), responseTime: came(-7_199)))
@@ -226,7 +232,7 @@ import URISyntax
         #expect(!since.isAfter(nil, responseTime: came(60)))
     }
 
-    @Test mutating func `the wall clock of an earlier run does not order the readings of this one`()
+    @Test mutating func `the wall clock of an earlier run does not order lists of the current one`()
         throws
     {
         try read(10, ["a", "b"], at: 7_200)
@@ -237,7 +243,7 @@ import URISyntax
         #expect(try read(0, ["a"], at: 1, steady: 1) == .reset)
     }
 
-    @Test mutating func `what a run knew of a list is told to the next`() throws {
+    @Test mutating func `the state of a list is restored in the next run`() throws {
         try read(10, ["a", "b"], at: 0)
         try read(0, ["a", "b"], at: 5)
         let kept = try #require(epochs.lists[list])

@@ -8,8 +8,8 @@ import Store
 import Testing
 import URISyntax
 
-/// Paths in live lists over random sequences of readings: tokens and servers change, the window
-/// slides, leaps and begins anew, and delta updates leave out its beginning.
+/// Paths in live lists over random sequences of lists: tokens and servers change, the window
+/// slides, leaps and restarts, and delta updates omit its beginning.
 @Suite struct `Paths in live lists` {
     /// A stream as its origin has it.
     private struct Stream {
@@ -49,7 +49,8 @@ import URISyntax
         private var epochs = EpochTable()
         private var generation: UInt64 = 0
 
-        /// The links of a reading: what stands where, by the URL's file name, the tag and the number.
+        /// The links of a list: what each refers to, by the URL's file name, the tag and the
+        /// number.
         mutating func read(
             _ text: String, from base: String, at seconds: Int64
         ) throws -> [(name: String, tag: HLS.Tag.Name, number: Int, link: String)] {
@@ -88,7 +89,7 @@ import URISyntax
         }
     }
 
-    @Test func `what a number names has one path for as long as the origin counts on`() throws {
+    @Test func `a segment has one path while the origin continues its numbering`() throws {
         var dice = SystemRandomNumberGenerator()
         for round in 0..<60 {
             var stream = Stream()
@@ -102,7 +103,7 @@ import URISyntax
                 seconds += 2
                 switch step {
                 case 0 where stream.first > 20:
-                    // The encoder was started anew, farther back than a cache may be behind.
+                    // The encoder restarts, farther back than a stale cache could be.
                     stream.first = Int.random(in: 0...2, using: &dice)
                     stream.era += 1
                     stream.sections = [(0, "i\(stream.era)0.mp4")]
@@ -132,12 +133,12 @@ import URISyntax
                     #expect(former == path, "\(key)\n\(history.suffix(2).joined(separator: "\n"))")
                 }
             }
-            // No path stands for two things.
+            // No path has two meanings.
             #expect(Set(paths.values).count == paths.count)
         }
     }
 
-    @Test func `sections are kept over a restart`() throws {
+    @Test func `initialization sections survive a restart`() throws {
         var list = EpochTable.List()
         list.epoch = Epoch(number: 7)
         (list.start, list.end) = (3, 9)

@@ -4,7 +4,7 @@ import Posix
 import Store
 import Testing
 
-/// What one player request may cost its origins, by the rules alone.
+/// The budget of a player request at its origins, without a network.
 @Suite struct `Origin allowance` {
     private let key = ObjectKey(sha256Of: "a")
 
@@ -12,7 +12,7 @@ import Testing
         Monotonic(nanoseconds: seconds * 1_000_000_000)
     }
 
-    @Test func `bytes received again are no progress`() {
+    @Test func `repeated bytes are not progress`() {
         var allowance = OriginAllowance(now: at(0))
         _ = allowance.receive(0..<1_000, of: key, now: at(1))
         _ = allowance.fail()
@@ -24,7 +24,7 @@ import Testing
         #expect(allowance.newBytes == 1_001 && allowance.repeatedBytes == 1_500)
     }
 
-    @Test func `requests are paid for by new bytes`() {
+    @Test func `new bytes allow more requests`() {
         var allowance = OriginAllowance(now: at(0))
         var taken = 0
         while allowance.takeRequest(now: at(0)), taken < 1_000 { taken += 1 }
@@ -34,21 +34,21 @@ import Testing
         #expect(taken == 26 && !allowance.mayAsk)
     }
 
-    @Test func `what is received again has a limit that grows with what is new`() {
+    @Test func `the limit of repeated bytes grows with new bytes`() {
         var allowance = OriginAllowance(now: at(0))
         var rounds = 0
         while allowance.receive(0..<1_000_000, of: key, now: at(1)), rounds < 100 { rounds += 1 }
         #expect(rounds == 4)
     }
 
-    @Test func `each resource has a watermark of its own`() {
+    @Test func `each resource has its own watermark`() {
         var allowance = OriginAllowance(now: at(0))
         _ = allowance.receive(0..<1_000, of: key, now: at(1))
         _ = allowance.receive(0..<1_000, of: ObjectKey(sha256Of: "b"), now: at(2))
         #expect(allowance.newBytes == 2_000 && allowance.repeatedBytes == 0)
     }
 
-    @Test func `a range ahead of the others is new, one behind them is not`() {
+    @Test func `a range ahead of the others is new, one behind them is repeated`() {
         var allowance = OriginAllowance(now: at(0))
         _ = allowance.receive(5_000..<6_000, of: key, now: at(1))
         _ = allowance.receive(0..<6_000, of: key, now: at(2))
@@ -61,7 +61,7 @@ import Testing
         Monotonic(nanoseconds: seconds * 1_000_000_000)
     }
 
-    @Test func `a line is logged once and its repetitions are counted`() {
+    @Test func `a log line is written once and its repetitions are counted`() {
         let repeats = LogRepeats()
         #expect(repeats.take("a", now: at(0)) == .log)
         #expect(repeats.take("b", now: at(0)) == .log)

@@ -8,7 +8,7 @@ import URISyntax
 
 @testable import Model
 
-/// Resources that are made from others.
+/// Resources that are derived from others.
 @Suite struct ResourceTests {
     /// One that differs from `plain` in every stored property.
     private func full() throws -> Resource {
@@ -39,7 +39,7 @@ import URISyntax
             ? "\(ObjectIdentifier(value as AnyObject))" : String(reflecting: value)
     }
 
-    @Test func `a resource made from another keeps every part that is not changed`() throws {
+    @Test func `a resource derived from another keeps every part that is not changed`() throws {
         let (full, plain) = (try full(), try plain())
         let copy = full.changing { _ in }
         let parts = zip(Mirror(reflecting: full).children, Mirror(reflecting: copy).children)

@@ -9,7 +9,7 @@ import URISyntax
 
 @testable import Model
 
-/// Sessions with headers: which are kept, however many sets of headers come.
+/// Which sessions with headers are kept, for any number of sets of headers.
 @Suite struct SessionTableTests {
     private final class Folder {
         let path: String
@@ -49,7 +49,7 @@ import URISyntax
         !table.session(SessionTable.unkept(for: entry).id).fields.isEmpty
     }
 
-    @Test func `a hundred thousand sets of headers leave no more sessions than the limit`() throws {
+    @Test func `100,000 sets of headers leave no more sessions than the limit`() throws {
         let folder = try Folder()
         let database = try folder.open()
         defer { database.close() }
@@ -64,7 +64,7 @@ import URISyntax
         #expect(most <= 1_001 && table.count <= 1_001)
     }
 
-    @Test func `few sets of long headers are bounded by their bytes`() throws {
+    @Test func `few sets of long headers are limited by their bytes`() throws {
         let folder = try Folder()
         let database = try folder.open()
         defer { database.close() }
@@ -74,7 +74,9 @@ import URISyntax
         #expect(isKept(table, try entry(199, length: 8_000)))
     }
 
-    @Test func `the ones that were used last stay, and an unknown one has no headers`() throws {
+    @Test func `the most recently used sessions are kept, and an unknown one has no headers`()
+        throws
+    {
         let folder = try Folder()
         let database = try folder.open()
         defer { database.close() }
@@ -82,17 +84,17 @@ import URISyntax
         let first = table.session(for: try entry(0)).id
         for number in 1..<200 {
             _ = table.session(for: try entry(number))
-            // A player that asks for its segments.
+            // A player that requests its segments.
             #expect(!table.session(first).fields.isEmpty)
         }
         #expect(isKept(table, try entry(199)))
         #expect(!isKept(table, try entry(1)))
-        // Its entry URL makes it anew, with the same name.
+        // Its entry URL makes it again, with the same ID.
         #expect(table.session(for: try entry(1)).id == SessionTable.unkept(for: try entry(1)).id)
         #expect(isKept(table, try entry(1)))
     }
 
-    @Test func `what is pinned, recorded or held by somebody's work stays`() throws {
+    @Test func `sessions of pins, recordings and running work are kept`() throws {
         let folder = try Folder()
         let database = try folder.open()
         defer { database.close() }
@@ -109,7 +111,7 @@ import URISyntax
         #expect(table.count <= 17)
     }
 
-    @Test func `more than the limit stay where all are needed, and the rest is still bounded`()
+    @Test func `more sessions than the limit are kept if all are needed, and the rest is limited`()
         throws
     {
         let folder = try Folder()
@@ -123,8 +125,7 @@ import URISyntax
         withExtendedLifetime(held) {}
     }
 
-    @Test func `what was dropped does not come back with a restart, and what was kept does`() throws
-    {
+    @Test func `dropped sessions do not return after a restart, and kept ones do`() throws {
         let folder = try Folder()
         let before = try folder.open()
         var table = SessionTable(before, limits: limits(16))
@@ -138,7 +139,7 @@ import URISyntax
         #expect(table.count == count)
         #expect(isKept(table, try entry(99)))
         #expect(!isKept(table, try entry(0)))
-        // A file of a version without a limit is cut with the first new session.
+        // A table of a version without a limit is reduced at the first new session.
         table = SessionTable(after, limits: limits(8))
         _ = table.session(for: try entry(200))
         #expect(table.count <= 8)

@@ -6,7 +6,7 @@ import Store
 import Synchronization
 import Testing
 
-/// The threads for long texts: what they share, drop and refuse.
+/// The threads for long texts: which tasks they share, drop and reject.
 @Suite struct `Tasks on long texts` {
     private let counters = Counters()
     private let worker: TextWorker
@@ -17,7 +17,7 @@ import Testing
         TextWorker.Key(generation: generation, product: .position)
     }
 
-    /// Values that came, and a latch that opens with each.
+    /// Received values, and a latch that opens with each.
     private final class Received: Sendable {
         private let values = Mutex<[Int]>([])
         private let latch: ThreadSemaphore
@@ -29,14 +29,14 @@ import Testing
             latch.signal()
         }
 
-        /// The values once there are so many, or after ten seconds.
+        /// The values once there are `count`, or after ten seconds.
         func values(_ count: Int) -> [Int] {
             for _ in 0..<count where !latch.wait(atMost: .seconds(10)) { break }
             return values.withLock { $0 }
         }
     }
 
-    /// Tasks that hold both threads until they are let go.
+    /// Tasks that block both threads until they are released.
     private final class Blockers {
         private let gates: [ThreadSemaphore]
         let received: Received
@@ -62,7 +62,7 @@ import Testing
         func letGo() { for gate in gates { gate.signal() } }
     }
 
-    @Test func `requests for the same text share one task, and another text has its own`() throws {
+    @Test func `requests for the same text share one task, other texts have their own`() throws {
         let blockers = try Blockers(worker)
         let received = try Received()
         let count = Shared(0)
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test
-    func `a task that nobody waits for any more is dropped, one that somebody waits for is not`()
+    func `a task without waiting requests is dropped, others are not`()
         throws
     {
         let blockers = try Blockers(worker)
@@ -114,11 +114,11 @@ import Testing
         #expect(count.value == 0)
     }
 
-    @Test func `more bytes than may wait are refused until some are done`() throws {
+    @Test func `more waiting bytes than the limit are rejected until some are processed`() throws {
         let blockers = try Blockers(worker, bytes: 100 << 20)
         let received = try Received()
         #expect(worker.make(Self.key(1), bytes: 100 << 20, { 1 }, reply: received.take) == nil)
-        // What is being made already takes no more.
+        // A task that is running does not count.
         let joined = worker.make(
             TextWorker.Key(generation: 1_000, product: .position), bytes: 100 << 20, { 9 },
             reply: received.take)
@@ -131,7 +131,7 @@ import Testing
         worker.stop()
     }
 
-    @Test func `a worker that stops finishes what runs and begins nothing more`() throws {
+    @Test func `a worker that stops finishes running tasks and begins no others`() throws {
         let blockers = try Blockers(worker)
         let count = Shared(0)
         for number in 1...4 {
@@ -145,7 +145,7 @@ import Testing
             worker.stop()
             stopped.signal()
         }
-        // It waits for the tasks that run.
+        // It waits for the running tasks.
         #expect(eventuallyRefused())
         blockers.letGo()
         #expect(stopped.wait(atMost: .seconds(10)))
@@ -153,7 +153,7 @@ import Testing
         #expect(count.value == 0)
     }
 
-    /// Whether the worker takes nothing any more, after at most ten seconds.
+    /// Whether the worker rejects tasks, after at most ten seconds.
     private func eventuallyRefused() -> Bool {
         let end = Monotonic.now() + .seconds(10)
         var number: UInt64 = 100

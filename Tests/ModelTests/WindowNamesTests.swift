@@ -4,7 +4,7 @@ import Store
 import Testing
 import URISyntax
 
-/// The names of a live window against those of the window before it.
+/// The names of a live window compared with those of the previous one.
 @Suite struct WindowNamesTests {
     private static func reading(_ names: [String], head: String = "") throws -> LiveReading {
         let text =
@@ -18,7 +18,7 @@ import URISyntax
 
     private static func key(_ url: AbsoluteURL) -> ObjectKey { ObjectKey(sha256Of: url.text) }
 
-    /// The names of a list, and which of them had to be made a key of.
+    /// The names of a list, and those for which a key was made.
     private static func names(
         _ names: [String], after known: WindowNames = WindowNames()
     ) throws -> (window: WindowNames, made: [String]) {
@@ -30,19 +30,19 @@ import URISyntax
         return (window, made)
     }
 
-    @Test func `only a name that was not in the window before is made a key of`() throws {
+    @Test func `a key is made only for names that are new in the window`() throws {
         let first = try Self.names((0..<40).map { "v/\($0).ts?t=1" })
         #expect(first.made.count == 40)
         let second = try Self.names((3..<42).map { "v/\($0).ts?t=1" }, after: first.window)
         #expect(second.made == ["40.ts", "41.ts"])
     }
 
-    @Test func `a name that stands in many places is made a key of once`() throws {
+    @Test func `a key is made once for a name at several positions`() throws {
         let window = try Self.names(["black.ts", "a.ts", "black.ts", "b.ts", "black.ts"])
         #expect(window.made == ["black.ts", "a.ts", "b.ts"])
     }
 
-    @Test func `every name has its own key, whatever the window before had`() throws {
+    @Test func `every name has its own key, whatever the previous window was`() throws {
         var dice = SystemRandomNumberGenerator()
         let folders = ["", "a/", "b/", "../", "https://g/x/", "a/b/"]
         func list() -> [String] {
@@ -61,7 +61,7 @@ import URISyntax
         }
     }
 
-    @Test func `a window of nothing but new names is not searched for long`() throws {
+    @Test func `searching a window of only new names is limited`() throws {
         let count = 3_000
         let known = try Self.names((0..<count).map { "\($0).ts" }).window
         var search = WindowNames.Search(in: known)
@@ -71,7 +71,7 @@ import URISyntax
         #expect(search.misses == 8 * count + 1_024)
     }
 
-    @Test func `dates follow from durations where they are not written`() throws {
+    @Test func `dates follow from durations if they are absent`() throws {
         let date = "#EXT-X-PROGRAM-DATE-TIME:1970-01-01T00:00:"
         let reading = try Self.reading(
             ["a.ts", "b.ts", date + "09Z\nc.ts", "d.ts"],

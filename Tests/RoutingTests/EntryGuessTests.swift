@@ -2,7 +2,7 @@ import Routing
 import Testing
 import URISyntax
 
-/// What a path that leads nowhere was probably meant to be.
+/// The URL that an unknown path was probably meant to be.
 struct EntryGuessTests {
     @Test(arguments: [
         ("/cdn.example.com/x.m3u8", "https://cdn.example.com/x.m3u8"),
@@ -14,7 +14,9 @@ struct EntryGuessTests {
         ("///HTTPS:/a.example/b", "https://a.example/b"),
         ("/http%3A%2F%2Fa.example%2Fb", "http://a.example/b"),
     ])
-    func `a host at the front, or a scheme out of place, is a URL`(path: String, url: String) {
+    func `a path that begins with a host, or with a misplaced scheme, suggests a URL`(
+        path: String, url: String
+    ) {
         #expect(EntryGuess.url(in: path)?.text == url)
     }
 
@@ -24,12 +26,12 @@ struct EntryGuessTests {
         "/http:/h.example/<script>", "/h.example/\"x\"", "/.example/x",
         "/http%3A%2F%2Fh.example%2F%0D%0A",
     ])
-    func `anything else is no guess`(path: String) {
+    func `other paths suggest nothing`(path: String) {
         #expect(EntryGuess.url(in: path) == nil)
     }
 
     @Test
-    func `a path without end is not looked into`() {
+    func `only the beginning of a very long path is examined`() {
         #expect(EntryGuess.url(in: "/h.example/" + String(repeating: "a", count: 3_000)) == nil)
     }
 }

@@ -4,11 +4,11 @@ import Routing
 import Testing
 import URISyntax
 
-/// Links made of a folder and a name are those that are made in one piece.
+/// Links made from a folder and a name equal those made from a whole URL.
 @Suite struct `Links of one folder` {
     private let session = SessionID(0x1234_5678_9abc)
 
-    /// The link as it is made of a whole URL.
+    /// The link made from a whole URL.
     private func link(to url: AbsoluteURL, _ role: ResourceRole, _ epoch: Epoch) -> [UInt8] {
         var output = Array("/base/\(Character(UnicodeScalar(role.letter)))/".utf8)
         Handle(session: session, target: .url(url), epoch: epoch).append(
@@ -22,7 +22,8 @@ import URISyntax
         "https://cdn.example.com/vod/", "http://h/", "http://h/a/", "http://h/ab/",
         "https://u:p@[2001:db8::1]:8080/x/y/",
     ])
-    func `both ways give the same bytes`(_ folder: String) throws {
+    func `links made from folder and name equal links made from whole URLs`(_ folder: String) throws
+    {
         for count in 1..<40 {
             for ending in [".ts", ".M4S", "", ".html?x=1&y=%2F", "ü b.ts"] {
                 let name = String(repeating: "n", count: count) + ending
@@ -55,7 +56,7 @@ import URISyntax
     ]
 
     @Test(arguments: moves)
-    func `host and parameters are put into the URL`(
+    func `host and parameters of a pathway clone are inserted into the URL`(
         _ query: String, _ host: String, _ expected: String
     ) throws {
         let items = QueryItem.items(of: "_sluice_host=x\(query)")
@@ -66,19 +67,19 @@ import URISyntax
         #expect(move.applied(to: url, root: root)?.text == expected)
     }
 
-    @Test func `a clone without a host keeps the base's, user information included`() throws {
+    @Test func `a clone without a host keeps that of the base, with its user information`() throws {
         let move = try #require(PathwayMove(QueryItem.items(of: "_sluice_params=1&k=v")))
         let url = try AbsoluteURL("http://u:p@a.example/v/l.m3u8")
         #expect(move.applied(to: url, root: nil)?.text == "http://u:p@a.example/v/l.m3u8?k=v")
     }
 
     @Test(arguments: ["", "k=v", "_HLS_msn=1", "sluice_host=x"])
-    func `other queries move nothing`(_ query: String) {
+    func `other queries leave the URL unchanged`(_ query: String) {
         #expect(PathwayMove(QueryItem.items(of: query)) == nil)
     }
 
     @Test(arguments: ["", "a/b", "u@h", "h?x", "a b", "h:0", "\\h", "h#f"])
-    func `what is no host has no root`(_ host: String) throws {
+    func `text that is not a host has no root`(_ host: String) throws {
         let base = try AbsoluteURL("https://m.example/")
         #expect(PathwayMove.root(of: Array(host.utf8), base: base) == nil)
     }

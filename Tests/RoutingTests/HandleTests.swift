@@ -3,7 +3,7 @@ import Routing
 import Testing
 import URISyntax
 
-/// Handles: session and URL in one word, back again, and nothing forged.
+/// Handles encode session and URL as one word, and cannot be forged.
 @Suite struct `Handles` {
     static let session = SessionID(0x1234_5678_9abc)
 
@@ -20,7 +20,7 @@ import URISyntax
         "https://cdn.example.com/vod/master.m3u8", "http://[2001:db8::1]:8080/a?b=c&d=%2F%25+e;f",
         "https://user:secret@host/p%20q/[x]|y", "http://h/?", "https://h/ünï/日本.ts?x=ü",
     ])
-    func `a URL comes back byte for byte`(_ url: String) throws {
+    func `a URL is restored byte for byte`(_ url: String) throws {
         let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL(url))))
         let read = try Handle(text: made)
         #expect(read.session == Self.session)
@@ -28,20 +28,20 @@ import URISyntax
         #expect(back.bytes == Array(url.utf8))
     }
 
-    @Test func `the text is safe in any URL path`() throws {
+    @Test func `the text of a handle is safe in any URL path`() throws {
         let made = text(
             Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/?a=1&b=/../"))))
         let safe = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         #expect(made.allSatisfy(safe.contains))
     }
 
-    @Test func `a name of a long URL comes back`() throws {
+    @Test func `a handle of a long URL's name is restored`() throws {
         let name = (0..<16).map { UInt8($0 * 3) }
         let read = try Handle(text: text(Handle(session: Self.session, target: .name(name))))
         #expect(read.target == .name(name))
     }
 
-    @Test func `a changed byte of a signed handle is noticed`() throws {
+    @Test func `a changed byte in a signed handle is detected`() throws {
         let made = text(
             Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))),
             sign: Self.sign)
@@ -64,7 +64,7 @@ import URISyntax
         _ = try Handle(text: text.span, for: use, sign: Self.sign, requiresSignature: true)
     }
 
-    @Test func `a signature holds for one role only`() throws {
+    @Test func `a signature is valid for one role only`() throws {
         let handle = Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a")))
         let uses = ResourceRole.allCases.map { HandleUse.link($0) } + [.pathwayHost]
         for made in uses {
@@ -77,7 +77,48 @@ import URISyntax
         }
     }
 
-    @Test func `an unsigned handle is refused where signatures are needed`() throws {
+    @Test(arguments: [Epoch.first, Epoch(number: 7)])
+    func `a signature in front is skipped, checked, and holds for one role only`(
+        _ epoch: Epoch
+    ) throws {
+        let handle = Handle(
+            session: Self.session, target: .url(try AbsoluteURL("https://h/a?b")), epoch: epoch)
+        var made: [UInt8] = []
+        handle.append(to: &made, for: .link(.media), sign: Self.sign, isInFront: true)
+        #expect(try Handle(text: made) == handle)
+        #expect(throws: Never.self) { try read(made, for: .link(.media)) }
+        #expect(throws: Handle.Fault.badSignature) { try read(made, for: .link(.key)) }
+        for index in made.indices {
+            var changed = made
+            changed[index] = changed[index] == 0x41 ? 0x42 : 0x41
+            #expect(throws: Handle.Fault.self, "byte \(index)") {
+                try read(changed, for: .link(.media))
+            }
+        }
+        for count in made.indices {
+            #expect(throws: Handle.Fault.self) {
+                try read(Array(made[..<count]), for: .link(.media))
+            }
+        }
+        // The balancer reads the path behind flags, signature, session and epoch.
+        let bytes = try #require(Base64URL.decode(made))
+        let start = 1 + Handle.signatureLength + 6 + (epoch == .first ? 0 : 4)
+        #expect(bytes[start...].elementsEqual("h/a?b".utf8))
+    }
+
+    @Test func `a handle with a packed query comes back, and shows its path`() throws {
+        let packed = PackedURL(
+            scheme: .https, start: Array("h/a".utf8), query: [0x3F, 0, 0xFF, 0x2F])
+        let handle = Handle(session: Self.session, target: .packed(packed))
+        let made = text(handle)
+        #expect(try Handle(text: made) == handle)
+        #expect(try #require(Base64URL.decode(made))[7...].starts(with: "h/a?".utf8))
+        var bare: [UInt8] = []
+        Base64URL.append([65, 0, 0, 0, 0, 0, 1, 0x68], to: &bare)
+        #expect(throws: Handle.Fault.malformed) { try Handle(text: bare) }
+    }
+
+    @Test func `an unsigned handle is rejected where signatures are required`() throws {
         let made = text(Handle(session: Self.session, target: .url(try AbsoluteURL("https://h/a"))))
         #expect(throws: Handle.Fault.badSignature) {
             try read(made, for: .link(.media))
@@ -85,13 +126,13 @@ import URISyntax
     }
 
     @Test(arguments: ["", "A", "AAAA", "!!!!", "AAAAAAAAAA", "_____________", "AQAAAAAAAAAgIA"])
-    func `what is no handle is refused`(_ text: String) {
+    func `text that is not a handle is rejected`(_ text: String) {
         #expect(throws: Handle.Fault.malformed) { try Handle(text: text.utf8) }
     }
 }
 
 @Suite struct `Base64 for URLs` {
-    @Test func `every length comes back`() {
+    @Test func `bytes of every length are restored`() {
         for length in 0..<70 {
             let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 73 &+ length) }
             var text: [UInt8] = []
@@ -100,7 +141,7 @@ import URISyntax
         }
     }
 
-    @Test func `a value has one spelling only`() {
+    @Test func `a value has only one valid encoding`() {
         #expect(Base64URL.decode(Array("AA".utf8)) == [0])
         #expect(Base64URL.decode(Array("AB".utf8)) == nil)
         #expect(Base64URL.decode(Array("AA==".utf8)) == nil)
@@ -108,7 +149,7 @@ import URISyntax
         #expect(Base64URL.decode(Array("AAB".utf8)) == nil)
     }
 
-    @Test func `a character outside the alphabet spoils the text wherever it stands`() {
+    @Test func `a character outside of the alphabet at any position is rejected`() {
         for length in [2, 3, 4, 6, 7, 8, 11] {
             for place in 0..<length {
                 for stranger in Array("+/=. ".utf8) + [0, 0x80, 0xFF] {

@@ -4,7 +4,7 @@ import Routing
 import Testing
 import URISyntax
 
-/// The paths of links into live lists: which place each names, and how the query belongs to it.
+/// The paths of links in live lists, the place that each names, and the URL in the query.
 @Suite struct LivePlaceTests {
     private static let session = SessionID(0xABCDEF)
 
@@ -14,7 +14,7 @@ import URISyntax
         return String(decoding: output, as: UTF8.self)
     }
 
-    @Test func `every place has one spelling, which is read back`() {
+    @Test func `every place has one spelling, which is parsed as the same place`() {
         let cases: [(LivePlace, String, ResourceRole)] = [
             (.segment(0), "0", .segment), (.segment(1 << 53), "9007199254740992", .subtitle),
             (.part(1_204, index: 10), "1204-10", .part),
@@ -38,7 +38,7 @@ import URISyntax
         }
     }
 
-    @Test func `a handle of a list is read back`() throws {
+    @Test func `a handle of a list is parsed as written`() throws {
         for epoch in [Epoch.first, Epoch(number: 1_800_000_000)] {
             var output: [UInt8] = []
             Handle(session: Self.session, target: .list(0x8000_0000_0000_0001), epoch: epoch)
@@ -48,7 +48,7 @@ import URISyntax
         }
     }
 
-    @Test func `the handle in the query tells the URL, and none but it`() throws {
+    @Test func `only the handle in the query gives the URL`() throws {
         func handle(_ target: Handle.Target, _ session: SessionID = Self.session) -> String {
             var output: [UInt8] = []
             Handle(session: session, target: target).append(to: &output, for: .link(.segment))
@@ -65,7 +65,7 @@ import URISyntax
         #expect(unchecked("/s/\(list)/12.ts?x=1&u=\(handle(target))&_t=9#f") == target)
         #expect(unchecked("/s/\(list)/12.ts") == .list(7))
         #expect(unchecked("/s/\(list)/12.ts?u=") == nil)
-        // Another session's, or behind a link that needs none.
+        // A handle of another session, or behind a link that needs none.
         #expect(unchecked("/s/\(list)/12.ts?u=\(handle(target, SessionID(1)))") == nil)
         #expect(unchecked("/s/\(handle(target))/a.ts?u=\(handle(.list(7)))") == target)
     }
@@ -73,7 +73,7 @@ import URISyntax
 
 @Suite struct EpochOrderTests {
     @Test(arguments: [0, 1, 1_800_000_000, UInt32.max - 1, .max])
-    func `a new epoch is neither the one before it nor the first`(number: UInt32) {
+    func `a new epoch differs from the previous and the first one`(number: UInt32) {
         for seconds in [Int64.min, 0, 1_800_000_000, .max] {
             let next = Epoch.beginning(at: seconds, after: Epoch(number: number))
             #expect(next != .first && next.number != number)

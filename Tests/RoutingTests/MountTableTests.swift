@@ -1,7 +1,7 @@
 @testable import Routing
 import Testing
 
-/// Which of many mounts a path belongs to.
+/// Finding the mount of a path among many.
 struct MountTableTests {
     private func table(_ paths: [String]) throws -> MountTable {
         MountTable(try paths.map { try Mount("\($0)=http://origin.example/x/") })
@@ -12,21 +12,21 @@ struct MountTableTests {
         ("/aa/bb/cc/dd", "/aa/bb/"), ("/ab/", "/ab/"), ("/aa", nil), ("/", nil), ("/ac/x", nil),
         ("/aa/bb", "/aa/"), ("", nil),
     ])
-    func `the longest path that a request's path begins with counts`(
+    func `the longest matching mount path wins`(
         _ path: String, _ expected: String?
     ) throws {
         let mounts = try table(["/aa/", "/ab/", "/aa/bb/"])
         #expect(mounts.mount(for: path)?.path == expected)
     }
 
-    @Test func `the root takes what no other mount has`() throws {
+    @Test func `the root mount takes all other paths`() throws {
         let mounts = try table(["/", "/aa/"])
         #expect(mounts.mount(for: "/bb/cc")?.path == "/")
         #expect(mounts.mount(for: "/")?.path == "/")
         #expect(mounts.mount(for: "/aa/cc")?.path == "/aa/")
     }
 
-    @Test func `none and thousands are found as well`() throws {
+    @Test func `a table of no mounts and one of thousands find the right mount`() throws {
         #expect(try table([]).mount(for: "/aa/") == nil)
         let many = try table((0..<5000).map { "/site\($0)/" })
         #expect(many.count == 5000)

@@ -19,7 +19,9 @@ import Testing
         ("http://h/a|verifypeer=false", []),
         ("http://h/a%7cReferer=b", ["Referer: b"]),
     ])
-    func `a suffix is cut off and read`(text: String, headers: [String]) throws {
+    func `a suffix of headers is removed from the URL and parsed`(text: String, headers: [String])
+        throws
+    {
         let found = try #require(Self.split(text))
         #expect(found.0 == "http://h/a" && found.1 == headers)
     }
@@ -28,11 +30,11 @@ import Testing
         "http://h/a", "http://h/a|", "http://h/a|b", "http://h/a|b c=d", "http://h/a|=d",
         "http://h/a%7Cb=c", "http://h/a?q=%7C", "%7", "",
     ])
-    func `what is no suffix belongs to the URL`(text: String) {
+    func `text that is not a suffix of headers belongs to the URL`(text: String) {
         #expect(Self.split(text) == nil)
     }
 
-    @Test func `the number of headers and their size are limited`() throws {
+    @Test func `number and size of headers are limited`() throws {
         let many = "http://h/a|" + (0..<10_000).map { "x\($0)=1" }.joined(separator: "&")
         let long = "http://h/a|x=" + String(repeating: "y", count: 9_000)
         for text in [many, long] {
@@ -46,7 +48,7 @@ import Testing
         ChannelHeaders(Array(text.utf8))
     }
 
-    @Test func `a list without headers is left as it is`() {
+    @Test func `a channel list without headers is unchanged`() {
         #expect(Self.channels("#EXTM3U\n#EXTINF:4,\na.ts\n") == nil)
         #expect(Self.channels("#EXTM3U\n#EXTINF:4,a|b\na|b=c.ts\n#KODIPROP:x=y\n") == nil)
         #expect(Self.channels("") == nil)
@@ -54,7 +56,7 @@ import Testing
         #expect(Self.channels(film) == nil)
     }
 
-    @Test func `headers hold for the entry behind them, and the last of a name`() throws {
+    @Test func `headers apply to the next entry, and the last of each name counts`() throws {
         let list = try #require(
             Self.channels(
                 "#EXTM3U\r\n#EXTVLCOPT:http-user-agent=A\r\n#EXTINF:-1,x\r\nhttp://h/1|User-Agent=B\r\nhttp://h/2"
@@ -64,7 +66,7 @@ import Testing
         #expect(list.text.suffix(21) == Array("http://h/1\nhttp://h/2".utf8)[...])
     }
 
-    @Test func `unsafe headers are left out and counted, and sets are limited`() throws {
+    @Test func `unsafe headers are dropped and counted, and sets are limited`() throws {
         let unsafe = try #require(
             Self.channels("#EXTVLCOPT:http-user-agent=a\u{1}b\nhttp://h/1|Host=x\n"))
         #expect(unsafe.byLine.isEmpty && unsafe.refused == 2)

@@ -31,8 +31,21 @@ import URISyntax
         ("/o/x/https://h/a", nil), ("/o/s/", nil), ("/o/s", nil), ("/o/", nil), ("/o/s/h/a", nil),
         ("/o/s/https://", nil), ("/o//https://h/a", nil), ("/s/o/https://h/a", nil),
     ])
-    func `what a child asks for is a role and a whole URL`(_ target: String, _ url: String?) {
+    func `a child requests a role and a whole URL`(_ target: String, _ url: String?) {
         #expect(childURL(target) == url)
+    }
+
+    @Test(arguments: [
+        ("/c/abc/s/handle/a.ts", "abc handle a.ts"),
+        ("/c/abc/p/handle/a.m3u8?u=x&_HLS_msn=3", "abc handle a.m3u8"),
+        ("http://localhost/c/abc/s/handle/a.ts", "abc handle a.ts"),
+        ("/c//s/handle/a.ts", " handle a.ts"),
+        ("/c/abc/x/handle/a.ts", nil), ("/c/abc/s/", nil), ("/c/abc/", nil), ("/c/abc", nil),
+        ("/c/", nil), ("/c/abc?/s/handle/a.ts", nil), ("/c/abc/c/abc/s/handle/a.ts", nil),
+    ])
+    func `a link may carry a sealed session in front`(_ target: String, _ parts: String?) {
+        guard case .rewritten(let link) = route(target) else { return #expect(parts == nil) }
+        #expect("\(link.sealed ?? "-") \(link.handle) \(link.fileName)" == parts)
     }
 
     private func entryURL(_ target: String) -> String? {
@@ -54,7 +67,7 @@ import URISyntax
         ("/http:", nil),
         ("/httpx://h/", nil),
     ])
-    func `entry forms lead to the same URL`(_ target: String, _ url: String?) {
+    func `all forms of an entry give the same URL`(_ target: String, _ url: String?) {
         #expect(entryURL(target) == url)
     }
 
@@ -67,7 +80,7 @@ import URISyntax
         #expect(entryURL("/proxy?url=https%3A%2F%2Fh%2Fa+b") == "https://h/a+b")
     }
 
-    @Test func `session headers are read and decoded`() {
+    @Test func `session headers are parsed and decoded`() {
         guard
             case .entry(let entry) = route(
                 "/proxy?url=https%3A%2F%2Fh%2F&h_Referer=https%3A%2F%2Fr%2F&h_X-A=b%20c")
@@ -81,7 +94,7 @@ import URISyntax
     @Test(arguments: [
         "h_X=a%0D%0AEvil:%201", "h_A%20B=c", "h_Host=evil", "h_=x", "h_Content-Length=3",
     ])
-    func `a header that would change the request's frame is refused`(_ argument: String) {
+    func `a header that would change the framing of a request is rejected`(_ argument: String) {
         guard case .refused(let status, _) = route("/proxy?url=https%3A%2F%2Fh%2F&\(argument)")
         else {
             return #expect(Bool(false))
@@ -93,12 +106,12 @@ import URISyntax
         "/proxy?url=file%3A%2F%2F%2Fetc%2Fpasswd", "/proxy?url=ftp%3A%2F%2Fh%2F", "/proxy",
         "/proxy?url=",
     ])
-    func `what is no http URL is refused`(_ target: String) {
+    func `a URL that is not http or https is rejected`(_ target: String) {
         guard case .refused(let status, _) = route(target) else { return #expect(Bool(false)) }
         #expect(status == .badRequest)
     }
 
-    @Test func `the longer mount wins`() {
+    @Test func `the longer mount path wins`() {
         guard case .mount(_, let url) = route("/demo/deep/a/b.ts?q=1") else {
             return #expect(Bool(false))
         }
@@ -106,11 +119,11 @@ import URISyntax
     }
 
     @Test(arguments: ["/demo/../secret", "/demo/%2e%2e/secret", "/demo/a/..%2fb/../../x"])
-    func `a path cannot climb out of its mount`(_ target: String) {
+    func `a path cannot leave its mount`(_ target: String) {
         guard case .refused(.badRequest, _) = route(target) else { return #expect(Bool(false)) }
     }
 
-    @Test func `only delivery directives of a rewritten URL's query count`() {
+    @Test func `of a rewritten URL's query only delivery directives count`() {
         guard
             case .rewritten(let link) = route("/p/AbC/x.m3u8?_HLS_msn=3&foo=bar&_HLS_part=1")
         else { return #expect(Bool(false)) }
@@ -124,20 +137,22 @@ import URISyntax
         ("/s/AbC/x.ts?_HLS_msn=1#?_HLS_part=1", "AbC", 1),
         ("http://proxy:80/s/AbC/x.ts?_HLS_msn=1", "AbC", 1),
     ])
-    func `a link ends where its path does`(_ target: String, _ handle: String, _ count: Int) {
+    func `text behind the path of a link is rejected`(
+        _ target: String, _ handle: String, _ count: Int
+    ) {
         guard case .rewritten(let link) = route(target) else { return #expect(Bool(false)) }
         #expect(link.handle == handle && link.directives.count == count)
     }
 
     @Test(arguments: ["/s/", "/s//x.ts", "/s/?a=b", "http://proxy/s/"])
-    func `a link without its handle is refused`(_ target: String) {
+    func `a link without its handle is rejected`(_ target: String) {
         guard case .refused(.notFound, _) = route(target) else { return #expect(Bool(false)) }
     }
 
     @Test(arguments: [
         "/proxy/=https://h/", "/api/=https://h/", "/s/=https://h/", "nopath", "/a", "/x/=ftp://h/",
     ])
-    func `a mount that cannot be is refused`(_ text: String) {
+    func `an invalid mount is rejected`(_ text: String) {
         #expect(throws: Mount.Fault.self) { try Mount(text) }
     }
 }

@@ -3,7 +3,7 @@ import Routing
 import Testing
 import URISyntax
 
-/// What players tell of themselves does not reach an origin.
+/// Players' telemetry does not reach an origin.
 @Suite struct TelemetryTests {
     @Test(arguments: [
         ("http://a/x.ts?CMCD=bl%3D2100%2Csid%3D%22a%22", "http://a/x.ts"),
@@ -11,11 +11,11 @@ import URISyntax
         ("http://a/x.ts?CMCD", "http://a/x.ts"), ("http://a/x.ts?cmcd=1", "http://a/x.ts?cmcd=1"),
         ("http://a/x.ts?CMCDs=1", "http://a/x.ts?CMCDs=1"), ("http://a/x.ts?", "http://a/x.ts?"),
     ])
-    func `the CMCD argument is taken out and nothing else`(url: String, expected: String) throws {
+    func `the CMCD argument is removed and nothing else`(url: String, expected: String) throws {
         #expect(Telemetry.stripped(try AbsoluteURL(url)).text == expected)
     }
 
-    @Test func `CMCD fields are taken out in any case`() {
+    @Test func `CMCD fields are removed case-insensitively`() {
         var fields = Fields()
         for name in ["CMCD-Request", "cmcd-session", "CMCD-Object", "CMCD-Status", "Range"] {
             fields.append(name, "x")
@@ -24,7 +24,7 @@ import URISyntax
         #expect(fields.map(\.name) == ["Range"])
     }
 
-    @Test func `entries and mounts lose the argument on the way`() throws {
+    @Test func `entries and mounts lose the CMCD argument`() throws {
         let router = Router(mounts: [try Mount("/mount/=http://a/")])
         let entry = RequestHead(method: .get, target: "/http://a/x.m3u8?CMCD=bl%3D1&id=2")
         guard case .entry(let found) = router.route(entry) else {

@@ -264,6 +264,18 @@ package final class KeyTable: Sendable {
         }
     }
 
+    /// Vetoes a parameter permanently, as a counter-example would.
+    ///
+    /// - Returns: false if nothing was learned about such a parameter of the origin.
+    package func refuse(_ name: String, of origin: String) -> Bool {
+        guard let finding = change({ $0.evidence.refuse(name, of: origin) }) else { return false }
+        database.put(
+            KeyFindingRecord(
+                origin: origin, name: name, pairs: finding.pairs, paths: finding.paths,
+                isVetoed: true))
+        return true
+    }
+
     /// Adds a finding to the evidence; keys change from now on where it changes what is proposed.
     package func learn(_ url: AbsoluteURL, _ fingerprint: KeyFingerprint) {
         let found = state.withLock { state -> (origin: String, all: [KeyEvidence.Named])? in

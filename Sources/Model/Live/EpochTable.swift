@@ -202,7 +202,7 @@ package struct EpochTable: Sendable {
         if relation == .reset {
             list.sections = []
             list.epoch =
-                epochTold(by: place.names.keys, since: list.received, after: list.epoch)
+                newerEpoch(of: place.names.keys, since: list.received, after: list.epoch)
                 ?? .beginning(at: times.requested.wall.seconds, after: list.epoch)
         }
         if relation != .same { list.note(reading, at: times.received) }
@@ -292,8 +292,8 @@ package struct EpochTable: Sendable {
 
     /// Returns the epoch after `former` that another list with the same names has entered since a
     /// time.
-    private func epochTold(
-        by keys: some Collection<ObjectKey>, since time: Moment, after former: Epoch
+    private func newerEpoch(
+        of keys: some Collection<ObjectKey>, since time: Moment, after former: Epoch
     ) -> Epoch? {
         keys.lazy.compactMap { names[$0] }.filter { $0.since > time && $0.epoch > former }
             .map(\.epoch).max()
@@ -322,12 +322,12 @@ package struct EpochTable: Sendable {
         var known = names.values[index]
         // Another list, or another place in this one, may already have caused the change. A mere
         // doubt in another list does not count as a new epoch.
-        let isTold =
+        let isChanged =
             change.former.map { former in
                 known.since > former.received
                     && (change.relation != .reset || known.epoch > former.epoch)
             } ?? false
-        if !isTold {
+        if !isChanged {
             switch change.relation {
             case .reset:
                 known.epoch =

@@ -1,3 +1,4 @@
+import Endless
 import HLS
 package import Posix
 import Synchronization
@@ -35,6 +36,20 @@ extension LiveMemory {
             .init("named-ago", ago(since.wall)),
             .init("announced", .truth(terms?.longestHold != nil)),
             .init("grows", .truth(terms?.growth.map { !$0.isWhole } ?? false)),
+        ])
+    }
+}
+
+extension EndlessBody {
+    /// The `endless` member of a report.
+    ///
+    /// - Parameter now: the time up to which it has been arriving.
+    /// - Returns: an object; `kept` is in bytes.
+    package func report(now: Monotonic) -> JSONValue {
+        .object([
+            .init("stage", .text(stage.rawValue)), .init("format", .text(format.rawValue)),
+            .init("seconds", .number((now - begunAt).nanoseconds / 1_000_000_000)),
+            .init("viewers", .number(Int64(viewers))), .init("kept", .number(keptBytes)),
         ])
     }
 }

@@ -5,6 +5,8 @@ import HTTP
 /// Content types by role, for resources that the origin mislabels.
 package enum ContentTypes {
     package static let playlist = "application/vnd.apple.mpegurl"
+    /// Of lists without a tag of HLS: VLC opens no such list under the type of HLS.
+    package static let channelList = "audio/mpegurl"
 
     /// Returns the type of a media response.
     ///

@@ -156,11 +156,15 @@ package final class ObjectFacts: Sendable {
         package var host: String?
         /// True for the gzip form.
         package var isCompressed = false
+        /// The number of the cluster's key that its links are sealed and signed with; 0 without.
+        package let sealKey: UInt32
+        /// The text of the cookies that its links carry; nil for none.
+        package let cookies: String?
 
         package init(
             session: SessionID, prefix: String, list: ObjectKey? = nil,
             form: PlaylistForm = PlaylistForm.origin, host: String? = nil,
-            isCompressed: Bool = false
+            isCompressed: Bool = false, sealKey: UInt32 = 0, cookies: String? = nil
         ) {
             self.session = session
             self.prefix = prefix
@@ -168,6 +172,8 @@ package final class ObjectFacts: Sendable {
             self.form = form
             self.host = host
             self.isCompressed = isCompressed
+            self.sealKey = sealKey
+            self.cookies = cookies
         }
     }
 

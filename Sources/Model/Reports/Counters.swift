@@ -22,6 +22,11 @@ package final class Counters: Sendable {
         case loopHolds, longTexts
         case http1Requests, http2Requests
         case parentRequests, parentFailures
+        case liveStreams, liveJoined, liveMoved, liveResumptions
+        case sharedHits, sharedMisses, sharedFailures, sharedDamage, sharedHedges, sharedLosses
+        case sharedBytesRead, sharedDuplicateBytes, sharedOutages
+        case sharedWrites, sharedBytesWritten, sharedWriteFailures, sharedDropped, sharedChanges,
+            sharedOrders
 
         /// The name in JSON and, after `sluice_`, in the Prometheus text format.
         package var label: String {
@@ -69,6 +74,25 @@ package final class Counters: Sendable {
             case .http2Requests: "http2_requests_total"
             case .parentRequests: "parent_requests_total"
             case .parentFailures: "parent_failures_total"
+            case .liveStreams: "live_streams_total"
+            case .liveJoined: "live_streams_joined_total"
+            case .liveMoved: "live_viewers_moved_total"
+            case .liveResumptions: "live_streams_resumed_total"
+            case .sharedHits: "shared_store_hits_total"
+            case .sharedMisses: "shared_store_misses_total"
+            case .sharedFailures: "shared_store_failures_total"
+            case .sharedDamage: "shared_store_damaged_total"
+            case .sharedHedges: "shared_store_hedges_total"
+            case .sharedLosses: "shared_store_losses_total"
+            case .sharedBytesRead: "shared_store_read_bytes_total"
+            case .sharedDuplicateBytes: "shared_store_duplicate_bytes_total"
+            case .sharedOutages: "shared_store_outages_total"
+            case .sharedWrites: "shared_store_writes_total"
+            case .sharedBytesWritten: "shared_store_written_bytes_total"
+            case .sharedWriteFailures: "shared_store_write_failures_total"
+            case .sharedDropped: "shared_store_dropped_writes_total"
+            case .sharedChanges: "shared_store_changes_total"
+            case .sharedOrders: "shared_store_orders_taken_over_total"
             }
         }
 
@@ -123,6 +147,32 @@ package final class Counters: Sendable {
             case .http2Requests: "Requests from players in HTTP/2."
             case .parentRequests: "Requests sent to parents, counted as origin requests too."
             case .parentFailures: "Requests to parents that failed, so that the origin was used."
+            case .liveStreams: "Bodies without an end that were found to be live streams."
+            case .liveJoined: "Requests that joined a live stream without an end at its edge."
+            case .liveMoved:
+                "Times that a viewer fell behind the window of a live stream and was moved to its edge."
+            case .liveResumptions:
+                "New connections to origins that continued a live stream without an end."
+            case .sharedHits: "Fetches that the shared store answered."
+            case .sharedMisses: "Fetches that the shared store had nothing for."
+            case .sharedFailures: "Requests to the shared store that failed, damage included."
+            case .sharedDamage:
+                "Answers of the shared store that did not match their checksum or length."
+            case .sharedHedges:
+                "Fetches that asked the origin too, after the head start of the shared store."
+            case .sharedLosses: "Fetches that the origin answered before the shared store did."
+            case .sharedBytesRead: "Body bytes from the shared store that were used."
+            case .sharedDuplicateBytes:
+                "Body bytes from the shared store or an origin that were dropped for the other's."
+            case .sharedOutages:
+                "Number of times that the shared store was left out after failures."
+            case .sharedWrites: "Objects written to the shared store."
+            case .sharedBytesWritten: "Bytes written to the shared store."
+            case .sharedWriteFailures: "Writes to the shared store that failed."
+            case .sharedDropped:
+                "Objects not written to the shared store: too many waited, or all attempts failed."
+            case .sharedChanges: "Purges and pins of other nodes that were carried out here."
+            case .sharedOrders: "Downloads and recordings that this node took over from another."
             }
         }
     }

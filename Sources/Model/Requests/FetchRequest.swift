@@ -129,11 +129,13 @@ package struct FetchOutcome: Sendable {
     package var isProvenRest = false
     /// Holds the requested bytes until their reader has started.
     package var hold: Readers.Hold?
+    /// What is kept of a body that may have no end; nil for one that has.
+    package var endless: EndlessBody?
 
     package init(
         isCollapsed: Bool, wasStored: Bool = false, status: HTTPStatus,
         notStored: Storability.NoStoreReason?, onlyHere: Fields = Fields(),
-        isProvenRest: Bool = false, hold: Readers.Hold? = nil
+        isProvenRest: Bool = false, hold: Readers.Hold? = nil, endless: EndlessBody? = nil
     ) {
         self.isCollapsed = isCollapsed
         self.wasStored = wasStored
@@ -142,6 +144,7 @@ package struct FetchOutcome: Sendable {
         self.onlyHere = onlyHere
         self.isProvenRest = isProvenRest
         self.hold = hold
+        self.endless = endless
     }
 }
 

@@ -62,14 +62,26 @@ package final class OriginHealth: Sendable {
         }
     }
 
+    /// A time in which an origin was down.
+    package struct Outage: Sendable {
+        package let origin: Origin
+        package let since: Monotonic
+        package let until: Monotonic
+        package let reason: String
+    }
+
     private struct Book: Sendable {
         var marks: [Origin: Mark] = [:]
+        /// Outages that ended since they were last taken.
+        var ended: [Outage] = []
         var answers = RecentMap<Origin, Monotonic>(capacity: 1_024)
     }
 
     /// The most origins that are marked, so that a player redirected through a list of dead hosts
     /// does not fill memory.
     private static let mostMarks = 256
+    /// The most ended outages that wait to be taken; the oldest are dropped.
+    private static let mostEnded = 256
     /// Two failures closer together count as one.
     package static let confirmation = Interval.milliseconds(200)
     /// Players wait for a failure that took longer.
@@ -131,7 +143,9 @@ package final class OriginHealth: Sendable {
     package func answered(_ origin: Origin, now: Monotonic) -> Mark? {
         let forgiven = book.withLock { book in
             book.answers[origin] = now
-            return book.marks.removeValue(forKey: origin)
+            let mark = book.marks.removeValue(forKey: origin)
+            if let mark { Self.end(mark, of: origin, at: now, &book) }
+            return mark
         }
         if forgiven != nil { count.subtract(1, ordering: .releasing) }
         if forgiven?.state == .down { changes.add(1, ordering: .releasing) }
@@ -190,9 +204,32 @@ package final class OriginHealth: Sendable {
         book.withLock { $0.marks[origin]?.wanted = now }
     }
 
+    private static func end(
+        _ mark: Mark, of origin: Origin, at now: Monotonic, _ book: inout Book
+    ) {
+        guard mark.state == .down else { return }
+        if book.ended.count >= mostEnded { book.ended.removeFirst() }
+        book.ended.append(
+            Outage(origin: origin, since: mark.since, until: now, reason: mark.reason))
+    }
+
+    /// Returns the outages that ended since the last call.
+    package func takeEnded() -> [Outage] {
+        book.withLock { book in
+            let ended = book.ended
+            book.ended = []
+            return ended
+        }
+    }
+
     /// Removes a mark without an answer, since nothing was requested for a long time.
     package func forget(_ origin: Origin) {
-        let mark = book.withLock { $0.marks.removeValue(forKey: origin) }
+        let mark = book.withLock { book in
+            let mark = book.marks.removeValue(forKey: origin)
+            // When it would have answered again is not known.
+            if let mark { Self.end(mark, of: origin, at: mark.wanted, &book) }
+            return mark
+        }
         if mark != nil { count.subtract(1, ordering: .releasing) }
         changes.add(1, ordering: .releasing)
     }

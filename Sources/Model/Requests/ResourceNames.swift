@@ -35,14 +35,18 @@ package final class ResourceNames: Sendable {
     package let live: LiveMemory
     package let store: ObjectStore
     private let addresses: OwnAddresses
+    /// True if other nodes read the handles, so that none may name a URL in the local table.
+    private let isShared: Bool
 
     package init(
-        keys: KeyTable, live: LiveMemory, store: ObjectStore, addresses: OwnAddresses
+        keys: KeyTable, live: LiveMemory, store: ObjectStore, addresses: OwnAddresses,
+        isShared: Bool = false
     ) {
         self.keys = keys
         self.live = live
         self.store = store
         self.addresses = addresses
+        self.isShared = isShared
     }
 
     // MARK: Resources
@@ -135,11 +139,15 @@ package final class ResourceNames: Sendable {
 
     /// Returns the requested resource at another URL where it is found now; both URLs contain the
     /// delivery directives.
+    ///
+    /// Its epoch is not before the requested one: after a restart, the list that named it may not
+    /// have been read yet, and what is stored of an earlier epoch is something else.
     package func resource(_ asked: Resource, movedTo url: AbsoluteURL) -> Resource {
         let delivery = asked.live.delivery
         let named = delivery == nil ? url : url.withoutDirectives
         var (key, terms) = currentKey(named, session: asked.session, role: asked.role)
         key.skip = delivery?.skip
+        key.epoch = max(key.epoch, asked.epoch)
         terms.delivery = delivery
         return asked.changing {
             $0.url = url
@@ -150,12 +158,18 @@ package final class ResourceNames: Sendable {
 
     // MARK: Handles
 
-    /// Returns the handle of a URL in a session; a long URL is saved in the persistent table.
+    /// Returns the handle of a URL in a session.
+    ///
+    /// A long URL is saved in the persistent table; nodes of a cluster write it into the handle
+    /// unless it is too long for that.
     package func handle(
         for url: AbsoluteURL, session: SessionID, epoch: Epoch = .first
     ) -> Handle {
         guard url.bytes.count > Handle.longestURL else {
             return Handle(session: session, target: .url(url), epoch: epoch)
+        }
+        if isShared, let target = LongURL.target(url) {
+            return Handle(session: session, target: target, epoch: epoch)
         }
         let name = Array(SHA256Digest.of(url.bytes).prefix(16))
         store.saveLongURL(id: name, url: url.text)
@@ -164,9 +178,13 @@ package final class ResourceNames: Sendable {
 
     /// Returns the URL of a handle; nil for a short form that the table does not contain (any
     /// more), and for the handle of a live list.
-    package func url(of handle: Handle) -> AbsoluteURL? {
+    package func url(of handle: Handle) -> AbsoluteURL? { Self.url(of: handle, in: store) }
+
+    /// Returns the URL of a handle, as `url(of:)`, with the table of a store.
+    package static func url(of handle: Handle, in store: ObjectStore) -> AbsoluteURL? {
         switch handle.target {
         case .url(let url): url
+        case .packed(let packed): LongURL.url(of: packed)
         case .name(let name): store.longURL(id: name).flatMap { try? AbsoluteURL($0) }
         case .list: nil
         }

@@ -12,6 +12,7 @@ package final class LinkWriter {
     private let session: SessionID
     private let prefix: [UInt8]
     private let sign: (([UInt8]) -> [UInt8])?
+    private let isInFront: Bool
     private let handle: (AbsoluteURL, SessionID, Epoch) -> Handle
     // Read and replaced as a whole, so that accesses cannot overlap.
     @exclusivity(unchecked) private var folderLinks: FolderLinks?
@@ -31,7 +32,8 @@ package final class LinkWriter {
 
     /// - Parameters:
     ///   - session: the session of the links.
-    ///   - prefix: the prefix of each link: a base path, or scheme, host and base path.
+    ///   - prefix: the prefix of each link: a base path, or scheme, host and base path; behind it
+    ///     the path of a sealed session, if the links carry one.
     ///   - signer: signs the handles; nil when signing is off.
     ///   - handle: makes the handle of a URL, by name if it is long.
     package init(
@@ -41,6 +43,7 @@ package final class LinkWriter {
         self.session = session
         self.prefix = Array(prefix.utf8)
         sign = signer.map { signer in { signer.sign($0) } }
+        isInFront = signer?.isInFront ?? false
         self.handle = handle
     }
 
@@ -89,7 +92,8 @@ package final class LinkWriter {
         let path = sign == nil ? [] : Array(output[handleStart..<pathEnd])
         output.append(contentsOf: Self.originStart)
         handle(reference.url, session, epoch)
-            .append(to: &output, for: .origin(role, path: path), sign: sign)
+            .append(
+                to: &output, for: .origin(role, path: path), sign: sign, isInFront: isInFront)
     }
 
     private static let originStart = Array("?\(LivePlace.argument)=".utf8)
@@ -112,7 +116,7 @@ package final class LinkWriter {
         var bytes = prefix + [0x2F, role.letter, 0x2F]
         let start = bytes.count
         Handle(session: session, target: .list(list.name), epoch: list.epoch)
-            .append(to: &bytes, for: .link(role), sign: sign)
+            .append(to: &bytes, for: .link(role), sign: sign, isInFront: isInFront)
         let made = ListStem(role: role, bytes: bytes, start: start)
         listStem = made
         return made
@@ -121,7 +125,8 @@ package final class LinkWriter {
     /// Returns the text of the handle alone.
     package func handleText(of url: AbsoluteURL, for use: HandleUse) -> [UInt8] {
         var text: [UInt8] = []
-        handle(url, session, .first).append(to: &text, for: use, sign: sign)
+        handle(url, session, .first)
+            .append(to: &text, for: use, sign: sign, isInFront: isInFront)
         return text
     }
 
@@ -148,7 +153,8 @@ package final class LinkWriter {
         output.append(0x2F)
         output.append(role.letter)
         output.append(0x2F)
-        handle(url, session, epoch).append(to: &output, for: .link(role), sign: sign)
+        handle(url, session, epoch)
+            .append(to: &output, for: .link(role), sign: sign, isInFront: isInFront)
         output.append(0x2F)
         role.appendSafeFileName(for: url, hasMap: reference.hasMap, to: &output)
     }

@@ -42,6 +42,8 @@ package final class Session: Sendable {
     /// True if its lists reach further back than the origin's; stored, since a hit reads it several
     /// times.
     package let isShifted: Bool
+    /// What its links carry of it, on nodes of a cluster; nil where they need nothing.
+    package let seal: SessionSeal?
     /// When the table was last asked for it, counted in questions.
     fileprivate let lastUse = Atomic<UInt64>(0)
 
@@ -60,12 +62,15 @@ package final class Session: Sendable {
         }
     }
 
-    package init(id: SessionID, fields: Fields, shift: Shift = .none) {
+    package init(
+        id: SessionID, fields: Fields, shift: Shift = .none, seal: SessionSeal? = nil
+    ) {
         name = Mutex(.made(id))
         isOfEntry = false
         self.fields = fields
         self.shift = shift
         isShifted = shift != .none
+        self.seal = seal
         hasCredentials = fields.contains(.authorization) || fields.contains(.cookie)
     }
 
@@ -76,6 +81,7 @@ package final class Session: Sendable {
         fields = Fields()
         shift = .none
         isShifted = false
+        seal = nil
         hasCredentials = false
     }
 
@@ -123,19 +129,23 @@ package final class SessionTable: Sendable {
     private let limits: Limits
     private let pinned: @Sendable () -> Set<SessionID>
     private let database: StateDatabase
+    /// Seals sessions for links; nil unless this is a node of a cluster.
+    package let sealer: SessionSealer?
 
     /// Loads the sessions that earlier runs kept; blocks on the disk.
     ///
     /// - Parameters:
     ///   - database: where they are kept.
     ///   - limits: how many.
+    ///   - sealer: seals sessions for links; nil unless this is a node of a cluster.
     ///   - pinned: the titles whose sessions are not dropped.
     package init(
-        _ database: StateDatabase, limits: Limits = Limits(),
+        _ database: StateDatabase, limits: Limits = Limits(), sealer: SessionSealer? = nil,
         pinned: @escaping @Sendable () -> Set<SessionID> = { [] }
     ) {
         self.database = database
         self.limits = limits
+        self.sealer = sealer
         self.pinned = pinned
         kept = Mutex(Kept(next: (limits.sessions, limits.bytes)))
         for record in database.records(SessionRecord.self) {
@@ -154,15 +164,25 @@ package final class SessionTable: Sendable {
     package func session(for entry: Entry, recording: String? = nil) -> Session {
         let asked = Self.unkept(for: entry, recording: recording)
         guard !asked.isOfEntry else { return asked }
+        if sealer == nil { return keep(asked) }
+        if let known = kept.withLock({ $0.sessions[asked.id] }), isSealed(known) {
+            return keep(known)
+        }
+        return keep(sealed(asked))
+    }
+
+    /// Keeps a session, unless its like is kept.
+    private func keep(_ asked: Session) -> Session {
         let id = asked.id
         let now = uses.add(1, ordering: .relaxed).newValue
         let (session, isNew, isFull) = kept.withLock { kept -> (Session, Bool, Bool) in
-            if let known = kept.sessions[id] { return (known, false, false) }
+            let known = kept.sessions[id]
+            if let known, known.seal?.text == asked.seal?.text { return (known, false, false) }
             kept.sessions[id] = asked
-            kept.bytes += asked.size
+            kept.bytes += asked.size - (known?.size ?? 0)
             let next = kept.next
             let isFull = kept.sessions.count > next.sessions || kept.bytes > next.bytes
-            return (asked, true, isFull)
+            return (asked, known == nil, isFull)
         }
         session.lastUse.store(now, ordering: .relaxed)
         if isNew { database.put(session.record) }
@@ -203,6 +223,60 @@ package final class SessionTable: Sendable {
         for id in dropped {
             database.remove(SessionRecord.self, key: [.integer(Int64(bitPattern: id.number))])
         }
+    }
+
+    // MARK: Sessions in links
+
+    /// True if links of the session carry what they need: with the key that seals now, or nothing.
+    private func isSealed(_ session: Session) -> Bool {
+        guard let sealer, session.isCarried else { return true }
+        return session.seal?.keyID == sealer.firstID
+    }
+
+    /// Returns the session for writing links of it.
+    ///
+    /// Recordings are on one node, and their sessions with them.
+    package func sealed(_ session: Session) -> Session {
+        guard let sealer, !isSealed(session) else { return session }
+        let content = SealedContent(fields: session.fields, window: session.shift.window)
+        return Session(
+            id: session.id, fields: session.fields, shift: session.shift,
+            seal: sealer.seal(content, of: session.id))
+    }
+
+    /// Returns the seal for links of a session out of a playlist that defines variables, which other
+    /// nodes have not read; nil where there is nothing to carry, or too much.
+    package func seal(of session: Session, defining variables: [String: String]) -> SessionSeal? {
+        guard let sealer, !variables.isEmpty, session.shift.recording == nil else {
+            return session.seal
+        }
+        let content = SealedContent(
+            fields: session.fields, window: session.shift.window, variables: variables)
+        return sealer.seal(content, of: session.id) ?? session.seal
+    }
+
+    /// Returns the session that a link carries, and keeps it like one that was entered here.
+    package func opened(
+        _ text: Substring, of id: SessionID
+    ) throws(SealFault) -> Session {
+        guard let sealer else { throw .malformed }
+        if let known = kept.withLock({ $0.sessions[id] }), let seal = known.seal, seal.text == text
+        {
+            known.lastUse.store(uses.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
+            return known
+        }
+        let (content, seal) = try sealer.open(text, of: id)
+        let session = Session(
+            id: id, fields: content.fields, shift: .init(window: content.window), seal: seal)
+        let isKept = kept.withLock { $0.sessions[id] != nil }
+        if !isKept, session.isCarried, seal.variables.isEmpty { return keep(session) }
+        return session
+    }
+
+    /// True if links of a session must carry it: one without it was not written by this cluster.
+    package func mustBeCarried(_ id: SessionID) -> Bool {
+        guard sealer != nil else { return false }
+        return kept.withLock { $0.sessions[id]?.isCarried ?? false }
     }
 
     /// The session that an entry makes, for whoever only asks about it: nothing is kept of it.
@@ -251,10 +325,15 @@ package final class SessionTable: Sendable {
 extension Session {
     /// Bytes that it takes in memory, roughly.
     fileprivate var size: Int {
-        fields.reduce(256) { $0 + $1.name.utf8.count + $1.value.utf8.count + 8 }
+        fields.reduce(256 + (seal?.text.utf8.count ?? 0)) {
+            $0 + $1.name.utf8.count + $1.value.utf8.count + 8
+        }
     }
 
     fileprivate var isRecording: Bool { shift.recording != nil }
+
+    /// True if a node that answers its links must know more than its ID.
+    fileprivate var isCarried: Bool { !isRecording && (!fields.isEmpty || isShifted) }
 
     /// What is kept of a session with headers or a shift.
     package var record: SessionRecord {

@@ -1,0 +1,360 @@
+// Sessions in links: what a session needs travels with its links, so that each node of a cluster
+// answers them (decision 33).
+import COpenSSL
+package import HTTP
+import Numbers
+package import Routing
+import Store
+import Synchronization
+
+/// The content of a sealed session.
+package struct SealedContent: Equatable, Sendable {
+    /// The request headers given at entry.
+    package var fields = Fields()
+    /// The length of a time-shift window in seconds; nil for the origin's.
+    package var window: Int?
+    /// The variables of the multivariant playlist that a link stands in (EXT-X-DEFINE).
+    package var variables: [String: String] = [:]
+
+    package init(fields: Fields = Fields(), window: Int? = nil, variables: [String: String] = [:]) {
+        self.fields = fields
+        self.window = window
+        self.variables = variables
+    }
+
+    package var isEmpty: Bool { fields.isEmpty && window == nil && variables.isEmpty }
+}
+
+/// A sealed session as its links carry it.
+package struct SessionSeal: Sendable {
+    /// Safe in any URL; the same for the same session and key.
+    package let text: String
+    /// The number of the key.
+    package let keyID: UInt32
+    /// Signs the links that carry it, so that nobody leads the session's headers elsewhere.
+    package let signer: Signer
+    package let variables: [String: String]
+
+    /// The path that precedes the links: `/c/<text>`.
+    package var path: String { "/\(Unicode.Scalar(Router.sealLetter))/\(text)" }
+
+    /// Leads from the path of a link that carries a seal to that of another one with the same.
+    package static let relativePath = "../.."
+
+    /// True if relative links in a response to this target carry this seal: the target is
+    /// `/c/<text>/<role>/<handle>/<name>`.
+    package func isShared(by target: String) -> Bool {
+        let path = target.utf8.prefix { $0 != 0x3F && $0 != 0x23 }
+        let start = self.path.utf8
+        guard path.starts(with: start) else { return false }
+        let rest = path.dropFirst(start.count)
+        return rest.first == 0x2F && rest.last != 0x2F
+            && rest.reduce(0) { $0 + ($1 == 0x2F ? 1 : 0) } == 3
+    }
+}
+
+/// Why a sealed session cannot be used.
+package enum SealFault: Error, Equatable {
+    case malformed
+    /// Sealed with a key that is not in force, by its name.
+    case unknownKey(String)
+    /// Neither made with the key that it names nor for this session.
+    case forged
+}
+
+/// Seals sessions for links, and opens them, with the keys of a cluster.
+///
+/// AES-256-SIV (RFC 5297): the nonce is a MAC of the content, so that the same session has the same
+/// text on every node and at every time, which paths of live segments need, and nothing is lost if a
+/// nonce comes twice. The session's ID is authenticated too.
+///
+/// Any thread may use it; each call takes some microseconds.
+package final class SessionSealer: Sendable {
+    /// A key with what is derived from it (HKDF-Expand, RFC 5869).
+    private struct Key: Sendable {
+        let id: UInt32
+        let sealing: [UInt8]
+        let signer: Signer
+
+        init(_ key: ClusterKey, token: String?) {
+            id = key.id
+            sealing = Self.expanded(key, "sluice session seal", by: EVP_sha512(), count: 64)
+            // Whoever knows a former token must not sign links.
+            signer = Signer(
+                key: Self.expanded(
+                    key, "sluice sealed link " + (token.map { "with " + $0 } ?? "without"),
+                    by: EVP_sha256(), count: 32))
+        }
+
+        private static func expanded(
+            _ key: ClusterKey, _ purpose: String, by method: OpaquePointer?, count: Int
+        ) -> [UInt8] {
+            var output = [UInt8](repeating: 0, count: count)
+            var length = UInt32(count)
+            let text = Array(purpose.utf8) + [1]
+            let made = HMAC(
+                method, key.secret, CInt(key.secret.count), text, text.count, &output, &length)
+            precondition(made != nil && length == count, "libcrypto has no memory for a MAC")
+            return output
+        }
+    }
+
+    /// The most bytes of a session's content: base64 makes 4 KiB of it, a quarter of the head that
+    /// balancers accept.
+    package static let mostBytes = 3_040
+    private static let longestText = (mostBytes + overhead + 2) / 3 * 4
+    /// Key number and MAC.
+    private static let overhead = 20
+
+    private let keys: Mutex<[Key]>
+    private let token: String?
+
+    /// - Parameters:
+    ///   - keys: the first one seals; not empty.
+    ///   - token: the access token; nil for none.
+    package init(keys: [ClusterKey], token: String?) {
+        precondition(!keys.isEmpty, "a sealer has a key")
+        self.token = token
+        self.keys = Mutex(keys.map { Key($0, token: token) })
+    }
+
+    /// Takes other keys for links from now on.
+    package func replace(keys new: [ClusterKey]) {
+        guard !new.isEmpty else { return }
+        let derived = new.map { Key($0, token: token) }
+        keys.withLock { $0 = derived }
+    }
+
+    /// The number of the key that seals.
+    package var firstID: UInt32 { keys.withLock { $0[0].id } }
+
+    /// Returns the signer of links that carry this text.
+    package func signer(of text: some StringProtocol) throws(SealFault) -> Signer {
+        try key(of: Self.bytes(of: text)).signer
+    }
+
+    /// Seals a session with the first key; nil if its content is too long.
+    package func seal(_ content: SealedContent, of session: SessionID) -> SessionSeal? {
+        guard let bytes = Self.encoded(content) else { return nil }
+        let key = keys.withLock { $0[0] }
+        guard let box = Self.sealed(bytes, context: Self.context(session), key: key.sealing) else {
+            return nil
+        }
+        var text: [UInt8] = []
+        Base64URL.append(Self.bytes(of: key.id) + box, to: &text)
+        return SessionSeal(
+            text: String(decoding: text, as: UTF8.self), keyID: key.id, signer: key.signer,
+            variables: content.variables)
+    }
+
+    /// Opens the text of a link whose handle names this session.
+    package func open(
+        _ text: some StringProtocol, of session: SessionID
+    ) throws(SealFault) -> (content: SealedContent, seal: SessionSeal) {
+        let bytes = try Self.bytes(of: text)
+        let key = try key(of: bytes)
+        guard
+            let plain = Self.opened(
+                Array(bytes[4...]), context: Self.context(session), key: key.sealing)
+        else { throw .forged }
+        guard let content = Self.decoded(plain) else { throw .malformed }
+        let seal = SessionSeal(
+            text: String(text), keyID: key.id, signer: key.signer, variables: content.variables)
+        return (content, seal)
+    }
+
+    /// Seals the lines of a session's cookies for links; nil if they are too long for that.
+    func seal(cookies lines: [String], of session: SessionID) -> String? {
+        var bytes: [UInt8] = []
+        for line in lines {
+            guard Self.append(line, to: &bytes, atMost: Self.mostCookieBytes) else { return nil }
+        }
+        let key = keys.withLock { $0[0] }
+        let context = Self.context(session, "cookies")
+        guard let box = Self.sealed(bytes, context: context, key: key.sealing) else { return nil }
+        var text: [UInt8] = []
+        Base64URL.append(Self.bytes(of: key.id) + box, to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Opens the cookies of a link; nil if they were not sealed for this session.
+    func openCookies(_ text: Substring, of session: SessionID) -> [String]? {
+        guard let bytes = try? Self.bytes(of: text), let key = try? key(of: bytes),
+            let plain = Self.opened(
+                Array(bytes[4...]), context: Self.context(session, "cookies"), key: key.sealing)
+        else { return nil }
+        var rest = plain[...]
+        var lines: [String] = []
+        while !rest.isEmpty {
+            guard let line = Self.text(&rest) else { return nil }
+            lines.append(String(decoding: line, as: UTF8.self))
+        }
+        return lines
+    }
+
+    /// Seals an object that only nodes shall read.
+    ///
+    /// - Parameters:
+    ///   - bytes: its bytes.
+    ///   - name: its name, under which alone it is opened.
+    /// - Returns: nil if libcrypto has no memory.
+    package func seal(object bytes: [UInt8], named name: String) -> [UInt8]? {
+        let key = keys.withLock { $0[0] }
+        let context = Array("sluice object \(name)".utf8)
+        guard let box = Self.sealed(bytes, context: context, key: key.sealing) else { return nil }
+        return Self.bytes(of: key.id) + box
+    }
+
+    /// Opens an object; nil if it was not sealed under this name with a key that is in force.
+    package func open(object bytes: some Collection<UInt8>, named name: String) -> [UInt8]? {
+        let bytes = Array(bytes)
+        guard bytes.count > Self.overhead, let key = try? key(of: bytes) else { return nil }
+        return Self.opened(
+            Array(bytes[4...]), context: Array("sluice object \(name)".utf8), key: key.sealing)
+    }
+
+    /// The most bytes of cookies in a link: each link of a list has them.
+    private static let mostCookieBytes = 1_500
+
+    private func key(of bytes: [UInt8]) throws(SealFault) -> Key {
+        let id = bytes.prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+        guard let key = keys.withLock({ $0.first { $0.id == id } }) else {
+            throw .unknownKey(ClusterKey.name(of: id))
+        }
+        return key
+    }
+
+    private static func bytes(of text: some StringProtocol) throws(SealFault) -> [UInt8] {
+        guard text.utf8.count <= longestText, let bytes = Base64URL.decode(text.utf8),
+            bytes.count > overhead
+        else { throw .malformed }
+        return bytes
+    }
+
+    private static func bytes(of id: UInt32) -> [UInt8] {
+        stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: id >> $0) }
+    }
+
+    private static func context(_ session: SessionID, _ what: String = "session") -> [UInt8] {
+        Array("sluice \(what) \(session.text)".utf8)
+    }
+
+    // MARK: The content's bytes
+
+    private static let hasWindow: UInt8 = 1
+
+    /// Returns flags, window, fields (`<name>:<value>`) and variables, each text after its length;
+    /// nil if they are too long.
+    private static func encoded(_ content: SealedContent) -> [UInt8]? {
+        var bytes: [UInt8] = [content.window == nil ? 0 : hasWindow]
+        if let window = content.window {
+            for shift in stride(from: 16, through: 0, by: -8) {
+                bytes.append(UInt8(truncatingIfNeeded: window >> shift))
+            }
+        }
+        let fields = content.fields.map { "\($0.name):\($0.value)" }
+        let variables = content.variables.sorted { $0.key < $1.key }
+            .flatMap { [$0.key, $0.value] }
+        guard fields.count <= 255 else { return nil }
+        bytes.append(UInt8(fields.count))
+        for text in fields + variables {
+            guard append(text, to: &bytes, atMost: mostBytes) else { return nil }
+        }
+        return bytes
+    }
+
+    /// Appends a text after its length; returns false if the bytes would be too many.
+    private static func append(_ text: String, to bytes: inout [UInt8], atMost limit: Int) -> Bool {
+        let count = text.utf8.count
+        guard bytes.count + count + 2 <= limit else { return false }
+        bytes.append(UInt8(truncatingIfNeeded: count >> 8))
+        bytes.append(UInt8(truncatingIfNeeded: count))
+        bytes.append(contentsOf: text.utf8)
+        return true
+    }
+
+    private static func decoded(_ bytes: [UInt8]) -> SealedContent? {
+        var rest = bytes[...]
+        var content = SealedContent()
+        guard let flags = rest.popFirst(), flags & ~hasWindow == 0 else { return nil }
+        if flags & hasWindow != 0 {
+            let window = rest.prefix(3).reduce(0) { $0 << 8 | Int($1) }
+            guard rest.count >= 3, (1...WindowLength.longest).contains(window) else { return nil }
+            content.window = window
+            rest = rest.dropFirst(3)
+        }
+        guard let count = rest.popFirst() else { return nil }
+        for _ in 0..<count {
+            guard let line = text(&rest), content.fields.append(line: line) else { return nil }
+        }
+        while !rest.isEmpty {
+            guard let name = text(&rest), let value = text(&rest) else { return nil }
+            content.variables[String(decoding: name, as: UTF8.self)] = String(
+                decoding: value, as: UTF8.self)
+        }
+        return content
+    }
+
+    private static func text(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        guard rest.count >= 2 else { return nil }
+        let count = rest.prefix(2).reduce(0) { $0 << 8 | Int($1) }
+        guard rest.count >= 2 + count else { return nil }
+        let text = rest.dropFirst(2).prefix(count)
+        rest = rest.dropFirst(2 + count)
+        return text
+    }
+
+    /// Returns the fault of headers that do not fit into links, for whoever gave them; nil if they
+    /// do.
+    package static func fault(of fields: Fields) -> String? {
+        guard encoded(SealedContent(fields: fields, window: WindowLength.longest)) == nil else {
+            return nil
+        }
+        let bytes = fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+        return "the session's \(fields.count) headers have \(bytes) bytes; its links carry them, "
+            + "and hold at most \(mostBytes - 300)"
+    }
+
+    // MARK: libcrypto
+
+    private static let macLength = 16
+
+    /// Returns MAC and ciphertext; nil if libcrypto has no memory.
+    private static func sealed(_ bytes: [UInt8], context: [UInt8], key: [UInt8]) -> [UInt8]? {
+        guard let cipher = EVP_CIPHER_CTX_new() else { return nil }
+        defer { EVP_CIPHER_CTX_free(cipher) }
+        var output = [UInt8](repeating: 0, count: bytes.count)
+        var mac = [UInt8](repeating: 0, count: macLength)
+        var length: CInt = 0
+        guard EVP_EncryptInit_ex(cipher, method, nil, key, nil) == 1,
+            EVP_EncryptUpdate(cipher, nil, &length, context, CInt(context.count)) == 1,
+            EVP_EncryptUpdate(cipher, &output, &length, bytes, CInt(bytes.count)) == 1,
+            EVP_EncryptFinal_ex(cipher, nil, &length) == 1,
+            EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, CInt(macLength), &mac) == 1
+        else { return nil }
+        return mac + output
+    }
+
+    /// Returns the text of MAC and ciphertext; nil if it was not sealed so.
+    private static func opened(_ box: [UInt8], context: [UInt8], key: [UInt8]) -> [UInt8]? {
+        guard box.count > macLength, let cipher = EVP_CIPHER_CTX_new() else { return nil }
+        defer { EVP_CIPHER_CTX_free(cipher) }
+        var mac = Array(box[..<macLength])
+        let bytes = Array(box[macLength...])
+        var output = [UInt8](repeating: 0, count: bytes.count)
+        var length: CInt = 0
+        guard EVP_DecryptInit_ex(cipher, method, nil, key, nil) == 1,
+            EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_SET_TAG, CInt(macLength), &mac) == 1,
+            EVP_DecryptUpdate(cipher, nil, &length, context, CInt(context.count)) == 1,
+            EVP_DecryptUpdate(cipher, &output, &length, bytes, CInt(bytes.count)) == 1,
+            EVP_DecryptFinal_ex(cipher, nil, &length) == 1
+        else { return nil }
+        return output
+    }
+
+    /// True if libcrypto has the cipher; false with providers that are restricted, such as FIPS.
+    package static var isAvailable: Bool { method != nil }
+
+    /// Fetched once (EVP_CIPHER_fetch(3)); libcrypto itself shares it between threads.
+    nonisolated(unsafe) private static let method = EVP_CIPHER_fetch(nil, "AES-256-SIV", nil)
+}
