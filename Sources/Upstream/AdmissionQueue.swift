@@ -10,6 +10,8 @@
 //   slots, or a slot like the others once those places are taken;
 // - requests that an origin holds on purpose, such as blocking playlist reloads, have separate
 //   places and count against neither slots nor express places nor the limit of a host;
+// - a transfer that turns out to have no end gives its slot back while it runs, and counts against
+//   the limit of its host only;
 // - a freed slot goes to the most urgent lane; inside a lane sessions take turns, and the transfers
 //   of a session start in the order of arrival;
 // - no host ever has more than `perHost` transfers, express included; transfers that wait for their
@@ -55,7 +57,7 @@ package struct AdmissionQueue {
         package let session: UInt64
         package let host: String
         /// True if the origin will hold it on purpose; such requests wait in the express lane.
-        package var isHeld = false
+        package var isLongPoll = false
 
         package init(id: UInt64, lane: Lane, session: UInt64, host: String) {
             self.id = id
@@ -78,6 +80,8 @@ package struct AdmissionQueue {
         let serial: UInt64
         let usesExpressPlace: Bool
         var isPreempted = false
+        /// True once it was found to have no end.
+        var isExempt = false
     }
 
     package private(set) var limits: Limits
@@ -176,7 +180,17 @@ extension AdmissionQueue {
         if holder.isPreempted { preempting -= 1 }
         preemptible -= Self.isPreemptible(holder) ? 1 : 0
         ahead.count(holder.entry.lane, to: holder.host, by: -1)
-        if !holder.entry.isHeld { leave(holder.host) }
+        if !holder.entry.isLongPoll { leave(holder.host) }
+    }
+
+    /// Gives back the slot of a running transfer that has no end, which would be held for ever; it
+    /// still counts against the limit of its host.
+    package mutating func exempt(_ token: SlotToken) {
+        guard var holder = holders[token.id], holder.serial == token.serial, !holder.isExempt
+        else { return }
+        count(holder, by: -1)
+        holder.isExempt = true
+        holders[token.id] = holder
     }
 
     /// Counts a running transfer against the host that it was redirected to.
@@ -187,7 +201,7 @@ extension AdmissionQueue {
         guard var holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("transfer \(token.id) holds no slot")
         }
-        guard holder.host != host, !holder.entry.isHeld else { return true }
+        guard holder.host != host, !holder.entry.isLongPoll else { return true }
         guard hasRoom(host) else { return false }
         leave(holder.host)
         hostCounts[host, default: 0] += 1
@@ -220,7 +234,7 @@ extension AdmissionQueue {
     ///
     /// Call until nil after every change.
     package mutating func next() -> Action? {
-        if heldInUse < limits.heldCap, let entry = take(from: .express, isHeld: true) {
+        if heldInUse < limits.heldCap, let entry = take(from: .express, isLongPoll: true) {
             return admit(entry, usesExpressPlace: false)
         }
         if expressInUse < limits.expressCap, let entry = take(from: .express) {
@@ -248,14 +262,15 @@ extension AdmissionQueue {
         return token
     }
 
-    private mutating func take(from lane: Lane, isHeld: Bool = false) -> Entry? {
+    private mutating func take(from lane: Lane, isLongPoll: Bool = false) -> Entry? {
         guard lanes[lane.rawValue].count > 0, ahead.hasRoom(in: lane) else { return nil }
         // Swapped out for the call, since the closure reads the rest of this value.
         var queue = LaneQueue()
         swap(&queue, &lanes[lane.rawValue])
         let id = queue.take { id in
             waiters[id].map {
-                $0.isHeld == isHeld && (isHeld || hasRoom($0.host)) && ahead.hasRoom(for: $0)
+                $0.isLongPoll == isLongPoll && (isLongPoll || hasRoom($0.host))
+                    && ahead.hasRoom(for: $0)
             } ?? false
         }
         swap(&queue, &lanes[lane.rawValue])
@@ -267,7 +282,7 @@ extension AdmissionQueue {
         let holder = Holder(
             entry: entry, host: entry.host, serial: nextSerial, usesExpressPlace: usesExpressPlace)
         holders[entry.id] = holder
-        if !entry.isHeld { hostCounts[entry.host, default: 0] += 1 }
+        if !entry.isLongPoll { hostCounts[entry.host, default: 0] += 1 }
         count(holder, by: 1)
         preemptible += Self.isPreemptible(holder) ? 1 : 0
         ahead.count(entry.lane, to: entry.host, by: 1)
@@ -275,7 +290,8 @@ extension AdmissionQueue {
     }
 
     private mutating func count(_ holder: Holder, by change: Int) {
-        if holder.entry.isHeld {
+        if holder.isExempt { return }
+        if holder.entry.isLongPoll {
             heldInUse += change
         } else if holder.usesExpressPlace {
             expressInUse += change

@@ -121,7 +121,7 @@ extension UpstreamClient {
         _ all: Int, background: Int = .max, hosts: [String: Int] = [:]
     ) {
         queue.limitAhead(all, background: background, hosts: hosts)
-        setNeedsSettle()
+        scheduleRoundEnd()
     }
 
     /// Preempts the newest background transfers until `most` are left.

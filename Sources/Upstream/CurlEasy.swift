@@ -66,26 +66,26 @@ final class CurlEasy {
     // MARK: Options
 
     func set(_ option: CURLoption, _ value: Int) {
-        require(option, sluice_curl_set_long(handle, option, value))
+        Self.require(option, sluice_curl_set_long(handle, option, value))
     }
 
     func set(_ option: CURLoption, flag: Bool) { set(option, flag ? 1 : 0) }
 
     func set(_ option: CURLoption, large value: Int64) {
-        require(option, sluice_curl_set_offset(handle, option, curl_off_t(value)))
+        Self.require(option, sluice_curl_set_offset(handle, option, curl_off_t(value)))
     }
 
     func set(_ option: CURLoption, _ value: String) {
-        require(option, sluice_curl_set_string(handle, option, value))
+        Self.require(option, sluice_curl_set_string(handle, option, value))
     }
 
     /// Sets a string option to null, if it has a default string.
     func clear(_ option: CURLoption) {
-        require(option, sluice_curl_set_string(handle, option, nil))
+        Self.require(option, sluice_curl_set_string(handle, option, nil))
     }
 
     func set(_ option: CURLoption, pointer: UnsafeMutableRawPointer?) {
-        require(option, sluice_curl_set_pointer(handle, option, pointer))
+        Self.require(option, sluice_curl_set_pointer(handle, option, pointer))
     }
 
     /// The request's body, copied by libcurl.
@@ -102,14 +102,14 @@ final class CurlEasy {
         // Freed only after libcurl has the new ones.
         defer { curl_slist_free_all(former) }
         for text in texts { Self.append(text, to: &lines) }
-        require(CURLOPT_HTTPHEADER, sluice_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
+        Self.require(CURLOPT_HTTPHEADER, sluice_curl_set_list(handle, CURLOPT_HTTPHEADER, lines))
     }
 
     /// Sets fixed addresses, `host:port:address`.
     func setResolved(_ texts: [String]) {
         guard !texts.isEmpty else { return }
         for text in texts { Self.append(Array(text.utf8), to: &resolved) }
-        require(CURLOPT_RESOLVE, sluice_curl_set_list(handle, CURLOPT_RESOLVE, resolved))
+        Self.require(CURLOPT_RESOLVE, sluice_curl_set_list(handle, CURLOPT_RESOLVE, resolved))
     }
 
     private static func append(
@@ -128,12 +128,12 @@ final class CurlEasy {
     /// reads as much as libcurl reads by default.
     func setReceiveBuffer(_ bytes: Int) {
         let code = sluice_curl_set_long(handle, CURLOPT_BUFFERSIZE, bytes)
-        if code != CURLE_BAD_FUNCTION_ARGUMENT { require(CURLOPT_BUFFERSIZE, code) }
+        if code != CURLE_BAD_FUNCTION_ARGUMENT { Self.require(CURLOPT_BUFFERSIZE, code) }
     }
 
     /// Traps if an option is rejected: a bug of this program, or a libcurl built without a needed
     /// feature.
-    private func require(_ option: CURLoption, _ code: CURLcode) {
+    static func require(_ option: CURLoption, _ code: CURLcode) {
         precondition(
             code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")
     }

@@ -1,4 +1,5 @@
 import HTTP
+import Numbers
 package import URISyntax
 
 /// A cache between the daemon and origins, which requests are sent to first (RFC 9110 section 3.7).
@@ -141,17 +142,8 @@ package struct Parents: Sendable {
     /// hashing): the loss of one moves nothing that the others hold.
     package func order(for key: String) -> [Parent] {
         guard all.count > 1 else { return all }
-        return all.map { (weight: Self.hash("\($0.root.text) \(key)"), parent: $0) }
+        return all.map { (weight: stableHash("\($0.root.text) \(key)"), parent: $0) }
             .sorted { $0.weight > $1.weight }.map(\.parent)
-    }
-
-    /// FNV-1a with a final mix, the same on every machine.
-    private static func hash(_ text: String) -> UInt64 {
-        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
-        hash = (hash ^ (hash >> 33)) &* 0xFF51_AFD7_ED55_8CCD
-        hash = (hash ^ (hash >> 33)) &* 0xC4CE_B9FE_1A85_EC53
-        return hash ^ (hash >> 33)
     }
 }
 

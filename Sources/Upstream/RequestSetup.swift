@@ -12,6 +12,7 @@ extension CurlEasy {
         let isTransparent: Bool
         let route: OriginRoute
         let credentials: String?
+        let signature: RequestSignature?
 
         /// Nil for a transfer that needs a full setup each time.
         init?(_ transfer: Transfer, _ configuration: UpstreamConfiguration) {
@@ -25,6 +26,7 @@ extension CurlEasy {
             isTransparent = transfer.request.isTransparent
             route = transfer.route
             credentials = transfer.parent?.credentials
+            signature = transfer.request.signature
         }
     }
 
@@ -69,13 +71,14 @@ extension CurlEasy {
         set(CURLOPT_TCP_KEEPIDLE, 30)
         set(CURLOPT_TCP_KEEPINTVL, 15)
         let fresh = transfer.freshAddresses.map { [$0] } ?? []
-        setResolved(configuration.resolve + fixedAddresses(transfer) + fresh)
+        let fixed = [transfer.route.resolved(transfer.origin)].compactMap { $0 }
+        setResolved(configuration.resolve + fixed + fresh)
         if let url = configuration.dohURL { lookUp(overHTTPS: url) }
         if configuration.usesFastOpen { allowFastOpen() }
         // Early data can be replayed by attackers (RFC 8470 section 4): only for requests without
         // effect.
         if transfer.hop.isPlainGet { allowEarlyData() }
-        setRoute(transfer.route, caFile: configuration.caFile)
+        transfer.route.set(on: handle, caFile: configuration.caFile)
         resumeWhereverPossible()
         // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
         set(CURLOPT_HTTP_VERSION, configuration.httpPreference == .http2OverTLS ? 4 : 2)
@@ -84,17 +87,18 @@ extension CurlEasy {
         }
         setMethod(transfer.hop, transfer)
         if transfer.request.connectsOnly { sendNothing() }
+        if let signature = transfer.request.signature { sign(with: signature) }
         if transfer.decodes { set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br") }
         // A response that is passed on unchanged must not fail because of an unknown content
         // coding.
         if transfer.request.isTransparent { set(CURLOPT_HTTP_CONTENT_DECODING, flag: false) }
     }
 
-    /// Returns the configured addresses of the origin.
-    private func fixedAddresses(_ transfer: Transfer) -> [String] {
-        let addresses = transfer.route.addresses.map(\.option).joined(separator: ",")
-        guard !addresses.isEmpty else { return [] }
-        return ["\(transfer.origin.host):\(transfer.origin.port):\(addresses)"]
+    /// Signs requests; user and password are set apart, since keys may contain colons.
+    private func sign(with signature: RequestSignature) {
+        set(CURLOPT_AWS_SIGV4, signature.scope)
+        set(CURLOPT_USERNAME, signature.user)
+        set(CURLOPT_PASSWORD, signature.password)
     }
 
     /// Best effort: without it libcurl or the kernel connects as usual.
@@ -145,11 +149,16 @@ extension CurlEasy {
         if !isTransparent, !fields.contains(.userAgent) {
             fields.append(.userAgent, configuration.userAgent)
         }
-        if !isTransparent, !transfer.decodes { fields.append(.acceptEncoding, "identity") }
+        // libcurl before 8.3 sorts Accept-Encoding before Accept for a signature.
+        let isSigned = transfer.request.signature != nil
+        if !isTransparent, !transfer.decodes, !isSigned {
+            fields.append(.acceptEncoding, "identity")
+        }
         // A name with nothing after the colon keeps libcurl from adding its own field; to a GET it
         // adds neither Expect nor Content-Type.
         var lines: [[UInt8]] = []
-        let mayGetMore = !hop.isPlainGet || transfer.request.upload != nil
+        // Nor does it leave out fields without a value, which it does not send.
+        let mayGetMore = (!hop.isPlainGet || transfer.request.upload != nil) && !isSigned
         if mayGetMore { lines.append(Array("Expect:".utf8)) }
         if !fields.contains(.accept) {
             lines.append(Array((isTransparent ? "Accept:" : "Accept: */*").utf8))

@@ -10,6 +10,11 @@ struct RouteConnections {
     struct Sets {
         let shared: CurlMulti
         let express: CurlMulti
+        /// Connections of background transfers, if they yield: on a connection that carried
+        /// segments too, the bound would be on the segments.
+        let background: CurlMulti?
+
+        var all: [CurlMulti] { [shared, express] + [background].compactMap { $0 } }
     }
 
     /// The connections of the plain route, which nearly every transfer uses.
@@ -38,8 +43,7 @@ struct RouteConnections {
         let all = Array(sets.values) + [plain].compactMap { $0 }
         let share = max(1, idle / all.count)
         for each in all {
-            each.shared.keepIdle(share)
-            each.express.keepIdle(share)
+            for multi in each.all { multi.keepIdle(share) }
         }
         return dropped
     }
@@ -53,10 +57,17 @@ extension UpstreamClient {
             let shared = CurlMulti(loop: loop, owner: self, configuration: configuration),
             let express = CurlMulti(loop: loop, owner: self, configuration: configuration)
         else { return nil }
-        let made = RouteConnections.Sets(shared: shared, express: express)
+        var background: CurlMulti?
+        if yields != nil {
+            background = CurlMulti(loop: loop, owner: self, configuration: configuration)
+        }
+        let made = RouteConnections.Sets(
+            shared: shared, express: express, background: background)
         let idle = configuration.idleConnections
         let dropped = connections.insert(made, of: route, idle: idle) { sets in
-            attached.values.contains { $0.multi === sets.shared || $0.multi === sets.express }
+            attached.values.contains { transfer in
+                sets.all.contains { transfer.multi === $0 }
+            }
         }
         // One of them may be the caller, since its transfer has just ended.
         if !dropped.isEmpty { loop.atRoundEnd { _ in withExtendedLifetime(dropped) {} } }

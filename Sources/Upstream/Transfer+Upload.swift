@@ -85,6 +85,6 @@ extension Transfer {
     /// Tells libcurl which directions are paused now.
     func unpause() {
         guard let easy else { return }
-        multi?.pause(easy, receiving: isHeld, sending: isUploadPaused)
+        multi?.pause(easy, receiving: isReceivePaused, sending: isUploadPaused)
     }
 }

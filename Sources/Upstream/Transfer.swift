@@ -27,10 +27,11 @@ package final class Transfer {
     package let request: TransferRequest
     /// Unique within its client.
     package let id: UInt64
-    package internal(set) var state = State.waiting
+    // The properties used for each field and each piece of a body are read and written as a whole, or
+    // changed by calls that do not re-enter, so that accesses cannot overlap; the check would cost a
+    // hundred instructions each inside libcurl.
+    @exclusivity(unchecked) package internal(set) var state = State.waiting
     package internal(set) var lane: Lane
-    // The properties used for each piece of a body are read and written as a whole, so that
-    // accesses cannot overlap; the check would cost a hundred instructions each inside libcurl.
     /// Body bytes delivered so far, after decoding.
     @exclusivity(unchecked) package internal(set) var bytesReceived: Int64 = 0
     /// True while delivery is stopped by `pause` or a `pause` verdict.
@@ -57,10 +58,12 @@ package final class Transfer {
     var route = OriginRoute.plain
     var easy: CurlEasy?
     /// The set of connections it runs on.
-    var multi: CurlMulti?
+    @exclusivity(unchecked) var multi: CurlMulti?
     var slot: SlotToken?
-    var parser = HeadParser()
-    var setCookies: [ReceivedCookie] = []
+    /// The longest pause of a body without an end; nil for other bodies.
+    private(set) var endlessSilence: Interval?
+    @exclusivity(unchecked) var parser = HeadParser()
+    @exclusivity(unchecked) var setCookies: [ReceivedCookie] = []
     /// Set inside libcurl, handled after it has returned.
     var failure: UpstreamError? {
         didSet {
@@ -70,7 +73,7 @@ package final class Transfer {
     /// True if there is a failure; cheaper to check than `failure`.
     @exclusivity(unchecked) private(set) var isFailing = false
     /// True while libcurl holds bytes that were offered and not consumed.
-    var isHeld = false
+    @exclusivity(unchecked) var isReceivePaused = false
     /// True if the request's body had no bytes when libcurl last asked.
     var isUploadPaused = false
     /// Bytes of the request's body that libcurl has not taken yet.
@@ -80,9 +83,9 @@ package final class Transfer {
     /// True once such a connection was met: the next one must be new.
     var avoidsKeptConnections = false
     /// Interim responses so far.
-    var interims = 0
+    @exclusivity(unchecked) var interims = 0
     /// Bytes of this hop's heads, interim ones included, and of its trailers.
-    var fieldBytes = 0
+    @exclusivity(unchecked) var fieldBytes = 0
     /// Requests that libcurl has sent for this hop.
     var requestsOfHop = 0
     @exclusivity(unchecked) var isDirty = false
@@ -171,6 +174,15 @@ package final class Transfer {
         guard isPaused else { return }
         isPaused = false
         client?.resume(self)
+    }
+
+    /// Runs on as a transfer without an end: it holds no slot, but counts against the limit of its
+    /// host.
+    ///
+    /// - Parameter silence: the longest time without a byte.
+    package func goesOnWithoutEnd(silence: Interval) {
+        endlessSilence = silence
+        client?.exempt(self)
     }
 
     /// Moves the transfer to another lane.

@@ -85,7 +85,10 @@ private func mayRequest(
         transfer(context).mayUse(connectionFrom: UInt16(truncatingIfNeeded: localPort))
     else { return 1 }  // CURL_PREREQFUNC_ABORT
     // After the check of kept connections, which takes a connection that is known for a used one.
-    transfer(context).client.map { $0.mark(transfer(context)) }
+    transfer(context).client.map {
+        $0.mark(transfer(context))
+        $0.yields?.requestBegins(transfer(context), to: address)
+    }
     return 0
 }
 
@@ -190,7 +193,7 @@ extension Transfer {
 
     private func hold() -> Taken {
         lastByteAt = loop.now
-        isHeld = true
+        isReceivePaused = true
         return .held
     }
 

@@ -90,6 +90,29 @@ package struct TransferHead: Sendable {
     /// delimited by the end of the connection (RFC 9112 section 6.3, rule 8).
     package var provesItsEnd: Bool
 
+    init(
+        status: HTTPStatus, version: HTTPVersion, fields: Fields, decodedCoding: String? = nil,
+        finalURL: AbsoluteURL, remoteAddress: SocketAddress? = nil, setCookies: [ReceivedCookie],
+        redirects: Int, provesItsEnd: Bool
+    ) {
+        self.status = status
+        self.version = version
+        self.fields = fields
+        self.decodedCoding = decodedCoding
+        self.finalURL = finalURL
+        self.remoteAddress = remoteAddress
+        self.setCookies = setCookies
+        self.redirects = redirects
+        self.provesItsEnd = provesItsEnd
+    }
+
+    /// The head of a whole or partial body that no origin has sent now, with its length in `fields`.
+    package init(status: HTTPStatus, kept fields: Fields, finalURL: AbsoluteURL) {
+        self.init(
+            status: status, version: .http11, fields: fields, finalURL: finalURL, setCookies: [],
+            redirects: 0, provesItsEnd: true)
+    }
+
     /// Content-Length, 0 to 2^53 - 1; nil without one.
     package var contentLength: Int64? {
         fields.first(.contentLength).flatMap {

@@ -4,6 +4,8 @@ package import URISyntax
 package struct TransferFigures: Sendable {
     package private(set) var origins = OriginTable()
     package private(set) var connections = ConnectionCounts()
+    /// The origins whose transfers have bounded receive windows now.
+    package internal(set) var yields: [Origin: YieldState] = [:]
     /// By lane, then by phase.
     private var times = Array(
         repeating: PhaseCounts(), count: Lane.allCases.count * TransferPhase.allCases.count)

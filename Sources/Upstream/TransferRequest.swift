@@ -82,7 +82,7 @@ package struct TransferRequest: Sendable {
     package var lane: Lane
     /// True if the request asks the origin to hold it until there is something new; such requests
     /// take no slot.
-    package var isHeld: Bool
+    package var isLongPoll: Bool
     /// The session of the request: sessions take turns inside a lane.
     package var session: UInt64
     /// True if 301, 302, 303, 307 and 308 with a Location are followed.
@@ -96,12 +96,14 @@ package struct TransferRequest: Sendable {
     package var trace: TransferTrace?
     /// The parent that the URLs of all hops are asked of; nil for the origins themselves.
     package var parent: ParentWay?
+    /// Credentials that the request is signed with; nil for none.
+    package var signature: RequestSignature?
 
     /// A GET of `url` with everything else at its default.
     package init(url: AbsoluteURL, lane: Lane = .playback, session: UInt64 = 0) {
         self.url = url
         self.lane = lane
-        isHeld = false
+        isLongPoll = false
         self.session = session
         method = .get
         fields = Fields()
@@ -114,4 +116,24 @@ package struct TransferRequest: Sendable {
         bodyLimit = nil
         timeouts = TransferTimeouts()
     }
+}
+
+/// Credentials for AWS Signature Version 4 (CURLOPT_AWS_SIGV4(3)).
+///
+/// The request then has no field without a value, since libcurl before 8.3 signs those and does not
+/// send them. Its description shows no secret.
+package struct RequestSignature: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    /// As libcurl has it: `aws:amz:REGION:s3`.
+    let scope: String
+    let user: String
+    let password: String
+
+    package init(scope: String, user: String, password: String) {
+        self.scope = scope
+        self.user = user
+        self.password = password
+    }
+
+    package var description: String { "signature for \(scope)" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -21,15 +21,15 @@ extension UpstreamClient {
 
     func resume(_ transfer: Transfer) {
         transfer.lastByteAt = loop.now
-        guard transfer.isHeld else { return }
+        guard transfer.isReceivePaused else { return }
         resuming.append(transfer)
-        setNeedsSettle()
+        scheduleRoundEnd()
     }
 
     func moved(_ transfer: Transfer) {
         queue.move(transfer.id, to: transfer.lane)
         mark(transfer)
-        setNeedsSettle()
+        scheduleRoundEnd()
     }
 
     func didReceiveBytes(_ transfer: Transfer) {
@@ -37,7 +37,7 @@ extension UpstreamClient {
         transfer.isDirty = true
         transfer.lastByteAt = loop.now
         dirty.append(transfer)
-        setNeedsSettle()
+        scheduleRoundEnd()
     }
 
     /// Handles a complete head other than an interim one; called inside libcurl.
@@ -103,7 +103,9 @@ extension UpstreamClient {
         let origin = transfer.origin
         let isMultiplexing = transfer.parser.version.major >= 2
         noteVersion(of: origin, isMultiplexing: isMultiplexing)
-        guard isMultiplexing, transfer.lane != .express else { return }
+        guard isMultiplexing, transfer.lane != .express,
+            transfer.multi === connectionSets(of: transfer.route)?.shared
+        else { return }
         transfer.isMultiplexed = true
         multiplexed[origin, default: 0] += 1
     }
@@ -133,7 +135,9 @@ extension UpstreamClient {
             return
         }
         let isApart = transfer.lane == .express && busy
-        let multi = isApart ? sets.express : sets.shared
+        let isBackground = transfer.lane == .background
+        let multi =
+            isApart ? sets.express : isBackground ? sets.background ?? sets.shared : sets.shared
         transfer.freshAddresses = addresses(for: transfer, isExpress: isApart)
         transfer.lookupFault = nil
         transfer.parser = HeadParser()
@@ -210,7 +214,7 @@ extension UpstreamClient {
         transfer.state = .waiting
         transfer.waitsSince = loop.now
         _ = queue.enqueue(entry(for: transfer), isReturning: true)
-        setNeedsSettle()
+        scheduleRoundEnd()
     }
 
     private func watchDeadline(_ transfer: Transfer, after delay: Interval) {
@@ -228,6 +232,7 @@ extension UpstreamClient {
     /// the connection open for a while.
     private func silence(_ transfer: Transfer) -> Interval {
         let timeouts = transfer.request.timeouts
+        if let silence = transfer.endlessSilence { return max(timeouts.stall, silence) }
         return transfer.request.isTransparent && transfer.endsWithConnection
             ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
     }
@@ -237,7 +242,7 @@ extension UpstreamClient {
         let timeouts = transfer.request.timeouts
         // The origin is not responsible while the transfer is paused, or waits for the request's
         // body.
-        if transfer.isPaused || transfer.isHeld || transfer.isUploadPaused {
+        if transfer.isPaused || transfer.isReceivePaused || transfer.isUploadPaused {
             transfer.lastByteAt = loop.now
         }
         var isWaitingForHead = false

@@ -69,7 +69,7 @@ extension UpstreamClient {
         else { return }
         // Possibly inside libcurl, which accepts no transfer then.
         followers += following
-        setNeedsSettle()
+        scheduleRoundEnd()
     }
 
     /// Sends the transfers that need not wait any more.

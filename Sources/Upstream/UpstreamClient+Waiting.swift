@@ -26,7 +26,7 @@ extension UpstreamClient {
         waitTimer = nil
         let limit = configuration.slotWait
         let waiting = live.values.filter {
-            $0.state == .waiting && $0.lane == .playback && !$0.request.isHeld
+            $0.state == .waiting && $0.lane == .playback && !$0.request.isLongPoll
         }
         var longest: Interval?
         for transfer in waiting {

@@ -25,7 +25,9 @@ package final class UpstreamClient {
     /// Measurements of ahead transfers, for the controller of concurrency.
     var meter = AheadMeter()
     var connections = RouteConnections()
-    var live: [UInt64: Transfer] = [:]
+    // Without a check of exclusivity, here and below: what each transfer passes through several times,
+    // changed by calls that do not re-enter. A check costs a hundred instructions.
+    @exclusivity(unchecked) var live: [UInt64: Transfer] = [:]
     var attached: [UnsafeMutableRawPointer: Transfer] = [:]
     var idleHandles: [CurlEasy] = []
     /// Bodies being received over HTTP/2, by origin.
@@ -36,10 +38,12 @@ package final class UpstreamClient {
     var spokenVersions: Set<Origin> = []
     var scoutings: [Origin: Scouting] = [:]
     /// Transfers that waited for a scout and need not any more.
-    var followers: [Transfer] = []
+    @exclusivity(unchecked) var followers: [Transfer] = []
     /// The number of transfers on each connection.
     var users: [Connection: Int] = [:]
     var sockets = KnownSockets()
+    /// Bounds the receive windows; nil if transfers never yield.
+    private(set) var yields: YieldingReads?
     var early = EarlyConnections()
     var names: NamesInUse
     var nameTimer: TimerID?
@@ -48,12 +52,12 @@ package final class UpstreamClient {
     var isShutDown = false
 
     // Deferred work: until libcurl returns, and until the end of the round.
-    var depth = 0
+    @exclusivity(unchecked) var depth = 0
     var failing: [Transfer] = []
-    var resuming: [Transfer] = []
-    var dirty: [Transfer] = []
-    private var ended: [(Transfer, TransferResult)] = []
-    private var willSettle = false
+    @exclusivity(unchecked) var resuming: [Transfer] = []
+    @exclusivity(unchecked) var dirty: [Transfer] = []
+    @exclusivity(unchecked) private var ended: [(Transfer, TransferResult)] = []
+    @exclusivity(unchecked) private var isRoundEndScheduled = false
     /// Fires when a player may have waited too long for a slot.
     var waitTimer: TimerID?
 
@@ -82,6 +86,10 @@ package final class UpstreamClient {
         guard connectionSets(of: .plain) != nil else {
             throw UpstreamError(.other(code: 2), host: "libcurl", detail: "it cannot start")
         }
+        // Another client's transfers are not ordered by lanes.
+        if other == nil, configuration.yields != .off {
+            yields = YieldingReads(always: configuration.yields == .always, client: self)
+        }
     }
 
     /// Queues a transfer; never blocks and calls no delegate before it returns.
@@ -98,7 +106,7 @@ package final class UpstreamClient {
         } else if !queue.enqueue(entry(for: transfer)) {
             end(transfer, .failure(UpstreamError(.queueFull, host: transfer.host)))
         }
-        setNeedsSettle()
+        scheduleRoundEnd()
         return transfer
     }
 
@@ -114,6 +122,7 @@ package final class UpstreamClient {
     package func statistics() -> UpstreamStatistics {
         var now = counters
         now.early = early.counts
+        now.yield = yields?.counters ?? YieldCounts()
         now.newConnections = ledger.figures.connections.new
         now.slotsInUse = queue.slotsInUse
         now.slotLimit = queue.limits.slots
@@ -140,11 +149,11 @@ package final class UpstreamClient {
     }
 
     func entry(for transfer: Transfer) -> AdmissionQueue.Entry {
-        let isHeld = transfer.request.isHeld
+        let isLongPoll = transfer.request.isLongPoll
         var entry = AdmissionQueue.Entry(
-            id: transfer.id, lane: isHeld ? .express : transfer.lane,
+            id: transfer.id, lane: isLongPoll ? .express : transfer.lane,
             session: transfer.request.session, host: transfer.host)
-        entry.isHeld = isHeld
+        entry.isLongPoll = isLongPoll
         return entry
     }
 }
@@ -179,7 +188,7 @@ extension UpstreamClient: CurlMultiOwner {
 
     func curlDidTakeBulk() {
         // Not only at the end of the next round: players wait for the bytes just read.
-        if willSettle { settle() }
+        if isRoundEndScheduled { finishRound() }
     }
 
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
@@ -205,6 +214,13 @@ extension UpstreamClient: CurlMultiOwner {
         }
     }
 
+    /// Gives the slot of a running transfer back.
+    func exempt(_ transfer: Transfer) {
+        guard let slot = transfer.slot else { return }
+        queue.exempt(slot)
+        scheduleRoundEnd()
+    }
+
     /// The only way to `finished`: frees handle and slot, and schedules the delegate's `didFinish`.
     func end(_ transfer: Transfer, _ result: TransferResult) {
         guard transfer.state != .finished else { return }
@@ -221,7 +237,7 @@ extension UpstreamClient: CurlMultiOwner {
         }
         live[transfer.id] = nil
         ended.append((transfer, result.counting(transfer.bytesReceived)))
-        setNeedsSettle()
+        scheduleRoundEnd()
     }
 }
 
@@ -229,20 +245,20 @@ extension UpstreamClient: CurlMultiOwner {
 
 extension UpstreamClient {
     /// Schedules the deferred work for the end of this round, including `playbackWaits`.
-    package func setNeedsSettle() {
-        guard !willSettle else { return }
-        willSettle = true
-        loop.atRoundEnd { [weak self] _ in self?.settle() }
+    package func scheduleRoundEnd() {
+        guard !isRoundEndScheduled else { return }
+        isRoundEndScheduled = true
+        loop.atRoundEnd { [weak self] _ in self?.finishRound() }
     }
 
     /// Does the deferred work, delegates first, so that they see this round's bytes before its
     /// ended transfers.
-    private func settle() {
-        willSettle = false
+    private func finishRound() {
+        isRoundEndScheduled = false
         let resumed = resuming
         resuming = []
-        for transfer in resumed where transfer.isHeld && !transfer.isPaused {
-            transfer.isHeld = false
+        for transfer in resumed where transfer.isReceivePaused && !transfer.isPaused {
+            transfer.isReceivePaused = false
             transfer.unpause()
         }
         let touched = dirty

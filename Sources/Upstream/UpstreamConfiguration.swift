@@ -72,6 +72,8 @@ package struct UpstreamConfiguration: Sendable {
     package var usesFastOpen = false
     /// True if packets to origins are marked by lane (RFC 2474).
     package var marksPackets = false
+    /// When transfers keep the queue of the line short.
+    package var yields = YieldUse.off
     /// Whether connections to origins may use several network paths.
     package var multipath = MultipathUse.off
 

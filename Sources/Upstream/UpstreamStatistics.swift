@@ -20,6 +20,8 @@ package struct UpstreamStatistics: Sendable, Hashable {
     package var newConnections = 0
     /// Early connections by the index of their result in `EarlyConnectionResult.allCases`.
     package var early = Array(repeating: 0, count: EarlyConnectionResult.allCases.count)
+    /// How long and how often transfers have yielded.
+    package var yield = YieldCounts()
     /// Body bytes of transfers that succeeded, after decoding.
     package var bytes: Int64 = 0
 

@@ -2,7 +2,7 @@ import Posix
 import Testing
 import Upstream
 
-/// Which addresses are refused, in every form that reaches them.
+/// Which addresses are rejected, in every spelling.
 @Suite struct AddressPolicyTests {
     private static func address(_ text: String) throws -> SocketAddress {
         try #require(SocketAddress(host: text, port: 80), "\(text)")
@@ -17,7 +17,7 @@ import Upstream
         "::ffff:0:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::10.0.0.1",
         "2002:7f00:1::1", "2002:a00:1::", "2001:0:1:2:3:4:80ff:fffe",
     ])
-    func `local and special addresses are refused`(text: String) throws {
+    func `local and special addresses are rejected`(text: String) throws {
         #expect(!AddressPolicy().permits(try Self.address(text), host: "cdn.example"))
     }
 
@@ -26,7 +26,7 @@ import Upstream
         "192.167.1.1", "198.20.0.1", "223.255.255.1", "2606:4700::1111", "::ffff:1.1.1.1",
         "64:ff9b::101:101", "2002:101:101::1", "2a00::1",
     ])
-    func `global addresses pass`(text: String) throws {
+    func `global addresses are accepted`(text: String) throws {
         #expect(AddressPolicy().permits(try Self.address(text), host: "cdn.example"))
     }
 
@@ -35,7 +35,7 @@ import Upstream
         ("169.254.169.254", false), ("::ffff:169.254.169.254", false), ("fd00:ec2::254", false),
         ("0.0.0.0", false), ("224.0.0.1", false), ("255.255.255.255", false),
     ])
-    func `allowing private addresses leaves metadata services refused`(
+    func `metadata services stay rejected when private addresses are allowed`(
         text: String, isAllowed: Bool
     ) throws {
         let policy = AddressPolicy(allowsPrivate: true)
@@ -49,10 +49,10 @@ import Upstream
         "64:ff9b:1::a83f:8110", "2002:a83f:8110::1", "2001:0:a83f:8110:0:0:1:1",
         "2001:0:101:101:0:0:57c0:7eef", "fe80::5efe:168.63.129.16", "2a00::200:5efe:6464:64c8",
     ])
-    func `metadata and host services of clouds are refused in every form`(text: String) throws {
+    func `metadata and host services of clouds are rejected in every form`(text: String) throws {
         let address = try Self.address(text)
         #expect(!AddressPolicy(allowsPrivate: true).permits(address, host: "cdn.example"))
-        // A name that was allowed may come to stand for them.
+        // An allowed name may resolve to them later.
         #expect(!AddressPolicy(allowedHosts: ["nas.local"]).permits(address, host: "nas.local"))
         #expect(AddressPolicy(allowedHosts: [address.host]).permits(address, host: address.host))
     }
@@ -61,7 +61,7 @@ import Upstream
         "192.0.2.1", "198.51.100.1", "203.0.113.1", "192.88.99.1", "2001:db8::1", "3fff::1",
         "5f00::1", "2001:2::1", "2001:20::1", "100:0:0:1::1",
     ])
-    func `addresses that are not routed on the Internet are refused`(text: String) throws {
+    func `addresses that are not routed on the Internet are rejected`(text: String) throws {
         #expect(!AddressPolicy().permits(try Self.address(text), host: "cdn.example"))
     }
 
@@ -72,7 +72,7 @@ import Upstream
         #expect(!policy.permits(address, host: "other.local"))
     }
 
-    @Test func `a private peer is refused before it is connected to`() throws {
+    @Test func `a private peer is rejected before the connection`() throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep
         }
@@ -84,7 +84,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a name that is resolved to a private address is refused`() throws {
+    @Test func `a name that resolves to a private address is rejected`() throws {
         let harness = try Harness {
             $0.addressPolicy = AddressPolicy()
             $0.resolve = ["rebind.example:80:10.0.0.1"]
@@ -99,7 +99,7 @@ import Upstream
             $0.respond(200, body: [1]); return .keep
         }
         let port = origin.port
-        // A busy machine may be slow now and then, but not each time.
+        // A busy machine may be slow occasionally, but not every time.
         let waits = try (0..<5).map { _ in
             let harness = try Harness {
                 $0.resolve = ["dual.example:\(port):[2001:db8::1],127.0.0.1"]
@@ -115,7 +115,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a refused address does not spoil the others of its host`() throws {
+    @Test func `a rejected address does not affect the host's other addresses`() throws {
         let origin = try TestOrigin {
             $0.respond(200, body: [1]); return .keep
         }

@@ -19,7 +19,7 @@ import Upstream
         Entry(id: id, lane: lane, session: session, host: host)
     }
 
-    /// Takes every admission there is.
+    /// Admits as many transfers as possible.
     private func drain(_ queue: inout AdmissionQueue) -> [SlotToken] {
         var tokens: [SlotToken] = []
         while case .admit(let token)? = queue.next() { tokens.append(token) }
@@ -28,11 +28,11 @@ import Upstream
 
     private func drained(_ queue: inout AdmissionQueue) -> [UInt64] { drain(&queue).map(\.id) }
 
-    @Test func `what need not run is admitted only where it keeps nobody waiting`() {
+    @Test func `an optional transfer is admitted only if it delays no other`() {
         var queue = queue(slots: 2, perHost: 1)
         let first = queue.admitAtOnce(entry(1))
         #expect(first != nil && queue.inFlight(to: "h") == 1)
-        // The last slot is left, and the host has one connection only.
+        // Only the last slot is left, and the host allows one connection only.
         #expect(queue.admitAtOnce(entry(2, host: "other")) == nil)
         _ = queue.enqueue(entry(3))
         #expect(drained(&queue).isEmpty)
@@ -41,7 +41,7 @@ import Upstream
         #expect(drained(&queue) == [3])
     }
 
-    @Test func `what need not run keeps to the limit measured for a host`() {
+    @Test func `an optional transfer respects the limit measured for its host`() {
         var queue = queue()
         queue.limitAhead(8, hosts: ["h": 1])
         _ = queue.enqueue(entry(1, .prefetch))
@@ -50,7 +50,7 @@ import Upstream
         #expect(queue.admitAtOnce(entry(3, host: "other")) != nil)
     }
 
-    @Test func `lanes go in their order and a lane goes in the order of coming`() {
+    @Test func `lanes are admitted by priority, and within a lane in order of arrival`() {
         var queue = queue(slots: 1, express: 0)
         let lanes: [Lane] = [.background, .prefetch, .playback, .playback, .express, .prefetch]
         for (id, lane) in lanes.enumerated() { _ = queue.enqueue(entry(UInt64(id), lane)) }
@@ -62,7 +62,7 @@ import Upstream
         #expect(order == [4, 2, 3, 1, 5, 0])
     }
 
-    @Test func `sessions take turns inside a lane`() {
+    @Test func `sessions take turns within a lane`() {
         var queue = queue(slots: 1)
         for id in 0..<4 { _ = queue.enqueue(entry(UInt64(id), session: 1)) }
         for id in 4..<6 { _ = queue.enqueue(entry(UInt64(id), session: 2)) }
@@ -75,11 +75,11 @@ import Upstream
         #expect(order == [0, 4, 6, 1, 5, 2, 3])
     }
 
-    @Test func `what origins hold takes no slot, no express place and none of its host's`() {
+    @Test func `a long poll takes no slot, no express slot and none of its host's`() {
         var queue = queue(slots: 1, express: 1, perHost: 2)
         for id in 0..<5 {
             var held = entry(UInt64(id), .express)
-            held.isHeld = true
+            held.isLongPoll = true
             _ = queue.enqueue(held)
         }
         let tokens = drain(&queue)
@@ -91,7 +91,45 @@ import Upstream
         #expect(queue.heldInUse == 0 && queue.inFlight(to: "h") == 2)
     }
 
-    @Test func `express has places of its own and is bounded`() {
+    @Test func `an endless transfer gives its slot back once and counts for its host`() {
+        var queue = queue(slots: 1, express: 0, perHost: 2)
+        for id in 1...3 as ClosedRange<UInt64> { _ = queue.enqueue(entry(id)) }
+        let first = drain(&queue)
+        #expect(first.map(\.id) == [1] && queue.slotsInUse == 1)
+        queue.exempt(first[0])
+        #expect(queue.slotsInUse == 0 && queue.inFlight(to: "h") == 1)
+        // Exempt once only: else the next transfer's slot would be given away too.
+        let second = drain(&queue)
+        #expect(second.map(\.id) == [2])
+        queue.exempt(first[0])
+        #expect(queue.slotsInUse == 1)
+        // The slot is free again, but the host has both its transfers.
+        queue.release(second[0])
+        #expect(queue.slotsInUse == 0 && queue.inFlight(to: "h") == 1)
+        let third = drain(&queue)
+        #expect(third.map(\.id) == [3] && queue.inFlight(to: "h") == 2)
+        _ = queue.enqueue(entry(4))
+        _ = queue.enqueue(entry(5, host: "other"))
+        queue.resize(slots: 2)
+        #expect(drained(&queue) == [5])
+        queue.release(first[0])
+        #expect(queue.slotsInUse == 2 && queue.inFlight(to: "h") == 1 && queue.inFlight == 2)
+        // A token of a transfer that is over changes nothing.
+        queue.exempt(first[0])
+        #expect(queue.slotsInUse == 2)
+    }
+
+    @Test func `an exempt transfer that used an express place gives that back`() {
+        var queue = queue(slots: 1, express: 1)
+        _ = queue.enqueue(entry(1, .express))
+        let first = drain(&queue)
+        queue.exempt(first[0])
+        #expect(queue.expressInUse == 0 && queue.slotsInUse == 0 && queue.inFlight == 1)
+        queue.release(first[0])
+        #expect(queue.expressInUse == 0 && queue.slotsInUse == 0 && queue.inFlight == 0)
+    }
+
+    @Test func `express has its own limited slots`() {
         var queue = queue(slots: 2, express: 2)
         for id in 0..<4 { _ = queue.enqueue(entry(UInt64(id))) }
         #expect(drained(&queue) == [0, 1])
@@ -100,7 +138,7 @@ import Upstream
         #expect(queue.slotsInUse == 2 && queue.expressInUse == 2 && queue.waiting == 4)
     }
 
-    @Test func `express past its places goes first among those that wait for a slot`() {
+    @Test func `express transfers beyond them are first in the queue for a slot`() {
         var queue = queue(slots: 1, express: 1)
         _ = queue.enqueue(entry(0))
         let held = drain(&queue)
@@ -111,7 +149,7 @@ import Upstream
         #expect(drained(&queue) == [3])
     }
 
-    @Test func `a host at its limit holds up nobody else, and express neither passes it`() {
+    @Test func `a host at its limit delays no other host, and express respects its limit`() {
         var queue = queue(slots: 8, express: 8, perHost: 1)
         _ = queue.enqueue(entry(0, host: "a"))
         _ = queue.enqueue(entry(1, host: "a"))
@@ -123,7 +161,7 @@ import Upstream
         #expect(drained(&queue) == [0])
     }
 
-    @Test func `playback takes back one slot, from the newest of the least urgent`() {
+    @Test func `playback preempts one slot, from the newest transfer of the lowest lane`() {
         var queue = queue(slots: 3)
         _ = queue.enqueue(entry(0, .background))
         _ = queue.enqueue(entry(1, .prefetch))
@@ -138,7 +176,7 @@ import Upstream
         #expect(action == nil)
     }
 
-    @Test func `playback that waits for its host takes back a transfer to that host`() {
+    @Test func `playback that waits for its host preempts a transfer to that host`() {
         var queue = queue(slots: 8, perHost: 1)
         _ = queue.enqueue(entry(0, .prefetch, host: "a"))
         _ = queue.enqueue(entry(1, .prefetch, host: "b"))
@@ -148,7 +186,7 @@ import Upstream
         #expect(action == .preempt(0))
     }
 
-    @Test func `prefetch and background take nothing back`() {
+    @Test func `prefetch and background preempt nothing`() {
         var queue = queue(slots: 1)
         _ = queue.enqueue(entry(0, .background))
         _ = drain(&queue)
@@ -157,7 +195,7 @@ import Upstream
         #expect(action == nil)
     }
 
-    @Test func `a redirect counts for the new host, or has to wait for it`() throws {
+    @Test func `a redirect counts for the new host, or waits for it`() throws {
         var queue = queue(perHost: 1)
         _ = queue.enqueue(entry(0, host: "a"))
         _ = queue.enqueue(entry(1, host: "b"))
@@ -169,7 +207,7 @@ import Upstream
         #expect(queue.inFlight(to: "c") == 0)
     }
 
-    @Test func `a full queue takes no more`() {
+    @Test func `a full queue rejects further transfers`() {
         var queue = queue(slots: 1, waiting: 2)
         let accepted = (0..<3).map { queue.enqueue(entry($0)) }
         #expect(accepted == [true, true, false])
@@ -179,7 +217,7 @@ import Upstream
         #expect(first && afterwards && !second)
     }
 
-    @Test func `a slot given back twice stops the program`() async {
+    @Test func `a slot released twice traps`() async {
         await #expect(processExitsWith: .failure) {
             var queue = AdmissionQueue(limits: AdmissionQueue.Limits())
             _ = queue.enqueue(
@@ -190,7 +228,7 @@ import Upstream
         }
     }
 
-    @Test func `a million cancelled waiters leave nothing behind`() {
+    @Test func `a million cancelled waiters leave no memory in use`() {
         var queue = queue(slots: 1, waiting: 100)
         _ = queue.enqueue(entry(0))
         let held = drain(&queue)
@@ -207,7 +245,7 @@ import Upstream
     }
 
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
-    func `random load breaks no limit, loses nobody and starves nobody`(seed: UInt64) {
+    func `random load exceeds no limit, loses no transfer and starves none`(seed: UInt64) {
         var load = RandomLoad(seed: seed)
         for _ in 0..<60_000 { load.step() }
         load.finish()
@@ -217,7 +255,7 @@ import Upstream
     }
 }
 
-/// Random comings and goings, with the rules checked after each.
+/// Random arrivals and releases, with the rules checked after each.
 private struct RandomLoad {
     var queue = AdmissionQueue(
         limits: AdmissionQueue.Limits(slots: 32, expressCap: 16, perHost: 12, waiting: 500))
@@ -304,7 +342,7 @@ private struct RandomLoad {
                 }
                 admitted += 1
                 flying[token.id] = (token, entry.host)
-                // Nobody of the same lane, session and host is ever overtaken.
+                // No transfer overtakes another of the same lane, session and host.
                 let kind = "\(entry.lane) \(entry.session) \(entry.host)"
                 if let newest = newestAdmitted[kind], newest > token.id {
                     problems.append("\(token.id) was overtaken by \(newest)")

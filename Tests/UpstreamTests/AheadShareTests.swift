@@ -1,11 +1,11 @@
 import Testing
 import Upstream
 
-/// The share of the slots that those transfers have which no player waits for.
+/// The share of the slots for transfers that no player waits for.
 @Suite struct AheadShareTests {
     private typealias Entry = AdmissionQueue.Entry
 
-    /// A queue of 8 slots with so many waiters of a lane, all to host h.
+    /// A queue of 8 slots with waiting transfers of a lane, all to host h.
     private func queue(_ waiters: [(Lane, Int)]) -> AdmissionQueue {
         var queue = AdmissionQueue(limits: AdmissionQueue.Limits(slots: 8, expressCap: 2))
         var id: UInt64 = 0
@@ -18,33 +18,33 @@ import Upstream
         return queue
     }
 
-    /// Takes every admission there is.
+    /// Admits as many transfers as possible.
     private func drain(_ queue: inout AdmissionQueue) -> [SlotToken] {
         var tokens: [SlotToken] = []
         while case .admit(let token)? = queue.next() { tokens.append(token) }
         return tokens
     }
 
-    @Test func `prefetch and background share one limit that playback knows nothing of`() {
+    @Test func `prefetch and background share one limit that playback does not count in`() {
         var queue = queue([(.background, 3), (.prefetch, 3), (.playback, 3)])
         queue.limitAhead(2)
         #expect(drain(&queue).map(\.id) == [7, 8, 9, 4, 5])
     }
 
-    @Test func `background may have a smaller share of its own`() {
+    @Test func `background may have a smaller limit`() {
         var queue = queue([(.background, 3), (.prefetch, 3)])
         queue.limitAhead(5, background: 1)
         #expect(drain(&queue).map(\.id) == [4, 5, 6, 1])
     }
 
-    @Test func `a host may have a limit of its own`() {
+    @Test func `a host may have its own limit`() {
         var queue = queue([(.background, 3)])
         _ = queue.enqueue(Entry(id: 9, lane: .background, session: 0, host: "other"))
         queue.limitAhead(8, hosts: ["h": 1])
         #expect(drain(&queue).map(\.id) == [1, 9])
     }
 
-    @Test func `a raised limit lets waiters go, a lowered one disturbs nobody`() {
+    @Test func `raising a limit admits waiters, lowering it affects no running transfer`() {
         var queue = queue([(.background, 6)])
         queue.limitAhead(2)
         var tokens = drain(&queue)
@@ -57,7 +57,7 @@ import Upstream
         #expect(drain(&queue).count == 1)
     }
 
-    @Test func `prefetch goes before background when a place is free`() {
+    @Test func `prefetch precedes background when a slot becomes free`() {
         var queue = queue([(.background, 3)])
         queue.limitAhead(1)
         let tokens = drain(&queue)
@@ -67,7 +67,7 @@ import Upstream
         #expect(drain(&queue).map(\.id) == [9])
     }
 
-    @Test func `a transfer that becomes playback leaves its place to the next`() {
+    @Test func `a transfer that becomes playback releases its prefetch slot`() {
         var queue = queue([(.prefetch, 2)])
         queue.limitAhead(1)
         #expect(drain(&queue).map(\.id) == [1])

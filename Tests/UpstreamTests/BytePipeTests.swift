@@ -2,7 +2,7 @@ import Synchronization
 import Testing
 import Upstream
 
-/// A pipe between two threads: bounded, in order, and told apart whole from broken.
+/// A bounded pipe between two threads, which distinguishes complete from incomplete bodies.
 struct BytePipeTests {
     private final class Calls: Sendable {
         private let number = Mutex(0)
@@ -14,7 +14,7 @@ struct BytePipeTests {
         bytes.withUnsafeBytes { pipe.write($0) { calls.add() } }
     }
 
-    @Test func `bytes come out as they went in, all that there are at once`() {
+    @Test func `bytes are read as written, all available ones at once`() {
         let pipe = BytePipe(capacity: 10)
         let more = Calls()
         #expect(pipe.take { more.add() } == .wait)
@@ -36,7 +36,7 @@ struct BytePipeTests {
         #expect(pipe.take {} == .wait && room.count == 1)
     }
 
-    @Test func `what was written before an end is taken before it`() {
+    @Test func `bytes written before an end are read before it`() {
         for isWhole in [true, false] {
             let pipe = BytePipe()
             _ = write([7], pipe)
@@ -47,7 +47,7 @@ struct BytePipeTests {
         }
     }
 
-    @Test func `an end wakes a taker that waits`() {
+    @Test func `an end wakes a waiting reader`() {
         let pipe = BytePipe()
         let more = Calls()
         #expect(pipe.take { more.add() } == .wait)
@@ -55,7 +55,7 @@ struct BytePipeTests {
         #expect(more.count == 1)
     }
 
-    @Test func `a pipe that nobody takes from holds nothing and lets its writer go on`() {
+    @Test func `a closed pipe stores nothing and does not block its writer`() {
         let pipe = BytePipe(capacity: 1)
         let room = Calls()
         #expect(!write([1, 2], pipe, room))
@@ -65,7 +65,7 @@ struct BytePipeTests {
         #expect(pipe.take {} == .wait)
     }
 
-    @Test func `the first wish of a taker is told`() {
+    @Test func `the first read of an empty pipe is reported once`() {
         let pipe = BytePipe()
         let wishes = Calls()
         pipe.whenWanted { wishes.add() }

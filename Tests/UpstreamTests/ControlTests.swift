@@ -6,7 +6,7 @@ import Testing
 import URISyntax
 import Upstream
 
-/// Cancelling, pausing and sharing: what the daemon does to transfers.
+/// Cancelling, pausing and sharing of transfers.
 @Suite struct ControlTests {
     /// An origin that sends a head and three bytes of ten, and then waits.
     private func hanging() throws -> TestOrigin {
@@ -26,7 +26,7 @@ import Upstream
     enum Moment: CaseIterable { case start, silent, head, bytes, afterBytes }
 
     @Test(arguments: Moment.allCases)
-    func `a cancelled transfer ends once, wherever it stands`(moment: Moment) throws {
+    func `a cancelled transfer ends once, in any state`(moment: Moment) throws {
         let origin = try hanging()
         let harness = try Harness()
         let script = Script(
@@ -56,7 +56,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a waiting transfer that is cancelled never reaches the origin`() throws {
+    @Test func `a queued transfer that is cancelled never reaches the origin`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 1 }
         let first = try harness.start(origin.url("/one"))
@@ -70,7 +70,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `bytes that were not taken are offered again after a pause`() throws {
+    @Test func `rejected bytes are offered again after a pause`() throws {
         let sent = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         let origin = try TestOrigin {
             $0.respond(200, body: sent); return .keep
@@ -88,7 +88,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a transfer paused after taking bytes goes on where it stopped`() throws {
+    @Test func `a transfer paused after accepting bytes continues where it stopped`() throws {
         let sent = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
         let origin = try TestOrigin {
             $0.respond(200, body: sent); return .keep
@@ -124,7 +124,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a connection the origin closed while idle costs no failure`() throws {
+    @Test func `a connection that the origin closed while idle causes no failure`() throws {
         let origin = try TestOrigin {
             $0.respond(200, body: [1]); return .close
         }
@@ -140,7 +140,8 @@ import Upstream
 
     @Test func `a connection closed as the next request goes out is retried once`() throws {
         let origin = try TestOrigin {
-            // The second request is read and not answered: the origin had closed already.
+            // The second request is read and not answered: the origin has already closed the
+            // connection.
             if $0.number == 1 { return .close }
             $0.respond(200, body: [1])
             return .keep
@@ -153,7 +154,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `no more than the slots are open and the rest follow`() throws {
+    @Test func `no more transfers than slots run, and the rest follow`() throws {
         let running = Mutex((now: 0, most: 0))
         let origin = try TestOrigin {
             running.withLock { state in
@@ -173,12 +174,12 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `an express transfer goes out at once with all slots taken`() throws {
+    @Test func `an express transfer starts immediately while all slots are taken`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 4 }
         let busy = try (0..<8).map { try harness.start(origin.url("/\($0)")) }
         for probe in busy.prefix(4) { probe.wait("bytes") { $0.body.count == 3 } }
-        // The four that have a slot never end.
+        // The four transfers that have a slot never end.
         var request = TransferRequest(url: try AbsoluteURL(origin.url("/quick")))
         request.lane = .express
         #expect(harness.start(request).wait().body == [1])
@@ -186,7 +187,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `playback takes a slot back from prefetch`() throws {
+    @Test func `playback preempts a prefetch`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 2 }
         let prefetch = try (0..<2).map { try harness.start(origin.url("/\($0)"), lane: .prefetch) }
@@ -199,7 +200,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a prefetch that was raised to playback keeps its slot`() throws {
+    @Test func `a prefetch promoted to playback keeps its slot`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 1 }
         let prefetch = try harness.start(origin.url("/1"), lane: .prefetch)
@@ -244,7 +245,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a wait for a slot ends in time, for players only`() throws {
+    @Test func `waiting for a slot is limited in time, for playback only`() throws {
         let origin = try hanging()
         let harness = try Harness {
             $0.slots = 1
@@ -258,7 +259,7 @@ import Upstream
         let error = try harness.start(origin.url("/3")).wait().failure
         #expect(error?.kind == .slotTimeout && error?.isRetryable == false)
         #expect(error?.message.contains("all 1 transfers") == true)
-        // What runs ahead waits on, until a player waits for it.
+        // A prefetch keeps waiting, until a player waits for it.
         #expect(harness.statistics()?.waiting[Lane.background.rawValue] == 1)
         ahead.act { $0.raise(to: .playback) }
         #expect(ahead.wait().failure?.kind == .slotTimeout)
@@ -266,7 +267,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a full queue refuses at once`() throws {
+    @Test func `a full queue rejects immediately`() throws {
         let origin = try hanging()
         let harness = try Harness {
             $0.slots = 1
@@ -280,7 +281,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a shutdown ends every transfer and refuses new ones`() throws {
+    @Test func `a shutdown ends every transfer and rejects new ones`() throws {
         let origin = try hanging()
         let harness = try Harness { $0.slots = 2 }
         let probes = try (0..<5).map { try harness.start(origin.url("/\($0)")) }

@@ -4,9 +4,9 @@ import Testing
 import URISyntax
 import Upstream
 
-/// What reaches the origin, and what of its answer reaches the delegate.
+/// What reaches the origin, and which parts of its response reach the delegate.
 @Suite struct DeliveryTests {
-    @Test func `a body arrives whole, with its head, its peer and the URL that answered`() throws {
+    @Test func `a body arrives complete, with head, peer and final URL`() throws {
         let sent = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let origin = try TestOrigin {
             $0.respond(200, ["ETag: \"a\""], body: sent); return .keep
@@ -38,7 +38,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `interim responses come before the head, and trailers are left out`() throws {
+    @Test func `interim responses precede the head, and trailers are dropped`() throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")
             $0.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: T\r\n\r\n")
@@ -60,7 +60,7 @@ import Upstream
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
         String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 65),
     ])
-    func `a protocol that nobody asked for and interim answers without end are refused`(
+    func `an unrequested protocol and endless interim responses are rejected`(
         answer: String
     ) throws {
         let origin = try TestOrigin {
@@ -89,7 +89,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a body that ends with its connection is marked as unproven`() throws {
+    @Test func `a body that ends with its connection is marked as unverified`() throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 200 OK\r\n\r\nabc"); return .close
         }
@@ -118,7 +118,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `request fields are sent as they are and nothing is smuggled in`() throws {
+    @Test func `request fields are sent unchanged, and nothing can be smuggled in`() throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep
         }
@@ -144,7 +144,9 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `user information becomes a Basic field and leaves the URL`() throws {
+    @Test func `user information becomes an Authorization field and is removed from the URL`()
+        throws
+    {
         let origin = try TestOrigin {
             $0.respond(); return .keep
         }
@@ -173,7 +175,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a gzip body is decoded when asked for, and left alone when not`() throws {
+    @Test func `a gzip body is decoded on request only`() throws {
         let origin = try TestOrigin {
             $0.respond(200, ["Content-Encoding: gzip"], body: Gzip.hello)
             return .keep

@@ -13,7 +13,7 @@ import URISyntax
         Origin(scheme: .https, host: "h\(number).test", port: 443)
     }
 
-    @Test func `an origin is left alone after a try, and for longer after a failure`() {
+    @Test func `early connections to an origin pause after an attempt, longer after a failure`() {
         var early = EarlyConnections()
         func tries(_ number: Int = 0, at milliseconds: Int64) -> Bool {
             early.begin(Self.origin(number), now: Self.at(milliseconds))
@@ -27,14 +27,14 @@ import URISyntax
         #expect(tries(at: 36_000))
     }
 
-    @Test func `the number of origins is limited, and room comes with time`() {
+    @Test func `the number of origins is limited, and expires with time`() {
         var early = EarlyConnections()
         let begun = (0..<1_000).count { early.begin(Self.origin($0), now: Self.at(0)) }
         let later = early.begin(Self.origin(999), now: Self.at(5_001))
         #expect(begun == 256 && later)
     }
 
-    @Test func `a connection is too old for its first request after 4 seconds`() {
+    @Test func `a connection is too old for a first request after 4 seconds`() {
         var early = EarlyConnections()
         for port: UInt16 in [1, 2] { early.opened(localPort: port, now: Self.at(0)) }
         let asked: [(UInt16, Int64)] = [(1, 4_000), (2, 4_001), (2, 9_000), (3, 9_000)]
@@ -42,7 +42,7 @@ import URISyntax
         #expect(answers == [false, true, false, false])
     }
 
-    @Test func `a libcurl that sends the request is not asked again`() {
+    @Test func `early connections stop with a libcurl that sends the request`() {
         var early = EarlyConnections()
         early.isPossible = false
         let begins = early.begin(Self.origin(), now: Self.at(0))

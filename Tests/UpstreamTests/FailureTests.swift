@@ -4,7 +4,7 @@ import Testing
 import URISyntax
 import Upstream
 
-/// Every way an origin breaks is told once, by its name, with the bytes that came before.
+/// Every failure of an origin is reported once, by its kind, with the bytes received before.
 @Suite struct FailureTests {
     @Test(arguments: [
         ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", AfterRequest.close, "truncated", 3),
@@ -18,7 +18,7 @@ import Upstream
         ("SSH-2.0-OpenSSH\r\n", .close, "protocol-error", 0),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", .close, "reset", 0),
     ])
-    func `a broken answer is a failure with its kind`(
+    func `a broken response is a failure with its kind`(
         answer: String, after: AfterRequest, kind: String, bytes: Int64
     ) throws {
         let origin = try TestOrigin {
@@ -33,7 +33,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a reset in the middle of a body is a failure that may be retried`() throws {
+    @Test func `a reset within a body is a failure that may be retried`() throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
             $0.holdOpen(seconds: 1)
@@ -47,7 +47,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a port nobody listens on is a failure to connect`() throws {
+    @Test func `a port without a listener is a failure to connect`() throws {
         let harness = try Harness()
         let any = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
         let free = try listen(on: any, sharingPort: false)
@@ -66,7 +66,7 @@ import Upstream
         harness.stop()
     }
 
-    @Test func `an origin that never answers ends by the first-byte limit`() throws {
+    @Test func `an origin that never responds fails at the first-byte limit`() throws {
         let origin = try TestOrigin {
             $0.holdOpen(); return .close
         }
@@ -79,7 +79,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a body that stops ends by the stall limit`() throws {
+    @Test func `a body that stalls fails at the stall limit`() throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
             $0.holdOpen()
@@ -92,7 +92,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a slow body that keeps coming does not stall`() throws {
+    @Test func `a slow body that continues does not stall`() throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n")
             for _ in 0..<6 {
@@ -108,7 +108,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a decompression bomb ends at the limit`() throws {
+    @Test func `a decompression bomb fails at the limit`() throws {
         let origin = try TestOrigin {
             $0.respond(200, ["Content-Encoding: gzip"], body: Gzip.bomb)
             return .keep
@@ -120,7 +120,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a body longer than the request allows is cut with a failure`() throws {
+    @Test func `a body longer than the request allows fails at the limit`() throws {
         let origin = try TestOrigin {
             $0.respond(200, body: Array(repeating: 7, count: 50_000))
             return .keep
@@ -132,7 +132,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a coding nobody asked for cannot be undone`() throws {
+    @Test func `a body in an unrequested coding is not decoded`() throws {
         let origin = try TestOrigin {
             $0.respond(200, ["Content-Encoding: squeeze"], body: [1, 2, 3])
             return .keep
@@ -144,7 +144,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a head without end is refused`() throws {
+    @Test func `a head without end is rejected`() throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 200 OK\r\n")
             for number in 0..<4000 { $0.send("X-\(number): 0123456789\r\n") }
@@ -158,7 +158,7 @@ import Upstream
     }
 
     @Test(arguments: [1, 200])
-    func `a head of 200 kB is refused in words of its own`(lines: Int) throws {
+    func `a head of 200 kB is rejected with its own message`(lines: Int) throws {
         let origin = try TestOrigin {
             $0.send("HTTP/1.1 200 OK\r\n")
             let value = String(repeating: "x", count: 200_000 / lines)
@@ -176,7 +176,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `trailers without end are broken off at the limit of a head`() throws {
+    @Test func `endless trailers are rejected at the limit of a head`() throws {
         let origin = try TestOrigin { peer in
             peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n")
             let lines = String(repeating: "a:b\r\n", count: 1_000)
@@ -190,7 +190,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a TLS handshake with something else fails as such`() throws {
+    @Test func `a TLS handshake with a server without TLS fails as such`() throws {
         let origin = try TestOrigin { _ in .close }
         let harness = try Harness()
         let record = try harness.fetch("https://127.0.0.1:\(origin.port)/") {

@@ -3,9 +3,9 @@ import Testing
 import URISyntax
 import Upstream
 
-/// What one transfer sets up must not show in the next one, which has its libcurl handle.
+/// Settings of one transfer must not affect the next one that reuses its libcurl handle.
 @Suite struct HandleReuseTests {
-    /// Fetches one after the other, so that all have the same handle.
+    /// Fetches one after the other, so that all use the same handle.
     private func lines(
         _ changes: [@Sendable (inout TransferRequest) -> Void], userinfo: Set<Int> = []
     ) throws -> [[String]] {
@@ -26,7 +26,7 @@ import Upstream
         return requests
     }
 
-    @Test func `fields come anew with each request`() throws {
+    @Test func `fields are set anew for each request`() throws {
         let requests = try lines([
             { $0.fields = ["X-A": "1", "Range": "bytes=1-"] },
             { $0.fields = ["X-A": "2"] },
@@ -43,7 +43,7 @@ import Upstream
         }
     }
 
-    @Test func `a method and a body are those of their own request`() throws {
+    @Test func `method and body belong to one request only`() throws {
         let requests = try lines([
             { _ in },
             {
@@ -64,7 +64,7 @@ import Upstream
             ])
     }
 
-    @Test func `codings are asked for by those who want them undone`() throws {
+    @Test func `codings are requested only for transfers that decode`() throws {
         let requests = try lines([
             { $0.decodesContent = true }, { _ in }, { $0.isTransparent = true },
             { $0.decodesContent = true },

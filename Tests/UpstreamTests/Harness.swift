@@ -1,4 +1,4 @@
-// A client on a loop thread of its own, and probes that record what its transfers tell.
+// A client on its own loop thread, and probes that record the reports of its transfers.
 import Glibc
 import HTTP
 import Posix
@@ -8,7 +8,7 @@ import Testing
 import URISyntax
 import Upstream
 
-/// What a transfer told so far.
+/// The reports of a transfer so far.
 struct Record: Sendable {
     var starts = 0
     var heads: [TransferHead] = []
@@ -33,16 +33,16 @@ struct Record: Sendable {
     var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// What a test does inside delegate calls; each closure runs on the loop.
+/// The actions of a test within delegate calls; each closure runs on the loop.
 struct Script: Sendable {
     var onStart: @Sendable (Transfer) -> Void = { _ in }
     var onHead: @Sendable (Transfer) -> Void = { _ in }
-    /// Given the number of the offer, from 1.
+    /// Receives the number of the offer, from 1.
     var onBytes: @Sendable (Transfer, Int) -> BodyVerdict = { _, _ in .consumed }
     var onRedirect: @Sendable (Redirect) -> String? = { _ in nil }
 }
 
-/// Waits until something is so; false after ten seconds.
+/// Waits for a condition; false after ten seconds.
 @discardableResult
 func comesTrue(_ condition: () -> Bool) -> Bool {
     for _ in 0..<20_000 {
@@ -64,7 +64,7 @@ final class Probe: Sendable {
         until condition: (Record) -> Bool = { !$0.results.isEmpty }
     ) -> Record {
         for _ in 0..<20_000 {
-            // Copied only when done: a copy in between would make each later append copy the body.
+            // Copied only at the end: an earlier copy would make each later append copy the body.
             if let done = record.withLock({ condition($0) ? $0 : nil }) { return done }
             usleep(500)
         }
@@ -192,7 +192,7 @@ final class Harness: Sendable {
         let figures = Mutex<TransferFigures?>(nil)
     }
 
-    /// What requests have cost, read on the client's loop.
+    /// The transfer figures, read on the client's loop.
     func figures() -> TransferFigures? {
         let found = Found()
         client.enqueue { client, _ in found.figures.withLock { $0 = client.figures } }

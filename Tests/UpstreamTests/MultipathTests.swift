@@ -20,15 +20,15 @@ struct MultipathTests {
 
     @Test(arguments: [
         (MultipathUse.on, true, IPPROTO_MPTCP), (.on, false, IPPROTO_TCP),
-        // There is one path to loopback.
+        // Loopback has one path only.
         (.auto, true, IPPROTO_TCP), (.off, true, IPPROTO_TCP),
     ])
-    func `an origin sees Multipath TCP where the setting and its listener say so`(
+    func `Multipath TCP reaches the origin if the setting and the listener support it`(
         use: MultipathUse, originHasIt: Bool, expected: Int
     ) throws {
         let origin = try origin(isMultipath: originHasIt)
         let harness = try Harness { $0.multipath = use }
-        // The second one goes over the kept connection.
+        // The second request uses the open connection.
         for _ in 0..<2 {
             let record = try harness.fetch(origin.url())
             #expect(record.text == "\(expected)", "\(String(describing: record.failure))")
@@ -38,7 +38,7 @@ struct MultipathTests {
         origin.stop()
     }
 
-    @Test func `an origin with an interface of its own is reached over that one only`() throws {
+    @Test func `an origin with a fixed interface is reached over that one only`() throws {
         let origin = try origin(isMultipath: true)
         let interface = LocalInterface("127.0.0.1")
         let harness = try Harness { configuration in

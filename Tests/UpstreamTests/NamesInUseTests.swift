@@ -1,4 +1,4 @@
-// Names that are looked up again while they are in use, and how connections begin.
+// Names that are resolved again while they are in use, and how connections begin.
 import Glibc
 import HTTP
 import Posix
@@ -20,17 +20,17 @@ import URISyntax
         return table
     }
 
-    @Test func `a name in use is looked up when half of its life has gone, and not before`() {
+    @Test func `a name in use is resolved again after half of its lifetime`() {
         var table = Self.table()
         #expect(table.due(now: Self.at(29)) == [])
         #expect(table.due(now: Self.at(30)) == ["film.test"])
-        // Once, until it is used again.
+        // Once only, until it is used again.
         #expect(table.due(now: Self.at(60)) == [])
         _ = table.use(Self.origin, isExpress: false, now: Self.at(61))
         #expect(table.due(now: Self.at(62)) == ["film.test"])
     }
 
-    @Test func `what was found is handed once to the connections of each kind`() {
+    @Test func `new addresses are passed once to the connections of each kind`() {
         var table = Self.table()
         table.take(["192.0.2.1", "2001:db8::1"], of: "film.test", now: Self.at(30))
         for isExpress in [false, true] {
@@ -40,7 +40,7 @@ import URISyntax
         }
     }
 
-    @Test func `former addresses stay in use while the resolver fails, for an hour`() {
+    @Test func `former addresses are used for an hour while the resolver fails`() {
         var table = Self.table()
         table.connected(Self.origin, to: "192.0.2.7", now: Self.at(1))
         for second in stride(from: Int64(30), through: 3_600, by: 30) {
@@ -52,14 +52,14 @@ import URISyntax
         #expect(table.use(Self.origin, isExpress: false, now: Self.at(3_630)) == nil)
     }
 
-    @Test func `a name that comes back after its life is libcurl's to look up`() {
+    @Test func `libcurl resolves a name that is used again after its lifetime`() {
         var table = Self.table()
         table.take(["192.0.2.1"], of: "film.test", now: Self.at(30))
         #expect(table.use(Self.origin, isExpress: false, now: Self.at(91)) == nil)
         #expect(!table.areInUse(now: Self.at(152)) && table.areInUse(now: Self.at(120)))
     }
 
-    @Test func `addresses are no names, and the table is bounded`() {
+    @Test func `addresses are not names, and the table is limited`() {
         var table = NamesInUse(life: .seconds(60 as Int64))
         for host in ["192.0.2.1", "2001:db8::1"] {
             let origin = Origin(scheme: .http, host: host, port: 80)
@@ -73,7 +73,7 @@ import URISyntax
         #expect(table.due(now: Self.at(60)).count == 256)
     }
 
-    /// Answers with addresses in their order, and with the last one for ever.
+    /// Returns addresses in order, and the last one permanently.
     private final class Resolver: Sendable {
         let answers: [[String]?]
         let asked = Mutex(0)
@@ -88,8 +88,8 @@ import URISyntax
         }
     }
 
-    @Test func `connections go to the new address, also while the resolver fails`() throws {
-        // libcurl itself takes every such name for 127.0.0.1.
+    @Test func `connections use the new address, also while the resolver fails`() throws {
+        // libcurl itself resolves every such name to 127.0.0.1.
         let host = "film.localhost"
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array("x".utf8))
@@ -105,7 +105,7 @@ import URISyntax
         defer { harness.stop() }
         func fetch() throws -> Record { try harness.fetch(origin.url("/", host: host)) }
         #expect(try fetch().heads.first?.remoteAddress?.host == "127.0.0.1")
-        // Nobody listens at the second address: it was used if the connection is refused.
+        // The second address has no listener: if the connection is refused, the address was used.
         var failure: UpstreamError?
         comesTrue {
             usleep(20_000)
@@ -126,7 +126,7 @@ import URISyntax
 
 @Suite struct `How connections begin` {
     @Test(arguments: [false, true])
-    func `TCP Fast Open is asked for where the setting says so`(isOn: Bool) throws {
+    func `TCP Fast Open is used if the setting allows it`(isOn: Bool) throws {
         let found = Mutex<[CInt]>([])
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array("x".utf8))
@@ -173,7 +173,7 @@ import URISyntax
     }
 
     @Test(arguments: [false, true])
-    func `packets are marked by lane, on kept connections too`(isOn: Bool) throws {
+    func `packets are marked by lane, also on reused connections`(isOn: Bool) throws {
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array("x".utf8))
             return .keep
@@ -189,7 +189,7 @@ import URISyntax
         }
     }
 
-    @Test func `a transfer that a player joins is marked as a player's`() throws {
+    @Test func `a transfer that a player joins is marked as playback`() throws {
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array("x".utf8))
             return .keep
@@ -210,7 +210,7 @@ import URISyntax
         #expect(seen.withLock { $0 } == [[0x04], [0x68]])
     }
 
-    @Test func `early data needs a libcurl that knows it`() {
+    @Test func `early data requires a libcurl that supports it`() {
         #expect(earlyDataOption(version: 0x075801) == 0)
         #expect(earlyDataOption(version: 0x080d00) == 64)
     }
@@ -225,7 +225,7 @@ import URISyntax
         ("DoH: No content type A for a.test", .noAddress),
         ("DoH Host name: a.test", nil), ("DoH: ", nil), ("", nil),
     ])
-    func `what libcurl says of a lookup tells whose fault it is`(
+    func `the error of a lookup tells resolver failures from unknown names`(
         message: String, fault: LookupFault?
     ) {
         #expect(LookupFault(message: message) == fault)

@@ -7,9 +7,9 @@ import Testing
 import URISyntax
 import Upstream
 
-/// In what order a round's bytes are let in.
+/// The order in which the bytes of a round are delivered.
 @Suite struct OrderTests {
-    /// What is let in, in order, and gates that the origin waits at.
+    /// The deliveries in order, and gates at which the origin waits.
     private final class Course: Sendable {
         let events = Mutex<[String]>([])
         let goesOn = Atomic<Bool>(false)
@@ -19,10 +19,11 @@ import Upstream
 
     private static let bodies = 6
     private static let first = 100_000
-    /// More than a full read.
+    /// More than one full read.
     private static let rest = 300_000
 
-    /// Sends the first part of a body; the rest when the course goes on; the head of `/late` last.
+    /// Sends the first part of a body, and the rest when the test continues; the head of `/late`
+    /// last.
     private func origin(_ course: Course) throws -> TestOrigin {
         try TestOrigin { exchange in
             guard exchange.target != "/late" else {
@@ -41,7 +42,7 @@ import Upstream
         }
     }
 
-    @Test func `a head is let in before the bodies that were ready earlier`() throws {
+    @Test func `a head is delivered before bodies that were ready earlier`() throws {
         let course = Course()
         let origin = try origin(course)
         let harness = try Harness { $0.receiveBuffer = 16 << 10 }
@@ -57,7 +58,7 @@ import Upstream
             origin.url("/late"),
             Script(onHead: { _ in course.events.withLock { $0.append("head") } }))
         #expect(comesTrue { origin.requests.count == Self.bodies + 1 })
-        // The loop stands still until all of it waits in the sockets.
+        // The loop is blocked until all bytes wait in the sockets.
         bodies[0].act { _ in
             course.goesOn.store(true, ordering: .releasing)
             comesTrue { course.hasHead.load(ordering: .acquiring) }

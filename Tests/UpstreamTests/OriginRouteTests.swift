@@ -1,4 +1,4 @@
-// Reading what names a way to an origin.
+// Parsing the settings that name a route to an origin.
 import Glibc
 import Posix
 import Testing
@@ -6,7 +6,7 @@ import URISyntax
 import Upstream
 
 @Suite struct OriginRouteTests {
-    /// The host at the other end of a connection.
+    /// The host of a connection's peer.
     private static func peer(of socket: CInt) -> String {
         var storage = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -18,7 +18,7 @@ import Upstream
         }
     }
 
-    @Test func `a proxy is read with its credentials, which it never shows`() throws {
+    @Test func `a proxy is parsed with credentials that it never shows`() throws {
         let proxy = try OriginProxy("SOCKS5H://me:p%40ss%3A@[2001:db8::1]:1080")
         #expect(proxy.kind == .socks5h && proxy.host == "2001:db8::1" && proxy.port == 1080)
         #expect(proxy.hasCredentials)
@@ -32,19 +32,19 @@ import Upstream
         "http://u:secret%0d%0a@h:1", "http://u%3Asecret:p@h:1",
         "http://u:\(String(repeating: "secret", count: 50))@h:1",
     ])
-    func `a text that is no proxy is refused without being repeated`(_ text: String) throws {
+    func `text that is not a proxy is rejected without being repeated`(_ text: String) throws {
         let fault = try #require(throws: OriginProxy.Fault.self) { try OriginProxy(text) }
         #expect(!fault.description.contains("secret"))
     }
 
-    @Test func `pins are hashes of 32 bytes in base64`() {
+    @Test func `pins are SHA-256 hashes in base64`() {
         let pin = "sha256//" + String(repeating: "A", count: 43) + "="
         #expect(PublicKeyPins(pin)?.description == pin)
         #expect(PublicKeyPins(pin + ";" + pin) != nil)
         for text in ["", "sha256//", pin + ";", "sha1//AAAA", String(pin.dropLast()), pin + "="] {
             #expect(PublicKeyPins(text) == nil)
         }
-        // The last digit has bits that no 32 bytes need.
+        // The last digit has bits beyond 32 bytes.
         #expect(PublicKeyPins("sha256//" + String(repeating: "A", count: 42) + "B=") == nil)
     }
 
@@ -57,8 +57,7 @@ import Upstream
         }
     }
 
-    @Test func `a connection to a proxy that is bound to an address is not used without it`() throws
-    {
+    @Test func `a proxy connection bound to an address is not reused without it`() throws {
         // Requests to http origins share the connections to a proxy, whatever the origin.
         let proxy = try TestOrigin { exchange in
             exchange.respond(body: Array(Self.peer(of: exchange.socket).utf8))
@@ -81,7 +80,7 @@ import Upstream
         proxy.stop()
     }
 
-    @Test func `connections leave from the address that is named`() throws {
+    @Test func `connections use the configured source address`() throws {
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array(Self.peer(of: exchange.socket).utf8))
             return .keep
@@ -118,7 +117,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a redirect takes the way of the origin it leads to, however many ways there are`()
+    @Test func `a redirect uses the route of its target's origin, however many routes there are`()
         throws
     {
         let last = 45
@@ -162,16 +161,16 @@ import Upstream
         "nas.local", "db.internal", "x.home.arpa", "pi.lan", "169.254.169.254",
         "metadata.google.internal",
     ])
-    func `a host that is private by its spelling is not for a proxy`(_ host: String) {
+    func `a literally private host is not sent to a proxy`(_ host: String) {
         #expect(!AddressPolicy().permitsByName(host))
     }
 
     @Test(arguments: ["cdn.example.com", "93.184.216.34", "localhost.example", "2a00:1450::1"])
-    func `a public host is for a proxy`(_ host: String) {
+    func `a public host is sent to a proxy`(_ host: String) {
         #expect(AddressPolicy().permitsByName(host))
     }
 
-    @Test func `a private host is for a proxy where it is allowed, a metadata service never`() {
+    @Test func `a private host is sent to a proxy if allowed, a metadata service never`() {
         #expect(AddressPolicy(allowedHosts: ["nas.local"]).permitsByName("NAS.local."))
         #expect(AddressPolicy(allowsPrivate: true).permitsByName("localhost"))
         for host in ["169.254.169.254", "metadata.google.internal"] {

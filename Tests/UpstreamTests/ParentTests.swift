@@ -1,4 +1,4 @@
-// Reading what names a parent, and the URLs that it is asked with.
+// Parsing the settings of parents, and the URLs that they are requested with.
 import Testing
 import URISyntax
 import Upstream
@@ -25,7 +25,7 @@ import Upstream
         ("http://p/{scheme}/{host}{path}", "https://cdn.test?b", "http://p/https/cdn.test/?b"),
         ("https://p/{url}", "http://[::1]:8/a", "https://p/http://[::1]:8/a"),
     ])
-    func `a parent is asked with the whole URL of the origin`(
+    func `a parent is requested with the whole URL of the origin`(
         _ parent: String, _ url: String, _ expected: String
     ) throws {
         #expect(try asked(parent, url) == expected)
@@ -35,19 +35,19 @@ import Upstream
         "", "secret:80", "ftp://secret", "http://h/{secret}", "http://h/{host}", "http://h/{path",
         "http://h/?secret",
     ])
-    func `a text that is no parent is refused without being repeated`(_ text: String) throws {
+    func `text that is not a parent is rejected without being repeated`(_ text: String) throws {
         let fault = try #require(throws: Parent.Fault.self) {
             try Parent(text, isTrusted: false)
         }
         #expect(!fault.description.contains("secret"))
     }
 
-    @Test func `a parent shows that it has credentials, and not which`() throws {
+    @Test func `a parent shows that it has credentials, but not which`() throws {
         let parent = try Parent("http://:secret@p:1/{url}", isTrusted: true)
         #expect(parent.description == "http://p:1/{url} (with credentials)")
     }
 
-    @Test func `the loss of a parent moves only what it had, to all the others`() throws {
+    @Test func `removing a parent moves only its URLs, to all the others`() throws {
         let all = try (1...4).map { try Parent("http://p\($0):1", isTrusted: false) }
         let (four, three) = (Parents(all), Parents(Array(all.dropLast())))
         var moved: [String: Int] = [:]

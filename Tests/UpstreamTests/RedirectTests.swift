@@ -3,7 +3,8 @@ import Testing
 import URISyntax
 import Upstream
 
-/// Redirects: followed hop by hop, credentials kept at home, every hop under the address policy.
+/// Redirects are followed hop by hop, with credentials kept to their origin and every hop under the
+/// address policy.
 @Suite struct RedirectTests {
     /// Redirects `/start` to `location` and answers everything else.
     private func origin(_ location: String, status: Int = 302) throws -> TestOrigin {
@@ -18,7 +19,7 @@ import Upstream
         }
     }
 
-    @Test func `a redirect is followed and the URL that answered is told`() throws {
+    @Test func `a redirect is followed and the final URL reported`() throws {
         let origin = try origin("dir/next%2F?a=[1]")
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/start"))
@@ -33,7 +34,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a redirect is an answer when it is not to be followed`() throws {
+    @Test func `a redirect is a response if it is not to be followed`() throws {
         let origin = try origin("/next")
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/start")) { $0.followsRedirects = false }
@@ -43,7 +44,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `credentials stay with their origin`() throws {
+    @Test func `credentials are not sent to another origin`() throws {
         let other = try TestOrigin {
             $0.respond(); return .keep
         }
@@ -62,7 +63,7 @@ import Upstream
         other.stop()
     }
 
-    @Test func `credentials stay within the same origin`() throws {
+    @Test func `credentials are sent within the same origin`() throws {
         let origin = try origin("/next")
         let harness = try Harness()
         let fields: Fields = ["Authorization": "Bearer s", "Cookie": "a=b"]
@@ -73,7 +74,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `the starter may give the next hop its cookies`() throws {
+    @Test func `the delegate can set cookies for the next hop`() throws {
         let origin = try origin("/next")
         let harness = try Harness()
         let script = Script(onRedirect: { $0.setCookies.first?.value })
@@ -84,7 +85,7 @@ import Upstream
     }
 
     @Test(arguments: [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-    func `a redirected POST keeps or changes its method by its status`(
+    func `a redirected POST keeps or changes its method by the status`(
         status: Int, method: String
     ) throws {
         let origin = try origin("/next", status: status)
@@ -98,7 +99,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a redirect loop ends at the limit`() throws {
+    @Test func `a redirect loop fails at the limit`() throws {
         let origin = try TestOrigin {
             $0.respond(302, ["Location: /again"]); return .keep
         }
@@ -111,7 +112,7 @@ import Upstream
     }
 
     @Test(arguments: ["file:///etc/passwd", "ftp://x/y", "gopher://x/", "data:text/plain,x"])
-    func `a redirect to another scheme is refused`(location: String) throws {
+    func `a redirect to another scheme is rejected`(location: String) throws {
         let origin = try origin(location)
         let harness = try Harness()
         let record = try harness.fetch(origin.url("/start"))
@@ -120,7 +121,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a redirect with a huge body is followed without reading it all`() throws {
+    @Test func `a redirect with a huge body is followed without reading all of it`() throws {
         let origin = try TestOrigin {
             if $0.target == "/big" {
                 $0.respond(302, ["Location: /small"], body: Array(repeating: 1, count: 4_000_000))
@@ -136,7 +137,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a redirect to a private address is refused before a connection`() throws {
+    @Test func `a redirect to a private address is rejected before a connection`() throws {
         let inner = try TestOrigin {
             $0.respond(); return .keep
         }

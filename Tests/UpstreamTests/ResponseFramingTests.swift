@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 @testable import Upstream
 
-/// Response heads that two readers could read in two ways: one reading, or none.
+/// Response heads that two parsers could read differently have one reading, or none.
 @Suite struct ResponseFramingTests {
     private func parse(_ lines: [String]) -> (HeadParser, HeadParser.Event) {
         var parser = HeadParser()
@@ -22,22 +22,22 @@ import Testing
         ["Transfer-Encoding:", "\tchunked"], ["Transfer-Encoding: chunked, chunked"],
         ["Transfer-Encoding: chunked, gzip"], ["Transfer-Encoding: "],
     ])
-    func `an ambiguous length is refused`(lines: [String]) {
+    func `an ambiguous length is rejected`(lines: [String]) {
         #expect(parse(["HTTP/1.1 200 OK"] + lines).1 == .malformed)
     }
 
-    @Test func `HTTP 1.0 has no transfer coding`() {
+    @Test func `HTTP/1.0 has no transfer coding`() {
         #expect(parse(["HTTP/1.0 200 OK", "Transfer-Encoding: chunked"]).1 == .malformed)
     }
 
     @Test(arguments: [["Content-Length: 5", "Content-Length: 5"], ["Content-Length: 5, 5"]])
-    func `equal lengths become one`(lines: [String]) {
+    func `equal lengths are merged`(lines: [String]) {
         let (parser, event) = parse(["HTTP/1.1 200 OK"] + lines)
         #expect(event == .complete)
         #expect(parser.fields.all(.contentLength) == ["5"])
     }
 
-    @Test func `what an origin says unasked is no answer to the next request`() throws {
+    @Test func `unrequested bytes of an origin do not answer the next request`() throws {
         let isRead = Atomic(false)
         let hasSpoken = Atomic(false)
         let origin = try TestOrigin { exchange in
@@ -62,7 +62,7 @@ import Testing
         origin.stop()
     }
 
-    @Test func `a length beside a transfer coding is not passed on`() {
+    @Test func `a length beside a transfer coding is dropped`() {
         let (parser, event) = parse([
             "HTTP/1.1 200 OK", "Content-Length: 5", "Transfer-Encoding: Chunked",
         ])
@@ -70,20 +70,20 @@ import Testing
         #expect(!parser.fields.contains(.contentLength))
     }
 
-    @Test func `a folded field becomes one line`() {
+    @Test func `a folded field is joined into one line`() {
         let (parser, _) = parse(["HTTP/1.1 200 OK", "X: a", " \t b", "\tc", "Y: d"])
         #expect(parser.fields.first("X") == "a b c")
         #expect(parser.fields.first("Y") == "d")
     }
 
-    @Test func `blanks before a colon are taken out`() {
+    @Test func `blanks before a colon are removed`() {
         let (parser, event) = parse(["HTTP/1.1 200 OK", "ETag \t: \"a\""])
         #expect(event == .complete)
         #expect(parser.fields.first(.etag) == "\"a\"")
     }
 
     @Test(arguments: ["no colon", ": no name", "a b: c", "X: a\u{0}b", "X: a\rb"])
-    func `a line that is no field is left out`(line: String) {
+    func `a line that is not a field is dropped`(line: String) {
         let (parser, event) = parse(["HTTP/1.1 200 OK", line, "Y: d"])
         #expect(event == .complete)
         #expect(parser.fields.count == 1 && parser.fields.first("Y") == "d")

@@ -10,7 +10,7 @@ import URISyntax
         SessionFile(text, trust: trust, now: now)
     }
 
-    @Test func `what is written is read again`() {
+    @Test func `written sessions are parsed`() {
         var file = SessionFile(trust: "/etc/ca.pem")
         for length in 1...64 {
             let origin = Origin(scheme: .https, host: "h\(length).test", port: 8_443)
@@ -22,7 +22,7 @@ import URISyntax
         #expect(file.tickets.count == 64)
     }
 
-    @Test func `sessions that ended, or were made with other trust, are dropped`() {
+    @Test func `sessions that expired, or were made with other trust, are dropped`() {
         var file = SessionFile(trust: "")
         file.keep([1, 2], of: Self.origin, until: Self.now + 60, now: Self.now)
         let text = file.text(now: Self.now)
@@ -33,7 +33,7 @@ import URISyntax
         #expect(file.text(now: Self.now + 60).split(separator: "\n").count == 2)
     }
 
-    @Test func `no session is kept for longer than a day`() {
+    @Test func `no session is stored for longer than a day`() {
         var file = SessionFile(trust: "")
         file.keep([1], of: Self.origin, until: .max, now: Self.now)
         #expect(file.session(of: Self.origin, now: Self.now + 86_399) == [1])
@@ -61,7 +61,7 @@ import URISyntax
         "", "\n", "sluice TLS sessions 2\ntrust \n", "sluice TLS sessions 1",
         "\u{0}\u{1}\u{2}\n\n\n",
     ])
-    func `a file of another format is none`(text: String) {
+    func `a file of another format is ignored`(text: String) {
         #expect(Self.read(text)?.tickets.isEmpty ?? true)
     }
 
@@ -71,7 +71,7 @@ import URISyntax
         "https://film.test 1800000060 A\u{e9}AA", "https://film.test 1800000060 A",
         "https://film.test 99999999999999999999 AAAA", "https://film.test 1800000060 AAAA more",
     ])
-    func `a line that cannot be read is left out`(line: String) {
+    func `an invalid line is skipped`(line: String) {
         let text = "sluice TLS sessions 1\ntrust \n\(line)\nhttps://b.test 1800000060 AAAA\n"
         #expect(Self.read(text)?.tickets.keys.map(\.host) == ["b.test"])
     }

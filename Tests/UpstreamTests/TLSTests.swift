@@ -1,10 +1,10 @@
-// TLS: a certificate is trusted when it leads to a known authority, and not otherwise.
+// A certificate is trusted if it is signed by a known authority.
 import Glibc
 import Posix
 import Testing
 import Upstream
 
-/// A TLS server of the openssl program, which answers everything with a page of its own.
+/// A TLS server of the openssl program, which answers every request with its own page.
 private final class TLSOrigin {
     let port: UInt16
     let folder: String
@@ -69,8 +69,7 @@ private final class TLSOrigin {
         return try harness.fetch(url)
     }
 
-    @Test func `a certificate is trusted by the file of authorities, for its own name only`() throws
-    {
+    @Test func `a certificate is trusted by its authority, for its own name only`() throws {
         let origin = try TLSOrigin()
         let trusted = origin.certificate
         let harness = try Harness { $0.caFile = trusted }
@@ -84,13 +83,13 @@ private final class TLSOrigin {
     }
 
     @Test
-    func `a handle that never spoke to a host resumes the session that another one has`() throws {
+    func `a handle resumes a session that another handle established`() throws {
         let origin = try TLSOrigin()
         let trusted = origin.certificate
         let harness = try Harness { $0.caFile = trusted }
         let url = "https://localhost:\(origin.port)/"
         #expect(try fetch(harness, url).status == 200)
-        // It takes the only handle that is idle.
+        // It uses the only idle handle.
         let silent = try TestOrigin {
             $0.holdOpen(); return .close
         }
@@ -109,7 +108,7 @@ private final class TLSOrigin {
         origin.stop()
     }
 
-    @Test func `a certificate of an unknown authority is refused and the reason told`() throws {
+    @Test func `a certificate of an unknown authority is rejected with the reason`() throws {
         let origin = try TLSOrigin()
         let harness = try Harness()
         let record = try fetch(harness, "https://localhost:\(origin.port)/secret?token=x")

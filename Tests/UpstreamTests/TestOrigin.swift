@@ -1,4 +1,4 @@
-// A tiny HTTP/1.1 origin with code of its own: one thread a connection, one closure a request.
+// A tiny HTTP/1.1 origin with separate code: one thread per connection, one closure per request.
 import CLinux
 import Glibc
 import Posix
@@ -53,14 +53,14 @@ struct Exchange {
 
     func pause(milliseconds: UInt32) { usleep(milliseconds * 1000) }
 
-    /// Waits until the peer has gone or `seconds` are over.
+    /// Waits until the peer has closed or `seconds` are over.
     func holdOpen(seconds: Int = 10) {
         var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         poll(&waiting, 1, CInt(seconds * 1000))
     }
 }
 
-/// What becomes of the connection after a request.
+/// What happens to the connection after a request.
 enum AfterRequest {
     case keep, close, reset
 }
@@ -106,7 +106,7 @@ final class TestOrigin: Sendable {
             return log.threads.first
         }
         shutdown(listener.number, CInt(SHUT_RDWR))
-        // It may be in the middle of one more connection, whose thread is known only afterwards.
+        // It may be accepting one more connection, whose thread is known only afterwards.
         acceptor?.join()
         let threads = log.withLock { log in
             for number in log.open { shutdown(number, CInt(SHUT_RDWR)) }
@@ -154,7 +154,7 @@ final class TestOrigin: Sendable {
                 let lines = String(decoding: buffer[..<end], as: UTF8.self)
                     .split(separator: "\r\n").map(String.init)
                 if lines.contains(where: { $0.lowercased() == "transfer-encoding: chunked" }) {
-                    // The raw chunks, as far as their end stands at the end of what has come.
+                    // The raw chunks, up to their end if it is the end of the received bytes.
                     let chunks = Array(buffer[end...])
                     if chunks.suffix(5).elementsEqual("0\r\n\r\n".utf8) {
                         buffer = []

@@ -40,12 +40,12 @@ import URISyntax
         #expect(Self.phases(reused, isNew: false) == [0, nil, nil, nil, 38, 10])
     }
 
-    @Test func `a connection that fails leaves the later phases out`() {
+    @Test func `a failed connection has no later phases`() {
         #expect(Self.phases(Self.marks(name: 10)) == [0, 10, nil, nil, nil, nil])
     }
 
     @Test(arguments: [Int64.min, -1, 0, 1, 3_600_000_001, Int64.max])
-    func `no mark leads out of zero to an hour`(mark: Int64) {
+    func `any marks give times between zero and an hour`(mark: Int64) {
         for other in [Int64.min, 0, 5, Int64.max] {
             let marks = Self.marks(
                 slot: mark, name: other, connect: mark, tls: other, sending: mark,
@@ -55,7 +55,7 @@ import URISyntax
         }
     }
 
-    @Test func `a trace counts the tries of all hops, and of the present one once`() {
+    @Test func `a trace counts the attempts of all hops, those of the current one once`() {
         let trace = TransferTrace()
         #expect(trace.report == nil)
         var hop = HopTimes()
@@ -72,7 +72,7 @@ import URISyntax
 }
 
 @Suite struct `Histograms of phases` {
-    @Test func `every time lies in a bucket whose middle is within a sixteenth of it`() {
+    @Test func `every time is in a bucket whose middle differs by at most a sixteenth`() {
         var times: [UInt32] = Array(0...2_000)
         for shift in 11..<32 { times += [(1 << shift) - 1, 1 << shift, (1 << shift) + 1] }
         times.append(.max)
@@ -86,7 +86,7 @@ import URISyntax
         }
     }
 
-    @Test func `percentiles are times of that rank`() {
+    @Test func `percentiles are times of their rank`() {
         var histogram = PhaseHistogram()
         #expect(histogram.percentile(0.5) == nil)
         for time in 1...1_000 as ClosedRange<UInt32> { histogram.add(time * 100) }
@@ -96,7 +96,7 @@ import URISyntax
         }
     }
 
-    @Test func `old times fade and new ones come through`() {
+    @Test func `old times lose weight against new ones`() {
         var histogram = PhaseHistogram()
         for _ in 0..<100_000 { histogram.add(1_000) }
         #expect(histogram.count < PhaseHistogram.most)
@@ -104,7 +104,7 @@ import URISyntax
         #expect((60_000...68_000).contains(histogram.percentile(0.5) ?? 0))
     }
 
-    @Test func `counts for Prometheus hold each time once, in the bucket of its bound`() {
+    @Test func `counters for Prometheus count each time once, in the bucket of its bound`() {
         var counts = PhaseCounts()
         for time in [0, 1_000, 1_001, 10_000_000, 10_000_001, .max] as [UInt32] { counts.add(time) }
         #expect(counts.counts.reduce(0, +) == 6)
@@ -118,7 +118,7 @@ import URISyntax
         Origin(scheme: .https, host: "h\(number)", port: 443)
     }
 
-    @Test func `the origin used longest ago gives way to a new one`() {
+    @Test func `the least recently used origin is replaced`() {
         var table = OriginTable(capacity: 3)
         for number in [1, 2, 3, 1, 4] {
             table.note(HopTimes(), to: Self.origin(number), bytes: 0, isError: false)
@@ -127,7 +127,7 @@ import URISyntax
         #expect(table[Self.origin(1)]?.requests == 2 && table[Self.origin(2)] == nil)
     }
 
-    @Test func `a flood of origins does not grow it`() {
+    @Test func `many origins do not grow the table`() {
         var table = OriginTable()
         for number in 0..<5_000 {
             table.note(HopTimes(), to: Self.origin(number), bytes: 1, isError: true)
@@ -135,7 +135,7 @@ import URISyntax
         #expect(table.count == table.capacity)
     }
 
-    @Test func `a row has shares of connections and handshakes that were spared`() throws {
+    @Test func `a row has the shares of reused connections and resumed sessions`() throws {
         var table = OriginTable()
         var hop = HopTimes()
         table.note(hop, to: Self.origin(1), bytes: -5, isError: true)
@@ -155,7 +155,7 @@ import URISyntax
         #expect(row.histogram(of: .tls).count == 2 && row.histogram(of: .name).count == 0)
     }
 
-    @Test func `sessions of a host are always kept in one place, those of many in several`() {
+    @Test func `sessions of one host are in one place, those of many hosts in several`() {
         let places = (0..<1_000).map { TLSSessions.index(of: "cdn\($0).example.com") }
         #expect(Set(places).count == TLSSessions.shelfCount)
         #expect(TLSSessions.index(of: "a.example") == TLSSessions.index(of: "a.example"))

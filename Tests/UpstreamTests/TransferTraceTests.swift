@@ -1,4 +1,4 @@
-// What transfers note of themselves, against an origin on this machine.
+// What transfers record about themselves, against an origin on this machine.
 import HTTP
 import Posix
 import Testing
@@ -6,7 +6,7 @@ import URISyntax
 import Upstream
 
 @Suite struct `What transfers cost` {
-    @Test func `each hop counts for its own origin, with its times and its connection`() throws {
+    @Test func `each hop counts for its own origin, with its times and connection`() throws {
         let target = try TestOrigin {
             $0.respond(200, body: [1, 2, 3]); return .keep
         }
@@ -40,7 +40,7 @@ import Upstream
         target.stop()
     }
 
-    @Test func `a server error, a cut body and a refused connection are errors`() throws {
+    @Test func `a server error, an incomplete body and a refused connection are errors`() throws {
         let origin = try TestOrigin {
             switch $0.target {
             case "/503": $0.respond(503)
@@ -57,7 +57,7 @@ import Upstream
         let origins = try #require(harness.figures()).origins
         let row = try #require(origins[Origin(scheme: .http, host: "127.0.0.1", port: origin.port)])
         #expect(row.requests == 3 && row.errors == 2)
-        // The end of a cut body is none.
+        // An incomplete body has no end.
         #expect(row.histogram(of: .lastByte).count == 2)
         let refused = try #require(origins[Origin(scheme: .http, host: "127.0.0.1", port: 1)])
         #expect(refused.requests == 1 && refused.errors == 1 && refused.connections.new == 0)
@@ -65,7 +65,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a request that the origin holds says nothing of its speed`() throws {
+    @Test func `a held request does not count for the origin's speed`() throws {
         let origin = try TestOrigin {
             $0.respond(200, body: [1])
             return .keep
@@ -73,7 +73,7 @@ import Upstream
         let harness = try Harness()
         let trace = TransferTrace()
         _ = try harness.fetch(origin.url()) {
-            $0.isHeld = true
+            $0.isLongPoll = true
             $0.trace = trace
         }
         let origins = try #require(harness.figures()).origins
@@ -84,7 +84,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `what its starter takes back is no error of the origin`() throws {
+    @Test func `a cancelled transfer is not an error of the origin`() throws {
         let origin = try TestOrigin {
             $0.holdOpen(); return .close
         }
@@ -101,7 +101,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a request that is repeated on a new connection counts as two tries`() throws {
+    @Test func `a request repeated on a new connection counts as two attempts`() throws {
         let origin = try TestOrigin { exchange in
             guard exchange.number == 1 else { exchange.respond(200, body: [1]); return .keep }
             return .close

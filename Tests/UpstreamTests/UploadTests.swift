@@ -6,7 +6,7 @@ import Testing
 import URISyntax
 import Upstream
 
-/// Bodies of requests that are streamed to the origin.
+/// Request bodies that are streamed to the origin.
 @Suite struct UploadTests {
     private func write(_ bytes: [UInt8], to pipe: BytePipe) {
         let room = Mutex(true)
@@ -20,7 +20,7 @@ import Upstream
         pipe.end(isWhole: true)
     }
 
-    /// Opens again and again; a test's thread waits for it.
+    /// A counting gate: a test's thread waits until it is opened.
     private final class Gate: Sendable {
         private let count = Mutex(0)
         func open() { count.withLock { $0 += 1 } }
@@ -47,7 +47,7 @@ import Upstream
     }
 
     @Test(arguments: [1, 5000, 3_000_000])
-    func `a body of known length reaches the origin whole, piece by piece`(count: Int) throws {
+    func `a body of known length reaches the origin whole, in pieces`(count: Int) throws {
         let sent = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let origin = try TestOrigin {
             $0.respond(body: Array("\($0.method) \($0.body == sent)".utf8)); return .keep
@@ -91,13 +91,12 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a body is asked for only when the origin takes it, and may come in pieces`() throws
-    {
+    @Test func `a body is read only when the origin accepts it, in pieces`() throws {
         let origin = try TestOrigin {
             $0.respond(body: $0.body); return .keep
         }
         let harness = try Harness()
-        // So small that what was written fills it until it was taken.
+        // So small that written bytes fill it until they are read.
         let pipe = BytePipe(capacity: 1)
         let wanted = Mutex(false), taken = Mutex(false)
         pipe.whenWanted { wanted.withLock { $0 = true } }
@@ -113,7 +112,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a body that breaks off is no whole request`() throws {
+    @Test func `an incomplete request body does not end the request`() throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep
         }
@@ -128,7 +127,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `an unsafe request is sent on a connection of its own, and never twice`() throws {
+    @Test func `an unsafe request uses its own connection and is never repeated`() throws {
         let origin = try TestOrigin {
             if $0.method == "GET" { $0.respond(); return .keep }
             return .close
@@ -145,7 +144,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `an origin that does not read its body is given up in time`() throws {
+    @Test func `an origin that does not read a request body fails in time`() throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep
         }
@@ -154,7 +153,7 @@ import Upstream
         var request = try request(origin.url(), "PUT", pipe, length: 1000)
         request.timeouts.firstByte = .milliseconds(300)
         let probe = harness.start(request)
-        // While the body is ours to bring, no time runs.
+        // No timeout runs while our side has to supply the body.
         usleep(500_000)
         #expect(probe.record.withLock { $0.results.isEmpty })
         write([UInt8](repeating: 1, count: 1000), to: pipe)
@@ -163,7 +162,7 @@ import Upstream
         origin.stop()
     }
 
-    @Test func `a transparent request says nothing of its own accord`() throws {
+    @Test func `a transparent request adds no fields`() throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep
         }

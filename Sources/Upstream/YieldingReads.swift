@@ -1,0 +1,280 @@
+// Bounds the receive windows of transfers, so that they keep the queue of the line short: the shell
+// around `QueueWindow`.
+//
+// A bounded window works for HTTP/1.1 and HTTP/2 alike, and below TLS: the sender stops, and nothing
+// piles up in this process. Connections to one address share a window in equal parts.
+import HTTP
+import Numbers
+import Posix
+import Reactor
+import URISyntax
+
+/// When transfers yield to others on the line.
+package enum YieldUse: String, CaseIterable, Sendable {
+    /// Never.
+    case off
+    /// While players use the daemon.
+    case players
+    /// Downloads at all times, other transfers while players use the daemon.
+    case always
+}
+
+/// The present bounds of the connections to an origin, for display.
+package struct YieldState: Sendable, Hashable {
+    /// What the bounded transfers are for.
+    package enum Purpose: String, Sendable, Hashable {
+        case background, players
+    }
+
+    package var purpose: Purpose
+    /// Connections whose window is bounded.
+    package var connections: Int
+    /// The window of all of them together, in bytes.
+    package var window: Int
+    /// The delay that the queue of the line adds, in seconds.
+    package var queue: Double
+}
+
+/// The bounds of all connections of one client; used on its loop only.
+///
+/// Without a running body no timer runs.
+final class YieldingReads {
+    private struct PathKey: Hashable {
+        let address: SocketAddress
+        let purpose: QueueWindow.Purpose
+    }
+
+    private struct Path {
+        var window: QueueWindow
+        /// The visit of players in which it was used last.
+        var visit: Int
+        var usedAt: Monotonic
+        var connections = 1
+    }
+
+    private struct Reading {
+        /// Nil before the first sample.
+        var measured: Receiving?
+        /// The bound that was set; nil for none.
+        var bound: Int?
+    }
+
+    private struct Group {
+        var sample = QueueWindow.Sample()
+        var members: [(connection: UpstreamClient.Connection, number: CInt)] = []
+    }
+
+    private let isAlways: Bool
+    private weak var client: UpstreamClient?
+    private let loop: EventLoop
+    private var paths: [PathKey: Path] = [:]
+    private var readings: [UpstreamClient.Connection: Reading] = [:]
+    private var timer: TimerID?
+    private var playersUntil = Monotonic(nanoseconds: 0)
+    /// Grows when players come after a time without any.
+    private var visit = 0
+    private var tickedAt: Monotonic
+    private var counts = YieldCounts()
+
+    /// A player that requested anything within this time counts as present: players with full
+    /// buffers request a segment about every ten seconds at most.
+    private static let presence = Interval.seconds(12 as Int64)
+    private static let shortestTick = Interval.milliseconds(20)
+    private static let longestTick = Interval.milliseconds(100)
+    /// The most paths and connections that are remembered.
+    private static let most = 256
+
+    init(always: Bool, client: UpstreamClient) {
+        isAlways = always
+        self.client = client
+        loop = client.loop
+        tickedAt = loop.now
+    }
+
+    var counters: YieldCounts { counts }
+
+    private var isPlaying: Bool { loop.now < playersUntil }
+
+    /// Takes note of a request that is about to be sent to an address; may be called inside libcurl.
+    func requestBegins(_ transfer: Transfer, to address: SocketAddress) {
+        if transfer.lane <= .playback, !transfer.request.connectsOnly {
+            if !isPlaying { visit += 1 }
+            playersUntil = loop.now + Self.presence
+        }
+        guard let connection = transfer.connection, connection.localPort != 0 else { return }
+        if !readings.isEmpty, transfer.isNewConnection { readings[connection] = nil }
+        if timer == nil { schedule(after: Self.shortestTick) }
+        guard !paths.isEmpty else { return }
+        // The first bytes come before the first sample.
+        if let purpose = purpose(of: transfer.lane),
+            let path = paths[PathKey(address: address, purpose: purpose)], isCurrent(path, purpose),
+            let window = path.window.window
+        {
+            bound(connection, to: share(of: window, among: path.connections))
+        } else if readings[connection]?.bound != nil, client?.users[connection] == 1 {
+            bound(connection, to: nil)
+        }
+    }
+
+    /// False where transfers have run without a bound meanwhile.
+    private func isCurrent(_ path: Path, _ purpose: QueueWindow.Purpose) -> Bool {
+        path.visit == visit || (isAlways && purpose == .background)
+    }
+
+    private func purpose(of lane: Lane) -> QueueWindow.Purpose? {
+        switch lane {
+        case .express: nil
+        case .playback, .prefetch: isPlaying ? .players : nil
+        case .background: isPlaying || isAlways ? .background : nil
+        }
+    }
+
+    private func schedule(after pause: Interval) {
+        timer = loop.schedule(after: pause) { [weak self] _ in
+            self?.timer = nil
+            self?.tick()
+        }
+    }
+
+    // MARK: Sampling
+
+    private func tick() {
+        guard let client, !client.isShutDown else { return }
+        let seconds = (loop.now - tickedAt).inSeconds
+        tickedAt = loop.now
+        let groups = groups(of: client)
+        var states: [Origin: YieldState] = [:]
+        for (key, group) in groups {
+            follow(key, group)
+            if key.purpose == .background, paths[key]?.window.window != nil {
+                counts.backgroundSeconds += min(seconds, 1)
+            }
+            for member in group.members { note(key, member.connection.origin, in: &states) }
+        }
+        if client.ledger.figures.yields != states { client.ledger.figures.yields = states }
+        forget()
+        // Transfers that begin after an idle time schedule the next tick.
+        guard !client.attached.isEmpty else { return }
+        let shortest = groups.keys.compactMap { paths[$0]?.window.roundTrip }.min() ?? 0.2
+        schedule(
+            after: min(
+                Self.longestTick, max(Self.shortestTick, Interval(seconds: shortest / 2))))
+    }
+
+    /// Samples each connection that carries a body, by path.
+    private func groups(of client: UpstreamClient) -> [PathKey: Group] {
+        var lanes: [UpstreamClient.Connection: (lane: Lane, address: SocketAddress)] = [:]
+        for transfer in client.attached.values {
+            guard case .body = transfer.phase, let connection = transfer.connection,
+                connection.localPort != 0, let address = transfer.times.address
+            else { continue }
+            // What players wait for decides for all that share a connection.
+            if let known = lanes[connection], known.lane <= transfer.lane { continue }
+            lanes[connection] = (transfer.lane, address)
+        }
+        var groups: [PathKey: Group] = [:]
+        for (connection, use) in lanes {
+            guard let purpose = purpose(of: use.lane) else {
+                if readings[connection]?.bound != nil { bound(connection, to: nil) }
+                continue
+            }
+            guard let number = client.sockets.descriptor(localPort: connection.localPort),
+                let found = receiving(of: number)
+            else { continue }
+            let key = PathKey(address: use.address, purpose: purpose)
+            var group = groups[key] ?? Group()
+            add(found, of: connection, to: &group)
+            group.members.append((connection, number))
+            groups[key] = group
+        }
+        return groups
+    }
+
+    private func add(
+        _ found: Receiving, of connection: UpstreamClient.Connection, to group: inout Group
+    ) {
+        if let former = readings[connection]?.measured, former.bytes <= found.bytes {
+            let bytes = found.bytes - former.bytes
+            group.sample.bytes = group.sample.bytes.addingSaturated(Int64(clamping: bytes))
+            if found.outOfOrder > former.outOfOrder { group.sample.isLossy = true }
+            // Without new bytes the round trip is that of earlier ones.
+            if bytes > 0, let roundTrip = found.roundTrip {
+                group.sample.roundTrip = min(group.sample.roundTrip ?? roundTrip, roundTrip)
+            }
+        }
+        readings[connection, default: Reading()].measured = found
+    }
+
+    private func follow(_ key: PathKey, _ group: Group) {
+        var path =
+            paths[key] ?? Path(window: QueueWindow(key.purpose), visit: visit, usedAt: loop.now)
+        if !isCurrent(path, key.purpose) { path.window.restart() }
+        path.visit = visit
+        path.usedAt = loop.now
+        path.connections = group.members.count
+        var sample = group.sample
+        sample.connections = group.members.count
+        let releases = path.window.releases
+        path.window.note(sample, at: loop.now.inSeconds)
+        counts.releases += path.window.releases - releases
+        paths[key] = path
+        let bytes = path.window.window.map { share(of: $0, among: group.members.count) }
+        for member in group.members { bound(member.connection, member.number, to: bytes) }
+    }
+
+    private func share(of window: Double, among count: Int) -> Int {
+        Int(max(QueueWindow.leastWindow, window / Double(max(1, count))))
+    }
+
+    private func note(_ key: PathKey, _ origin: Origin, in states: inout [Origin: YieldState]) {
+        guard let path = paths[key], let window = path.window.window else { return }
+        let purpose: YieldState.Purpose = key.purpose == .background ? .background : .players
+        if states[origin]?.purpose == purpose {
+            states[origin]?.connections += 1
+        } else if states[origin] == nil || purpose == .background {
+            states[origin] = YieldState(
+                purpose: purpose, connections: 1, window: Int(window), queue: path.window.queue)
+        }
+    }
+
+    // MARK: Bounds
+
+    private func bound(_ connection: UpstreamClient.Connection, to bytes: Int?) {
+        guard let number = client?.sockets.descriptor(localPort: connection.localPort) else {
+            readings[connection] = nil
+            return
+        }
+        bound(connection, number, to: bytes)
+    }
+
+    /// Sets a bound unless it is set already: the kernel raises one by itself when it enlarges the
+    /// receive buffer, so that a bound is set anew at each tick.
+    private func bound(
+        _ connection: UpstreamClient.Connection, _ number: CInt, to bytes: Int?
+    ) {
+        guard bytes != nil || readings[connection]?.bound != nil else { return }
+        let isBound = boundReceiveWindow(of: number, to: bytes)
+        readings[connection, default: Reading()].bound = isBound ? bytes : nil
+    }
+
+    private func forget() {
+        if readings.count > Self.most, let client {
+            for connection in readings.keys where client.users[connection] == nil {
+                bound(connection, to: nil)
+                readings[connection] = nil
+            }
+        }
+        guard paths.count > Self.most,
+            let oldest = paths.min(by: { $0.value.usedAt < $1.value.usedAt })
+        else { return }
+        paths[oldest.key] = nil
+    }
+}
+
+/// How often and how long transfers have yielded.
+package struct YieldCounts: Sendable, Hashable {
+    /// Seconds in which the windows of background transfers were bounded, added up over paths.
+    package var backgroundSeconds = 0.0
+    /// How often players' transfers were released from their bound because others filled the queue.
+    package var releases = 0
+}

@@ -1,0 +1,191 @@
+import Testing
+
+@testable import Upstream
+
+/// Transfers under a `QueueWindow` on a simulated line.
+private struct Yielding {
+    var line: SimulatedLine
+    var window: QueueWindow
+    private let flows: [Int]
+    private var received: [Int64]
+    private var lost = 0
+    private var isBounded = false
+
+    init(_ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2) {
+        var line = line
+        // Linux advertises 64 KiB before it knows more.
+        flows = (0..<transfers).map { _ in line.add(.init(began: 0, window: 65_536)) }
+        received = flows.map { _ in 0 }
+        self.line = line
+        window = QueueWindow(purpose)
+    }
+
+    /// Bytes of all transfers so far.
+    var bytes: Int64 { flows.reduce(0) { $0 + line.flows[$1].received } }
+
+    /// Runs for some seconds, sampling as the upstream client does.
+    ///
+    /// - Returns: bytes a second of the transfers, and the 50th and 99th percentiles of the queue.
+    mutating func run(
+        for seconds: Double, isBounded: Bool = true
+    ) -> (rate: Double, median: Double, p99: Double) {
+        let end = line.now + seconds
+        let before = bytes
+        _ = line.takeWaits()
+        while line.now < end {
+            let roundTrip = line.flows[flows[0]].roundTrip ?? 0.04
+            line.run(until: line.now + min(0.1, max(0.02, roundTrip / 2)))
+            if isBounded { sample() } else { flows.forEach { line.limit($0, to: nil) } }
+        }
+        let waits = line.takeWaits().sorted()
+        let rate = Double(bytes - before) / seconds
+        return (rate, waits[waits.count / 2], waits[waits.count * 99 / 100])
+    }
+
+    private mutating func sample() {
+        var sample = QueueWindow.Sample()
+        sample.connections = flows.count
+        var lostNow = 0
+        for (place, flow) in flows.enumerated() {
+            let state = line.flows[flow]
+            lostNow += state.lostPackets
+            guard state.received > received[place], let roundTrip = state.roundTrip else {
+                continue
+            }
+            sample.bytes += state.received - received[place]
+            received[place] = state.received
+            sample.roundTrip = min(sample.roundTrip ?? roundTrip, roundTrip)
+        }
+        sample.isLossy = lostNow > lost
+        lost = lostNow
+        window.note(sample, at: line.now)
+        for flow in flows {
+            line.limit(
+                flow,
+                to: window.window.map { max(QueueWindow.leastWindow, $0 / Double(flows.count)) })
+        }
+    }
+}
+
+struct QueueWindowTests {
+    /// 20 Mbit/s, a round trip of 30 ms, a queue of 200 ms.
+    private static func line(jitter: Double = 0) -> SimulatedLine {
+        SimulatedLine(megabits: 20, delay: 0.03, queue: 0.2, jitter: jitter)
+    }
+
+    @Test func `without a bound the queue is full`() {
+        var run = Yielding(Self.line(), .background)
+        _ = run.run(for: 2, isBounded: false)
+        #expect(run.run(for: 4, isBounded: false).median > 0.05)
+    }
+
+    @Test(arguments: [QueueWindow.Purpose.background, .players], [1, 8])
+    func `alone, transfers have the whole line within two seconds, and a queue of milliseconds`(
+        purpose: QueueWindow.Purpose, transfers: Int
+    ) {
+        var run = Yielding(Self.line(), purpose, transfers: transfers)
+        _ = run.run(for: 2)
+        let found = run.run(for: 6)
+        #expect(found.rate > 0.95 * run.line.rate * 1_448 / 1_500)
+        #expect(found.median < 0.010)
+        #expect(found.p99 < 0.025)
+    }
+
+    @Test func `a long and a fast line are filled too`() {
+        for (megabits, delay) in [(10.0, 0.1), (100, 0.06), (20, 0.002)] {
+            var run = Yielding(
+                SimulatedLine(megabits: megabits, delay: delay, queue: 0.2), .background)
+            _ = run.run(for: 5)
+            let found = run.run(for: 4)
+            #expect(found.rate > 0.9 * run.line.rate, "\(megabits) Mbit/s, \(delay) s")
+            #expect(found.median < 0.015, "\(megabits) Mbit/s, \(delay) s")
+        }
+    }
+
+    @Test func `jitter is not taken for a queue`() {
+        for jitter in [0.01, 0.03] {
+            var run = Yielding(Self.line(jitter: jitter), .players)
+            _ = run.run(for: 3)
+            #expect(run.run(for: 6).rate > 0.85 * run.line.rate, "\(jitter)")
+        }
+    }
+
+    @Test func `a queue that was there before is emptied`() {
+        var run = Yielding(Self.line(), .background, transfers: 4)
+        _ = run.run(for: 3, isBounded: false)
+        _ = run.run(for: 2)
+        #expect(run.run(for: 4).median < 0.010)
+    }
+
+    @Test func `background leaves the line to others down to its floor, and takes it back`() {
+        var run = Yielding(Self.line(), .background)
+        _ = run.run(for: 3)
+        let rival = run.line.add(.init(began: run.line.now))
+        _ = run.run(for: 2)
+        let before = run.line.flows[rival].received
+        let beside = run.run(for: 4)
+        #expect(Double(run.line.flows[rival].received - before) / 4 > 0.9 * run.line.rate)
+        #expect(beside.rate < 0.08 * run.line.rate)
+        #expect(beside.rate > 0.5 * QueueWindow.leastRate)
+        run.line.close(rival)
+        _ = run.run(for: 3)
+        #expect(run.run(for: 2).rate > 0.9 * run.line.rate)
+    }
+
+    @Test func `what players wait for keeps its share beside other traffic`() {
+        var run = Yielding(Self.line(), .players)
+        _ = run.run(for: 3)
+        let rival = run.line.add(.init(began: run.line.now))
+        _ = run.run(for: 3)
+        #expect(run.window.isReleased)
+        // Two of three transfers.
+        #expect(run.run(for: 6).rate > 0.4 * run.line.rate)
+        run.line.close(rival)
+        _ = run.run(for: 30)
+        #expect(!run.window.isReleased)
+        #expect(run.run(for: 3).median < 0.010)
+    }
+
+    @Test func `a queue of others shorter than a release is no reason for one`() {
+        var window = QueueWindow(.players)
+        for step in 0..<400 {
+            var sample = QueueWindow.Sample()
+            sample.bytes = 50_000
+            sample.roundTrip = step % 20 == 0 ? 0.08 : 0.03
+            window.note(sample, at: Double(step) * 0.03)
+        }
+        #expect(window.releases == 0)
+    }
+
+    @Test func `without a round trip nothing is decided`() {
+        var window = QueueWindow(.players)
+        for step in 0..<100 {
+            window.note(QueueWindow.Sample(bytes: 100_000), at: Double(step) * 0.1)
+        }
+        #expect(window.window == nil)
+    }
+
+    @Test func `no measurement makes a window that is no number`() {
+        var window = QueueWindow(.background)
+        for (step, roundTrip) in [0, -1, 1e-9, 1e9, .infinity, .nan, 0.03].enumerated() {
+            var sample = QueueWindow.Sample(roundTrip: roundTrip, bytes: .max)
+            sample.isLossy = step % 2 == 0
+            for turn in 0..<40 {
+                window.note(sample, at: Double(step * 40 + turn) * 10)
+                let bytes = window.window ?? 0
+                #expect(bytes >= 0 && bytes <= QueueWindow.mostWindow)
+            }
+        }
+    }
+
+    @Test func `the lowest delay is forgotten after ten minutes`() {
+        var lowest = LowestDelay()
+        lowest.note(0.02, at: 0)
+        lowest.note(0.05, at: 300)
+        #expect(lowest.value == 0.02)
+        lowest.note(0.05, at: 599)
+        #expect(lowest.value == 0.02)
+        lowest.note(0.05, at: 600)
+        #expect(lowest.value == 0.05)
+    }
+}
