@@ -12,7 +12,7 @@ extension Connection {
         do throws(RequestError) {
             switch try reader.content(limit: limit) {
             case .bytes(let bytes):
-                reader.settleContinue()
+                reader.noteContinueSent()
                 return .bytes(bytes)
             case .end:
                 state.contentEnded()
@@ -28,8 +28,8 @@ extension Connection {
     }
 
     private func sayContinue() {
-        guard reader.owesContinue, response == nil else { return }
-        reader.settleContinue()
+        guard reader.mustSendContinue, response == nil else { return }
+        reader.noteContinueSent()
         output.append(contentsOf: "HTTP/1.1 100 Continue\r\n\r\n".utf8)
         runTurn()
     }
@@ -38,7 +38,7 @@ extension Connection {
     func contentIsWanted(of body: RequestBody) {
         guard body === exchange?.body, state.isBusy, reader.hasOpenContent else { return }
         state.wantContent(now: server.loop.now, limits: server.limits)
-        settle()
+        updateWatch()
     }
 
     /// Reads content that the handler waits for.
@@ -71,7 +71,7 @@ extension Connection {
         state.contentEnded()
         endResponse(.aborted)
         answer(status, reason)
-        settle()
+        updateWatch()
     }
 
     /// True if the connection can be reused after a response that leaves content unread: not if the
@@ -79,7 +79,7 @@ extension Connection {
     /// content.
     var canDiscardContent: Bool {
         guard reader.hasOpenContent else { return true }
-        if reader.owesContinue { return false }
+        if reader.mustSendContinue { return false }
         return reader.remainingContent.map { $0 <= Int64(server.limits.lingerBytes) } ?? true
     }
 }

@@ -52,7 +52,7 @@ extension Connection {
         if isProcessing { return pump() }
         budget = server.limits.roundBytes
         pump()
-        settle()
+        updateWatch()
     }
 
     private func start(_ head: ResponseHead, _ body: ResponseBody, _ asked: ResponsePlan.Asked) {

@@ -73,7 +73,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     func begin() {
         budget = server.limits.roundBytes
         read()
-        settle()
+        updateWatch()
     }
 
     private static func reader(_ limits: ServerLimits) -> RequestReader {
@@ -98,7 +98,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         if !readiness.isDisjoint(with: .input) {
             inputIsReady(peerClosed: readiness.contains(.peerClosed))
         }
-        settle()
+        updateWatch()
     }
 
     private func inputIsReady(peerClosed: Bool) {
@@ -157,9 +157,11 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         let bytes = fresh.span.extracting(0..<count)
         if state.phase == .fresh { return HTTP2Connection.isPreface(bytes) }
         // The preface may arrive in pieces; a longer incomplete head cannot be one.
-        guard reader.heldCount < HTTP2Connection.telling else { return false }
+        guard reader.heldCount < HTTP2Connection.distinctBytes else { return false }
         var whole = reader.heldBytes
-        for index in bytes.indices.prefix(HTTP2Connection.telling) { whole.append(bytes[index]) }
+        for index in bytes.indices.prefix(HTTP2Connection.distinctBytes) {
+            whole.append(bytes[index])
+        }
         return HTTP2Connection.isPreface(whole.span)
     }
 
@@ -182,7 +184,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     }
 
     /// Updates the watched events and the timer to match the state.
-    func settle() {
+    func updateWatch() {
         guard state.phase != .closed else { return }
         do throws(SystemError) {
             var interest = state.interest
@@ -283,7 +285,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         shutdownWrites(number)
         reader = Self.reader(server.limits)
         enter(.lingering)
-        settle()
+        updateWatch()
     }
 
     private func discardInput() {

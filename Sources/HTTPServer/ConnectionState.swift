@@ -75,7 +75,7 @@ struct ConnectionState {
     /// True if arriving bytes may be the start of HTTP/2: only at or within a head.
     var mayBecomeHTTP2: Bool { phase == .fresh || phase == .head }
 
-    /// True if a response is owed or in progress.
+    /// True if a response is due or in progress.
     var isBusy: Bool { phase == .handling || phase == .sending }
 
     /// The events to watch; unchanged during a usual request, so that it costs no system call.

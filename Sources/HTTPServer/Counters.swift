@@ -5,8 +5,14 @@ import TLS
 /// The number of connections over all loops.
 final class ConnectionCounter: Sendable {
     private let value = Atomic<Int>(0)
+    private let rests = Atomic<Int>(0)
 
     var count: Int { value.load(ordering: .relaxed) }
+
+    /// How often a connection has given back memory.
+    var restCount: Int { rests.load(ordering: .relaxed) }
+
+    func noteRest() { rests.add(1, ordering: .relaxed) }
 
     /// Counts one more connection; false if the limit is reached.
     func enter(limit: Int) -> Bool {

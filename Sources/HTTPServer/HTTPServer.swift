@@ -190,6 +190,9 @@ package final class HTTPServer: Sendable {
     /// The number of open connections over all loops.
     package var connectionCount: Int { counter.count }
 
+    /// How often an idle HTTP/2 connection has given back memory, over all loops.
+    package var restCount: Int { counter.restCount }
+
     /// The number of TLS handshakes since the start, over all loops.
     package var handshakes: HandshakeFigures { handshakeCounter.figures }
 

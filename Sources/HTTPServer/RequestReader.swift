@@ -37,13 +37,13 @@ struct RequestReader {
         var decoder: ChunkedDecoder?
         /// The remaining bytes of content with a length.
         var remaining: Int64
-        var owesContinue: Bool
+        var mustSendContinue: Bool
         var discarded = 0
 
-        init(decoder: ChunkedDecoder?, remaining: Int64, owesContinue: Bool) {
+        init(decoder: ChunkedDecoder?, remaining: Int64, mustSendContinue: Bool) {
             self.decoder = decoder
             self.remaining = remaining
-            self.owesContinue = owesContinue
+            self.mustSendContinue = mustSendContinue
         }
     }
 
@@ -150,11 +150,11 @@ struct RequestReader {
         case .length(let length):
             guard length <= Int64(bodyBytes) else { throw tooLarge }
             return OpenContent(
-                decoder: nil, remaining: length, owesContinue: !hasMore && head.expectsContinue)
+                decoder: nil, remaining: length, mustSendContinue: !hasMore && head.expectsContinue)
         case .chunked:
             return OpenContent(
                 decoder: ChunkedDecoder(limits: limits), remaining: 0,
-                owesContinue: !hasMore && head.expectsContinue)
+                mustSendContinue: !hasMore && head.expectsContinue)
         }
     }
 
@@ -173,10 +173,10 @@ extension RequestReader {
     var remainingContent: Int64? { open?.decoder == nil ? open?.remaining ?? 0 : nil }
 
     /// True while the client waits for 100 Continue (RFC 9110 section 10.1.1).
-    var owesContinue: Bool { open?.owesContinue ?? false }
+    var mustSendContinue: Bool { open?.mustSendContinue ?? false }
 
     /// Records that 100 Continue was sent, or that the client sent content without waiting for it.
-    mutating func settleContinue() { open?.owesContinue = false }
+    mutating func noteContinueSent() { open?.mustSendContinue = false }
 
     /// Returns the next content from the held bytes, at most `limit` bytes.
     mutating func content(limit: Int) throws(RequestError) -> Piece {

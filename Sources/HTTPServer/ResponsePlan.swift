@@ -46,7 +46,7 @@ struct ResponsePlan: Equatable {
     /// True if the connection closes after the response.
     let closes: Bool
     /// The framing stated by the fields, which HEAD gets although no content follows.
-    private let told: Framing
+    private let declaredFraming: Framing
     private let version: HTTPVersion
     /// True if a `Content-Length` written by the handler is kept.
     private let keepsLength: Bool
@@ -62,7 +62,7 @@ struct ResponsePlan: Equatable {
         let hasNoContent = asked.isHead || status.neverHasContent
         framing = hasNoContent ? .none : full
         keepsLength = hasNoContent && content == .none
-        told = keepsLength || (status.neverHasContent && !asked.isHead) ? .none : full
+        declaredFraming = keepsLength || (status.neverHasContent && !asked.isHead) ? .none : full
         closes = mustClose || !asked.keepAlive || framing == .untilClose
     }
 
@@ -87,7 +87,7 @@ struct ResponsePlan: Equatable {
             try serialiseLines(head, into: &bytes)
         }
         if !isDated { bytes.append(contentsOf: dateLine) }
-        switch told {
+        switch declaredFraming {
         case .none, .untilClose: break
         case .length(let length):
             bytes.append(contentsOf: Self.lengthStart)

@@ -18,7 +18,7 @@ final class ServerLoop {
 
     let handshakes: HandshakeCounter
 
-    private let counter: ConnectionCounter
+    let counter: ConnectionCounter
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var multiplexed: [ObjectIdentifier: HTTP2Connection] = [:]

@@ -42,7 +42,7 @@ package final class TLSSession {
     private var unsent: [UInt8] = []
     private var unsentStart = 0
     private var hasFailed = false
-    private var isEndTold = false
+    private var hasSentEnd = false
 
     init?(_ context: TLSContext, _ settings: OpaquePointer, output: TLSOutput) {
         guard let session = SSL_new(settings) else { return nil }
@@ -74,8 +74,8 @@ package final class TLSSession {
 
     /// Returns how the handshake ended, at the first call after its end; nil before and later.
     package func takeEstablishment() -> Establishment? {
-        guard !isEndTold, isEstablished else { return nil }
-        isEndTold = true
+        guard !hasSentEnd, isEstablished else { return nil }
+        hasSentEnd = true
         return isResumed ? .resumed : .full
     }
 

@@ -1,4 +1,4 @@
-// Bodies that our side cannot finish: the client must see that.
+// Bodies that the server cannot complete, which the client must notice.
 import HTTP
 import HTTPServer
 import Posix
@@ -20,7 +20,7 @@ struct BrokenBodyTests {
     }
 
     @Test(arguments: [true, false])
-    func `content of a told length that breaks or ends early is a reset`(breaks: Bool) throws {
+    func `content that ends before its announced length is a reset`(breaks: Bool) throws {
         let record = Record()
         let server = try server(record, length: 2000, breaks: breaks)
         let client = server.client()
@@ -35,7 +35,7 @@ struct BrokenBodyTests {
         #expect(record.count("cancelled") == 0)
     }
 
-    @Test func `chunked content that breaks arrives without its last chunk`() throws {
+    @Test func `chunked content that fails arrives without its last chunk`() throws {
         let record = Record()
         let server = try server(record, length: nil)
         let client = server.client()
@@ -47,7 +47,7 @@ struct BrokenBodyTests {
         #expect(record.count("source cancelled") == 1)
     }
 
-    @Test func `content that would end with the connection breaks by a reset`() throws {
+    @Test func `content without a length that fails is a reset`() throws {
         let record = Record()
         let server = try server(record, length: nil)
         let client = server.client()
@@ -59,7 +59,7 @@ struct BrokenBodyTests {
     }
 
     @Test(arguments: [nil, 5000 as Int64?])
-    func `a file that is shorter than its source believes breaks the body`(length: Int64?) throws {
+    func `a file shorter than its source claims is a broken body`(length: Int64?) throws {
         let file = try temporaryFile(pattern(3000))
         let record = Record()
         let server = try TestServer { _, _, exchange in

@@ -3,7 +3,7 @@ import Posix
 import Reactor
 import Testing
 
-/// The life of a connection as a value.
+/// The state of a connection as a value.
 struct ConnectionStateTests {
     private let limits = ServerLimits()
     private let start = Monotonic(nanoseconds: 1_000_000_000)
@@ -14,7 +14,7 @@ struct ConnectionStateTests {
         return state
     }
 
-    @Test func `a head's time runs from its first byte and is not prolonged by more`() {
+    @Test func `the time for a head runs from its first byte and is not extended`() {
         var state = state(.head)
         let deadline = state.deadline
         state.enter(.head, now: start + .milliseconds(5000), limits: limits)
@@ -23,14 +23,14 @@ struct ConnectionStateTests {
         #expect(state.expiry == .answerTimeout)
     }
 
-    @Test func `the usual request changes nothing that the kernel watches`() {
+    @Test func `a usual request does not change the epoll interest`() {
         let fresh = state().interest
         #expect(state(.handling).interest == fresh)
         #expect(state(.handling, .sending).interest == fresh)
         #expect(state(.handling, .sending, .idle).interest == fresh)
     }
 
-    @Test func `input during a response is not asked for again until it is over`() {
+    @Test func `input during a response is not watched until the response is complete`() {
         var state = state(.handling)
         state.pauseInput(peerClosed: false)
         #expect(state.interest == [.peerClosed])
@@ -42,7 +42,7 @@ struct ConnectionStateTests {
         #expect(state.interest == [.readable, .peerClosed])
     }
 
-    @Test func `a blocked response has time for as long as it makes progress`() {
+    @Test func `a blocked response does not time out while it makes progress`() {
         var state = state(.handling, .sending)
         #expect(state.deadline == nil)
         state.block(madeProgress: false, now: start, limits: limits)
@@ -55,7 +55,7 @@ struct ConnectionStateTests {
         #expect(state.expiry == .abort)
     }
 
-    @Test func `a source that waits has no deadline`() {
+    @Test func `a waiting source has no deadline`() {
         var state = state(.handling, .sending)
         state.block(madeProgress: true, now: start, limits: limits)
         state.unblock()
@@ -63,7 +63,7 @@ struct ConnectionStateTests {
         #expect(!state.interest.contains(.writable))
     }
 
-    @Test func `an interim response that blocks leaves a body's time alone`() {
+    @Test func `a blocked interim response does not change the time for a body`() {
         var state = state(.handling)
         state.wantContent(now: start, limits: limits)
         state.block(madeProgress: true, now: start + .milliseconds(9000), limits: limits)
@@ -71,7 +71,7 @@ struct ConnectionStateTests {
         #expect(state.expiry == .answerTimeout)
     }
 
-    @Test func `content has a time for each step of it, counted while it is waited for`() {
+    @Test func `each step of content has a timeout, which counts while content is awaited`() {
         var state = state(.handling)
         state.wantContent(now: start, limits: limits)
         #expect(state.isContentWanted && state.interest.contains(.readable))
@@ -79,7 +79,7 @@ struct ConnectionStateTests {
         #expect(state.deadline == nil && !state.isContentWanted)
         let later = start + .milliseconds(100_000)
         state.wantContent(now: later, limits: limits)
-        // A part of the step's time was used up before.
+        // A part of the step's time was used before.
         #expect(state.deadline == later + .milliseconds(21_000))
         state.contentArrived(ConnectionState.contentStep, now: later)
         state.wantContent(now: later, limits: limits)

@@ -1,4 +1,4 @@
-// Many connections, and unequal ones.
+// Many connections, fast and slow ones.
 import Glibc
 import HTTP
 import HTTPServer
@@ -7,9 +7,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)), .serialized)
 struct CrowdTests {
-    /// In a process of its own, since other tests' memory would count.
+    /// In a separate process, because the memory of other tests would count.
     ///
-    /// Sanitizers keep memory for themselves, so that nothing can be said under them.
+    /// Sanitizers hold memory themselves, so nothing can be asserted under them.
     @Test(.enabled(if: ProcessUse.isMemoryTelling))
     func `two thousand idle connections cost less than a kilobyte each`() async {
         await #expect(processExitsWith: .success) {
@@ -25,7 +25,7 @@ struct CrowdTests {
                 clients.append(client)
             }
             #expect(server.server.connectionCount == 2100)
-            // The clients, who live in this process too, included.
+            // Including the clients, which are in this process too.
             let cost = (ProcessUse.now().residentBytes - before) / 2000
             #expect(cost < 1024, "\(cost) bytes a connection")
             clients[0].get("/b")
@@ -33,14 +33,16 @@ struct CrowdTests {
         }
     }
 
-    @Test func `running out of descriptors turns new connections away and spins nothing`() async {
+    @Test func `without free descriptors new connections get 503 and the loop does not spin`() async
+    {
         await #expect(processExitsWith: .success) {
             let server = try TestServer(echoPath)
             let first = server.client()
             first.get("/a")
             #expect(first.answer()?.status == 200)
-            // The clients' sockets are made before: accept4(2) takes a number for a moment even where
-            // nobody waits, so that a number left for a client may be gone when it is wanted.
+            // The clients' sockets are made in advance: accept4(2) allocates a descriptor for a
+            // moment even if no connection waits, so a descriptor left for a client could be taken
+            // when it is needed.
             let later = (0..<20).map { _ in TestClient(unconnectedTo: server.port) }
             var limit = rlimit(rlim_cur: rlim_t(dup(0)), rlim_max: 1000)
             close(CInt(limit.rlim_cur))
@@ -63,7 +65,7 @@ struct CrowdTests {
         }
     }
 
-    @Test func `readers that do not read hold up nobody and grow nothing`() throws {
+    @Test func `readers that do not read delay no other and use no memory`() throws {
         let record = Record()
         let server = try TestServer { request, _, exchange in
             guard request.path == "/endless" else { return echoPath(request, [], exchange) }
@@ -79,7 +81,7 @@ struct CrowdTests {
         }
     }
 
-    @Test func `a reader that takes all it is given leaves the others their turns`() throws {
+    @Test func `a fast reader leaves the others their turns`() throws {
         let record = Record()
         let server = try TestServer { request, _, exchange in
             guard request.path == "/endless" else { return echoPath(request, [], exchange) }

@@ -1,13 +1,13 @@
 import HTTPServer
 import Testing
 
-/// How the descriptors that the system grants are shared out.
+/// How the daemon divides the descriptors that the system grants.
 struct DescriptorBudgetTests {
     private let demand = DescriptorBudget.Demand(
         loops: 4, addresses: 1, transfers: 48, connections: 20_000, openObjects: 512)
 
     @Test(arguments: [0, 1, 24, 64, 128])
-    func `a limit that carries no daemon is an error that names a sufficient one`(
+    func `a limit too low for a daemon is an error that names a sufficient one`(
         _ limit: Int
     ) throws {
         let fault = #expect(throws: DescriptorBudget.TooLow.self) {
@@ -20,7 +20,7 @@ struct DescriptorBudgetTests {
     }
 
     @Test
-    func `a generous limit leaves what was wanted as it is`() throws {
+    func `a high limit changes no requested value`() throws {
         for limit in [65_536, 1 << 20, Int.max] {
             let budget = try DescriptorBudget(limit: limit, for: demand)
             #expect(budget.connections == 20_000 && budget.openObjects == 512)
@@ -29,7 +29,7 @@ struct DescriptorBudgetTests {
 
     /// Sockets and files of players, files kept open, and sockets and files of transfers.
     @Test(arguments: Array(stride(from: 240, through: 60_000, by: 997)))
-    func `all that may be open at once fits into the limit`(_ limit: Int) throws {
+    func `all descriptors that may be open at once are within the limit`(_ limit: Int) throws {
         let budget = try DescriptorBudget(limit: limit, for: demand)
         let files = max(budget.connections, budget.openObjects)
         #expect(budget.connections + files + budget.originConnections + 48 + 64 <= limit)

@@ -5,7 +5,7 @@ import Posix
 import Reactor
 import Testing
 
-/// Answers a while after the test has noted that the drain has begun.
+/// Answers some time after the test has noted that the drain has begun.
 private func reply(to request: RequestHead, _ exchange: Exchange, once record: Record) {
     let hasBegun = record.count("draining") == 1
     exchange.loop.schedule(after: .milliseconds(50)) { _ in
@@ -39,7 +39,7 @@ struct DrainTests {
         #expect(server.server.connectionCount == 0)
     }
 
-    @Test func `a request under way when the drain begins is answered with close`() throws {
+    @Test func `a request that runs when the drain begins is answered with close`() throws {
         let record = Record()
         let server = try TestServer { request, _, exchange in
             record.note("asked")
@@ -59,7 +59,7 @@ struct DrainTests {
         #expect(eventually { record.count("drained") == 1 })
     }
 
-    @Test func `what is not done within the time is cut, and seen as broken`() throws {
+    @Test func `responses that exceed the time of a drain are broken off`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -72,12 +72,12 @@ struct DrainTests {
         _ = client.readToEnd()
         #expect(client.end == .reset)
         #expect(eventually { record.count("drained") == 1 })
-        // Which of the two is told first is not promised.
+        // The order of the two reports is not guaranteed.
         #expect(eventually { record.outcomes.first?.ending == .aborted })
     }
 
     @Test
-    func `a connection that has not asked for anything may do so once while the server drains`()
+    func `a new connection may send one request during a drain`()
         throws
     {
         let clock = ManualClock()
@@ -86,7 +86,7 @@ struct DrainTests {
         #expect(eventually { server.server.connectionCount == 2 })
         let record = Record()
         server.server.drain(within: .seconds(10 as Int64)) { record.note("drained") }
-        // The loop knows of the drain then.
+        // Afterwards the loop has received the drain.
         clock.advance(by: .zero)
         asks.get("/a")
         let answer = asks.answer()
@@ -107,7 +107,7 @@ struct DrainTests {
         server.server.stop()
     }
 
-    @Test func `a stop ends what is under way and joins the threads`() throws {
+    @Test func `a stop cancels running responses and joins the threads`() throws {
         let record = Record()
         let server = try TestServer(loops: 2) { _, _, exchange in
             exchange.onCancel = { record.note("cancelled") }

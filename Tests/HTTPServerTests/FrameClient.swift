@@ -1,5 +1,5 @@
-// A blocking HTTP/2 client of the tests' own that writes and reads raw frames (RFC 9113), so that
-// any session, malformed ones too, can be had with the server.
+// A blocking HTTP/2 client that writes and reads raw frames (RFC 9113), so that tests can have any
+// session with the server, malformed ones too.
 import Glibc
 
 /// What one stream has received.
@@ -9,7 +9,7 @@ struct StreamAnswer: Equatable {
     var body: [UInt8] = []
     /// Whether the server ended the stream with END_STREAM.
     var isWhole = false
-    /// What the server reset the stream with.
+    /// The code with which the server reset the stream.
     var reset: ErrorCode?
 
     /// The status of the final response, 0 when there is none.
@@ -53,7 +53,7 @@ final class FrameClient {
     private(set) var goAway: GoAway?
     /// How the connection ended, nil while it has not.
     private(set) var end: StreamEnd?
-    /// What could not be decoded of what the server sent.
+    /// What could not be decoded of the server's bytes.
     private(set) var faults: [String] = []
 
     private let decoder = HeaderDecoder()
@@ -170,9 +170,9 @@ final class FrameClient {
         return streams[stream] ?? StreamAnswer()
     }
 
-    /// Sends PING and reads until its acknowledgement; false if it does not come.
+    /// Sends PING and reads until its acknowledgement; false if it does not arrive.
     ///
-    /// Whatever was sent before has been processed then.
+    /// All frames sent before have been processed then.
     func roundTrip(timeout: Duration = .seconds(10)) -> Bool {
         pings += 1
         let opaque = [0x70, 0x69, 0x6E, 0x67] + pings.bigEndianBytes
@@ -221,7 +221,7 @@ final class FrameClient {
         return true
     }
 
-    /// Keeps what a frame says, and acknowledges it.
+    /// Stores what a frame contains, and acknowledges it.
     private func note(_ frame: Frame) {
         received.append(frame)
         let payload = frame.payload

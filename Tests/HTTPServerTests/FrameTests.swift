@@ -1,4 +1,4 @@
-// The tests' own frames and header blocks, held against the examples of the RFCs.
+// The tests' own frames and header blocks, compared with the examples of the RFCs.
 import Testing
 
 struct FrameTests {
@@ -12,7 +12,7 @@ struct FrameTests {
             ])
     }
 
-    @Test func `padding and priority are cut off, and padding that overruns is told`() {
+    @Test func `padding and priority are removed, and padding that is too long is detected`() {
         let flags = Frame.Flag.padded | Frame.Flag.priority
         var frame = Frame(type: Frame.Kind.headers, flags: flags, stream: 1)
         frame.payload = [2, 0, 0, 0, 3, 15, 7, 8, 0, 0]

@@ -1,4 +1,4 @@
-// How heads and bodies stand on the wire.
+// Heads and bodies on the wire.
 import HTTP
 import HTTPServer
 import Posix
@@ -22,7 +22,7 @@ struct FramingTests {
         #expect(whole?.body.count == 100)
     }
 
-    @Test func `HEAD tells a source's length and cancels it unread`() throws {
+    @Test func `HEAD has a source's length and cancels it unread`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -38,7 +38,7 @@ struct FramingTests {
     }
 
     @Test(arguments: [HTTPStatus.noContent, .notModified])
-    func `a status without content sends none, whatever the handler gave`(
+    func `a status without content sends none, whatever the handler returned`(
         status: HTTPStatus
     ) throws {
         let server = try TestServer { _, _, exchange in
@@ -68,7 +68,7 @@ struct FramingTests {
         #expect(client.answer()?.body.count == 370_001)
     }
 
-    @Test func `content of unknown length ends with the connection for HTTP 1.0`() throws {
+    @Test func `for HTTP/1.0 content of unknown length ends with the connection`() throws {
         let server = try TestServer { _, _, exchange in
             let source = PieceSource([pattern(9)], pause: .milliseconds(5), on: exchange.loop)
             exchange.respond(ok(), body: .source(source, length: nil))
@@ -82,7 +82,7 @@ struct FramingTests {
         #expect(client.end == .clean)
     }
 
-    @Test func `the first piece arrives before the rest exists`() throws {
+    @Test func `the first piece is sent before the rest exists`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             let source = PieceSource(
@@ -117,7 +117,7 @@ struct FramingTests {
         }
     }
 
-    @Test func `a source that has more the moment it is asked to wake is read on`() throws {
+    @Test func `a source that has more when it is asked to wake is read again`() throws {
         let server = try TestServer { _, _, exchange in
             let source = HastySource(waits: 100, on: exchange.loop)
             exchange.respond(ok(), body: .source(source, length: 100))
@@ -127,7 +127,7 @@ struct FramingTests {
         #expect(client.answer()?.body == [UInt8](repeating: 0x2A, count: 100))
     }
 
-    @Test func `long content at hand is sent byte for byte`() throws {
+    @Test func `long content in memory is sent byte for byte`() throws {
         let server = try TestServer { _, _, exchange in
             exchange.respond(ok(), body: .bytes(pattern(5_000_000)))
         }
@@ -137,7 +137,7 @@ struct FramingTests {
         #expect(isWhole)
     }
 
-    @Test func `framing fields of the handler are replaced by the server's`() throws {
+    @Test func `framing fields of the handler are replaced`() throws {
         let server = try TestServer { _, _, exchange in
             let head = ok(
                 ("Content-Length", "99"), ("Transfer-Encoding", "gzip"), ("Keep-Alive", "timeout=1")
@@ -153,7 +153,7 @@ struct FramingTests {
         #expect(answer?.field("Date")?.hasSuffix("GMT") == true)
     }
 
-    @Test func `the date of a passed-on answer stands`() throws {
+    @Test func `the date of a forwarded response is kept`() throws {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT"
         let server = try TestServer { _, _, exchange in
             exchange.respond(ok(("Date", date)), body: .none)
@@ -165,7 +165,7 @@ struct FramingTests {
         #expect(head?.split(separator: "Date:").count == 2)
     }
 
-    @Test func `a field that would forge a line gets 500 instead`() throws {
+    @Test func `a field with a line break gives 500 instead`() throws {
         let server = try TestServer { _, _, exchange in
             var head = ok()
             head.fields.append("Location", "/\r\nSet-Cookie: a=b")

@@ -25,7 +25,7 @@ extension HTTP2ConformanceTests {
         #expect(client.response(1).text == "/")
     }
 
-    @Test func `3.4: a preface that arrives byte by byte is one`() throws {
+    @Test func `3.4: a preface that arrives byte by byte is accepted`() throws {
         let server = try TestServer(HTTP2Session.echo)
         let client = server.frameClient()
         let bytes = FrameClient.preface + Frame.settings().bytes() + getFrame().bytes()
@@ -69,7 +69,7 @@ extension HTTP2ConformanceTests {
         #expect(client.response(1).text == "/")
     }
 
-    @Test func `4.2: DATA as long as the server allows is taken`() throws {
+    @Test func `4.2: DATA as long as the server allows is accepted`() throws {
         let session = try HTTP2Session(), client = session.client
         let bytes = pattern(min(session.frameLimit, 65535))
         client.write(postFrame(), .data(1, bytes, endStream: true))
@@ -121,7 +121,7 @@ extension HTTP2ConformanceTests {
         try one.run()
     }
 
-    @Test func `4.3: a header block may be cut anywhere, into empty pieces too`() throws {
+    @Test func `4.3: a header block may be split anywhere, also into empty pieces`() throws {
         let session = try HTTP2Session(), client = session.client
         let middle = getBlock.count / 2
         client.write(
@@ -183,7 +183,7 @@ extension HTTP2ConformanceTests {
         session.expect([.connection(.compressionError)])
     }
 
-    @Test func `HPACK 2.3.2: fields of one request are referred to by the next`() throws {
+    @Test func `HPACK 2.3.2: fields of one request can be referenced by the next`() throws {
         let session = try HTTP2Session(), client = session.client
         client.write(
             .headers(
@@ -199,7 +199,7 @@ extension HTTP2ConformanceTests {
         #expect(client.response(3).text == "/next")
     }
 
-    @Test func `HPACK 4.2: a smaller table empties it, and then its fields are out of range`()
+    @Test func `HPACK 4.2: a smaller table size evicts entries, which are then out of range`()
         throws
     {
         let session = try HTTP2Session(), client = session.client
@@ -213,7 +213,7 @@ extension HTTP2ConformanceTests {
         session.expect([.connection(.compressionError)], on: 3)
     }
 
-    @Test func `HPACK 4.2: a decoder of the client with a small table is heeded`() throws {
+    @Test func `HPACK 4.2: a small table of the client's decoder is respected`() throws {
         let session = try HTTP2Session([(Frame.Setting.headerTableSize, 0)])
         for stream: UInt32 in [1, 3, 5] {
             session.client.get(stream, "/\(stream)")

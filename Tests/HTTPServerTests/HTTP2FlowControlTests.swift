@@ -24,7 +24,7 @@ extension HTTP2ConformanceTests {
             [.windowUpdate(0, mostWindow), .windowUpdate(0, 1)],
             [.connection(.flowControlError)]),
     ])
-    func `6.9: WINDOW_UPDATE out of range is an error of what it is for`(
+    func `6.9: WINDOW_UPDATE out of range is an error of its stream or connection`(
         case one: ConformanceCase
     ) throws {
         try one.run()
@@ -76,7 +76,7 @@ extension HTTP2ConformanceTests {
         for stream: UInt32 in [1, 3, 5] { #expect(client.response(stream).body == bytes) }
     }
 
-    @Test func `6.9.2: a larger initial size opens the windows of streams that wait`() throws {
+    @Test func `6.9.2: a larger initial size opens the windows of waiting streams`() throws {
         let session = try HTTP2Session.withoutWindow(), client = session.client
         client.acknowledgesData = false
         client.get(1, "/one")
@@ -106,8 +106,7 @@ extension HTTP2ConformanceTests {
         #expect(client.roundTrip() && client.streams[1]?.text == "/012")
     }
 
-    @Test func `6.9: a closed window holds up neither heads nor responses without content`() throws
-    {
+    @Test func `6.9: a closed window delays neither heads nor responses without content`() throws {
         let session = try HTTP2Session.withoutWindow { request, content, exchange in
             guard request.path == "/none" else {
                 return HTTP2Session.echo(request, content, exchange)
@@ -121,7 +120,7 @@ extension HTTP2ConformanceTests {
         #expect(session.client.streams[1]?.isWhole == false)
     }
 
-    @Test func `5.2: a window stays closed for long without the server's loop at work`() throws {
+    @Test func `5.2: the loop does not spin while a window is closed`() throws {
         let session = try HTTP2Session.withoutWindow(), client = session.client
         for index: UInt32 in 0..<20 { client.get(2 * index + 1, "/\(index)") }
         #expect(client.roundTrip() && client.roundTrip())

@@ -114,7 +114,7 @@ extension HTTP2ConformanceTests {
         try one.run()
     }
 
-    @Test func `6.1 and 6.2: padding and priority are no part of the content`() throws {
+    @Test func `6.1 and 6.2: padding and priority are not part of the content`() throws {
         let session = try HTTP2Session(), client = session.client
         let flags = Frame.Flag.padded | Frame.Flag.priority | Frame.Flag.endHeaders
         client.write(
@@ -148,7 +148,7 @@ extension HTTP2ConformanceTests {
     }
 
     @Test
-    func `6.5: settings are taken in order, unknown ones ignored, each frame acknowledged once`()
+    func `6.5: settings apply in order, unknown ones are ignored, each frame is acknowledged once`()
         throws
     {
         let session = try HTTP2Session(), client = session.client
@@ -174,7 +174,7 @@ extension HTTP2ConformanceTests {
         session.expect([.connection(.protocolError)])
     }
 
-    @Test func `6.4: RST_STREAM ends the response and its source, and nothing else`() throws {
+    @Test func `6.4: RST_STREAM ends the response and its source only`() throws {
         let record = Record()
         let session = try HTTP2Session { request, content, exchange in
             guard request.path == "/endless" else {
@@ -191,7 +191,8 @@ extension HTTP2ConformanceTests {
         #expect(client.response(3).text == "/")
     }
 
-    @Test func `6.7: PING is answered with its own bytes, an acknowledgement with nothing`() throws
+    @Test func `6.7: PING is answered with its own bytes, an acknowledgement is not answered`()
+        throws
     {
         let session = try HTTP2Session(), client = session.client
         client.write(
@@ -204,7 +205,7 @@ extension HTTP2ConformanceTests {
         #expect(pings.allSatisfy { $0.has(Frame.Flag.acknowledgement) })
     }
 
-    @Test func `6.8: after the client's GOAWAY its streams are answered to their end`() throws {
+    @Test func `6.8: streams opened before the client's GOAWAY are answered completely`() throws {
         let session = try HTTP2Session.withoutWindow(), client = session.client
         client.get(1)
         client.write(.goAway(last: 0, debug: Array("leaving".utf8)), .windowUpdate(1, 100))
@@ -225,13 +226,13 @@ extension HTTP2ConformanceTests {
             "after DATA", [postFrame(), .data(1, [1]), .continuation(1, [])],
             [.connection(.protocolError)]),
     ])
-    func `6.10: CONTINUATION where no header block is open is a connection error`(
+    func `6.10: CONTINUATION without an open header block is a connection error`(
         case one: ConformanceCase
     ) throws {
         try one.run()
     }
 
-    @Test func `6.10: a header block without an end is cut off`() throws {
+    @Test func `6.10: an endless header block ends the connection`() throws {
         let session = try HTTP2Session(), client = session.client
         let piece = HeaderBlock.literal([("x-long", String(repeating: "a", count: 4000))])
         client.write(.headers(1, getBlock, endHeaders: false))

@@ -5,10 +5,10 @@ import HTTPServer
 import Posix
 import Testing
 
-/// `HTTP2_SESSIONS=10000 HTTP2_SEED=7` in the environment has so many of that seed.
+/// `HTTP2_SESSIONS=10000 HTTP2_SEED=7` in the environment runs this many sessions of that seed.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct HTTP2FuzzTests {
-    /// Sessions that a usual run has.
+    /// The number of sessions in a usual run.
     private static let usual = 400
 
     private static func limits() -> ServerLimits {
@@ -51,8 +51,8 @@ struct HTTP2FuzzTests {
         }
     }
 
-    /// In a process of its own, since other tests' memory and descriptors would count.
-    @Test func `generated sessions leave a server whole, and nothing of themselves`() async {
+    /// In a separate process, because memory and descriptors of other tests would count.
+    @Test func `generated sessions leave the server working and no resources in use`() async {
         let result = await #expect(
             processExitsWith: .success, observing: [\.standardOutputContent]
         ) {
@@ -67,7 +67,7 @@ struct HTTP2FuzzTests {
         FuzzRun.show(result)
     }
 
-    @Test func `a server that is stopped tells every exchange of generated sessions its end`()
+    @Test func `a stopped server reports the end of every exchange of generated sessions`()
         throws
     {
         for seed: UInt64 in 0..<8 {

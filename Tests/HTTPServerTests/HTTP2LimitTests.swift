@@ -1,4 +1,4 @@
-// What a client of HTTP/2 may not do to the server (RFC 9113 section 10.5).
+// What a client of HTTP/2 must not do to the server (RFC 9113 section 10.5).
 import Glibc
 import HTTP
 import HTTPServer
@@ -8,7 +8,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2LimitTests {
-    /// The connection is ended for the client's conduct, and the server serves others.
+    /// Expects that the connection ends because of the client's conduct, and that the server serves
+    /// others.
     private func expectsCalm(_ client: FrameClient, _ server: TestServer) {
         #expect(client.read { $0.goAway != nil })
         #expect(client.goAway?.code == .enhanceYourCalm)
@@ -20,7 +21,7 @@ struct HTTP2LimitTests {
         #expect(eventually { server.server.connectionCount == 1 })
     }
 
-    @Test func `streams that are reset as soon as they are opened end the connection`() throws {
+    @Test func `streams that are reset immediately after opening end the connection`() throws {
         let record = Record()
         let server = try TestServer { request, _, exchange in
             guard request.path == "/held" else { return echoPath(request, [], exchange) }
@@ -42,12 +43,12 @@ struct HTTP2LimitTests {
         Frame.windowUpdate(0, 1), Frame.priority(1, dependsOn: 0),
         Frame.priorityUpdate(1, "u=1"), Frame(type: 0x77, payload: [1]),
     ])
-    func `a flood of frames that ask for nothing ends the connection`(_ frame: Frame) throws {
+    func `a flood of frames without effect ends the connection`(_ frame: Frame) throws {
         let server = try TestServer(echoPath)
         let client = server.frameClient()
         #expect(client.open())
         let flood = Array(repeating: frame.bytes(), count: 20_000).flatMap { $0 }
-        // A frame that nobody knows is passed over: it costs its sender more than us.
+        // An unknown frame is ignored: it costs its sender more than the server.
         guard frame.type != 0x77 else {
             client.write(flood)
             return #expect(client.roundTrip())
@@ -65,7 +66,7 @@ struct HTTP2LimitTests {
         expectsCalm(client, server)
     }
 
-    @Test func `a block of fields that goes on and on ends the connection`() throws {
+    @Test func `an endless block of fields ends the connection`() throws {
         let server = try TestServer(echoPath)
         let client = server.frameClient()
         #expect(client.open())
@@ -76,11 +77,11 @@ struct HTTP2LimitTests {
         #expect(client.readToEnd())
     }
 
-    @Test func `fields that unfold to megabytes are answered 431 and not kept`() throws {
+    @Test func `fields that expand to megabytes are answered with 431 and not stored`() throws {
         let server = try TestServer(echoPath)
         let client = server.frameClient()
         #expect(client.open())
-        // One long field in the dynamic table, then a byte for each time it is named again.
+        // One long field in the dynamic table, then a byte for each reference to it.
         let name = HeaderBlock.indexing("x-bomb", String(repeating: "b", count: 3_900))
         let bomb = Array(repeating: HeaderBlock.indexed(62), count: 10_000).flatMap { $0 }
         client.sendBlock(1, HeaderBlock.literal(FrameClient.fields()) + name + bomb)
@@ -89,7 +90,7 @@ struct HTTP2LimitTests {
         #expect(client.response(3).text == "/fine")
     }
 
-    @Test func `a client that opens more streams than it was granted ends its connection`() throws {
+    @Test func `a client that exceeds its number of streams ends its connection`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -107,7 +108,7 @@ struct HTTP2LimitTests {
         #expect(eventually { record.outcomes.count == Int(granted) })
     }
 
-    @Test func `a stream whose window stays shut is reset`() throws {
+    @Test func `a stream whose window stays closed is reset`() throws {
         let record = Record(), clock = ManualClock(), limits = distinctLimits()
         let server = try TestServer(limits: limits, clock: clock) { request, _, exchange in
             record.note("asked")
@@ -118,13 +119,13 @@ struct HTTP2LimitTests {
         client.open([(Frame.Setting.initialWindowSize, 0)])
         client.get(1)
         #expect(eventually { record.count("asked") == 1 })
-        // Looked at twice: what was sent in between is what counts.
+        // Checked twice: what was sent in between counts.
         for _ in 0..<2 { clock.advance(by: limits.writeTimeout) }
         #expect(client.response(1).reset == .cancel)
         #expect(eventually { record.outcomes.first?.ending == .aborted })
     }
 
-    @Test func `content that is waited for in vain is answered 408`() throws {
+    @Test func `content that does not arrive is answered with 408`() throws {
         let clock = ManualClock(), limits = distinctLimits()
         let server = try TestServer(limits: limits, clock: clock, echoPath)
         let client = server.frameClient()
@@ -164,7 +165,7 @@ struct HTTP2LimitTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `a client that reads nothing is given up`() throws {
+    @Test func `a client that reads nothing is disconnected`() throws {
         let record = Record(), clock = ManualClock(), limits = distinctLimits()
         let server = try TestServer(limits: limits, clock: clock) { _, _, exchange in
             record.note("asked")
@@ -184,7 +185,7 @@ struct HTTP2LimitTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `refusals that nobody reads end the connection before they fill memory`() throws {
+    @Test func `unread refusals end the connection before they fill memory`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -192,7 +193,7 @@ struct HTTP2LimitTests {
         }
         let client = server.frameClient()
         // Without an acknowledgement of the server's settings, streams beyond them are refused one
-        // by one (RFC 9113 section 5.1.2), and every refusal is a frame that is kept for the client.
+        // by one (RFC 9113 section 5.1.2), and every refusal is a frame that waits for the client.
         client.write(FrameClient.preface)
         client.write(.settings())
         let requests = (0..<5_000).flatMap { getFrame(UInt32($0 * 2 + 1)).bytes() }
@@ -205,11 +206,12 @@ struct HTTP2LimitTests {
         #expect(record.outcomes.count == Int(client.serverSettings[3] ?? 0))
     }
 
-    @Test func `a connection that lingers with frames unsent leaves the loop idle`() throws {
+    @Test func `a lingering connection with unsent frames leaves the loop idle`() throws {
         let record = Record()
         var limits = ServerLimits()
         limits.lingerTimeout = .milliseconds(3000)
-        // A turn that the socket ends, not the budget, leaves frames unsent.
+        // A turn that ends because the socket is full, not because of the budget, leaves frames
+        // unsent.
         limits.roundBytes = 64 << 20
         let server = try TestServer(limits: limits) { request, _, exchange in
             guard request.path == "/endless" else { return echoPath(request, [], exchange) }

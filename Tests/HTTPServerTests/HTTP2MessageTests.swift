@@ -11,7 +11,7 @@ private func request(
     return [.headers(1, HeaderBlock.literal(pseudo + fields), endStream: endStream)]
 }
 
-/// What a malformed request comes to: RST_STREAM or GOAWAY.
+/// Expects RST_STREAM or GOAWAY for a malformed request.
 private let malformed = either(.protocolError)
 
 extension HTTP2ConformanceTests {
@@ -110,7 +110,7 @@ extension HTTP2ConformanceTests {
         session.expect(malformed)
     }
 
-    @Test func `8.1: trailers end a request, and its content is whole`() throws {
+    @Test func `8.1: trailers end a request with complete content`() throws {
         let session = try HTTP2Session()
         session.client.write(
             postFrame(), .data(1, Array("con".utf8)), .data(1, []), .data(1, Array("tent".utf8)),
@@ -119,7 +119,8 @@ extension HTTP2ConformanceTests {
     }
 
     @Test
-    func `8.1: an answer before the end of the request ends with RST_STREAM NO_ERROR or is whole`()
+    func
+        `8.1: a response before the end of the request ends with RST_STREAM NO_ERROR or is complete`()
         throws
     {
         let server = try TestServer(handler: {
@@ -158,7 +159,7 @@ extension HTTP2ConformanceTests {
         #expect(names.allSatisfy { $0 == $0.lowercased() })
     }
 
-    @Test func `8.2.3: pieces of a cookie reach the handler as one field`() throws {
+    @Test func `8.2.3: parts of a cookie reach the handler as one field`() throws {
         let session = try HTTP2Session { request, _, exchange in
             let cookies = request.fields.all("Cookie").joined(separator: "|")
             exchange.respond(ok(), body: .bytes(Array(cookies.utf8)))
@@ -167,7 +168,7 @@ extension HTTP2ConformanceTests {
         #expect(session.client.response(1).text == "a=1; b=2")
     }
 
-    @Test func `8.3.1: authority and host are one host to the handler`() throws {
+    @Test func `8.3.1: authority and Host are one host for the handler`() throws {
         let session = try HTTP2Session { request, _, exchange in
             let hosts = request.fields.all("Host").joined(separator: "|")
             exchange.respond(ok(), body: .bytes(Array(hosts.utf8)))
@@ -182,7 +183,7 @@ extension HTTP2ConformanceTests {
         #expect(client.response(5).text == "test")
     }
 
-    @Test func `8.3.1: a host that differs from the authority is refused`() throws {
+    @Test func `8.3.1: a Host that differs from the authority is rejected`() throws {
         let session = try HTTP2Session()
         session.client.get(1, "/", [("host", "other")])
         let answer = session.client.response(1)
@@ -205,7 +206,7 @@ extension HTTP2ConformanceTests {
         session.expect(malformed)
     }
 
-    @Test func `8.5: CONNECT reaches no handler that would take it for a resource`() throws {
+    @Test func `8.5: CONNECT reaches no handler`() throws {
         let session = try HTTP2Session()
         session.client.request(
             1, [(":method", "CONNECT"), (":authority", "test:443")], endStream: false)

@@ -1,4 +1,4 @@
-// What a case of conformance consists of, and how its outcome is told.
+// A case of conformance, and its outcome.
 import HTTP
 import HTTPServer
 import Testing
@@ -29,7 +29,7 @@ struct HTTP2Session {
     /// The largest payload that the server takes.
     var frameLimit: Int { Int(client.serverSettings[Frame.Setting.maxFrameSize] ?? 16384) }
 
-    /// What stands in for all that the client sees of the frames it has sent.
+    /// The outcomes that a client can see of the frames it has sent.
     enum Outcome: Hashable, CustomStringConvertible {
         /// GOAWAY with the code, and then the connection's end (RFC 9113, section 5.4.1).
         case connection(ErrorCode)
@@ -52,8 +52,8 @@ struct HTTP2Session {
 
     /// Expects one of the outcomes that the RFC allows, a stream error on the given stream.
     ///
-    /// A server may treat a stream error as a connection error (section 5.4.1), which is said with
-    /// `either`.
+    /// A server may treat a stream error as a connection error (section 5.4.1), which `either`
+    /// allows.
     func expect(
         _ allowed: [Outcome], on stream: UInt32 = 1,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -70,7 +70,8 @@ struct HTTP2Session {
                 || (client.goAway.map { $0.code != .noError } ?? false)
         }
         if mayBeIgnored {
-            // The second acknowledgement comes after all that the server had to say to the frames.
+            // The second acknowledgement arrives after all that the server sent in answer to the
+            // frames.
             _ = client.roundTrip() && client.roundTrip()
         } else {
             client.read(until: isOver)
@@ -87,7 +88,7 @@ struct HTTP2Session {
 /// A stream error, which a server may treat as a connection error.
 func either(_ code: ErrorCode) -> [HTTP2Session.Outcome] { [.stream(code), .connection(code)] }
 
-/// Frames that are sent once settings are exchanged, and what may come of them.
+/// Frames that are sent once settings are exchanged, and the allowed outcomes.
 struct ConformanceCase: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let frames: [Frame]

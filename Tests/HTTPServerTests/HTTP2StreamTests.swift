@@ -45,7 +45,7 @@ extension HTTP2ConformanceTests {
         ("RST_STREAM", .reset(1), [.ignored]),
         ("PRIORITY", .priority(1, dependsOn: 0), [.ignored]),
     ])
-    func `5.1: frames on a stream that both sides have ended do no harm`(
+    func `5.1: frames on a closed stream do no harm`(
         name: String, frame: Frame, allowed: [HTTP2Session.Outcome]
     ) throws {
         let session = try HTTP2Session()
@@ -61,7 +61,7 @@ extension HTTP2ConformanceTests {
         ("HEADERS", getFrame(), either(.streamClosed) + [.connection(.protocolError), .ignored]),
         ("PRIORITY", .priority(1, dependsOn: 0), [.ignored]),
     ])
-    func `5.1: frames on a stream that the client has reset do not open it again`(
+    func `5.1: frames on a stream that the client has reset do not reopen it`(
         name: String, frame: Frame, allowed: [HTTP2Session.Outcome]
     ) throws {
         let session = try HTTP2Session.withoutWindow()
@@ -89,13 +89,14 @@ extension HTTP2ConformanceTests {
         let session = try HTTP2Session.withoutWindow()
         session.client.write(getFrame(5), getFrame(3))
         // RFC 9113 asks for a connection error. libnghttp2 discards the block instead: without a
-        // list of all numbers it cannot be told from trailers of a stream that the server has reset.
+        // list of all numbers it cannot distinguish it from trailers of a stream that the server
+        // has reset.
         session.expect(
             either(.streamClosed) + [.connection(.protocolError), .ignored], on: 3)
         #expect(session.client.streams[3]?.blocks.isEmpty != false)
     }
 
-    @Test func `5.1.1: a client may leave out numbers, up to the last there is`() throws {
+    @Test func `5.1.1: a client may skip numbers, up to the highest`() throws {
         let session = try HTTP2Session()
         for stream: UInt32 in [7, 1001, 0x7FFF_FFFF] {
             session.client.get(stream, "/\(stream)")
@@ -116,7 +117,7 @@ extension HTTP2ConformanceTests {
         session.expect(either(.protocolError) + either(.refusedStream), on: 2 * limit + 1)
     }
 
-    @Test func `5.1.2: streams that were reset make room for others`() throws {
+    @Test func `5.1.2: reset streams make room for others`() throws {
         let session = try HTTP2Session.withoutWindow(), client = session.client
         let limit = client.serverSettings[Frame.Setting.maxConcurrentStreams] ?? 100
         for round: UInt32 in 0..<2 {
@@ -148,7 +149,7 @@ extension HTTP2ConformanceTests {
     func `5.3.1: a stream that depends on itself is ignored or a protocol error`(
         case one: ConformanceCase
     ) throws {
-        // RFC 9113 took the scheme of RFC 7540 back, which had called this a stream error.
+        // RFC 9113 removed the scheme of RFC 7540, which had called this a stream error.
         try one.run()
     }
 
@@ -159,11 +160,11 @@ extension HTTP2ConformanceTests {
         ConformanceCase(
             "PRIORITY_UPDATE with an unreadable value", [.priorityUpdate(1, "\u{1}=")], [.ignored]),
     ])
-    func `RFC 9218: a signal of priority is taken or ignored`(case one: ConformanceCase) throws {
+    func `RFC 9218: a priority signal is used or ignored`(case one: ConformanceCase) throws {
         try one.run()
     }
 
-    @Test func `5.4.1: a connection error names the last stream that was answered`() throws {
+    @Test func `5.4.1: a connection error contains the last answered stream`() throws {
         let session = try HTTP2Session()
         session.client.get(1)
         session.client.get(3)
@@ -173,7 +174,7 @@ extension HTTP2ConformanceTests {
         #expect(session.client.goAway?.lastStream == 3)
     }
 
-    @Test func `5.4.2: a stream error leaves other streams as they are`() throws {
+    @Test func `5.4.2: a stream error does not affect other streams`() throws {
         let session = try HTTP2Session(), client = session.client
         client.write(postFrame(1))
         client.write(.headers(3, HeaderBlock.literal([(":method", "GET")])))
@@ -191,7 +192,7 @@ extension HTTP2ConformanceTests {
         #expect(client.roundTrip() && client.goAway == nil)
     }
 
-    @Test func `7: unknown error codes mean nothing special`() throws {
+    @Test func `7: unknown error codes have no special effect`() throws {
         let session = try HTTP2Session.withoutWindow(), client = session.client
         client.write(getFrame(), .reset(1, ErrorCode(rawValue: 0xFF)))
         #expect(client.roundTrip())

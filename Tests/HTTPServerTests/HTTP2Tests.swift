@@ -1,4 +1,4 @@
-// Requests and responses over HTTP/2 (RFC 9113), as a player that uses it well has them.
+// Requests and responses over HTTP/2 (RFC 9113) with a well-behaved client.
 import HTTP
 import HTTPServer
 import Posix
@@ -42,7 +42,7 @@ struct HTTP2Tests {
         #expect(!client.received.contains { $0.type == Frame.Kind.data })
     }
 
-    @Test func `a hundred streams at once each get their own content`() throws {
+    @Test func `a hundred concurrent streams each get their own content`() throws {
         let server = try TestServer { request, _, exchange in
             let index = Int(request.path.dropFirst()) ?? 0
             exchange.respond(ok(), body: .bytes(pattern(index * 1000)))
@@ -57,13 +57,13 @@ struct HTTP2Tests {
         #expect(client.faults.isEmpty)
     }
 
-    @Test func `content of a request is handed over as it comes`() throws {
+    @Test func `content of a request is passed on as it arrives`() throws {
         let server = try TestServer { _, content, exchange in
             exchange.respond(ok(), body: .bytes(content))
         }
         let client = server.frameClient()
         #expect(client.open())
-        // More than both windows hold at first: it has to be taken for the rest to come.
+        // More than both windows allow at first: it must be read for the rest to arrive.
         let content = pattern(200_000)
         client.request(1, FrameClient.fields("POST"), endStream: false)
         var window = 65_535
@@ -87,7 +87,7 @@ struct HTTP2Tests {
         #expect(client.response(1).body == content)
     }
 
-    @Test func `an answer before the end of a request asks for no more of it`() throws {
+    @Test func `a response before the end of a request stops the request's content`() throws {
         let server = try TestServer(handler: {
             BareHandler { _, _, exchange in
                 exchange.respond(ok(), body: .bytes(Array("no".utf8)))
@@ -95,7 +95,7 @@ struct HTTP2Tests {
         })
         let client = server.frameClient()
         #expect(client.open())
-        // Unread content gives its part of the connection's window back each time.
+        // Unread content returns its part of the connection's window each time.
         for index in 0..<20 {
             let stream = UInt32(index * 2 + 1)
             client.request(stream, FrameClient.fields("POST"), endStream: false)
@@ -107,7 +107,7 @@ struct HTTP2Tests {
         #expect(client.goAway == nil)
     }
 
-    @Test func `a client that expects it is told to continue`() throws {
+    @Test func `a client that expects 100-continue gets it`() throws {
         let server = try TestServer { _, content, exchange in
             exchange.respond(ok(), body: .bytes(content))
         }
@@ -121,7 +121,7 @@ struct HTTP2Tests {
         #expect(client.response(1).text == "abc")
     }
 
-    @Test func `a stream without a window holds up no other, and grows nothing`() throws {
+    @Test func `a stream without a window delays no other and uses no memory`() throws {
         let record = Record()
         let server = try TestServer { request, _, exchange in
             guard request.path == "/endless" else { return echoPath(request, [], exchange) }
@@ -176,7 +176,7 @@ struct HTTP2Tests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `a source that cannot go on resets its stream and no other`() throws {
+    @Test func `a failed source resets its stream and no other`() throws {
         let server = try TestServer { request, _, exchange in
             guard request.path == "/broken" else { return echoPath(request, [], exchange) }
             exchange.respond(
@@ -195,7 +195,7 @@ struct HTTP2Tests {
         #expect(client.response(3).text == "/good")
     }
 
-    @Test func `crumbs of a cookie are one field, and the authority is the host`() throws {
+    @Test func `parts of a cookie are one field, and the authority is the host`() throws {
         let server = try TestServer { request, _, exchange in
             let text = "\(request.fields.first("Cookie") ?? "") \(request.host ?? "")"
             exchange.respond(ok(), body: .bytes(Array(text.utf8)))
@@ -206,7 +206,7 @@ struct HTTP2Tests {
         #expect(client.response(1).text == "a=1; b=2 test")
     }
 
-    @Test func `a head that breaks a limit is answered, and the connection goes on`() throws {
+    @Test func `a head over a limit is answered, and the connection continues`() throws {
         let server = try TestServer(echoPath)
         let client = server.frameClient()
         #expect(client.open())
@@ -223,7 +223,7 @@ struct HTTP2Tests {
         #expect(client.response(9).text == "/fine")
     }
 
-    @Test func `a more urgent response overtakes one that waits for room`() throws {
+    @Test func `a more urgent response overtakes a waiting one`() throws {
         let server = try TestServer { request, _, exchange in
             let type =
                 request.path.hasSuffix("m3u8") ? "application/vnd.apple.mpegurl" : "video/mp2t"
@@ -231,7 +231,7 @@ struct HTTP2Tests {
         }
         let client = server.frameClient()
         client.acknowledgesData = false
-        // Streams have room, the connection has not.
+        // The streams' windows have room, the connection's has not.
         client.open([(Frame.Setting.initialWindowSize, 1 << 20)])
         client.get(1, "/1.ts")
         client.get(3, "/2.ts")

@@ -1,4 +1,4 @@
-// Clients that leave, wholly or by half.
+// Clients that disconnect, completely or by half.
 import HTTP
 import HTTPServer
 import Posix
@@ -26,7 +26,7 @@ struct HangUpTests {
         #expect(record.outcomes.first?.status == .ok)
     }
 
-    @Test func `a client that closes while bytes flow is noticed`() throws {
+    @Test func `a client that closes during a response is noticed`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -40,7 +40,7 @@ struct HangUpTests {
         #expect(record.count("source cancelled") == 1)
     }
 
-    @Test func `an exchange whose client has gone takes an answer without effect`() throws {
+    @Test func `an exchange whose client has left accepts an answer without effect`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -56,7 +56,7 @@ struct HangUpTests {
         }
         let client = server.client()
         client.get("/")
-        // Not only the connection: a reset takes away what the server has not read yet.
+        // Not only the connection is gone: a reset discards what the server has not read yet.
         #expect(eventually { record.count("asked") == 1 })
         client.reset()
         #expect(eventually { record.count("source cancelled") == 1 })
@@ -66,7 +66,7 @@ struct HangUpTests {
         #expect(record.outcomes.first?.status == nil)
     }
 
-    @Test func `a client that only shuts its sending side gets the whole response`() throws {
+    @Test func `a client that shuts only its sending side gets the whole response`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -86,8 +86,8 @@ struct HangUpTests {
         #expect(record.outcomes.map(\.ending) == [.complete, .complete])
     }
 
-    // What a player no longer waits for must not go on.
-    @Test func `a client that closed while there was nothing to send is given up`() throws {
+    // Work that no player waits for must not continue.
+    @Test func `an idle connection whose client has closed is closed`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in
             exchange.onCancel = { record.note("cancelled") }
@@ -99,7 +99,7 @@ struct HangUpTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `a half-closed client costs no spinning loop`() throws {
+    @Test func `a half-closed client does not make the loop spin`() throws {
         let server = try TestServer { request, _, exchange in
             exchange.loop.schedule(after: .milliseconds(300)) { _ in
                 exchange.respond(ok(), body: .none)
@@ -115,7 +115,7 @@ struct HangUpTests {
         #expect(spent < 30_000_000)
     }
 
-    @Test func `a hundred clients that vanish leave nothing behind`() throws {
+    @Test func `a hundred clients that disconnect leave no resources in use`() throws {
         let record = Record()
         let server = try TestServer(loops: 2) { _, _, exchange in
             exchange.onCancel = { record.note("cancelled") }

@@ -1,4 +1,4 @@
-// Connections that live over many requests, and those that do not.
+// Persistent connections, and those that are closed after a response.
 import HTTP
 import HTTPServer
 import Posix
@@ -27,7 +27,7 @@ struct KeepAliveTests {
         }
     }
 
-    @Test func `a pipelined request waits for a response that is given later`() throws {
+    @Test func `a pipelined request waits for a deferred response`() throws {
         let server = try TestServer { request, _, exchange in
             guard request.path == "/slow" else { return echoPath(request, [], exchange) }
             exchange.loop.schedule(after: .milliseconds(50)) { _ in
@@ -63,7 +63,7 @@ struct KeepAliveTests {
         ("HTTP/1.0", "", "close", false),
         ("HTTP/1.0", "Connection: keep-alive\r\n", "keep-alive", true),
     ])
-    func `the connection lasts as version and field say`(
+    func `version and Connection decide whether the connection stays open`(
         version: String, field: String, answered: String?, lasts: Bool
     ) throws {
         let server = try TestServer(echoPath)
@@ -92,7 +92,7 @@ struct KeepAliveTests {
         #expect(client.end == .clean)
     }
 
-    @Test func `connections are spread over the loops and all are served`() throws {
+    @Test func `connections are distributed over the loops and all are served`() throws {
         let server = try TestServer(loops: 3, echoPath)
         let clients = (0..<60).map { _ in server.client() }
         for (index, client) in clients.enumerated() { client.get("/\(index)") }

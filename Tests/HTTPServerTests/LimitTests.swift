@@ -1,4 +1,4 @@
-// What is refused, and how the client learns of it.
+// Limits of the server, and how the client learns of them.
 import Glibc
 import HTTP
 import HTTPServer
@@ -16,7 +16,7 @@ struct LimitTests {
         ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
         ("nonsense\r\n\r\n", 400),
     ])
-    func `a request that cannot be served is answered, then the connection ends`(
+    func `an invalid request is answered, then the connection ends`(
         request: String, status: Int
     ) throws {
         let record = Record()
@@ -36,7 +36,7 @@ struct LimitTests {
         #expect(record.count("handled") == 0)
     }
 
-    @Test func `connections over the limit are answered 503 and closed`() throws {
+    @Test func `connections over the limit get 503 and are closed`() throws {
         var limits = ServerLimits()
         limits.connections = 2
         let server = try TestServer(limits: limits, echoPath)
@@ -55,7 +55,7 @@ struct LimitTests {
         #expect(fourth.answer()?.status == 200)
     }
 
-    @Test func `limits are brought into their ranges`() {
+    @Test func `limits are clamped to their ranges`() {
         var limits = ServerLimits()
         limits.headTimeout = .zero
         limits.connections = -1
@@ -68,7 +68,7 @@ struct LimitTests {
     }
 
     @Test(arguments: [true, false])
-    func `a port that another server listens on is an error, shared or not`(shared: Bool) throws {
+    func `a port of another server is an error, shared or not`(shared: Bool) throws {
         let loopback = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
         let other = try listen(on: loopback, sharingPort: shared)
         let taken = try localAddress(of: other.number)
@@ -81,7 +81,7 @@ struct LimitTests {
         #expect(error?.subject == taken.description)
     }
 
-    @Test func `two servers of one process do not share a port either`() throws {
+    @Test func `two servers of one process cannot share a port either`() throws {
         let first = try TestServer(loops: 2, echoPath)
         let taken = first.server.boundAddresses
         #expect(throws: SystemError.self) {
@@ -91,7 +91,7 @@ struct LimitTests {
         }
     }
 
-    @Test func `several addresses are listened on, each with the port it got`() throws {
+    @Test func `a server listens on several addresses, each with its port`() throws {
         let any = SocketAddress(bytes: [127, 0, 0, 1], port: 0)
         let server = try HTTPServer(addresses: [any, any], loops: 2, limits: ServerLimits()) { _ in
             ScriptedHandler(echoPath)

@@ -1,4 +1,4 @@
-// Connections of clients that speak Multipath TCP, and of those that do not.
+// Connections of clients with and without Multipath TCP.
 import HTTP
 import HTTPServer
 import Posix
@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)), .enabled(if: hasMultipath(), "this kernel has no MPTCP"))
 struct MultipathTests {
     @Test(arguments: [(true, true), (true, false), (false, true), (false, false)])
-    func `several paths are used where both ends offer them, and all are answered`(
+    func `Multipath TCP is used if both ends support it, and all requests are answered`(
         server: Bool, client: Bool
     ) throws {
         let server = (isMultipath: server, try TestServer(isMultipath: server, echoPath))
@@ -19,7 +19,7 @@ struct MultipathTests {
         #expect(client.1.isMultipath == (server.isMultipath && client.isMultipath))
     }
 
-    @Test func `a body that breaks is a reset over several paths too`() throws {
+    @Test func `a body that fails is a reset over Multipath TCP too`() throws {
         let record = Record()
         let server = try TestServer(isMultipath: true) { _, _, exchange in
             exchange.onFinish = { record.note($0) }
@@ -37,7 +37,7 @@ struct MultipathTests {
         #expect(eventually { record.outcomes.first?.ending == .broken })
     }
 
-    @Test func `a client that goes away is noticed over several paths too`() throws {
+    @Test func `a client that disconnects is noticed over Multipath TCP too`() throws {
         let record = Record()
         let server = try TestServer(isMultipath: true) { _, _, exchange in
             exchange.onCancel = { record.note("cancelled") }

@@ -1,4 +1,5 @@
-// Heads that come again byte for byte: known without being read, and never taken for others.
+// Heads that are repeated byte for byte are recognized without parsing, and never confused with
+// others.
 import HTTP
 import Reactor
 import Testing
@@ -17,7 +18,7 @@ struct RepeatedHeadsTests {
         heads.find(bytes.span, hash: hash) != nil
     }
 
-    /// Notes a head the way a connection does, and says whether it was known.
+    /// Notes a head as a connection does, and returns whether it was known.
     private func sees(_ target: String, _ heads: inout RepeatedHeads) -> Bool {
         let input = bytes(target)
         let hash = hash(of: input)
@@ -29,12 +30,12 @@ struct RepeatedHeadsTests {
         return false
     }
 
-    @Test func `a head is known from its third time on`() {
+    @Test func `a head is recognized from its third occurrence on`() {
         var heads = RepeatedHeads()
         #expect((0..<4).map { _ in sees("/a", &heads) } == [false, false, true, true])
     }
 
-    @Test func `a known head is not found by bytes that differ, whatever their hash`() {
+    @Test func `a known head is not found by other bytes, whatever their hash`() {
         var heads = RepeatedHeads()
         for _ in 0..<3 { _ = sees("/a", &heads) }
         let hash = hash(of: bytes("/a"))
@@ -42,7 +43,7 @@ struct RepeatedHeadsTests {
         #expect(isKnown(bytes("/ab"), hash, &heads) == false)
     }
 
-    @Test func `heads that come once do not displace those that come again`() {
+    @Test func `heads that occur once do not displace repeated ones`() {
         var heads = RepeatedHeads()
         for _ in 0..<2 { for index in 0..<64 { _ = sees("/list\(index)", &heads) } }
         for index in 0..<10_000 {
@@ -52,11 +53,11 @@ struct RepeatedHeadsTests {
     }
 
     @Test(arguments: ["", "short", String(repeating: "x", count: 3_000)])
-    func `what is too short or too long is read each time`(text: String) {
+    func `too short and too long heads are parsed each time`(text: String) {
         #expect(hash(of: Array(text.utf8)) == 0)
     }
 
-    @Test func `what a handler found out comes back with the same head, and only with it`() throws {
+    @Test func `the handler's note is returned with the same head, and only with it`() throws {
         let server = try TestServer { request, _, exchange in
             let found = exchange.repeated?.finding as? Finding
             if let repeated = exchange.repeated { repeated.finding = Finding(request.target) }
@@ -73,7 +74,7 @@ struct RepeatedHeadsTests {
         #expect(answers == ["-", "-", "-", "-", "/one", "/two", "/one", "/two"])
     }
 
-    @Test func `two heads in one piece are two requests each time`() throws {
+    @Test func `two heads received together are two requests each time`() throws {
         let server = try TestServer(echoPath)
         let client = server.client()
         for _ in 0..<4 {

@@ -1,4 +1,4 @@
-// Request bodies: pulled, bounded, asked for, or left.
+// Request bodies: pulled, limited, expected, or unread.
 import Glibc
 import HTTP
 import HTTPServer
@@ -41,7 +41,7 @@ struct RequestBodyTests {
         #expect(client.answer()?.text == "")
     }
 
-    @Test func `a client that expects 100 gets it before it sends the body`() throws {
+    @Test func `a client that expects 100 gets it before sending the body`() throws {
         let server = try echoServer()
         let client = server.client()
         client.get("/", "Content-Length: 4\r\nExpect: 100-continue\r\n", method: "PUT")
@@ -50,7 +50,7 @@ struct RequestBodyTests {
         #expect(client.answer()?.text == "body")
     }
 
-    @Test func `a client that expects 100 and sends the body at once gets none`() throws {
+    @Test func `a client that expects 100 and sends the body immediately gets none`() throws {
         let server = try echoServer()
         let client = server.client()
         client.write(
@@ -60,7 +60,7 @@ struct RequestBodyTests {
         #expect(answer?.text == "body")
     }
 
-    @Test func `a body that is told too long is refused before it is sent`() throws {
+    @Test func `a body announced as too long is rejected before it is sent`() throws {
         let server = try echoServer(bodyBytes: 10)
         let client = server.client()
         client.get("/", "Content-Length: 11\r\nExpect: 100-continue\r\n", method: "PUT")
@@ -70,7 +70,8 @@ struct RequestBodyTests {
         #expect(answer?.text.hasPrefix("client error: ") == true)
     }
 
-    @Test func `a chunked body that grows too long is refused readably`() throws {
+    @Test func `a chunked body that becomes too long is rejected with a readable response`() throws
+    {
         let server = try echoServer(bodyBytes: 1000)
         let client = server.client()
         client.get("/", "Transfer-Encoding: chunked\r\n", method: "PUT")
@@ -93,7 +94,7 @@ struct RequestBodyTests {
     }
 
     @Test(arguments: ["Content-Length: 50000", "Transfer-Encoding: chunked"])
-    func `a request after a body that nobody read is answered on the same connection`(
+    func `a request behind an unread body is answered on the same connection`(
         _ framing: String
     ) throws {
         let server = try unread()
@@ -110,7 +111,7 @@ struct RequestBodyTests {
         #expect(client.answer()?.text == "/c")
     }
 
-    @Test func `a body that is too long to throw away ends the connection, readably`() throws {
+    @Test func `a body too long to discard ends the connection after a readable response`() throws {
         var limits = ServerLimits()
         limits.lingerBytes = 1000
         let server = try unread(limits)
@@ -122,7 +123,7 @@ struct RequestBodyTests {
         #expect(client.readToEnd() == [])
     }
 
-    @Test func `an endless chunked body that nobody reads ends the connection`() throws {
+    @Test func `an endless unread chunked body ends the connection`() throws {
         var limits = shortLimits()
         limits.lingerBytes = 1000
         let server = try unread(limits)
@@ -138,7 +139,8 @@ struct RequestBodyTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `a client that waits for 100 and gets the answer is not asked for the body`() throws
+    @Test func `a client that waits for 100 and gets the response is not asked for the body`()
+        throws
     {
         let server = try unread()
         let client = server.client()
@@ -150,7 +152,7 @@ struct RequestBodyTests {
 
     // MARK: Bodies that are taken slowly
 
-    @Test func `a client is slowed down by a taker that does not take`() throws {
+    @Test func `a client is slowed down by a slow consumer`() throws {
         let record = Record()
         let server = try TestServer {
             BareHandler { _, body, exchange in
@@ -164,7 +166,7 @@ struct RequestBodyTests {
         #expect(record.count("came") <= 1)
     }
 
-    @Test func `a large body passes whole through a taker in small pieces`() throws {
+    @Test func `a large body passes completely through a consumer in small pieces`() throws {
         let server = try TestServer {
             BareHandler { _, body, exchange in
                 if let body { Counter(body, exchange).go() }
@@ -176,7 +178,7 @@ struct RequestBodyTests {
         #expect(client.answer()?.text == "5000000 \(checksum(pattern(5_000_000)))")
     }
 
-    @Test func `a client that leaves in the middle of its body ends the exchange`() throws {
+    @Test func `a client that disconnects within its body ends the exchange`() throws {
         let record = Record()
         let server = try TestServer {
             BareHandler { _, body, exchange in
@@ -194,7 +196,7 @@ struct RequestBodyTests {
         #expect(record.count("more") == 0)
     }
 
-    @Test func `a malformed chunk is answered 400 and ends the exchange`() throws {
+    @Test func `a malformed chunk gets 400 and ends the exchange`() throws {
         let record = Record()
         let server = try TestServer {
             BareHandler { _, body, exchange in
@@ -218,7 +220,7 @@ struct RequestBodyTests {
         for text in ["one", "two", ""] { #expect(client.answer()?.text == text) }
     }
 
-    @Test func `an interim response precedes the answer, but not for HTTP 1.0`() throws {
+    @Test func `an interim response precedes the response, except for HTTP/1.0`() throws {
         let server = try TestServer { _, _, exchange in
             var hints = ResponseHead(status: .earlyHints)
             hints.fields.append("Link", "</a>")
@@ -236,7 +238,7 @@ struct RequestBodyTests {
     }
 }
 
-/// Takes a body in small pieces, a pause after each, and answers with its length and checksum.
+/// Reads a body in small pieces, with a pause after each, and answers with its length and checksum.
 private final class Counter {
     private let body: RequestBody
     private let exchange: Exchange

@@ -2,7 +2,7 @@ import HTTP
 @testable import HTTPServer
 import Testing
 
-/// Requests out of bytes, however they are cut.
+/// Parsing requests from bytes, wherever they are split.
 struct RequestReaderTests {
     private static let stream = """
         GET /a HTTP/1.1\r\nHost: t\r\n\r\n\
@@ -15,7 +15,7 @@ struct RequestReaderTests {
         RequestReader(limits: RequestLimits(), bodyBytes: 1000, discardBytes: 1000)
     }
 
-    /// The targets with their content, or without where that is thrown away.
+    /// The targets with their content, or without where it is discarded.
     private func requests(
         _ stream: [UInt8], cutEvery size: Int, limit: Int = .max, discards: Bool = false
     ) -> [String] {
@@ -44,7 +44,7 @@ struct RequestReaderTests {
         return found
     }
 
-    /// Takes content; false where more is needed.
+    /// Reads content; false if more is needed.
     private func take(
         _ reader: inout RequestReader, _ limit: Int, into found: inout [String]
     ) throws(RequestError) -> Bool {
@@ -60,7 +60,7 @@ struct RequestReaderTests {
     }
 
     @Test(arguments: [1, 2, 3, 5, 7, 16, 40, 64, 1000])
-    func `the same requests come out however the bytes are cut`(size: Int) {
+    func `requests are parsed alike wherever the bytes are split`(size: Int) {
         let found = requests(Array(Self.stream.utf8), cutEvery: size)
         #expect(found == ["/a ", "/b hello", "/c abcde", "/d "])
         for limit in [1, 2, 4] {
@@ -69,7 +69,7 @@ struct RequestReaderTests {
     }
 
     @Test(arguments: [1, 2, 3, 5, 7, 16, 40, 64, 1000])
-    func `content that nobody wants is passed over however the bytes are cut`(size: Int) {
+    func `unwanted content is skipped wherever the bytes are split`(size: Int) {
         let found = requests(Array(Self.stream.utf8), cutEvery: size, discards: true)
         #expect(found == ["/a ", "/b ", "/c ", "/d "])
     }
@@ -82,20 +82,20 @@ struct RequestReaderTests {
         #expect(found.last == "failed 413")
     }
 
-    @Test func `a client that sends its content at once does not wait to be told to go on`() {
+    @Test func `a client that sends its content immediately gets no 100`() {
         let head = "PUT /x HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
         let bytes = Array((head + "body").utf8)
         var waiting = reader()
         _ = waiting.take(bytes.span.extracting(0..<head.utf8.count))
-        #expect(waiting.owesContinue)
-        waiting.settleContinue()
-        #expect(!waiting.owesContinue && waiting.hasOpenContent)
+        #expect(waiting.mustSendContinue)
+        waiting.noteContinueSent()
+        #expect(!waiting.mustSendContinue && waiting.hasOpenContent)
         var sending = reader()
         _ = sending.take(bytes.span)
-        #expect(!sending.owesContinue && sending.hasOpenContent)
+        #expect(!sending.mustSendContinue && sending.hasOpenContent)
     }
 
-    @Test func `nothing is kept between requests`() {
+    @Test func `no bytes are held between requests`() {
         var reader = reader()
         let bytes = Array("GET / HTTP/1.1\r\nHost: t\r\n\r\n".utf8)
         _ = reader.take(bytes.span)

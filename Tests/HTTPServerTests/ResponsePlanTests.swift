@@ -2,7 +2,7 @@ import HTTP
 @testable import HTTPServer
 import Testing
 
-/// Framing decided without a socket.
+/// Deciding the framing without a socket.
 struct ResponsePlanTests {
     typealias Asked = ResponsePlan.Asked
 
@@ -29,14 +29,14 @@ struct ResponsePlanTests {
         #expect(plan.closes == closes)
     }
 
-    @Test func `a drain closes what the client would keep`() {
+    @Test func `a drain closes connections that the client would keep`() {
         let asked = Asked(keepAlive: true)
         let plan = ResponsePlan(asked, status: .ok, content: .none, mustClose: true)
         #expect(plan.closes)
         #expect(fields(plan, ResponseHead(status: .ok)).contains("Connection: close\r\n"))
     }
 
-    @Test func `the whole head reads as it must`() {
+    @Test func `a head is written as expected`() {
         let asked = Asked(version: .http10, keepAlive: true)
         let plan = ResponsePlan(asked, status: .ok, content: .length(3), mustClose: false)
         var head = ResponseHead(status: .ok, version: .http10)
@@ -49,7 +49,7 @@ struct ResponsePlanTests {
     }
 
     @Test(arguments: [HTTPStatus.noContent, .notModified])
-    func `a status without content has no framing field`(status: HTTPStatus) {
+    func `a status without content has no framing fields`(status: HTTPStatus) {
         let asked = Asked(keepAlive: true)
         let plan = ResponsePlan(asked, status: status, content: .unknown, mustClose: false)
         #expect(plan.framing == .none)
@@ -58,7 +58,7 @@ struct ResponsePlanTests {
         #expect(!text.contains("Content-Length"))
     }
 
-    @Test func `a length that the handler knows stands where no content is sent`() {
+    @Test func `a length known to the handler is written if no content is sent`() {
         let asked = Asked(isHead: true, keepAlive: true)
         let plan = ResponsePlan(asked, status: .ok, content: .none, mustClose: false)
         var head = ResponseHead(status: .ok)
@@ -66,7 +66,7 @@ struct ResponsePlanTests {
         #expect(fields(plan, head).contains("Content-Length: 12345\r\n"))
     }
 
-    @Test func `an ill-formed head leaves the output as it was`() {
+    @Test func `an invalid head leaves the output unchanged`() {
         let plan = ResponsePlan(Asked(), status: .ok, content: .none, mustClose: false)
         var head = ResponseHead(status: .ok)
         head.fields.append("A", "b\r\nC: d")

@@ -1,4 +1,4 @@
-// What is no TLS, or stops being it, on a listener that speaks TLS.
+// Bytes that are not TLS, or stop being TLS, on a listener that speaks TLS.
 import COpenSSL
 import Glibc
 import HTTP
@@ -8,12 +8,12 @@ import Posix
 import TLS
 import Testing
 
-/// `HTTP2_SESSIONS=10000 HTTP2_SEED=7` in the environment has so many of that seed.
+/// `HTTP2_SESSIONS=10000 HTTP2_SEED=7` in the environment runs this many sessions of that seed.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct TLSFuzzTests {
     private static let usual = 300
 
-    /// How a connection departs from what a client does.
+    /// How a connection differs from that of a correct client.
     private enum Fault: CaseIterable {
         case random, cutHello, changedHello, clear, changedHandshake, garbageAfter, halfRecord
         case keyUpdates, malformedHTTP2, malformedHTTP1, none
@@ -47,7 +47,7 @@ struct TLSFuzzTests {
         ) { loop in FuzzedHandler(account, file: file, on: loop) }
     }
 
-    /// Exchanges messages until the handshake is over; false where it does not come to that.
+    /// Exchanges messages until the handshake is complete; false if it fails.
     private static func shakeHands(
         _ client: TLSClient, _ connection: FuzzedConnection,
         patience: CInt = 2000, changing change: (inout [UInt8]) -> Void = { _ in }
@@ -118,7 +118,7 @@ struct TLSFuzzTests {
         }
     }
 
-    /// Has something to say once the handshake is over.
+    /// Sends something once the handshake is complete.
     private static func goOn(
         _ fault: Fault, _ client: TLSClient, _ connection: FuzzedConnection,
         _ session: FuzzedSession, isHTTP1: Bool, _ numbers: inout SeededNumbers
@@ -143,7 +143,8 @@ struct TLSFuzzTests {
         connection.send(records, reading: isReading)
         if fault == .garbageAfter {
             let count = numbers.pick([0, 1, 16, 17, 100, 16640, 65535])
-            // The header of a record of content (RFC 8446 section 5.1), and what nobody encrypted.
+            // The header of a record of content (RFC 8446 section 5.1), and bytes that are not
+            // encrypted.
             let header: [UInt8] = [
                 numbers.pick([20, 21, 22, 23, 24, 255]), 3, 3, UInt8(count >> 8),
                 UInt8(count & 255),
@@ -156,8 +157,9 @@ struct TLSFuzzTests {
         }
     }
 
-    /// In a process of its own, since other tests' memory and descriptors would count.
-    @Test func `garbage on a TLS listener leaves a server whole, and nothing of itself`() async {
+    /// In a separate process, because memory and descriptors of other tests would count.
+    @Test func `garbage on a TLS listener leaves the server working and no resources in use`() async
+    {
         let result = await #expect(
             processExitsWith: .success, observing: [\.standardOutputContent]
         ) {

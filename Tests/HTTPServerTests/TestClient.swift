@@ -1,4 +1,4 @@
-// A blocking HTTP client of the tests' own, so that a fault of the server's code cannot hide.
+// A blocking HTTP client with separate code, so that it cannot hide a fault of the server's.
 import Glibc
 
 /// How a stream ended for the client.
@@ -41,7 +41,7 @@ final class TestClient {
         connect()
     }
 
-    /// Makes the socket only; `connect()` does the rest.
+    /// Only makes the socket; `connect()` connects it.
     init(
         unconnectedTo port: UInt16, patience: Int = 10, receiveBuffer: CInt? = nil,
         isMultipath: Bool = false
@@ -51,8 +51,8 @@ final class TestClient {
         number = socket(AF_INET, CInt(SOCK_STREAM.rawValue), isMultipath ? kind : 0)
         var time = timeval(tv_sec: patience, tv_usec: 0)
         setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
-        // What is written is there at once: a second small write does not wait for the first one's
-        // acknowledgement (tcp(7)).
+        // Written bytes are sent immediately: a second small write does not wait for the
+        // acknowledgement of the first (tcp(7)).
         var isOn: CInt = 1
         setsockopt(
             number, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
@@ -83,7 +83,7 @@ final class TestClient {
         isOpen = false
     }
 
-    /// Whether both ends speak Multipath TCP: there is no MPTCP_INFO of SOL_MPTCP otherwise.
+    /// Whether both ends speak Multipath TCP: otherwise MPTCP_INFO of SOL_MPTCP fails.
     var isMultipath: Bool {
         var information = [UInt8](repeating: 0, count: 256)
         var length = socklen_t(information.count)
@@ -92,7 +92,7 @@ final class TestClient {
 
     func halfClose() { shutdown(number, CInt(SHUT_WR)) }
 
-    /// Makes the coming close a reset.
+    /// Makes the next close a reset.
     func reset() {
         var now = linger(l_onoff: 1, l_linger: 0)
         setsockopt(number, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
@@ -112,7 +112,7 @@ final class TestClient {
         }
     }
 
-    /// Whether the other side takes so many bytes, each of them within half a second.
+    /// Whether the peer accepts this many bytes, each of them within half a second.
     func canWrite(_ count: Int) -> Bool {
         let bytes = [UInt8](repeating: 0x41, count: 1 << 16)
         var left = count
@@ -171,7 +171,7 @@ final class TestClient {
         return nil
     }
 
-    /// Reads so many bytes, or as many as there are.
+    /// Reads a number of bytes, or as many as arrive.
     func read(_ count: Int) -> [UInt8] {
         while pending.count < count, fill() {}
         let taken = Array(pending.prefix(count))
@@ -196,7 +196,7 @@ final class TestClient {
         }
     }
 
-    /// Reads chunked content; nil if it breaks off before its last chunk.
+    /// Reads chunked content; nil if it ends before its last chunk.
     func readChunks() -> [UInt8]? {
         var body: [UInt8] = []
         while let line = readLine() {

@@ -7,7 +7,7 @@ import Reactor
 import Synchronization
 import Testing
 
-/// What the loops report to the test's thread.
+/// The reports of the loops to the test's thread.
 final class Record: Sendable {
     private let events = Mutex<[String]>([])
     private let outcomeList = Mutex<[ResponseOutcome]>([])
@@ -31,7 +31,7 @@ final class ScriptedHandler: RequestHandler {
         collect(body, [], request, exchange)
     }
 
-    /// Goes on until the content is whole; then the script has its turn.
+    /// Waits until the content is complete; then the script runs.
     private func collect(
         _ body: RequestBody, _ before: [UInt8], _ request: RequestHead, _ exchange: Exchange
     ) {
@@ -49,7 +49,7 @@ final class ScriptedHandler: RequestHandler {
     }
 }
 
-/// Hands each request over at once, its content unread.
+/// Passes each request on immediately, its content unread.
 final class BareHandler: RequestHandler {
     typealias Script = @Sendable (RequestHead, RequestBody?, Exchange) -> Void
 
@@ -72,7 +72,7 @@ let echoPath: Script = { request, _, exchange in
     exchange.respond(ok(), body: .bytes(Array(request.path.utf8)))
 }
 
-/// Short times, so that tests of them are short.
+/// Short timeouts, so that tests of them are short.
 func shortLimits() -> ServerLimits {
     var limits = ServerLimits()
     limits.headTimeout = .milliseconds(200)
@@ -83,7 +83,7 @@ func shortLimits() -> ServerLimits {
     return limits
 }
 
-/// Times that differ from each other, for a clock that the test moves.
+/// Different timeouts, for a clock that the test moves.
 func distinctLimits() -> ServerLimits {
     var limits = ServerLimits()
     limits.headTimeout = .seconds(10 as Int64)
@@ -96,7 +96,7 @@ func distinctLimits() -> ServerLimits {
 
 final class TestServer: Sendable {
     let server: HTTPServer
-    /// Moved by the test where the server was made with it.
+    /// A clock that the test moves, if the server was made with one.
     let clock: ManualClock?
     let record = Record()
 
@@ -148,7 +148,7 @@ final class TestServer: Sendable {
     }
 }
 
-/// Waits for what another thread brings about, at most ten seconds.
+/// Waits for a condition that another thread fulfils, at most ten seconds.
 func eventually(_ condition: () -> Bool) -> Bool {
     for _ in 0..<2000 {
         if condition() { return true }
@@ -157,9 +157,10 @@ func eventually(_ condition: () -> Bool) -> Bool {
     return condition()
 }
 
-/// Bytes that show any shift or loss.
+/// Bytes that reveal any shift or loss.
 func pattern(_ count: Int) -> [UInt8] {
-    // An array made so with no room writes its count into the one empty array that all threads share.
+    // An array made this way with no room writes its count into the one empty array that all
+    // threads share.
     guard count > 0 else { return [] }
     return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
         var state: UInt32 = 0x9E37_79B9

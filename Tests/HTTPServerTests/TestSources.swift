@@ -4,9 +4,9 @@ import HTTPServer
 import Posix
 import Reactor
 
-/// Yields pieces, with a wait before each when `pause` is given, then ends or breaks.
+/// Yields pieces, with a wait before each if `pause` is given, then ends or fails.
 ///
-/// `mayGoOn` is told how many pieces are left; the wait is repeated until it returns true.
+/// `mayGoOn` receives the number of remaining pieces; the wait is repeated until it returns true.
 final class PieceSource: BodySource {
     var wake: ((EventLoop) -> Void)? {
         didSet { if wake != nil { record?.note("wake set") } }
@@ -69,7 +69,7 @@ final class StalledSource: BodySource {
     func cancel() { record.note("source cancelled") }
 }
 
-/// Has no end.
+/// Never ends.
 final class EndlessSource: BodySource {
     var wake: ((EventLoop) -> Void)?
     private let record: Record
@@ -82,7 +82,7 @@ final class EndlessSource: BodySource {
     func cancel() { record.note("source cancelled") }
 }
 
-/// Walks a file that is whole, or claims to be longer than it is.
+/// Reads a complete file, or claims to be longer than it is.
 final class FileSource: BodySource {
     var wake: ((EventLoop) -> Void)?
     private let file: SharedDescriptor
@@ -105,14 +105,14 @@ final class FileSource: BodySource {
     func cancel() {}
 }
 
-/// A file without a name that holds these bytes.
+/// An unnamed file with these bytes.
 func temporaryFile(_ bytes: [UInt8]) throws -> SharedDescriptor {
     let file = SharedDescriptor(try openUnnamedFile(in: "/tmp"))
     try bytes.withUnsafeBytes { try writeAll($0, to: file.number, at: 0) }
     return file
 }
 
-/// Waits before each byte, and wakes as soon as it is told how.
+/// Waits before each byte, and wakes as soon as it is asked to.
 final class HastySource: BodySource {
     var wake: ((EventLoop) -> Void)? {
         didSet {

@@ -1,4 +1,4 @@
-// Clients that are slow to ask, or to read, by a clock that the tests move.
+// Clients that send or read slowly, by a clock that the tests move.
 import Glibc
 import HTTP
 import HTTPServer
@@ -26,7 +26,7 @@ struct TimeoutTests {
         Interval(nanoseconds: interval.nanoseconds - 1)
     }
 
-    @Test func `a head that comes drop by drop is answered 408 and cut`() throws {
+    @Test func `a head that arrives byte by byte gets 408 and ends the connection`() throws {
         let server = try server(), client = client(server)
         for byte in "GET / HTTP/1.1\r\nHost: \(String(repeating: "a", count: 20))".utf8 {
             client.write([byte])
@@ -38,7 +38,7 @@ struct TimeoutTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `a head that is whole just before its time ends is answered`() throws {
+    @Test func `a head that is complete just in time is answered`() throws {
         let server = try server(), client = client(server)
         client.write("GET /a HTTP/1.1\r\nHost: a\r\n")
         clock.advance(by: justBefore(limits.headTimeout))
@@ -46,14 +46,14 @@ struct TimeoutTests {
         #expect(client.answer()?.text == "/a")
     }
 
-    @Test func `a connection that says nothing is closed without a word`() throws {
+    @Test func `a silent connection is closed without a response`() throws {
         let server = try server(), client = client(server)
         clock.advance(by: limits.headTimeout)
         #expect(client.readToEnd() == [])
         #expect(client.end == .clean)
     }
 
-    @Test func `a body that does not come is answered 408`() throws {
+    @Test func `a body that does not arrive gets 408`() throws {
         let server = try server(), client = client(server)
         client.get("/", "Content-Length: 10\r\n", method: "POST")
         client.write("half ")
@@ -61,7 +61,7 @@ struct TimeoutTests {
         #expect(client.answer()?.status == 408)
     }
 
-    @Test func `an idle connection lives for its time after each response`() throws {
+    @Test func `an idle connection stays open for its time after each response`() throws {
         let server = try server(), client = client(server)
         for path in ["/a", "/b", "/c", "/d"] {
             client.get(path)
@@ -74,7 +74,7 @@ struct TimeoutTests {
         #expect(client.end == .clean)
     }
 
-    @Test func `a reader that takes nothing is cut, its source cancelled once`() throws {
+    @Test func `a reader that takes nothing is disconnected, its source cancelled once`() throws {
         let record = Record()
         let server = try server { _, _, exchange in
             exchange.onCancel = { record.note("cancelled") }
@@ -94,7 +94,7 @@ struct TimeoutTests {
         #expect(eventually { server.server.connectionCount == 0 })
     }
 
-    @Test func `a slow reader that goes on reading lives beyond the time`() throws {
+    @Test func `a slow reader that continues is not disconnected`() throws {
         let sent = pattern(12_000_000)
         let server = try server { _, _, exchange in
             exchange.respond(ok(), body: .bytes(sent))
@@ -105,16 +105,16 @@ struct TimeoutTests {
         var body: [UInt8] = []
         for _ in 0..<4 {
             clock.advance(by: justBefore(limits.writeTimeout))
-            // More than a third of a send buffer at its largest, so that the kernel says that there
-            // is room (tcp(7): tcp_wmem).
+            // More than a third of the largest send buffer, so that the kernel reports room
+            // (tcp(7): tcp_wmem).
             body += client.read(3_000_000)
         }
-        // The runner would look for days for the differences of two such arrays.
+        // The test runner would take days to compute the difference of two such arrays.
         let isWhole = body == sent
         #expect(isWhole, "\(body.count) bytes")
     }
 
-    @Test func `a source that waits longer than any time is not cut`() throws {
+    @Test func `a source that waits longer than any timeout is not cancelled`() throws {
         let record = Record()
         let server = try server { _, _, exchange in
             let source = PieceSource(

@@ -54,11 +54,11 @@ final class HTTP2Connection: ReadinessHandler {
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 
     /// This many of its bytes distinguish it from every method of HTTP/1.1.
-    static let telling = 4
+    static let distinctBytes = 4
 
     /// True if bytes can only be the start of the preface: no method of HTTP/1.1 begins like it.
     static func isPreface(_ bytes: Span<UInt8>) -> Bool {
-        guard bytes.count >= telling, bytes[0] == preface[0], bytes[1] == preface[1] else {
+        guard bytes.count >= distinctBytes, bytes[0] == preface[0], bytes[1] == preface[1] else {
             return false
         }
         for index in 2..<min(bytes.count, preface.count) where bytes[index] != preface[index] {
@@ -91,7 +91,7 @@ final class HTTP2Connection: ReadinessHandler {
         if !held.isEmpty { _ = session?.receive(held.span) }
         takeUp(count)
         pump()
-        settle()
+        updateWatch()
     }
 
     // MARK: Reading
@@ -101,7 +101,7 @@ final class HTTP2Connection: ReadinessHandler {
         if state.phase == .lingering { return discardInput() }
         if !readiness.isDisjoint(with: .input) { read() }
         pump()
-        settle()
+        updateWatch()
     }
 
     private func receive() -> ReadOutcome {
@@ -153,7 +153,7 @@ final class HTTP2Connection: ReadinessHandler {
             return
         }
         pump()
-        settle()
+        updateWatch()
     }
 
     private func open(_ stream: HTTP2Stream) {
@@ -241,6 +241,7 @@ final class HTTP2Connection: ReadinessHandler {
     private func endIfDone() {
         guard state.isOpen, let session else { return }
         if session.isOver, !sender.hasUnsent { return linger() }
+        state.noteUse(now: server.loop.now)
         guard streams.isEmpty, state.phase == .busy else { return }
         if server.isDraining, !sender.hasUnsent { return linger() }
         enter(.idle)
@@ -251,7 +252,7 @@ final class HTTP2Connection: ReadinessHandler {
         shutdownWrites(number)
         enter(.lingering)
         endStreams(.aborted)
-        settle()
+        updateWatch()
     }
 
     /// Closes the connection and its streams immediately.
@@ -299,7 +300,7 @@ final class HTTP2Connection: ReadinessHandler {
     }
 
     /// Updates the watched events and the timer to match the state.
-    private func settle() {
+    private func updateWatch() {
         guard state.phase != .closed else { return }
         var interest: Readiness = [.readable, .peerClosed]
         // A socket that was shut down for writing is always writable.
@@ -336,9 +337,20 @@ final class HTTP2Connection: ReadinessHandler {
         guard deadline <= now else { return armTimer() }
         if let due = sender.deadline, due <= now { return close(.aborted) }
         if state.isOver(now: now) { return expire() }
+        if state.takeRest(now: now), streams.isEmpty, over.isEmpty, !sender.hasUnsent {
+            rest()
+            return armTimer()
+        }
         checkStreams(now)
         pump()
-        settle()
+        updateWatch()
+    }
+
+    /// Gives back the memory that only a connection in use needs.
+    private func rest() {
+        streams = [:]
+        session?.rest()
+        server.counter.noteRest()
     }
 
     private func expire() {

@@ -12,7 +12,8 @@ import Reactor
 /// | `lingering` | the client's end | `lingerTimeout` | close |
 /// | `closed` | | | |
 ///
-/// Streams have their own deadlines; here is only a lower bound of them.
+/// An idle connection gives back memory after `restDelay`. Streams have their own deadlines; here is
+/// only a lower bound of them.
 struct HTTP2ConnectionState {
     enum Phase {
         case opening, idle, busy, lingering, closed
@@ -23,10 +24,16 @@ struct HTTP2ConnectionState {
     private var phaseDeadline: Monotonic
     /// The time at which stream deadlines must be checked next; nil for never.
     private var streamsDue: Monotonic?
+    /// When an idle connection gives back memory; nil if it has, or is not idle.
+    private var restDue: Monotonic?
     /// True while a field block has begun and not ended.
     private(set) var isInBlock = false
 
     init(now: Monotonic, limits: ServerLimits) { phaseDeadline = now + limits.headTimeout }
+
+    /// How long a connection is idle before it gives back memory, so that those with a request every
+    /// few seconds do so rarely.
+    static let restDelay = Interval.seconds(5 as Int64)
 
     /// True while requests are accepted and answered.
     var isOpen: Bool { phase != .lingering && phase != .closed }
@@ -35,12 +42,25 @@ struct HTTP2ConnectionState {
     mutating func enter(_ next: Phase, now: Monotonic, limits: ServerLimits) {
         guard next != phase else { return }
         phase = next
+        restDue = next == .idle ? now + Self.restDelay : nil
         switch next {
         case .opening, .busy: phaseDeadline = now + limits.headTimeout
         case .idle: phaseDeadline = now + limits.idleTimeout
         case .lingering: phaseDeadline = now + limits.lingerTimeout
         case .closed: break
         }
+    }
+
+    /// Records frames on an idle connection: memory that it has given back is in use again.
+    mutating func noteUse(now: Monotonic) {
+        if phase == .idle, restDue == nil { restDue = now + Self.restDelay }
+    }
+
+    /// True once, when an idle connection is to give back memory.
+    mutating func takeRest(now: Monotonic) -> Bool {
+        guard let due = restDue, due <= now else { return false }
+        restDue = nil
+        return true
     }
 
     /// Starts the deadline of a field block, since a head sent slowly holds a connection.
@@ -70,7 +90,7 @@ struct HTTP2ConnectionState {
     /// - Returns: the earliest of all deadlines.
     func deadline(writing: Monotonic?) -> Monotonic? {
         var first = isPhaseTimed ? phaseDeadline : nil
-        for next in [writing, streamsDue] {
+        for next in [writing, streamsDue, restDue] {
             if let next { first = first.map { min($0, next) } ?? next }
         }
         return first

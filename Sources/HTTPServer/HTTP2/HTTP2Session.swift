@@ -7,7 +7,22 @@ import HTTP
 /// Holds its connection by an unretained pointer: the connection owns the session, and lives
 /// through every call.
 final class HTTP2Session {
-    private let session: OpaquePointer
+    /// To be used through `session`, which restores its memory first.
+    private let handle: OpaquePointer
+    private let memory = SessionMemory()
+    /// As `memory.isPacked`, where every call of the session tests it.
+    @exclusivity(unchecked) private var isResting = false
+
+    private var session: OpaquePointer {
+        if isResting { restoreMemory() }
+        return handle
+    }
+
+    @inline(never)
+    private func restoreMemory() {
+        memory.unpack()
+        isResting = false
+    }
 
     /// - Returns: nil if memory is short.
     init?(for connection: HTTP2Connection) {
@@ -16,10 +31,12 @@ final class HTTP2Session {
         }
         var made: OpaquePointer?
         let holder = Unmanaged.passUnretained(connection).toOpaque()
-        guard nghttp2_session_server_new2(&made, callbacks, holder, options) == 0, let made else {
-            return nil
-        }
-        session = made
+        var functions = memory.functions
+        guard nghttp2_session_server_new3(&made, callbacks, holder, options, &functions) == 0,
+            let made
+        else { return nil }
+        memory.seal()
+        handle = made
         let limits = connection.server.limits.request
         let settings = [
             nghttp2_settings_entry(
@@ -38,6 +55,14 @@ final class HTTP2Session {
     }
 
     deinit { nghttp2_session_del(session) }
+
+    /// Gives back most of the memory until the session is next used.
+    ///
+    /// Must not be called within a callback of the session.
+    func rest() {
+        memory.pack()
+        isResting = memory.isPacked
+    }
 
     // MARK: Bytes
 

@@ -4,7 +4,7 @@ import Posix
 import Reactor
 import TLS
 
-/// One stream (RFC 9113 section 5), while a response is owed.
+/// One stream (RFC 9113 section 5), until its response is complete.
 ///
 /// A stream is a reader like a connection of HTTP/1.1: it is limited by its flow control window,
 /// that of the connection, and the socket; none of them slows down the flight that it reads.
@@ -79,11 +79,13 @@ final class HTTP2Stream: ExchangeCarrier {
         var body: RequestBody?
         if !content.isEnded || content.count > 0 {
             var length: Int64?
-            if case .length(let told) = head.bodyFraming, told > 0 { length = told }
+            if case .length(let declared) = head.bodyFraming, declared > 0 {
+                length = declared
+            }
             if let length, length > Int64(server.limits.bodyBytes) {
                 return refuse(.contentTooLarge, "The request body is too large.")
             }
-            content.owesContinue = head.expectsContinue && content.total == 0
+            content.mustSendContinue = head.expectsContinue && content.total == 0
             body = RequestBody(length: length, on: self)
         }
         let exchange = Exchange(
@@ -136,15 +138,15 @@ final class HTTP2Stream: ExchangeCarrier {
         case .bytes(let bytes):
             length = Int64(bytes.count)
             if hasContent { made.bytes = bytes[...] }
-        case .source(let source, let told):
-            length = told
-            if hasContent, told != 0 { made.source = source } else { source.cancel() }
+        case .source(let source, let known):
+            length = known
+            if hasContent, known != 0 { made.source = source } else { source.cancel() }
         }
         made.length = hasContent ? length : 0
-        let isTold = !head.status.neverHasContent && !(isHead && Self.isNone(body))
+        let showsLength = !head.status.neverHasContent && !(isHead && Self.isNone(body))
         do throws(ResponseHeadError) {
             let fields = try FieldBlock(
-                head, length: isTold ? length : nil, dateLine: server.dateLine())
+                head, length: showsLength ? length : nil, dateLine: server.dateLine())
             response = made
             checkAt = server.loop.now + server.limits.writeTimeout
             connection?.note(checkAt)
@@ -196,8 +198,8 @@ final class HTTP2Stream: ExchangeCarrier {
             return .bytes(taken)
         }
         if content.isEnded { return .end }
-        if content.owesContinue, response == nil {
-            content.owesContinue = false
+        if content.mustSendContinue, response == nil {
+            content.mustSendContinue = false
             sendInterim(ResponseHead(status: .continue))
         }
         return exchange == nil ? .gone : .wait
@@ -213,7 +215,7 @@ final class HTTP2Stream: ExchangeCarrier {
     /// Wakes the handler if it waits for content that has arrived, or for its end.
     func contentArrived() {
         guard content.hasNews, let body = exchange?.body, let wake = body.wake else { return }
-        content.settle(now: server.loop.now)
+        content.pause(now: server.loop.now)
         body.wake = nil
         wake(server.loop)
     }

@@ -14,7 +14,7 @@ struct RequestContent {
     /// The number of bytes that have arrived.
     private(set) var total = 0
     /// True while the client waits for 100 Continue (RFC 9110 section 10.1.1).
-    var owesContinue = false
+    var mustSendContinue = false
     /// The deadline of the content that is waited for; nil while the handler does not wait.
     private(set) var deadline: Monotonic?
     /// The time left of the step when content last came; nil if a new step begins.
@@ -29,7 +29,7 @@ struct RequestContent {
     var hasNews: Bool { isWanted && (count > 0 || isEnded) }
 
     mutating func append(_ bytes: UnsafeBufferPointer<UInt8>) {
-        owesContinue = false
+        mustSendContinue = false
         total += bytes.count
         stepBytes += bytes.count
         held.append(contentsOf: bytes)
@@ -62,7 +62,7 @@ struct RequestContent {
     }
 
     /// Ends waiting; a step continues until `contentStep` bytes have come.
-    mutating func settle(now: Monotonic) {
+    mutating func pause(now: Monotonic) {
         isWanted = false
         timeLeft = deadline.map { $0 - now }
         deadline = nil

@@ -1,10 +1,10 @@
-// How many sessions a run has, on which seed, and what is checked of a server after each batch.
+// The number of sessions of a run, its seed, and the checks of a server after each batch.
 import Glibc
 import HTTPServer
 import Posix
 import Testing
 
-/// `HTTP2_SESSIONS` and `HTTP2_SEED` of the environment say more.
+/// `HTTP2_SESSIONS` and `HTTP2_SEED` of the environment override the defaults.
 struct FuzzRun {
     let sessions: Int
     let seed: UInt64
@@ -18,8 +18,7 @@ struct FuzzRun {
         getenv(name).flatMap { Int(String(cString: $0)) }
     }
 
-    /// Prints the figures of a run that was in a process of its own, if a number of sessions was asked
-    /// for.
+    /// Prints the figures of a run in a separate process, if a number of sessions was requested.
     static func show(_ result: ExitTest.Result?) {
         guard number("HTTP2_SESSIONS") != nil else { return }
         print(String(decoding: result?.standardOutputContent ?? [], as: UTF8.self))
@@ -58,7 +57,7 @@ struct FuzzRun {
             #expect(eventually { server.connectionCount == 0 }, place)
             #expect(eventually { account.counts.isSettled }, "\(account.counts) \(place)")
             #expect(account.counts.repeats == 0, place)
-            // The first batches fill what is kept and used again.
+            // The first batches fill what is kept for reuse.
             if first == nil, done * 4 >= sessions { first = .now() }
         }
         guard let first else { return }

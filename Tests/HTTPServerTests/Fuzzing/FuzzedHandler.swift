@@ -1,18 +1,18 @@
-// A handler that answers in every way there is, and the account of what it was told.
+// A handler that answers in every possible way, and an account of the reports to it.
 import HTTP
 import HTTPServer
 import Posix
 import Reactor
 import Synchronization
 
-/// What exchanges and sources came to, over all loops.
+/// The outcomes of exchanges and sources, over all loops.
 final class ExchangeAccount: Sendable {
     struct Counts: Equatable {
         var exchanges = 0
         var ends = 0
         var sources = 0
         var cancels = 0
-        /// Exchanges that were told their end, and sources that were cancelled, more than once.
+        /// Exchanges whose end was reported, and sources that were cancelled, more than once.
         var repeats = 0
 
         var isSettled: Bool { exchanges == ends && sources == cancels }
@@ -71,7 +71,7 @@ final class FuzzedHandler: RequestHandler {
                 exchange.respond(ok(), body: .bytes(Self.long))
             }
         case .never:
-            // Long enough for its client to be gone; an answer is owed all the same.
+            // Long enough for its client to leave; the handler must answer all the same.
             loop.schedule(after: .milliseconds(200)) { [self] _ in
                 answer(exchange, EndlessSource(Record()), length: 100_000)
             }

@@ -1,6 +1,6 @@
-// Generated HTTP/2 sessions: valid ones (RFC 9113), and what mutations make of them. Pure.
+// Generated HTTP/2 sessions: valid ones (RFC 9113), and mutations of them. Pure.
 
-/// What one client sends, and how it behaves otherwise.
+/// What one client sends, and its other behaviour.
 struct FuzzedSession {
     enum Ending: CaseIterable {
         case close, reset, halfClose
@@ -8,7 +8,7 @@ struct FuzzedSession {
 
     /// All bytes from the preface on.
     private(set) var bytes: [UInt8] = []
-    /// Where the bytes are cut into writes, in ascending order.
+    /// Where the bytes are split into writes, in ascending order.
     private(set) var cuts: [Int] = []
     let readsAnswers: Bool
     let ending: Ending
@@ -16,7 +16,7 @@ struct FuzzedSession {
     private var frames: [Written] = []
     private var nextStream: UInt32 = 1
 
-    /// A frame, and the length that its header claims where that is not the true one.
+    /// A frame, and the length in its header if it differs from the true one.
     private struct Written {
         var frame: Frame
         var length: Int?
@@ -29,7 +29,7 @@ struct FuzzedSession {
         if numbers.chance(50) { append(.settingsAcknowledgement) }
         for _ in 0..<(1 + numbers.below(16)) { appendStep(&numbers) }
         if numbers.chance(10) { appendMuch(&numbers) }
-        // More streams than one client is granted.
+        // More streams than a client is granted.
         if numbers.chance(3) { for _ in 0..<400 { appendRequest(&numbers) } }
         if numbers.chance(60) {
             for _ in 0..<(1 + numbers.below(4)) { mutate(&numbers) }
@@ -63,7 +63,7 @@ struct FuzzedSession {
         }
     }
 
-    /// Requests for more than the socket holds, with windows that do not hold it back.
+    /// Requests for more than the socket holds, with windows that do not limit it.
     private mutating func appendMuch(_ numbers: inout SeededNumbers) {
         let widest: UInt32 = 0x7FFF_FFFF
         append(.settings([(Frame.Setting.initialWindowSize, widest)]))
@@ -123,7 +123,7 @@ struct FuzzedSession {
         if numbers.chance(40) { append(.data(stream, [], endStream: true)) }
     }
 
-    /// HEADERS, cut into CONTINUATION frames here and there.
+    /// HEADERS, occasionally split into CONTINUATION frames.
     private mutating func appendBlock(
         _ stream: UInt32, _ block: [UInt8], endStream: Bool, _ numbers: inout SeededNumbers
     ) {
@@ -181,7 +181,7 @@ struct FuzzedSession {
             if numbers.chance(5) {
                 return (UInt16(numbers.below(10)), numbers.pick(bounds))
             }
-            // Values that the identifier may have, the least and the most among them.
+            // Values that the identifier may have, including the lowest and the highest.
             let identifier = numbers.pick([0, 1, 2, 3, 4, 4, 4, 5, 6, 8, 9, 0xFFFF])
             let allowed =
                 switch identifier {
@@ -230,7 +230,7 @@ struct FuzzedSession {
             let kept = numbers.below(frames[index].frame.payload.count + 1)
             frames[index].frame.payload.removeLast(frames[index].frame.payload.count - kept)
         case 7:
-            // Now and then more often than any client would.
+            // Sometimes more often than any client would.
             let count = numbers.chance(10) ? 1500 : 1 + numbers.below(20)
             guard frames[index].frame.payload.count * count < 1 << 18 else { return }
             frames.insert(

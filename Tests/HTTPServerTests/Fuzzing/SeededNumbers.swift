@@ -1,4 +1,4 @@
-// Numbers that are the same in every run of a seed.
+// Numbers that are the same for every run with a seed.
 
 /// The SplitMix64 generator (Steele, Lea, Flood 2014).
 struct SeededNumbers {
@@ -17,17 +17,17 @@ struct SeededNumbers {
     /// A number from 0 up to, but not including, `bound`.
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(1, bound))) }
 
-    /// True in so many of a hundred cases.
+    /// True in this many of a hundred cases.
     mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 
-    /// One of a list that is not empty.
+    /// An element of a non-empty list.
     mutating func pick<Element>(_ list: [Element]) -> Element { list[below(list.count)] }
 
     mutating func bytes(_ count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) }
     }
 
-    /// Changes one bit of bytes that are not empty.
+    /// Changes one bit of non-empty bytes.
     mutating func flipBit(_ bytes: inout [UInt8]) {
         guard !bytes.isEmpty else { return }
         bytes[below(bytes.count)] ^= 1 << UInt8(below(8))

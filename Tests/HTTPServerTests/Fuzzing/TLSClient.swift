@@ -1,7 +1,8 @@
-// The client's side of TLS in memory (ssl(7)), so that its bytes can be cut and changed on their way.
+// The client's side of TLS in memory (ssl(7)), so that its bytes can be split and changed on the
+// way.
 import COpenSSL
 
-/// A TLS client without a socket: what it wants to send is taken from it, what came is given to it.
+/// A TLS client without a socket: outgoing bytes are taken from it, incoming ones passed to it.
 final class TLSClient {
     private let context: OpaquePointer
     private let session: OpaquePointer
@@ -22,7 +23,7 @@ final class TLSClient {
         SSL_ctrl(session, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(version), nil)
         let names = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
         if !names.isEmpty { SSL_set_alpn_protos(session, names, UInt32(names.count)) }
-        // The session owns both from here on.
+        // From here on the session owns both.
         SSL_set_bio(session, incoming, outgoing)
         SSL_set_connect_state(session)
     }
@@ -35,13 +36,13 @@ final class TLSClient {
 
     var isEstablished: Bool { SSL_is_init_finished(session) == 1 }
 
-    /// Goes on with the handshake as far as it gets.
+    /// Continues the handshake as far as possible.
     func shakeHands() {
         SSL_do_handshake(session)
         ERR_clear_error()
     }
 
-    /// Takes up what the server sent.
+    /// Processes bytes that the server sent.
     func receive(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
         BIO_write(incoming, bytes, CInt(bytes.count))
@@ -65,20 +66,20 @@ final class TLSClient {
         ERR_clear_error()
     }
 
-    /// Has the keys of TLS 1.3 changed (RFC 8446 section 4.6.3) and the server answer that.
+    /// Updates the keys of TLS 1.3 (RFC 8446 section 4.6.3) and requests the same of the server.
     func updateKeys() {
         SSL_key_update(session, SSL_KEY_UPDATE_REQUESTED)
         SSL_do_handshake(session)
         ERR_clear_error()
     }
 
-    /// Says that nothing more follows.
+    /// Ends the sending side.
     func sendEnd() {
         SSL_shutdown(session)
         ERR_clear_error()
     }
 
-    /// Takes out what is to be sent.
+    /// Takes the outgoing bytes.
     func take() -> [UInt8] {
         let count = BIO_ctrl_pending(outgoing)
         guard count > 0 else { return [] }

@@ -1,0 +1,115 @@
+// The memory that idle HTTP/2 connections give back.
+import Glibc
+import Posix
+import Reactor
+import Testing
+
+@testable import HTTPServer
+
+struct SessionMemoryTests {
+    @Test func `packed memory leaves no page resident, and comes back as it was`() throws {
+        let memory = SessionMemory()
+        let state = try #require(memory.allocate(2_928))
+        let buffer = try #require(memory.allocate(16_394))
+        memory.seal()
+        state.storeBytes(of: 0x0102_0304_0506_0708, as: UInt64.self)
+        (state + 2_920).storeBytes(of: UInt64.max, as: UInt64.self)
+        (buffer + 16_393).storeBytes(of: 7, as: UInt8.self)
+        #expect(memory.residentBytes > 0)
+
+        memory.pack()
+        #expect(memory.isPacked)
+        #expect(memory.residentBytes == 0)
+
+        memory.unpack()
+        #expect(!memory.isPacked)
+        #expect(state.load(as: UInt64.self) == 0x0102_0304_0506_0708)
+        #expect((state + 8).load(as: UInt64.self) == 0)
+        #expect((state + 2_920).load(as: UInt64.self) == .max)
+        #expect((buffer + 16_393).load(as: UInt8.self) == 7)
+    }
+
+    @Test func `memory full of other bytes than zero stays where it is`() throws {
+        let memory = SessionMemory()
+        let buffer = try #require(memory.allocate(16_394))
+        memset(buffer, 1, 16_394)
+        memory.pack()
+        #expect(!memory.isPacked)
+        #expect(buffer.load(as: UInt8.self) == 1)
+    }
+
+    @Test func `blocks move out of the pages with what they hold`() throws {
+        let memory = SessionMemory()
+        let first = try #require(memory.allocate(64))
+        first.storeBytes(of: 42, as: UInt64.self)
+        memory.seal()
+        let moved = try #require(memory.resize(first, to: 100_000))
+        #expect(moved.load(as: UInt64.self) == 42)
+        let later = try #require(memory.resize(nil, to: 8))
+        let grown = try #require(memory.resize(later, to: 80))
+        memory.free(first)
+        memory.free(moved)
+        memory.free(grown)
+        memory.free(nil)
+    }
+
+    @Test(arguments: [0, 1, 63, 64, 65, 128, 1_000])
+    func `packed words are the same words`(_ count: Int) {
+        let words = (0..<count).map { $0 % 3 == 0 ? UInt64($0) &* 0x9E37_79B9_7F4A_7C15 : 0 }
+        var restored = [UInt64](repeating: 0, count: count)
+        let packed = words.withUnsafeBufferPointer { PackedWords.pack($0) }
+        restored.withUnsafeMutableBufferPointer { PackedWords.unpack(packed, into: $0) }
+        #expect(restored == words)
+    }
+
+    @Test func `an idle connection rests, again after a ping, and answers as before`() throws {
+        let clock = ManualClock()
+        let server = try TestServer(limits: distinctLimits(), clock: clock, echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        client.get(1, "/one", [("x-a", "field")])
+        #expect(client.response(1).text == "/one")
+        let delay = HTTP2ConnectionState.restDelay
+        clock.advance(by: delay)
+        #expect(eventually { server.server.restCount == 1 })
+
+        #expect(client.roundTrip())
+        clock.advance(by: delay)
+        #expect(eventually { server.server.restCount == 2 })
+
+        // Both tables of HPACK are as they were: the client's decoder would find other fields.
+        client.get(3, "/two", [("x-a", "field")])
+        #expect(client.response(3).text == "/two")
+        let names = client.response(1).head.map(\.name)
+        #expect(client.response(3).head.map(\.name) == names)
+        #expect(client.faults.isEmpty)
+        clock.advance(by: delay)
+        #expect(eventually { server.server.restCount == 3 })
+        client.transport.close()
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+
+    @Test func `a resting connection is closed after the idle time with GOAWAY`() throws {
+        let clock = ManualClock()
+        let limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock, echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        #expect(client.roundTrip())
+        clock.advance(by: HTTP2ConnectionState.restDelay)
+        #expect(eventually { server.server.restCount == 1 })
+        clock.advance(by: limits.idleTimeout)
+        #expect(client.read { $0.goAway != nil })
+        #expect(client.goAway?.code == .noError)
+    }
+
+    @Test func `a connection with a held response does not rest`() {
+        var state = HTTP2ConnectionState(now: .init(nanoseconds: 0), limits: ServerLimits())
+        let limits = ServerLimits()
+        state.enter(.idle, now: .init(nanoseconds: 0), limits: limits)
+        state.beginBlock(now: .init(nanoseconds: 1), limits: limits)
+        state.endBlock()
+        let rests = state.takeRest(now: .init(nanoseconds: 60_000_000_000))
+        #expect(!rests)
+    }
+}
