@@ -45,6 +45,7 @@ struct CostCase {
     let prepare: (_ size: Int) -> () -> Void
 }
 
+// Safe: the program has one thread.
 nonisolated(unsafe) private var pending: (() -> Void)?
 
 /// What is counted; its symbol is what callgrind looks for.

@@ -150,7 +150,9 @@ package struct CompactMediaList: Sendable {
 
         /// Adds the next reference of a list that is being rewritten.
         package mutating func add(_ reference: ResourceReference) {
-            guard reference.tag == .inf, !reference.isGap else { return }
+            // By pattern, here and for the tag of a link: == on an enumeration of another module is a
+            // call through its witness, for each segment.
+            guard case .inf = reference.tag, !reference.isGap else { return }
             add(
                 reference.place, reference.byteRange, reference.role, reference.duration,
                 reference.mediaSequence, reference.context)

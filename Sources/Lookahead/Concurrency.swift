@@ -83,9 +83,9 @@ package struct ConcurrencyController: Sendable, Equatable {
     }
 
     private var kind: Kind
-    /// The maximum that the surroundings allow: 1...32.
+    /// The maximum that the conditions allow: 1...32.
     ///
-    /// Only probing uses it: the table has its own rules about the surroundings.
+    /// Only probing uses it: the table has its own rules about the conditions.
     package var ceiling = ConcurrencyPlan.most {
         didSet { ceiling = max(1, min(ConcurrencyPlan.most, ceiling)) }
     }
@@ -116,10 +116,10 @@ package struct ConcurrencyController: Sendable, Equatable {
         kind = .table(table)
     }
 
-    /// Passes the surroundings to the table; other controllers ignore them.
-    package mutating func follow(_ surroundings: Surroundings) {
+    /// Passes the conditions to the table; other controllers ignore them.
+    package mutating func follow(_ conditions: MachineConditions) {
         guard case .table(var table) = kind else { return }
-        table.follow(surroundings)
+        table.follow(conditions)
         kind = .table(table)
     }
 

@@ -14,9 +14,9 @@ package struct ConcurrencyLimits: Sendable {
     private var all: ConcurrencyController
     private var hosts: [String: ConcurrencyController] = [:]
     private var order: [String] = []
-    /// The maximum that the surroundings allow.
+    /// The maximum that the conditions allow.
     package private(set) var ceiling = ConcurrencyPlan.most
-    private var surroundings = Surroundings()
+    private var conditions = MachineConditions()
 
     package init(_ plan: ConcurrencyPlan, start: Int? = nil) {
         self.plan = plan
@@ -60,15 +60,15 @@ package struct ConcurrencyLimits: Sendable {
     /// Starts a new task, when transfers begin to run after none did.
     package mutating func beginTask() { all.beginTask() }
 
-    /// Adapts the limits to the surroundings.
+    /// Adapts the limits to the conditions.
     ///
     /// - Parameters:
-    ///   - surroundings: the state of the machine.
+    ///   - conditions: the state of the machine.
     ///   - goodput: in bytes per second; nil if not measured.
-    package mutating func follow(_ surroundings: Surroundings, goodput: Double?) {
-        self.surroundings = surroundings
-        all.follow(surroundings)
-        follow(ceiling: surroundings.ceiling(goodput: goodput))
+    package mutating func follow(_ conditions: MachineConditions, goodput: Double?) {
+        self.conditions = conditions
+        all.follow(conditions)
+        follow(ceiling: conditions.ceiling(goodput: goodput))
     }
 
     /// Sets the ceiling of all controllers.
@@ -86,7 +86,7 @@ package struct ConcurrencyLimits: Sendable {
         self.start = start
         all = ConcurrencyController(plan, start: start)
         all.ceiling = ceiling
-        all.follow(surroundings)
+        all.follow(conditions)
         hosts = [:]
         order = []
     }

@@ -84,7 +84,7 @@ package struct ConcurrencyTable: Sendable, Equatable {
     private var goodput = Goodput(halfLife: 2)
     private var partsDone = 0
     private var bytesDone: Int64 = 0
-    private var surroundings = Surroundings()
+    private var conditions = MachineConditions()
 
     package init() {}
 
@@ -92,12 +92,12 @@ package struct ConcurrencyTable: Sendable, Equatable {
     package var limit: Int {
         var question = Question()
         question.goodput = goodput.bytesPerSecond.map { $0 / Self.mebibyte }
-        question.isCellular = surroundings.isMetered
+        question.isCellular = conditions.isMetered
         question.partsDone = partsDone
         question.hasLargeParts = partsDone > 0 && bytesDone / Int64(partsDone) >= Self.largePart
-        question.cpuUse = surroundings.cpuUse
-        question.availableMemory = surroundings.availableMemory
-        question.charge = surroundings.charge
+        question.cpuUse = conditions.cpuUse
+        question.availableMemory = conditions.availableMemory
+        question.charge = conditions.charge
         return Self.transfers(question)
     }
 
@@ -114,7 +114,7 @@ package struct ConcurrencyTable: Sendable, Equatable {
         bytesDone = 0
     }
 
-    package mutating func follow(_ surroundings: Surroundings) {
-        self.surroundings = surroundings
+    package mutating func follow(_ conditions: MachineConditions) {
+        self.conditions = conditions
     }
 }

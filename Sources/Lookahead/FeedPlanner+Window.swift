@@ -31,7 +31,7 @@ extension FeedPlanner {
     }
 
     private func weight(at index: Int) -> Double {
-        if let told = weights[index] { return told }
+        if let given = weights[index] { return given }
         return media[contents[index]] == .picture
             ? parameters.pictureWeight : parameters.videoWeight
     }

@@ -69,7 +69,7 @@ struct LookaheadDepth {
         if hints?.speed == 0 { return 0 }
         switch mode {
         case .off: return 0
-        case .seconds(let told): return told
+        case .seconds(let fixed): return fixed
         case .auto: break
         }
         // A player that waits for this object needs the line for it.

@@ -92,7 +92,7 @@ extension LookaheadPlanner {
             // The player's announcement takes precedence; its piece is usually in the list as well.
             if let index = wants.firstIndex(where: { $0.piece == announced.piece }) {
                 wants.insert(wants.remove(at: index), at: 0)
-            } else if !isSettled(announced.piece, list) {
+            } else if !isFinished(announced.piece, list) {
                 wants.insert(
                     Want(
                         piece: announced.piece, list: announced.list,
@@ -107,9 +107,9 @@ extension LookaheadPlanner {
             .map(list.picture.sequence)
     }
 
-    private func isSettled(_ piece: MediaPiece, _ list: List) -> Bool {
-        if let sequence = sequence(of: piece, list) { return list.settled.contains(sequence) }
-        return list.settledStructure.contains(piece)
+    private func isFinished(_ piece: MediaPiece, _ list: List) -> Bool {
+        if let sequence = sequence(of: piece, list) { return list.finished.contains(sequence) }
+        return list.finishedStructure.contains(piece)
     }
 
     private func isAmongTheLast(_ player: Player) -> Bool {
@@ -134,10 +134,10 @@ extension LookaheadPlanner {
             guard due < depth, due == 0 || due * (rate ?? 0) < Double(limits.bytes) else { break }
             for piece in list.picture.structure(at: index) where !known.contains(piece) {
                 known.insert(piece)
-                guard !list.settledStructure.contains(piece) else { continue }
+                guard !list.finishedStructure.contains(piece) else { continue }
                 wants.append(Want(piece: piece, list: track.list, sequence: nil, due: due))
             }
-            if !list.settled.contains(sequence) {
+            if !list.finished.contains(sequence) {
                 wants.append(
                     Want(
                         piece: list.picture.piece(at: index), list: track.list, sequence: sequence,

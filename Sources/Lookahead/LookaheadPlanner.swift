@@ -23,8 +23,8 @@ package struct LookaheadPlanner: Sendable {
         var bytes: Int64 = 0
         var seconds = 0.0
         /// Media sequence numbers of segments that are fetched, present or failed.
-        var settled: Set<Int> = []
-        var settledStructure: Set<MediaPiece> = []
+        var finished: Set<Int> = []
+        var finishedStructure: Set<MediaPiece> = []
         var usedAt: Double
 
         /// Returns the bytes per second of playing time.
@@ -114,10 +114,10 @@ package struct LookaheadPlanner: Sendable {
         if let last = picture.sequences?.upperBound, let known = list.picture.sequences?.upperBound,
             last < known
         {
-            // The numbering restarted: the settled numbers belong to other segments.
-            list.settled = []
+            // The numbering restarted: the finished numbers belong to other segments.
+            list.finished = []
         } else if let first = picture.sequences?.lowerBound, picture.isLive {
-            list.settled = list.settled.filter { $0 >= first }
+            list.finished = list.finished.filter { $0 >= first }
         }
         list.picture = picture
         list.kind = terms.kind
@@ -167,7 +167,7 @@ package struct LookaheadPlanner: Sendable {
         player.hasStopped = false
         player.announced = announced(hints, in: listID)
         players[id] = player
-        lists[listID]?.settled.insert(sequence)
+        lists[listID]?.finished.insert(sequence)
         forgetPlayers(at: now)
         return plan(id, at: now)
     }
@@ -248,10 +248,10 @@ package struct LookaheadPlanner: Sendable {
         if result.ending != .cancelled {
             // A failed piece is left to the player's own request, which gets the error.
             if let sequence = fetch.sequence {
-                lists[fetch.list]?.settled.insert(sequence)
+                lists[fetch.list]?.finished.insert(sequence)
                 note(size: result.size, of: sequence, in: fetch.list)
             } else {
-                lists[fetch.list]?.settledStructure.insert(fetch.piece)
+                lists[fetch.list]?.finishedStructure.insert(fetch.piece)
             }
         }
         return plan(fetch.player, at: now)

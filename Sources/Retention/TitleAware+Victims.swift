@@ -55,7 +55,7 @@ extension TitleAware {
     private func lastVisit(of record: TitleRecord) -> Float {
         guard record.visitStart != 0 else { return weights.unread }
         let lasted = record.lastUsed - min(record.lastUsed, record.visitStart)
-        return lasted < weights.glanceSeconds ? weights.glance : 1
+        return lasted < weights.shortVisitSeconds ? weights.shortVisit : 1
     }
 
     /// Returns the expected visits per second, from the frequency of visits and from the last one's

@@ -1,15 +1,15 @@
-// Retention by title: titles watched again stay complete, titles only glanced at are evicted first.
+// Retention by title: titles watched again stay complete, titles watched only briefly are evicted first.
 
 /// The parameters of a title's value, chosen on traces (decision 7).
 package struct TitleWeights: Sendable {
-    /// The weight of a visit shorter than ``glanceSeconds``; a longer one weighs 1.
-    package var glance: Float = 0.5
+    /// The weight of a visit shorter than ``shortVisitSeconds``; a longer one weighs 1.
+    package var shortVisit: Float = 0.5
     /// The weight of a title that was fetched ahead and not read yet.
     package var unread: Float = 0.3
     /// The weight of a live segment; low, since it is seldom requested after it left the window.
     package var live: Float = 0.05
-    /// A visit is a glance if less time passes from its first to its last read; in seconds.
-    package var glanceSeconds: UInt32 = 3
+    /// A visit is short if less time passes from its first to its last read; in seconds.
+    package var shortVisitSeconds: UInt32 = 3
     /// A use more than this many seconds after the previous one starts a new visit.
     package var pauseSeconds: UInt32 = 60
     /// The weight of a visit halves in this time; in seconds.
@@ -86,7 +86,7 @@ package final class TitleAware: RetentionPolicy {
             titles.records[owner].weight, Float(max(facts.uses, 1) - 1))
         guard facts.lastUsed > titles.records[owner].lastUsed else { return }
         titles.records[owner].lastUsed = facts.lastUsed
-        // Assumes a visit that was longer than a glance, since its length was not stored.
+        // Assumes a visit that was not short, since its length was not stored.
         titles.records[owner].visitStart = max(1, facts.lastUsed - min(facts.lastUsed, 60))
     }
 
@@ -148,7 +148,7 @@ package final class TitleAware: RetentionPolicy {
         if titles.records[Int(owner)].lastUsed == 0 {
             titles.records[Int(owner)].lastUsed = facts.lastUsed
         }
-        titles.settle(owner)
+        titles.updateMembership(owner)
         return slot
     }
 
@@ -172,7 +172,7 @@ package final class TitleAware: RetentionPolicy {
             titles.records[Int(owner)].structures -= 1
         }
         shelf.drop(slot)
-        titles.settle(owner)
+        titles.updateMembership(owner)
         // Another title may reuse the slot and would be evicted instead.
         if owner == goingTitle, titles.records[Int(owner)].place == .none { goingTitle = .none }
     }

@@ -55,7 +55,7 @@ struct TitleShelf {
     }
 
     /// Updates the list of titles with media, and removes a title that has no objects left.
-    mutating func settle(_ slot: Slot) {
+    mutating func updateMembership(_ slot: Slot) {
         let index = Int(slot)
         let (hasMedia, place) = (records[index].media.count > 0, records[index].place)
         if hasMedia, place == .none {

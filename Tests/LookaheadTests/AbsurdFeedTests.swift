@@ -3,13 +3,13 @@ import Lookahead
 import Testing
 import URISyntax
 
-/// Feeds of lists that announce bit rates and durations beyond belief.
+/// Feeds of lists with absurd bit rates and durations.
 @Suite struct AbsurdFeedTests {
     @Test(arguments: [
         ("9223372036854775807", 10.0), ("9007199254740991", 500_000_000),
         ("200000000000", 400_000_000), ("18446744073709551616", 10),
     ])
-    func `absurd announcements leave a feed that plans and reports`(
+    func `a feed with absurd announcements is planned and reported`(
         bandwidth: String, seconds: Double
     ) throws {
         let base = try AbsoluteURL("http://origin.test/main.m3u8")

@@ -1,7 +1,7 @@
 import Lookahead
 import Testing
 
-/// The published table of transfers, row by row and rule by rule.
+/// The published table of concurrent transfers, row by row and rule by rule.
 @Suite struct ConcurrencyTableTests {
     private func transfers(
         _ goodput: Double?, _ change: (inout ConcurrencyTable.Question) -> Void = { _ in }
@@ -18,11 +18,11 @@ import Testing
         (3.001, 7), (4, 7), (4.001, 8), (5, 8), (5.001, 10), (7, 10), (7.001, 12), (10, 12),
         (10.001, 16), (12, 16), (12.001, 18), (16, 18), (16.001, 20), (1e9, 20),
     ])
-    func `each row reaches to its bound`(goodput: Double, count: Int) {
+    func `each row of the table applies up to its bound`(goodput: Double, count: Int) {
         #expect(transfers(goodput) == count)
     }
 
-    @Test func `the network decides before anything is measured`() {
+    @Test func `the kind of network decides before the first measurement`() {
         #expect(transfers(nil) == 4)
         #expect(transfers(nil) { $0.isCellular = true } == 2)
         #expect(transfers(nil) { $0.partsDone = 0 } == 4)
@@ -34,7 +34,7 @@ import Testing
         (1.5, 5, true, 7), (1.5, 6, true, 7), (1.5, 6, false, 5), (1.0, 6, true, 4),
         (1.001, 6, true, 7), (20, 0, true, 22),
     ])
-    func `a task that begins gets two more, and so do large parts on a fast line`(
+    func `a new task gets two more, and so do large parts on a fast link`(
         goodput: Double, partsDone: Int, hasLargeParts: Bool, count: Int
     ) {
         let found = transfers(goodput) {
@@ -45,25 +45,25 @@ import Testing
     }
 
     @Test(arguments: [(1.0, 3.5, 7), (1.001, 3.5, 5), (4, 0.7, 4), (4, nil, 4), (1.5, 1.5, 3)])
-    func `a busy process gets two fewer above four`(cpu: Double, goodput: Double?, count: Int) {
+    func `a busy process gets two fewer if above four`(cpu: Double, goodput: Double?, count: Int) {
         #expect(transfers(goodput) { $0.cpuUse = cpu } == count)
     }
 
     @Test(arguments: [
         (Int64(100 << 20), 3.5, 5), (Int64(100 << 20) + 1, 3.5, 7), (Int64(0), 0.7, 4),
     ])
-    func `little memory takes two above four`(memory: Int64, goodput: Double, count: Int) {
+    func `low memory takes two if above four`(memory: Int64, goodput: Double, count: Int) {
         #expect(transfers(goodput) { $0.availableMemory = memory } == count)
     }
 
     @Test(arguments: [(2, 3.5, 5), (3, 3.5, 7), (0, 0.7, 2), (0, 0.1, 2), (2, nil, 2)])
-    func `an empty battery takes two, but none below two`(
+    func `a low battery takes two, but leaves at least two`(
         charge: Int, goodput: Double?, count: Int
     ) {
         #expect(transfers(goodput) { $0.charge = charge } == count)
     }
 
-    @Test func `only one of the rules against many applies`() {
+    @Test func `only one of the lowering rules applies`() {
         let found = transfers(3.5) {
             $0.cpuUse = 2
             $0.availableMemory = 0
@@ -78,7 +78,7 @@ import Testing
         #expect(atFour == 2, "the first two rules hold above four, the battery always")
     }
 
-    @Test func `the controller measures in mebibytes, counts parts and begins anew`() {
+    @Test func `the controller uses MiB, counts parts and starts over for each task`() {
         var limits = ConcurrencyLimits(.table)
         #expect(limits.limit == 4)
         let sample = LinkSample(seconds: 1, bytes: (3 << 20) - 1_000, finished: 1)
@@ -90,9 +90,9 @@ import Testing
         #expect(limits.limit == 6)
         limits.beginTask()
         #expect(limits.limit == 8)
-        var surroundings = Surroundings()
-        surroundings.isMetered = true
-        limits.follow(surroundings, goodput: nil)
+        var conditions = MachineConditions()
+        conditions.isMetered = true
+        limits.follow(conditions, goodput: nil)
         #expect(limits.limit == 8)
         limits.restart(at: nil)
         #expect(limits.limit == 2)
@@ -102,7 +102,7 @@ import Testing
         ("MemTotal: 8 kB\nMemAvailable:   1024 kB\n", Int64(1 << 20)), ("MemAvailable: x kB", nil),
         ("MemAvailable: 99999999999999999999 kB", nil), ("", nil),
     ])
-    func `available memory is read from meminfo`(text: String, bytes: Int64?) {
-        #expect(Surroundings.availableMemory(text) == bytes)
+    func `available memory is parsed from meminfo`(text: String, bytes: Int64?) {
+        #expect(MachineConditions.availableMemory(text) == bytes)
     }
 }

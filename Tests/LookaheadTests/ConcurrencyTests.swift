@@ -1,10 +1,11 @@
 import Lookahead
 import Testing
 
-/// The controllers of concurrency on links in arithmetic.
+/// The controllers of concurrency on simulated links.
 @Suite struct ConcurrencyTests {
     @Test(arguments: SimulatedLink.all)
-    func `probing gets what the best fixed number gets, less five percent`(link: SimulatedLink) {
+    func `probing reaches the goodput of the best fixed number, less 5 percent`(link: SimulatedLink)
+    {
         var link = link
         var controller = ConcurrencyController(.probe)
         _ = link.run(&controller, samples: 30)
@@ -17,18 +18,18 @@ import Testing
         #expect(ConcurrencyController(.probe).limit == 4)
     }
 
-    @Test func `probing starts where this network was left`() {
+    @Test func `probing starts with the last limit of this network`() {
         #expect(ConcurrencyController(.probe, start: 11).limit == 11)
     }
 
-    @Test func `probing steps back from what brings nothing`() {
+    @Test func `probing steps back from an increase without gain`() {
         var link = SimulatedLink(shared: 875_000, single: 560_000, latency: 0.1)
         var controller = ConcurrencyController(.probe, start: 32)
         _ = link.run(&controller, samples: 600)
         #expect(controller.limit <= 8)
     }
 
-    @Test func `probing leaves a number that overflows the queue`() {
+    @Test func `probing leaves a limit that overflows the queue`() {
         var link = SimulatedLink(shared: 2_000_000, single: 400_000, latency: 0.1)
         link.tolerated = 8
         var controller = ConcurrencyController(.probe)
@@ -36,7 +37,7 @@ import Testing
         #expect(link.run(&controller, samples: 300).goodput >= link.best * 0.9)
     }
 
-    @Test func `probing stays below what an origin refuses`() {
+    @Test func `probing stays below the number that an origin rejects`() {
         var link = SimulatedLink(shared: 50_000_000, single: 1_000_000, latency: 0.05)
         link.refusedAbove = 10
         var controller = ConcurrencyController(.probe)
@@ -53,7 +54,7 @@ import Testing
         #expect(faster.run(&controller, samples: 100).goodput >= faster.best * 0.9)
     }
 
-    @Test func `an outage teaches nothing`() {
+    @Test func `an outage does not change the limit`() {
         var link = SimulatedLink(shared: 12_000_000, single: 500_000, latency: 0.2)
         var controller = ConcurrencyController(.probe)
         _ = link.run(&controller, samples: 200)
@@ -62,7 +63,7 @@ import Testing
         #expect(controller.limit == before)
     }
 
-    @Test func `what does not use its limit teaches nothing`() {
+    @Test func `transfers below the limit do not change it`() {
         var controller = ConcurrencyController(.probe)
         for bytes in [1_000, 1_000_000, 5_000_000, 9_000_000] as [Int64] {
             for _ in 0..<5 {
@@ -72,14 +73,14 @@ import Testing
         #expect(controller.limit == 4)
     }
 
-    @Test func `a fixed number stays`() {
+    @Test func `a fixed number does not change`() {
         var link = SimulatedLink.all[4]
         var controller = ConcurrencyController(.fixed(7))
         #expect(link.run(&controller, samples: 100).most == 7)
         #expect(controller.limit == 7)
     }
 
-    @Test func `probing does not pass the ceiling of its surroundings`() {
+    @Test func `probing does not exceed the ceiling of its conditions`() {
         var link = SimulatedLink.all[4]
         var controller = ConcurrencyController(.probe)
         controller.ceiling = 3
@@ -87,18 +88,18 @@ import Testing
     }
 
     @Test(arguments: ["fixed:1", "fixed:32", "table", "probe"])
-    func `a plan is read as it is written`(text: String) {
+    func `a plan is parsed as it is written`(text: String) {
         #expect(ConcurrencyPlan(text)?.description == text)
     }
 
     @Test(arguments: ["", "fixed", "fixed:0", "fixed:33", "fixed:x", "fast"])
-    func `what is no plan is none`(text: String) {
+    func `other text is not a plan`(text: String) {
         #expect(ConcurrencyPlan(text) == nil)
     }
 }
 
 @Suite struct ConcurrencyLimitsTests {
-    @Test func `the limit in all follows one host alone`() {
+    @Test func `the total limit follows a single host`() {
         var link = SimulatedLink.all[4]
         var limits = ConcurrencyLimits(.probe)
         for _ in 0..<200 {
@@ -109,7 +110,7 @@ import Testing
         #expect(limits.limit > 16)
     }
 
-    @Test func `a host that refuses is asked for less while others go on`() {
+    @Test func `a host that rejects requests gets fewer, others continue`() {
         var limits = ConcurrencyLimits(.probe, start: 16)
         let good = LinkSample(seconds: 0.3, bytes: 3_000_000, isFull: false, finished: 10)
         var bad = LinkSample(seconds: 0.3, bytes: 100_000, isFull: false, finished: 1)
@@ -121,7 +122,7 @@ import Testing
         #expect(limits.limit(of: "good") == 16)
     }
 
-    @Test func `another network starts anew`() {
+    @Test func `a new network starts from the beginning`() {
         var limits = ConcurrencyLimits(.probe, start: 20)
         limits.restart(at: nil)
         #expect(limits.limit == 4)
@@ -129,7 +130,7 @@ import Testing
         #expect(limits.limit == 9)
     }
 
-    @Test func `networks are remembered, the last one first`() {
+    @Test func `limits of networks are remembered, the latest first`() {
         var memory = NetworkMemory()
         memory.note("home", transfers: 12, goodput: 9_000_000)
         memory.note("train", transfers: 3, goodput: 100_000)
@@ -143,8 +144,8 @@ import Testing
 }
 
 @Suite struct SurroundingsTests {
-    private static func made(_ change: (inout Surroundings) -> Void) -> Surroundings {
-        var made = Surroundings()
+    private static func made(_ change: (inout MachineConditions) -> Void) -> MachineConditions {
+        var made = MachineConditions()
         change(&made)
         return made
     }
@@ -160,17 +161,19 @@ import Testing
             }, 4
         ),
     ])
-    func `load, battery and bills lower the ceiling`(surroundings: Surroundings, ceiling: Int) {
-        #expect(surroundings.ceiling() == ceiling)
+    func `load, battery and metered networks lower the ceiling`(
+        conditions: MachineConditions, ceiling: Int
+    ) {
+        #expect(conditions.ceiling() == ceiling)
     }
 
     @Test func `a slow link lowers the ceiling`() {
-        #expect(Surroundings().ceiling(goodput: 90_000) == 6)
+        #expect(MachineConditions().ceiling(goodput: 90_000) == 6)
     }
 
-    @Test func `pressure is read from its first line`() {
+    @Test func `pressure is parsed from its first line`() {
         let text = "some avg10=12.50 avg60=3.00 avg300=1.00 total=5\nfull avg10=1.00 avg60=0.00"
-        #expect(Surroundings.pressure(text) == 12.5)
-        #expect(Surroundings.pressure("") == nil)
+        #expect(MachineConditions.pressure(text) == 12.5)
+        #expect(MachineConditions.pressure("") == nil)
     }
 }

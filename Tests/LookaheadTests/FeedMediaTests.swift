@@ -1,7 +1,7 @@
 import Lookahead
 import Testing
 
-/// What an item is, and what that costs.
+/// The kinds of items, and their costs.
 @Suite struct FeedMediaTests {
     private static let mp4: [UInt8] = [0, 0, 0, 24] + Array("ftypisom".utf8)
 
@@ -15,7 +15,7 @@ import Testing
             ("application/octet-stream", [0, 0, 0, 28] + Array("ftypavif".utf8), .picture),
             ("image/svg+xml", Array("<svg".utf8), .picture),
         ] as [(String, [UInt8], FeedMedia)])
-    func `media is told by its bytes and its type`(
+    func `media is recognized by its bytes and its type`(
         type: String, prefix: [UInt8], media: FeedMedia
     ) {
         #expect(FeedMedia.of(contentType: type, prefix: prefix) == media)
@@ -25,11 +25,11 @@ import Testing
         ("text/html", "<!doctype"), ("application/json", "{}"), ("", "sorry"),
         ("application/octet-stream", "<html>"), ("application/pdf", "%PDF"),
     ])
-    func `what is no media is refused`(type: String, text: String) {
+    func `a body that is not media is rejected`(type: String, text: String) {
         #expect(FeedMedia.of(contentType: type, prefix: Array(text.utf8)) == nil)
     }
 
-    @Test func `the published scheme counts a picture once and a video twice`() {
+    @Test func `the published scheme weighs a picture 1 and a video 2`() {
         var parameters = FeedParameters.published
         parameters.ahead = 20
         parameters.behind = 0
@@ -44,7 +44,7 @@ import Testing
         #expect(planner.window.count == 8)
     }
 
-    @Test func `a weight that the order gives wins over the kind`() {
+    @Test func `a weight in the order overrides that of the kind`() {
         var parameters = FeedParameters.published
         parameters.ahead = 20
         parameters.behind = 0
@@ -54,7 +54,7 @@ import Testing
         #expect(planner.window.count == 2)
     }
 
-    @Test func `what was refused is asked for again only after a while`() {
+    @Test func `a rejected item is requested again only after a while`() {
         var planner = FeedPlanner(contents: [0, 1], weights: [nil, nil], at: 0)
         #expect(planner.start(at: 0).contains(.read(content: 0)))
         var actions = planner.isRefused(0, "no media", at: 1)

@@ -4,9 +4,9 @@ import URISyntax
 
 @testable import Lookahead
 
-/// What a feed does as its viewer stays with an item, or does not.
+/// What a feed fetches while its viewer stays with an item or moves on.
 @Suite struct FeedPaceTests {
-    /// All items are known, and nothing has come of any.
+    /// All items are known, and nothing is fetched yet.
     private func story(_ change: (inout FeedParameters) -> Void = { _ in }) -> FeedStory {
         var story = FeedStory {
             $0.parallel = 16
@@ -23,7 +23,7 @@ import URISyntax
         story.take(story.planner.played(0, LookaheadStory.url("0/\(name)"), at: story.now))
     }
 
-    @Test func `the rest of the active item comes as its viewer comes to it`() {
+    @Test func `the rest of the active item is fetched at the viewer's pace`() {
         var story = story()
         story.settle()
         #expect(!story.order.contains("0/3.m4s"), "it begins at 12 s")
@@ -34,7 +34,7 @@ import URISyntax
         #expect(story.order.contains("0/3.m4s") && !story.order.contains("0/4.m4s"))
     }
 
-    @Test func `nothing ticks once the whole item has come`() {
+    @Test func `no ticks are needed once the whole item is fetched`() {
         var story = story()
         for now in stride(from: 0.0, through: 20, by: 4) {
             story.now = now
@@ -44,7 +44,7 @@ import URISyntax
         #expect(story.order.contains("0/4.m4s") && !story.planner.needsTicks(at: 20))
     }
 
-    @Test func `the next piece comes beside the one that the player waits for`() {
+    @Test func `the next segment is fetched beside the one that the player waits for`() {
         var story = story()
         play("init.mp4", &story)
         play("0.m4s", &story)
@@ -55,7 +55,7 @@ import URISyntax
         #expect(story.running["0/1.m4s"] != nil && !story.yielding.contains("0/1.m4s"))
     }
 
-    @Test func `in the first second the next item has the line to itself beside the player`() {
+    @Test func `in the first second only the next item is fetched beside the player`() {
         var story = story()
         play("0.m4s", &story)
         #expect(story.running["1/0.m4s"] != nil && story.running["2/0.m4s"] == nil)
@@ -64,7 +64,7 @@ import URISyntax
         #expect(story.running["2/0.m4s"] != nil && story.running["3/0.m4s"] != nil)
     }
 
-    @Test func `a dead next item holds no other up`() {
+    @Test func `an unavailable next item delays no other`() {
         var story = FeedStory { $0.parallel = 16 }
         story.reads.removeAll { $0 == 1 }
         story.take(story.planner.isDead(1, "410", forGood: true, at: 0))
@@ -72,7 +72,7 @@ import URISyntax
         #expect(story.running["2/0.m4s"] != nil)
     }
 
-    @Test func `first bytes go on beside a player until the viewer has settled`() {
+    @Test func `first bytes are fetched beside a player until the viewer stays`() {
         var story = story()
         play("0.m4s", &story)
         #expect(!story.yielding.contains("1/0.m4s"))
@@ -81,7 +81,7 @@ import URISyntax
         #expect(story.yielding.contains("1/0.m4s"), "the active item has nothing in hand")
     }
 
-    @Test func `what its player brought counts as in hand`() {
+    @Test func `segments that the player fetched count as its buffer`() {
         var story = story()
         play("0.m4s", &story)
         story.now = 1
@@ -91,7 +91,7 @@ import URISyntax
         #expect(!story.yielding.contains("1/0.m4s"), "3.6 s, of which one is over")
     }
 
-    @Test func `more of neighbours is let go of while the player is short`() {
+    @Test func `prefetches of neighbours are cancelled while the player's buffer is low`() {
         var story = story { $0.startBytes = 0 }
         #expect(story.running["1/0.m4s"] != nil, "no player is there")
         play("init.mp4", &story)

@@ -4,7 +4,7 @@ import URISyntax
 
 @testable import Lookahead
 
-/// Which bytes make the beginning of an item, and which numbers a feed may be given.
+/// Which bytes form the beginning of an item, and which parameters a feed accepts.
 @Suite struct FeedPlanTests {
     private func part(_ seconds: Double, _ begins: Double = 0) -> FeedPlan.Part {
         FeedPlan.Part(
@@ -12,18 +12,18 @@ import URISyntax
             begins: begins)
     }
 
-    @Test func `a long first segment is begun only`() {
+    @Test func `a long first segment is fetched in part`() {
         let plan = FeedPlan(parts: [part(10), part(10, 10)], rate: 250_000)
         let head = plan.head(.standard)
         #expect(head.count == 1 && head[0].range == 0..<1_250_000)
     }
 
-    @Test func `a segment of unknown size is taken whole`() {
+    @Test func `a segment of unknown size is fetched whole`() {
         let head = FeedPlan(parts: [part(10), part(10, 10)], rate: nil).head(.standard)
         #expect(head.count == 1 && head[0].range == nil)
     }
 
-    @Test func `seconds and bytes must both be there`() {
+    @Test func `both seconds and bytes must be reached`() {
         let plan = FeedPlan(parts: (0..<9).map { part(2, Double($0) * 2) }, rate: 10_000)
         #expect(plan.head(.standard).count == 9, "9 times 20 kB are less than 200 kB")
         var fewer = FeedParameters()
@@ -31,14 +31,14 @@ import URISyntax
         #expect(plan.head(fewer).count == 3, "5 s need three of 2 s")
     }
 
-    @Test func `of a media file the first bytes are taken`() {
+    @Test func `of a media file the first bytes are fetched`() {
         let file = FeedPlan.Part(
             MediaPiece(LookaheadStory.url("f.mp4"), role: .media), seconds: 0, begins: 0)
         let head = FeedPlan(parts: [file], rate: nil).head(.standard)
         #expect(head.count == 1 && head[0].range == 0..<200_000)
     }
 
-    @Test func `picture and sound are taken in step`() {
+    @Test func `video and audio are fetched in step`() {
         let sound = LookaheadStory.picture("a", 0..<3)
         let plan = FeedPlan([LookaheadStory.picture("v", 0..<3), sound], rate: nil)
         let names = plan.parts.map { $0.piece.url.lastPathSegment }
@@ -50,7 +50,7 @@ import URISyntax
         ("costBudget", 0), ("byteBudget", 0), ("secureSeconds", 0), ("activeCost", 2),
         ("neighbourCost", 0.5),
     ])
-    func `numbers in range are taken`(name: String, value: Double) {
+    func `parameters in range are accepted`(name: String, value: Double) {
         var parameters = FeedParameters()
         #expect(parameters.set(name, value) == nil)
     }
@@ -59,13 +59,13 @@ import URISyntax
         ("ahead", -1.0), ("ahead", 101), ("parallel", 0), ("parallel", 33), ("headBytes", 1e13),
         ("speed", 1), ("headSeconds", .nan), ("byteBudget", .infinity),
     ])
-    func `others are refused with a reason`(name: String, value: Double) {
+    func `other parameters are rejected with a reason`(name: String, value: Double) {
         var parameters = FeedParameters()
         #expect(parameters.set(name, value)?.contains(name) == true)
         #expect(parameters == .standard)
     }
 
-    @Test func `a stream is chosen as told, as played, by the line, or the first`() throws {
+    @Test func `a stream is chosen by the order, the last play, the link, or as first`() throws {
         let sizes = [(360, 800_000), (720, 2_500_000), (1_080, 5_000_000)]
         let streams = sizes.map { (height: Int, rate: Int) in
             StreamGraph.Stream(

@@ -4,9 +4,9 @@ import URISyntax
 
 @testable import Lookahead
 
-/// What is got ready of a feed, in which order and within which budgets.
+/// What is fetched for a feed, in which order and within which budgets.
 @Suite struct FeedPlannerTests {
-    @Test func `the active item comes whole, its neighbours with their beginnings`() {
+    @Test func `the active item is fetched whole, its neighbours in part`() {
         var story = FeedStory()
         story.settle()
         let ofActive = story.order.filter { $0.hasPrefix("0/") }
@@ -14,8 +14,7 @@ import URISyntax
         #expect(story.order.filter { $0.hasPrefix("1/") } == ["1/init.mp4", "1/0.m4s", "1/1.m4s"])
     }
 
-    @Test func `the beginning of the active item goes before its neighbours, its rest behind them`()
-    {
+    @Test func `the beginning of the active item precedes its neighbours, its rest follows`() {
         var story = FeedStory { $0.parallel = 1 }
         story.settle()
         let first = story.order.prefix(3)
@@ -25,7 +24,7 @@ import URISyntax
         #expect(rest > lastOfNeighbours)
     }
 
-    @Test func `nearer neighbours come first, two ahead for one behind`() {
+    @Test func `nearer neighbours are fetched first, two ahead for each one behind`() {
         var story = FeedStory(at: 10) { parameters in
             parameters.parallel = 1
             parameters.behind = 2
@@ -39,7 +38,7 @@ import URISyntax
         #expect(items == ["10", "11", "12", "9", "13", "14", "8", "15"])
     }
 
-    @Test func `what falls out of the window is given up at once`() {
+    @Test func `fetches that leave the window are cancelled immediately`() {
         var story = FeedStory {
             $0.parallel = 4
             $0.parallelOfItem = 4
@@ -54,7 +53,7 @@ import URISyntax
         #expect(story.reads.contains(15))
     }
 
-    @Test func `going back turns the window round`() {
+    @Test func `moving back reverses the window`() {
         var story = FeedStory(at: 10)
         story.settle()
         story.move(to: 9)
@@ -62,7 +61,7 @@ import URISyntax
         #expect(Set(story.planner.window.map(\.index)) == [9, 8, 7, 6, 5, 4, 3, 10])
     }
 
-    @Test func `dead items are passed over and cost nothing`() {
+    @Test func `unavailable items are skipped and cost nothing`() {
         var story = FeedStory {
             $0.ahead = 2; $0.behind = 0; $0.costBudget = 2
         }
@@ -71,7 +70,7 @@ import URISyntax
         #expect(story.planner.window.map(\.index) == [0, 2])
     }
 
-    @Test func `what fails for now is tried again later`() {
+    @Test func `a temporary failure is retried later`() {
         var story = FeedStory {
             $0.ahead = 0; $0.behind = 0
         }
@@ -97,14 +96,14 @@ import URISyntax
         #expect(story.order.isEmpty)
     }
 
-    @Test func `the budget of bytes bounds what the window holds`() {
+    @Test func `the byte budget limits the window`() {
         var story = FeedStory { $0.byteBudget = 450_000 }
         story.settle()
         #expect(story.planner.fetchedBytes <= 600_000)
         #expect(story.planner.fetchedBytes >= 400_000)
     }
 
-    @Test func `weights make items dearer`() {
+    @Test func `weights increase the cost of items`() {
         let weights = [1.0, 5, 1, 1]
         var parameters = FeedParameters()
         parameters.costBudget = 4
@@ -113,7 +112,7 @@ import URISyntax
         #expect(planner.window.map(\.index) == [0])
     }
 
-    @Test func `neighbours wait for players until the active item has enough in hand`() {
+    @Test func `neighbours wait until the active item's player has enough buffered`() {
         var story = FeedStory {
             $0.parallel = 8
             $0.parallelOfItem = 8
@@ -125,7 +124,7 @@ import URISyntax
         #expect(story.yielding.isEmpty)
     }
 
-    @Test func `an active item that is played faster than it comes gets the line back`() {
+    @Test func `an active item that is played faster than it is fetched gets the link back`() {
         var story = FeedStory {
             $0.parallel = 8
             $0.parallelOfItem = 8
@@ -139,7 +138,7 @@ import URISyntax
         #expect(!story.running.isEmpty && story.yielding.count == story.running.count)
     }
 
-    @Test func `first bytes of all neighbours come before more of any`() {
+    @Test func `first bytes of all neighbours precede more of any`() {
         let parts = (0..<3).map { number in
             FeedPlan.Part(
                 MediaPiece(LookaheadStory.url("p\(number).ts"), role: .segment), seconds: 4,
@@ -158,7 +157,7 @@ import URISyntax
         #expect(ranges.filter { $0 == 0..<100_000 }.count == 2)
     }
 
-    @Test func `the published scheme has each item come by one transfer, all at once`() {
+    @Test func `the published scheme fetches each item by one transfer, all at once`() {
         var story = FeedStory(20, at: 10) { $0 = .published }
         story.answerReads()
         let large = story.running.keys.filter { !$0.hasSuffix("init.mp4") }
@@ -166,7 +165,7 @@ import URISyntax
         #expect(items == ["10", "11", "12", "8", "9"])
     }
 
-    @Test func `what was fetched for items that were never seen is told as waste`() {
+    @Test func `bytes of items that were never seen are reported as waste`() {
         var story = FeedStory()
         story.settle()
         #expect(story.planner.wastedBytes == 0)
@@ -174,7 +173,7 @@ import URISyntax
         #expect(story.planner.wastedBytes == 3 * 300_000 + 3 * 200_000)
     }
 
-    @Test func `a feed of ten thousand items is moved through in no time`() {
+    @Test func `moving through a feed of 10,000 items is fast`() {
         var story = FeedStory(10_000)
         for index in stride(from: 0, to: 10_000, by: 7) { story.move(to: index) }
         #expect(story.planner.known.count <= 210)

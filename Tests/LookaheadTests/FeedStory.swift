@@ -3,16 +3,16 @@ import URISyntax
 
 @testable import Lookahead
 
-/// A feed of items that are alike, for the tests of its planner.
+/// A feed of equal items, for the tests of its planner.
 struct FeedStory {
     var planner: FeedPlanner
     var now = 0.0
-    /// Fetches that run, as `<content>:<name>`, with their ids.
+    /// Running fetches, as `<content>:<name>`, with their ids.
     var running: [String: AheadID] = [:]
     var cancelled: [String] = []
     var yielding: Set<String> = []
     var reads: [Int] = []
-    /// All that were begun, in their order.
+    /// All fetches that were begun, in order.
     var order: [String] = []
 
     init(_ count: Int = 20, at index: Int = 0, _ change: (inout FeedParameters) -> Void = { _ in })
@@ -41,7 +41,7 @@ struct FeedStory {
 
     mutating func move(to index: Int) { take(planner.move(to: index, at: now)) }
 
-    /// Answers every question about items, and ends every fetch, until nothing more is begun.
+    /// Answers every question about items, and completes every fetch, until none is begun any more.
     mutating func settle() {
         for _ in 0..<200 {
             if let content = reads.first {
@@ -55,7 +55,7 @@ struct FeedStory {
         }
     }
 
-    /// Answers the questions alone.
+    /// Only answers the questions.
     mutating func answerReads() {
         while let content = reads.first {
             reads.removeFirst()

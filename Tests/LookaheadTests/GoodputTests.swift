@@ -1,15 +1,15 @@
 import Lookahead
 import Testing
 
-/// Tests of the mean rate.
+/// The mean of measured rates.
 @Suite struct GoodputTests {
-    @Test func `nothing is known before the first sample`() {
+    @Test func `goodput is unknown before the first sample`() {
         var goodput = Goodput()
         goodput.add(bytes: 1_000, seconds: 0)
         #expect(goodput.bytesPerSecond == nil)
     }
 
-    @Test func `many short samples say what one long one says`() throws {
+    @Test func `many short samples give the same mean as one long one`() throws {
         var long = Goodput()
         long.add(bytes: 4_000, seconds: 4)
         var short = Goodput()
@@ -18,7 +18,7 @@ import Testing
         #expect(abs(try #require(short.bytesPerSecond) - 1_000) < 1)
     }
 
-    @Test func `a change is followed`() throws {
+    @Test func `the mean follows a change`() throws {
         var goodput = Goodput(halfLife: 2)
         for _ in 0..<10 { goodput.add(bytes: 1_000, seconds: 1) }
         for _ in 0..<10 { goodput.add(bytes: 100, seconds: 1) }

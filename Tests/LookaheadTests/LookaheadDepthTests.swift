@@ -4,7 +4,7 @@ import URISyntax
 
 @testable import Lookahead
 
-/// How far ahead of a player is fetched, and what the player's own words change.
+/// How far ahead of a player is fetched, and the effect of CMCD.
 @Suite struct LookaheadDepthTests {
     private func depth(
         _ mode: LookaheadMode = .auto, line: Double?, rate: Double?, _ hints: PlayerHints? = nil
@@ -17,43 +17,45 @@ import URISyntax
     @Test(arguments: [
         ("off", LookaheadMode.off), ("auto", .auto), ("30", .seconds(30)), ("1.5", .seconds(1.5)),
     ])
-    func `modes are read`(text: String, mode: LookaheadMode) {
+    func `modes are parsed`(text: String, mode: LookaheadMode) {
         #expect(LookaheadMode(text) == mode)
     }
 
     @Test(arguments: ["", "on", "0", "601", "-3", "nan", "10s"])
-    func `what is no mode is refused`(text: String) {
+    func `rejects an unknown mode`(text: String) {
         #expect(LookaheadMode(text) == nil)
     }
 
     @Test(arguments: [(20.0, 8.0 / 6), (2.0, 24.0), (1.1, 60.0)])
-    func `the nearer the line is to the stream the farther ahead`(times: Double, least: Double) {
+    func `look-ahead is deeper the closer the link's rate is to the stream's`(
+        times: Double, least: Double
+    ) {
         let found = depth(line: times * 100, rate: 100)
         #expect(found >= min(least, 60) * 0.7 && found <= 60)
     }
 
-    @Test func `a line that gives less than is played is left to the player`() {
+    @Test func `a link slower than the stream is left to the player`() {
         #expect(depth(line: 90, rate: 100) < 1)
     }
 
-    @Test func `a told depth holds whatever the line gives`() {
+    @Test func `a fixed depth does not depend on the link`() {
         #expect(depth(.seconds(30), line: 10, rate: 100) == 30)
     }
 
-    @Test func `a player that stands still gets nothing`() {
+    @Test func `a stopped player gets no look-ahead`() {
         #expect(depth(line: 500, rate: 100, PlayerHints(["pr=0,bl=4000"])) == 0)
     }
 
-    @Test func `a player that starves has the line for itself`() {
+    @Test func `a starved player has the link for itself`() {
         #expect(depth(line: 200, rate: 100, PlayerHints(["su,bl=0"])) < 1)
     }
 
-    @Test func `what the player holds itself need not be fetched`() {
+    @Test func `segments in the player's buffer are not fetched`() {
         let alone = depth(line: 200, rate: 100)
         #expect(depth(line: 200, rate: 100, PlayerHints(["bl=20000"])) == alone - 10)
     }
 
-    @Test func `fields of CMCD are read`() throws {
+    @Test func `CMCD fields are parsed`() throws {
         let hints = try #require(
             PlayerHints([
                 "br=3200,bl=21300,nor=\"..%2Fs%2Fv2.ts\",nrr=\"100-199\"", "sid=\"a,b\",pr=1.25",
@@ -64,11 +66,11 @@ import URISyntax
     }
 
     @Test(arguments: ["", "xyz=1", "bl=,br=abc", "nrr=\"9-1\"", ",,,", "bl=-4"])
-    func `fields that say nothing are no hints`(text: String) {
+    func `fields without information give no hints`(text: String) {
         #expect(PlayerHints([text]) == nil)
     }
 
-    @Test func `what the player announces is fetched first`() {
+    @Test func `the object that the player announces is fetched first`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         var hints = PlayerHints()

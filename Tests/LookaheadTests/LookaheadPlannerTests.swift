@@ -4,9 +4,9 @@ import URISyntax
 
 @testable import Lookahead
 
-/// What is fetched ahead of a player: in which order, how far, and when no more.
+/// What is fetched ahead of a player: in which order, how far, and when no longer.
 @Suite struct LookaheadPlannerTests {
-    @Test func `the next segments are fetched, the nearest first, and no others`() {
+    @Test func `only the next segments are fetched, the nearest first`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
@@ -14,7 +14,7 @@ import URISyntax
         #expect(story.finishAll() == ["v1.ts", "v2.ts", "v3.ts"])
     }
 
-    @Test func `each segment that is asked for lets one more be fetched`() {
+    @Test func `each requested segment allows one more fetch`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
@@ -23,7 +23,7 @@ import URISyntax
         #expect(Array(story.running.keys) == ["v4.ts"])
     }
 
-    @Test func `a seek ends what runs and starts at the new place`() {
+    @Test func `a seek cancels fetches and starts at the new position`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<50))
         story.read("v0.ts")
@@ -32,7 +32,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v31.ts", "v32.ts"])
     }
 
-    @Test func `what runs goes on when the line turns out to be so fast that less is needed`() {
+    @Test func `running fetches continue if the link turns out to be faster than needed`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<9), .init(mode: .auto, bandwidth: 400_000))
         story.read("v0.ts")
@@ -42,12 +42,12 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v2.ts"])
         story.read("v1.ts")
         #expect(story.cancelled == [])
-        // A seek ends it all the same.
+        // A seek cancels it all the same.
         story.read("v7.ts")
         #expect(story.cancelled == ["v2.ts"])
     }
 
-    @Test func `a player that jumps about gets nothing until it plays on`() {
+    @Test func `a player that seeks often gets no look-ahead until it plays on`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<100))
         for number in [0, 40, 10, 70] { story.read("v\(number).ts") }
@@ -56,7 +56,7 @@ import URISyntax
         #expect(!story.running.isEmpty)
     }
 
-    @Test func `after a change of rendition the other rendition is fetched`() {
+    @Test func `after a switch the new rendition is fetched`() {
         var story = LookaheadStory()
         story.see("low", LookaheadStory.picture("low", 0..<20))
         story.see("high", LookaheadStory.picture("high", 0..<20))
@@ -65,7 +65,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["high5.ts", "high6.ts"])
     }
 
-    @Test func `picture and sound are fetched in step`() {
+    @Test func `video and audio are fetched ahead in step`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.see("a", LookaheadStory.picture("a", 0..<20), .init(kind: .sound, mode: .seconds(12)))
@@ -76,7 +76,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["a1.ts", "a2.ts"])
     }
 
-    @Test func `a key and a section that come into force later are fetched before their segment`() {
+    @Test func `later keys and sections are fetched before their segment`() {
         let change = MediaPiece(LookaheadStory.url("k2.key"), role: .key)
         let first = LookaheadStory.picture("v", 0..<2)
         let second = LookaheadStory.picture("v", 2..<6, structure: [change])
@@ -88,7 +88,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["k2.key", "v2.ts"])
     }
 
-    @Test func `nothing is fetched that a live list does not name`() {
+    @Test func `only what a live list contains is fetched`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 10..<13, isLive: true))
         story.read("v12.ts")
@@ -97,7 +97,7 @@ import URISyntax
         #expect(Array(story.running.keys) == ["v13.ts"])
     }
 
-    @Test func `a list whose numbers begin anew is fetched anew`() {
+    @Test func `a list with restarted numbering is fetched from its start`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 10..<13, isLive: true))
         story.read("v10.ts")
@@ -107,7 +107,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v1.ts", "v2.ts"])
     }
 
-    @Test func `a player that falls silent has stopped`() {
+    @Test func `a silent player counts as stopped`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
@@ -120,7 +120,8 @@ import URISyntax
         #expect(!story.planner.needsTicks)
     }
 
-    @Test func `a body that is cut off ends what runs, and the next request starts it again`() {
+    @Test func `a body that the player aborts cancels fetches, and its next request resumes them`()
+    {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
@@ -134,7 +135,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v2.ts", "v3.ts"])
     }
 
-    @Test func `a player that asks again before its hang-up is told of has not stopped`() {
+    @Test func `a player that requests again before its abort is reported has not stopped`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
@@ -145,7 +146,7 @@ import URISyntax
         #expect(story.cancelled == [])
     }
 
-    @Test func `what failed is left to the player`() {
+    @Test func `a failed fetch is left to the player`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
@@ -154,7 +155,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v2.ts", "v3.ts"])
     }
 
-    @Test func `two players of one title do not fetch the same twice`() {
+    @Test func `two players of one title share fetches`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
         story.read("v0.ts")
@@ -164,7 +165,7 @@ import URISyntax
         #expect(Set(story.running.keys) == ["v1.ts", "v2.ts", "v3.ts"])
     }
 
-    @Test func `a segment is found by its whole URL, and of equal ones the first`() {
+    @Test func `a segment is found by its whole URL, the first of equal ones`() {
         let names = ["a/1.ts", "b/1.ts", "b/1.ts?x", "b/1.ts"]
         let picture = CompactMediaList(
             segments: names.enumerated().map { number, name in
@@ -178,7 +179,7 @@ import URISyntax
         #expect(picture.index(of: LookaheadStory.url("c/1.ts")) == nil)
     }
 
-    @Test func `byte ranges of one file are told apart`() {
+    @Test func `byte ranges of one file are distinguished`() {
         let url = LookaheadStory.url("film.mp4")
         let segments = (0..<9).map { number in
             CompactMediaList.Segment(
@@ -196,7 +197,7 @@ import URISyntax
         #expect(ranges == [400, 500])
     }
 
-    @Test func `beyond what may be kept nothing is fetched`() {
+    @Test func `nothing is fetched beyond the storage limit`() {
         var story = LookaheadStory()
         story.see(
             "v", LookaheadStory.picture("v", 0..<20),

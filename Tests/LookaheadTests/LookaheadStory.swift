@@ -1,15 +1,15 @@
-// A planner with a title of one picture and one sound track, for the tests of look-ahead.
+// A planner with a title of one video and one audio track, for the tests of look-ahead.
 import HLS
 import URISyntax
 
 @testable import Lookahead
 
-/// Plays through a planner and keeps what it was told to do.
+/// Plays through a planner and keeps the actions that it returned.
 struct LookaheadStory {
     var planner: LookaheadPlanner
     var now = 0.0
     let player = PlayerID(session: 1, client: 7)
-    /// Fetches that run, by what they bring.
+    /// Running fetches, by what they fetch.
     var running: [String: AheadID] = [:]
     var cancelled: [String] = []
 
@@ -33,7 +33,7 @@ struct LookaheadStory {
             }, isLive: isLive)
     }
 
-    /// Gives the planner a list under the name of its segments.
+    /// Gives the planner a list under the prefix of its segments.
     mutating func see(
         _ name: String, _ picture: CompactMediaList,
         _ terms: LookaheadPlanner.ListTerms = .init(mode: .seconds(12))
@@ -42,19 +42,19 @@ struct LookaheadStory {
         take(planner.saw(picture, of: id, terms, at: now))
     }
 
-    /// The player asks for a segment.
+    /// The player requests a segment.
     mutating func read(_ name: String, _ hints: PlayerHints? = nil) {
         take(planner.read(Self.url(name), by: player, hints, at: now))
     }
 
-    /// What runs comes to its end.
+    /// A running fetch completes.
     mutating func finish(_ name: String, bytes: Int64 = 1_000_000, seconds: Double = 1) {
         guard let id = running.removeValue(forKey: name) else { return }
         let result = AheadResult(.stored, bytes: bytes, size: bytes, seconds: seconds)
         take(planner.ended(id, result, at: now))
     }
 
-    /// Ends all that runs, again and again, until nothing starts any more.
+    /// Completes running fetches repeatedly until none starts any more.
     mutating func finishAll() -> [String] {
         var order: [String] = []
         while let name = running.keys.sorted().first, order.count < 100 {

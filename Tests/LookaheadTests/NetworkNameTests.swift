@@ -1,7 +1,7 @@
 import Lookahead
 import Testing
 
-/// Telling networks apart by the kernel's tables.
+/// Distinguishing networks by the kernel's tables.
 @Suite struct NetworkNameTests {
     private static let routes = """
         Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT
@@ -14,13 +14,13 @@ import Testing
         192.0.2.1        0x1         0x2         02:fc:00:00:00:05     *        eth0
         """
 
-    @Test func `the route with the least metric counts, with its gateway's hardware`() {
+    @Test func `the route with the lowest metric counts, with its gateway's hardware address`() {
         let name = NetworkName(routes: Self.routes, neighbours: Self.neighbours)
         #expect(name.interface == "eth0")
         #expect(name.text == "eth0-010200C0-02:fc:00:00:00:05")
     }
 
-    @Test func `two networks with equal addresses differ by hardware`() {
+    @Test func `two networks with equal addresses differ by hardware addresses`() {
         let other = Self.neighbours.replacing("02:fc", with: "02:fd")
         let names = [Self.neighbours, other].map {
             NetworkName(routes: Self.routes, neighbours: $0)
@@ -34,7 +34,7 @@ import Testing
         #expect(name.text == "none")
     }
 
-    @Test func `a default route of IPv6 serves alone`() {
+    @Test func `a default route of IPv6 alone suffices`() {
         let zeros = String(repeating: "0", count: 32)
         let gateway = "fe80000000000000000000000000" + "0001"
         let line = "\(zeros) 00 \(zeros) 00 \(gateway) 00000400 1 0 00000003 eth1"
@@ -44,7 +44,9 @@ import Testing
     }
 
     @Test(arguments: [("wwan0", "", true), ("usb0", "DEVTYPE=wwan\n", true), ("eth0", "", false)])
-    func `mobile networks are known by name or device`(name: String, device: String, isSo: Bool) {
+    func `mobile networks are recognized by name or device`(
+        name: String, device: String, isSo: Bool
+    ) {
         #expect(NetworkName.isMobile(name, device: device) == isSo)
     }
 }

@@ -1,9 +1,9 @@
 import Lookahead
 import Testing
 
-/// What players leave to downloads, with players and a line in arithmetic.
+/// The capacity that players leave to downloads, with simulated players and links.
 @Suite struct PlayerRoomTests {
-    /// Notes requests that begin at these times and take so long.
+    /// Notes requests that begin at these times, with their durations.
     private func room(_ requests: [(at: Double, takes: Double)]) -> PlayerIdleTime {
         var room = PlayerIdleTime()
         for request in requests {
@@ -13,36 +13,36 @@ import Testing
         return room
     }
 
-    @Test func `nothing runs beside a player that has just begun`() {
+    @Test func `no download runs beside a player that has just begun`() {
         var room = PlayerIdleTime()
         room.note(playersWait: true, at: 10)
         #expect(room.holdsDownloads(at: 10))
         room.note(playersWait: false, at: 11)
-        // It may ask for the next segment at once.
+        // The player may request the next segment at any moment.
         #expect(room.holdsDownloads(at: 11.1))
         #expect(room.change(after: 11.1) == 11.25)
         #expect(!room.holdsDownloads(at: 11.3))
     }
 
-    @Test func `a player that rests in turn shares the first part of its turn`() {
+    @Test func `a player with regular pauses shares the first part of each`() {
         var room = room([(0, 1), (4, 1), (8, 1)])
         room.note(playersWait: true, at: 12)
         #expect(!room.holdsDownloads(at: 13.5))
         #expect(room.holdsDownloads(at: 13.7))
     }
 
-    @Test func `a blink within a request is no rest and no turn`() {
+    @Test func `a short gap within a request is not a pause`() {
         var room = room([(0, 0.5), (0.52, 0.5), (4, 1), (8, 0.3), (8.32, 0.7)])
         room.note(playersWait: true, at: 12)
         #expect(room.sharedUntil != nil)
     }
 
     @Test(arguments: [
-        // Filling its buffer, out of turn, with little rest, a low-latency stream's parts.
+        // Filling the buffer, out of step, with short pauses, and a low-latency stream's parts.
         [(0, 1), (1, 1), (2, 1), (3, 1)], [(0, 1), (4, 1), (8, 1), (10.5, 1)],
         [(0, 3.9), (4, 3.9), (8, 3.9), (12, 3.9)], [(0, 0.2), (1, 0.2), (2, 0.2), (3, 0.2)],
     ])
-    func `nothing runs beside a player that has little to give`(
+    func `no download runs beside a player with a low buffer`(
         requests: [(at: Double, takes: Double)]
     ) throws {
         var room = room(requests.dropLast())
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: [0.2, 0.4, 0.6, 0.8, 0.95], [6.0, 10, 30])
-    func `a player beside downloads runs dry no more often than alone`(
+    func `a player beside downloads stalls no more often than alone`(
         load: Double, buffer: Double
     ) {
         for downloads in [0, 1, 2, 4, 16] {
@@ -62,24 +62,25 @@ import Testing
         }
     }
 
-    @Test func `downloads get most of what a player leaves`() {
+    @Test func `downloads get most of the capacity that a player leaves`() {
         let player = SimulatedPlayer(load: 0.4, buffer: 10, downloads: 2)
         #expect(player.play().downloaded > 0.75 * 0.6)
     }
 }
 
-/// A player of two-second segments on a line of one unit a second that downloads share, in steps of
-/// a hundredth of a second.
+/// A player of two-second segments on a link of one unit per second that downloads share, in steps
+/// of 10 ms.
 struct SimulatedPlayer {
-    /// What the title takes of the line.
+    /// The share of the link that the title needs.
     var load: Double
-    /// Seconds that it keeps ahead.
+    /// The seconds that the player buffers.
     var buffer: Double
     var downloads: Int
-    /// Of the line, what one connection gets at most.
+    /// The most of the link that one connection gets.
     var single = 1.0
 
-    /// Plays ten minutes: how often it ran dry, and what downloads got of the line.
+    /// Plays ten minutes: how often the player stalled, and the share of the link that downloads
+    /// got.
     func play() -> (stalls: Int, downloaded: Double) {
         var room = PlayerIdleTime()
         var loaded = 0.0

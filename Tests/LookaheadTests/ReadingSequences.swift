@@ -6,13 +6,13 @@ import URISyntax
 import FuzzSupport
 #endif
 
-/// What the pure parts make of readings that follow one another: the longer window, its snapshots,
-/// offline forms, the planners of look-ahead and feeds.
+/// Runs the pure parts on consecutive playlist versions: the longer window, its snapshots, offline
+/// forms, the planners of look-ahead and feeds.
 ///
-/// Each returns what is wrong, nil where nothing is; what must never happen ends the process.
+/// Each function returns a violation, or nil; a broken invariant ends the process.
 /// `Fixtures/fuzz/drivers/sequence.swift` uses this file too.
 enum ReadingSequences {
-    /// Runs everything on the readings that `bytes` stand for.
+    /// Runs everything on the versions that `bytes` encode.
     static func fault(_ readings: FuzzedReadings) -> String? {
         guard let base = try? AbsoluteURL("http://origin.test/live/index.m3u8") else { return nil }
         var readings = readings
@@ -27,7 +27,7 @@ enum ReadingSequences {
         _ lists: [[UInt8]], _ base: AbsoluteURL, _ readings: inout FuzzedReadings
     ) -> String? {
         var limits = TimeShift.Limits()
-        // Small enough to fill in a few readings.
+        // Small enough to be full after a few versions.
         if readings.happens(oneIn: 2) {
             limits.segmentCount = 50
             limits.placeholderCount = 20

@@ -1,22 +1,22 @@
-// A link in arithmetic: what so many transfers at once get through it.
+// A simulated link: the rates of a number of concurrent transfers.
 import Lookahead
 import Testing
 
-/// Shared rate, rate of one connection, time to a first byte; and what goes wrong.
+/// Shared rate, rate of one connection, time to the first byte, and faults.
 struct SimulatedLink {
-    /// Bytes a second of all connections together.
+    /// Bytes per second of all connections together.
     var shared: Double
-    /// Bytes a second of one connection.
+    /// Bytes per second of one connection.
     var single: Double
     /// Seconds from a request to its first byte.
     var latency: Double
     /// Bytes of a segment.
     var segment = 500_000.0
-    /// Goodput varies by this share, either way.
+    /// Goodput varies by this share in either direction.
     var noise = 0.03
-    /// More transfers than this are refused.
+    /// More transfers than this are rejected.
     var refusedAbove = Int.max
-    /// Each transfer more than this costs a share of all goodput: a queue that overflows.
+    /// Each transfer above this costs a share of the whole goodput: an overflowing queue.
     var tolerated = Int.max
     private var random: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -26,7 +26,7 @@ struct SimulatedLink {
         self.latency = latency
     }
 
-    /// Bytes a second with this many transfers that follow one another without a pause.
+    /// Bytes per second with this many transfers that follow one another without a pause.
     func goodput(_ transfers: Int) -> Double {
         let one = segment / (latency + segment / single)
         let all = min(shared, Double(min(transfers, refusedAbove)) * one)
@@ -34,7 +34,7 @@ struct SimulatedLink {
         return all / (1 + 0.1 * Double(transfers - tolerated))
     }
 
-    /// The most that any number up to 32 gets.
+    /// The highest goodput of any number of transfers up to 32.
     var best: Double { (1...32).map(goodput).max() ?? 0 }
 
     mutating func sample(_ transfers: Int, seconds: Double = 0.3) -> LinkSample {
@@ -49,7 +49,8 @@ struct SimulatedLink {
         return sample
     }
 
-    /// Runs a controller over so many samples; the mean goodput, and the most transfers at once.
+    /// Runs a controller over a number of samples; returns the mean goodput and the highest number
+    /// of transfers.
     mutating func run(_ controller: inout ConcurrencyController, samples: Int) -> (
         goodput: Double, most: Int
     ) {
@@ -73,7 +74,7 @@ extension SimulatedLink: CustomTestStringConvertible {
         "\(Int(shared / 1_000)) kB/s, \(Int(single / 1_000)) a connection, \(Int(latency * 1_000)) ms"
     }
 
-    /// 3G, slow 4G, Wi-Fi with a limit on each connection, fibre, and a far host.
+    /// 3G, slow 4G, Wi-Fi with a limit per connection, fibre, and a distant host.
     static let all = [
         SimulatedLink(shared: 200_000, single: 150_000, latency: 0.3),
         SimulatedLink(shared: 875_000, single: 560_000, latency: 0.1),

@@ -1,15 +1,15 @@
-// What the tests hold policies against: the names and sizes that must be known, in a dictionary.
+// A reference for policies: the names and sizes that must be known, in a dictionary.
 import Retention
 import RetentionLab
 
-/// A store with only its books, which checks every victim.
+/// A store without files that checks every victim.
 struct NaiveStore {
     let policy: any RetentionPolicy
     let capacity: Int64
     private(set) var sizes: [UInt128: Int64] = [:]
-    /// What went, in order.
+    /// The evicted objects in order.
     private(set) var victims: [UInt128] = []
-    /// Victims that were not there, or were barred.
+    /// Victims that were unknown or barred.
     private(set) var faults = 0
 
     init(_ name: RetentionPolicyName, capacity: Int64) {

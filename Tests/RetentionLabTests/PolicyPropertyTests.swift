@@ -2,10 +2,10 @@ import Retention
 import RetentionLab
 import Testing
 
-/// What holds for every policy, whatever it prefers.
+/// Properties of every policy, whatever it prefers.
 @Suite struct `Every retention policy` {
     @Test(arguments: RetentionPolicyName.allCases)
-    func `knows the same objects and bytes as a dictionary`(_ name: RetentionPolicyName) {
+    func `has the same objects and bytes as a dictionary`(_ name: RetentionPolicyName) {
         for seed in 1...5 as ClosedRange<UInt64> {
             var dice = Dice(seed)
             var store = NaiveStore(name, capacity: 40_000)
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    /// One of the things that a store does.
+    /// One of the operations of a store.
     private func play(_ dice: inout Dice, _ store: inout NaiveStore, _ now: UInt32) {
         let name = UInt128(dice.roll(400))
         switch dice.roll(10) {
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `names each object once when all must go`(_ name: RetentionPolicyName) {
+    func `returns each object once if all must be evicted`(_ name: RetentionPolicyName) {
         var store = filled(name, objects: 500)
         while store.evict(now: 9_000) {}
         #expect(store.victims.count == 500)
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `finds the one object that is not barred`(_ name: RetentionPolicyName) {
+    func `finds the only object that is not barred`(_ name: RetentionPolicyName) {
         for wanted in [0, 7, 250, 499] as [UInt128] {
             var store = filled(name, objects: 500)
             let barred = Set(store.sizes.keys).subtracting([wanted])
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `names nothing when all is barred, and ends`(_ name: RetentionPolicyName) {
+    func `returns nothing if all objects are barred, and ends`(_ name: RetentionPolicyName) {
         var store = filled(name, objects: 500)
         var looks = 0
         let victim = store.policy.nextVictim(now: 9_000) { _ in
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `takes new sizes of known objects`(_ name: RetentionPolicyName) {
+    func `accepts new sizes of known objects`(_ name: RetentionPolicyName) {
         var store = filled(name, objects: 50)
         for object in 0..<50 as Range<UInt128> {
             store.keep(object, Retained(bytes: 3, title: 4, kind: .live, lastUsed: 2_000))
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `passes over uses and removals of what it does not know`(_ name: RetentionPolicyName) {
+    func `ignores uses and removals of unknown objects`(_ name: RetentionPolicyName) {
         let policy = name.makePolicy(capacity: 100)
         policy.touch(1, now: 1, bytesRead: 1)
         policy.remove(1)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `keeps what it knows when an older process's objects are told`(
+    func `keeps its state when objects of an earlier process are added`(
         _ name: RetentionPolicyName
     ) {
         let policy = name.makePolicy(capacity: 1_000)
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `takes no more than 100 bytes of memory an object, however many came and went`(
+    func `uses at most 100 bytes of memory per object, however many came and went`(
         _ name: RetentionPolicyName
     ) {
         let kept = 100_000
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(arguments: [RetentionPolicyName.s3fifo, .sieve, .tinylfu, .titles])
-    func `but LRU keeps what is used again and again while others pass once`(
+    func `all policies except LRU keep objects in repeated use while others are read once`(
         _ name: RetentionPolicyName
     ) {
         var store = NaiveStore(name, capacity: 10_000)

@@ -2,7 +2,7 @@ import Retention
 import RetentionLab
 import Testing
 
-/// What a replay counts, and what the standard policy must reach.
+/// The counts of a replay, and the results that the standard policy must reach.
 @Suite struct `A replay` {
     private func request(_ name: UInt128, at time: UInt32) -> TraceRequest {
         TraceRequest(time: time, name: name, size: 100)
@@ -16,7 +16,7 @@ import Testing
         #expect(result.bytes == 140 && result.hitBytes == 40)
     }
 
-    @Test func `counts what is fetched ahead as neither hit nor miss`() {
+    @Test func `counts prefetches as neither hits nor misses`() {
         var ahead = request(1, at: 1)
         ahead.isAhead = true
         let result = Replay.run([ahead, request(1, at: 2)], policy: .lru, capacity: 1_000)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: RetentionPolicyName.allCases)
-    func `keeps to the capacity and lets pass what is larger`(_ policy: RetentionPolicyName) {
+    func `respects the capacity and does not store larger objects`(_ policy: RetentionPolicyName) {
         var huge = request(99, at: 1)
         huge.size = 10_000
         let trace = [huge, huge] + (0..<50).map { request(UInt128($0), at: UInt32($0)) }
@@ -33,35 +33,35 @@ import Testing
         #expect(result.evictions == 40)
     }
 
-    @Test func `leaves what fills the store out of the count`() {
+    @Test func `excludes the requests that fill the store`() {
         let trace = [request(1, at: 1), request(1, at: 2)]
         let result = Replay.run(trace, policy: .lru, capacity: 1_000, warmUp: 0.5)
         #expect(result.requests == 1 && result.hits == 1)
     }
 
-    // Shorter traces than those of decision 7, and one size of each.
+    // Shorter traces than those of decision 7, with one size each.
 
-    @Test func `of a small feed gives the standard policy six points of bytes over LRU`() {
+    @Test func `a small feed gives the standard policy six points of bytes over LRU`() {
         var feed = FeedTrace()
         feed.days = 5
         #expect(gain(feed, capacity: 1 << 30) >= 0.06)
     }
 
-    @Test func `of a few evenings costs the standard policy no point against LRU`() {
+    @Test func `a few evenings cost the standard policy no point against LRU`() {
         var series = SeriesTrace()
         series.days = 7
         #expect(gain(series, capacity: 10 << 30) >= -0.01)
         #expect(gain(series, capacity: 20 << 30) >= -0.01)
     }
 
-    @Test func `of live channels and films costs the standard policy no point against LRU`() {
+    @Test func `live channels and films cost the standard policy no point against LRU`() {
         var live = LiveTrace()
         live.days = 3
         #expect(gain(live, capacity: 5 << 30) >= -0.01)
         #expect(gain(live, capacity: 10 << 30) >= -0.01)
     }
 
-    /// Byte hit ratio of the standard policy less that of LRU, the mean of some seeds.
+    /// The standard policy's byte hit ratio minus that of LRU, the mean of several seeds.
     private func gain(_ trace: some TraceGenerator, capacity: Int64) -> Double {
         let gains = (11...14 as ClosedRange<UInt64>).map { seed in
             let requests = trace.requests(seed: seed)

@@ -2,17 +2,17 @@ import Retention
 import RetentionLab
 import Testing
 
-/// What the made traces promise, and the text form.
+/// Properties of generated traces, and their text form.
 @Suite struct `Traces` {
     @Test(arguments: TraceName.allCases)
-    func `are the same from the same seed and others from another`(_ name: TraceName) {
+    func `traces are equal for equal seeds and differ for others`(_ name: TraceName) {
         let trace = name.generator.requests(seed: 7)
         #expect(trace == name.generator.requests(seed: 7))
         #expect(trace != name.generator.requests(seed: 8))
     }
 
     @Test(arguments: TraceName.allCases)
-    func `are in the order of time, and an object has one size`(_ name: TraceName) {
+    func `traces are in order of time, and an object has one size`(_ name: TraceName) {
         let trace = name.generator.requests(seed: 7)
         #expect(zip(trace, trace.dropFirst()).allSatisfy { $0.time <= $1.time })
         var sizes: [UInt128: Int64] = [:]
@@ -24,7 +24,7 @@ import Testing
         #expect(changes == 0)
     }
 
-    @Test func `a line gives time, name, size, title, kind and part`() throws {
+    @Test func `a line is parsed into time, name, size, title, kind and part`() throws {
         var reader = TraceReader()
         try reader.read(
             Array(
@@ -44,7 +44,7 @@ import Testing
         #expect(requests.map(\.isAhead) == [false, false, true])
     }
 
-    @Test func `a line of the access log gives what was read of which object`() throws {
+    @Test func `a line of the access log gives the object and the bytes read`() throws {
         var reader = TraceReader()
         let key = "00000000000000000000000000000abc"
         try reader.read(
@@ -70,7 +70,7 @@ import Testing
         "1 name 99999999999999999999", "5000000000 name 1",
         "1 GET 200 5 1 hit - s 2a ab 0 5 https://cdn/a.ts 127.0.0.1 HTTP/2 nameless",
     ])
-    func `a line that makes no sense is named by its number`(_ line: String) {
+    func `a malformed line is reported by its number`(_ line: String) {
         var reader = TraceReader()
         #expect(throws: TraceReader.Fault.self) {
             try reader.read(Array("# first\n\(line)\n".utf8))

@@ -1,7 +1,7 @@
 import Retention
 import Testing
 
-/// What the policy by titles prefers.
+/// Preferences of the policy by titles.
 @Suite struct `The policy by titles` {
     private let day: UInt32 = 86_400
 
@@ -10,7 +10,7 @@ import Testing
         UInt128(title) << 32 | UInt128(number)
     }
 
-    /// Keeps ten segments that are read one a second from `start` on.
+    /// Stores ten segments that are read one per second from `start` on.
     private func watch(
         _ title: UInt64, at start: UInt32, in policy: any RetentionPolicy, segments: Int = 10
     ) {
@@ -29,7 +29,7 @@ import Testing
         TitleAware(capacity: 100_000)
     }
 
-    @Test func `lets a whole title go, its end first, before it touches another`() {
+    @Test func `evicts a whole title from its end before the next one`() {
         let policy = make()
         watch(1, at: 1_000, in: policy)
         watch(2, at: 2_000, in: policy)
@@ -38,7 +38,7 @@ import Testing
         #expect(victims(1, of: policy, now: 5_000) == [name(2, 9)])
     }
 
-    @Test func `spares a title that is watched again while it goes`() {
+    @Test func `stops evicting a title that is watched again`() {
         let policy = make()
         watch(1, at: 1_000, in: policy)
         watch(2, at: 2_000, in: policy)
@@ -47,14 +47,14 @@ import Testing
         #expect(victims(1, of: policy, now: 5_002) == [name(2, 9)])
     }
 
-    /// Files without a playlist, each a title of its own, all of one second.
+    /// Files without a playlist, each a title of its own, all stored in one second.
     private func keepFiles(_ numbers: Range<Int>, in policy: any RetentionPolicy) {
         for number in numbers {
             policy.insert(name(0, number), Retained(bytes: 100, title: 0, lastUsed: 1_000))
         }
     }
 
-    @Test func `lets what came in this second go after what came before it`() {
+    @Test func `evicts objects of the current second after earlier ones`() {
         let policy = make()
         keepFiles(1..<4, in: policy)
         #expect(victims(1, of: policy, now: 1_000) == [name(0, 1)])
@@ -63,7 +63,7 @@ import Testing
         #expect(victims(3, of: policy, now: 1_000) == [name(0, 3), name(0, 4), name(0, 2)])
     }
 
-    @Test func `goes on to the next in use where one is held, within a second too`() {
+    @Test func `skips an object in use and continues with the next, also within one second`() {
         let policy = make()
         keepFiles(1..<6, in: policy)
         policy.touch(name(0, 2), now: 1_000, bytesRead: 100)
@@ -71,7 +71,7 @@ import Testing
         #expect(victim == name(0, 3))
     }
 
-    @Test func `keeps what was watched on two days longer than what was watched once today`() {
+    @Test func `keeps titles watched on two days longer than those watched once today`() {
         let policy = make()
         watch(1, at: day, in: policy)
         for number in 0..<10 { policy.touch(name(1, number), now: 2 * day, bytesRead: 100) }
@@ -79,14 +79,14 @@ import Testing
         #expect(victims(1, of: policy, now: 2 * day + 40_000) == [name(2, 9)])
     }
 
-    @Test func `lets a glance of two seconds go before an older visit that lasted`() {
+    @Test func `evicts a title watched for two seconds before an older one watched for long`() {
         let policy = make()
         watch(1, at: 1_000, in: policy)
         watch(2, at: 1_100, in: policy, segments: 2)
         #expect(victims(2, of: policy, now: 9_000) == [name(2, 1), name(2, 0)])
     }
 
-    @Test func `lets what nobody has read go before what was watched earlier`() {
+    @Test func `evicts unread objects before titles watched earlier`() {
         let policy = make()
         watch(1, at: 1_000, in: policy)
         policy.insert(
@@ -94,7 +94,7 @@ import Testing
         #expect(victims(1, of: policy, now: 9_000) == [name(2, 0)])
     }
 
-    @Test func `lets live segments that were left behind go before an older film`() {
+    @Test func `evicts old live segments before an older film`() {
         let policy = make()
         watch(1, at: 1_000, in: policy)
         for number in 0..<3 {
@@ -106,7 +106,7 @@ import Testing
         #expect(victims(2, of: policy, now: 5_200) == [name(2, 0), name(2, 1)])
     }
 
-    @Test func `keeps playlists, initialization sections and keys to the last`() {
+    @Test func `keeps playlists, initialization sections and keys longest`() {
         let policy = make()
         let playlist = name(1, 99)
         policy.insert(
@@ -118,7 +118,7 @@ import Testing
         #expect(gone.firstIndex(of: playlist) == 20)
     }
 
-    @Test func `lets structure without media go when it takes a sixteenth of the store`() {
+    @Test func `evicts structure without media once it takes a sixteenth of the store`() {
         let policy = make()
         watch(1, at: 1_000, in: policy)
         policy.insert(
@@ -131,13 +131,13 @@ import Testing
         #expect(victims(1, of: policy, now: 9_000) == [name(2, 0)])
     }
 
-    @Test func `takes no segment that was read a moment ago from the only film there is`() {
+    @Test func `evicts no recently read segment of the only film`() {
         let policy = make()
         watch(1, at: 1_000, in: policy, segments: 100)
         #expect(victims(1, of: policy, now: 1_100) == [name(1, 40)])
     }
 
-    @Test func `orders the objects of an earlier process by their last use`() {
+    @Test func `orders objects of an earlier process by their last use`() {
         let policy = make()
         for title in [3, 2, 1] as [UInt64] {
             policy.restore(
@@ -147,7 +147,7 @@ import Testing
         #expect(victims(3, of: policy, now: 9_000) == [name(1, 0), name(2, 0), name(3, 0)])
     }
 
-    @Test func `lets the earlier of two titles of one second go`() {
+    @Test func `evicts the earlier of two titles of one second first`() {
         let policy = make()
         for title in 1...40 as ClosedRange<UInt64> {
             policy.insert(name(title, 0), Retained(bytes: 1, title: title, lastUsed: 1_000))
@@ -156,7 +156,7 @@ import Testing
         #expect(gone == (1...30).map { name($0, 0) })
     }
 
-    @Test func `treats objects without a title one by one`() {
+    @Test func `treats each object without a title separately`() {
         let policy = make()
         for number in 1...3 {
             policy.insert(

@@ -58,7 +58,7 @@ extension FeedModel {
         transfer.yields = yields
     }
 
-    func settle(_ id: AheadID, _ transfer: Transfer) {
+    func ended(_ id: AheadID, _ transfer: Transfer) {
         guard held[id] == nil else { return retry(id) }
         let bytes = Int64(transfer.position - transfer.start)
         perform(planner.ended(id, AheadResult(.stored, bytes: bytes), at: now))

@@ -202,7 +202,7 @@ final class FeedModel {
         transfers.removeAll { $0 === transfer }
         idle += 1
         flush()
-        if let fetch = transfer.fetch { settle(fetch, transfer) }
+        if let fetch = transfer.fetch { ended(fetch, transfer) }
         let name = transfer.name
         if name.resource < 2, isWhole(name), reading[name.item] == name.resource {
             readOn(name.item)

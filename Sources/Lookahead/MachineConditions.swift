@@ -2,7 +2,7 @@
 import Numbers
 
 /// The known state of the machine and its link.
-package struct Surroundings: Sendable, Equatable {
+package struct MachineConditions: Sendable, Equatable {
     /// The percentage of the last ten seconds in which some task waited for a processor; nil if
     /// unknown.
     package var cpuPressure: Double?
@@ -21,7 +21,7 @@ package struct Surroundings: Sendable, Equatable {
 
     package init() {}
 
-    /// Returns the maximum number of transfers ahead of players in these surroundings: 1...32.
+    /// Returns the maximum number of transfers ahead of players in these conditions: 1...32.
     ///
     /// | condition | from | transfers |
     /// |---|---|---|
