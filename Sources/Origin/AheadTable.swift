@@ -10,7 +10,7 @@ final class AheadTable {
     private var tasks: [UInt64: AheadTask] = [:]
     private let gauge: AheadGauge
     private let loop: EventLoop
-    private var willSettle = false
+    private var isRoundEndScheduled = false
 
     init(gauge: AheadGauge, loop: EventLoop) {
         self.gauge = gauge
@@ -28,7 +28,7 @@ final class AheadTable {
         tasks[number] = task
         gauge.add(1)
         task.start()
-        setNeedsSettle(table)
+        scheduleRoundEnd(table)
     }
 
     func cancel(_ number: UInt64) {
@@ -38,24 +38,24 @@ final class AheadTable {
     func setYields(_ yields: Bool, _ number: UInt64) {
         guard let task = tasks[number] else { return }
         task.wanted.yields = yields
-        setNeedsSettle(task.table)
+        scheduleRoundEnd(task.table)
     }
 
     /// At the end of this round, pauses or resumes ahead fetches depending on whether players wait.
     ///
     /// Must be called whenever a flight for players begins, ends or is paused.
-    func setNeedsSettle(_ table: FlightTable) {
-        guard !tasks.isEmpty, !willSettle else { return }
-        willSettle = true
+    func scheduleRoundEnd(_ table: FlightTable) {
+        guard !tasks.isEmpty, !isRoundEndScheduled else { return }
+        isRoundEndScheduled = true
         loop.atRoundEnd { [weak self, weak table] _ in
             guard let self, let table else { return }
-            willSettle = false
+            isRoundEndScheduled = false
             let isBusy = table.hasPlayback
             let pause = table.concurrency.update(playersWait: isBusy)
             for task in Array(tasks.values) { task.makeWay(table.isHeldBack(task.wanted.lane)) }
             guard let pause else { return }
             loop.schedule(after: pause) { [weak self, weak table] _ in
-                if let table { self?.setNeedsSettle(table) }
+                if let table { self?.scheduleRoundEnd(table) }
             }
         }
     }
@@ -64,11 +64,12 @@ final class AheadTable {
 extension FlightTable {
     /// True if a player waits for media in transfer; ahead fetches then leave the line to it.
     ///
-    /// A flight paused for slow readers does not count.
+    /// A flight paused for slow readers does not count, nor does a live stream, which never takes
+    /// more of the line than its own speed.
     var hasPlayback: Bool {
         allFlights.contains { flight in
             flight.machine.lane == .playback && !flight.machine.isAhead
-                && flight.machine.heldSince == nil
+                && flight.machine.heldSince == nil && flight.machine.extent != .endless
                 && (flight.phase == .asking || flight.phase == .filling)
         }
     }

@@ -16,7 +16,7 @@ final class AheadTask {
     private let done: (BackgroundFetch.End) -> Void
     private var fetchID: FetchID?
     /// True while it waits for players to finish before it starts.
-    private var isHeld = false
+    private var waitsForPlayers = false
     private var isOver = false
     private var presentAtFirst: Int64 = 0
     private var presentLast: Int64 = -1
@@ -94,7 +94,7 @@ final class AheadTask {
                     "\(wanted.resource.url.redacted) is not stored, and its policy is offline"))
         }
         if wanted.yields, table.isHeldBack(wanted.lane) {
-            isHeld = true
+            waitsForPlayers = true
             return
         }
         ask(object, from: start, to: end)
@@ -142,14 +142,14 @@ final class AheadTask {
     func makeWay(_ isBusy: Bool) {
         guard !isOver else { return }
         let waits = isBusy && wanted.yields
-        if isHeld {
+        if waitsForPlayers {
             guard !waits else { return }
-            isHeld = false
+            waitsForPlayers = false
             return act(on: look().0)
         }
         guard let fetchID, let flight = table.flight(of: fetchID), flight.machine.isAhead
         else { return }
-        if waits { flight.transfer?.pause() } else { flight.transfer?.resume() }
+        if waits { flight.pauseTransfer() } else { flight.resumeTransfer() }
         setActive(!waits)
     }
 

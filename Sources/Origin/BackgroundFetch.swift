@@ -103,8 +103,8 @@ extension Flights {
 
     /// Reports that a viewer has moved to another title: transfers of this session end with their
     /// readers, without the grace period for players that may return.
-    package func letGo(ofSession number: UInt64) {
-        onLoop { $0.letGo(ofSession: number) }
+    package func viewerMovedOn(fromSession number: UInt64) {
+        onLoop { $0.viewerMovedOn(fromSession: number) }
     }
 
     /// Reports that a player reads an object that an ahead fetch may be filling.

@@ -23,7 +23,7 @@ final class ConcurrencyDriver {
     /// When a player last waited for media; nil if none ever did.
     private var playedAt: Monotonic?
     private var room = PlayerIdleTime()
-    private var surroundings = Surroundings()
+    private var conditions = MachineConditions()
 
     /// A player that waited for media within this time counts as present.
     private static let playing = Interval.seconds(10)
@@ -67,9 +67,9 @@ final class ConcurrencyDriver {
     }
 
     /// Applies the limits for load, battery and link type.
-    func follow(_ surroundings: Surroundings) {
-        self.surroundings = surroundings
-        limits.follow(surroundings, goodput: goodput.bytesPerSecond)
+    func follow(_ conditions: MachineConditions) {
+        self.conditions = conditions
+        limits.follow(conditions, goodput: goodput.bytesPerSecond)
         apply()
     }
 
@@ -170,12 +170,12 @@ final class ConcurrencyDriver {
     private var reason: String {
         if isBesidePlayer, mostBesidePlayer < limits.limit { return "beside a player" }
         if limits.plan == .probe, limits.limit == limits.ceiling,
-            let reason = surroundings.reason(goodput: goodput.bytesPerSecond)
+            let reason = conditions.reason(goodput: goodput.bytesPerSecond)
         {
             return reason
         }
         return switch limits.plan {
-        case .fixed: "told so"
+        case .fixed: "set by hand"
         case .table: "by the published table"
         case .probe: goodput.bytesPerSecond == nil ? "to begin with" : "found by probing"
         }

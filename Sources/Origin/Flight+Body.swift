@@ -20,27 +20,6 @@ struct GatheredBytes {
     }
 }
 
-/// The extent of the body according to the response head, which each piece is checked against.
-struct ExpectedBody {
-    /// The end of the bytes to write according to the response; later bytes are not written.
-    var end: Int64?
-    /// The end of the response's bytes, as far as it states it.
-    var receivedEnd: Int64?
-    var ahead = StoredAhead.unchecked
-    /// True until the first bytes of a response are written, which readers wait for.
-    var isAwaited = false
-}
-
-/// How stored bytes that the transfer reaches are treated.
-enum StoredAhead {
-    /// Nothing has to be compared.
-    case unchecked
-    /// Stored bytes are compared before the transfer continues over them.
-    case checked
-    /// The bytes around the end of a hole are being compared.
-    case meeting(Meeting)
-}
-
 /// Handling of the body's bytes and of its end.
 extension Flight {
     // MARK: Bytes
@@ -94,6 +73,7 @@ extension Flight {
             perform(machine.handleSpentBudget())
             guard phase != .ended else { return }
         }
+        if let endless, didWrite(endless) { return }
         if meetsStored { return perform(machine.close(cause: nil)) }
         if machine.sendsMore { return stopBehindAskedRange() }
         if object?.isStorable == false { passOn() }
@@ -133,22 +113,22 @@ extension Flight {
 
     private func whenFailed() -> @Sendable () -> Void {
         let bound = LoopBound(self, to: table.loop)
-        return { bound.enqueue { flight, _ in flight.settleWrites() } }
+        return { bound.enqueue { flight, _ in flight.drainWrites() } }
     }
 
     /// Waits until all deferred writes are in the file.
     ///
     /// Needed before anything depends on what has been written: the end of a body, a request for
     /// the rest.
-    func settleWrites() {
-        guard phase == .filling, let error = settled() else { return }
+    func drainWrites() {
+        guard phase == .filling, let error = errorOfDrain() else { return }
         storingFailed(error)
     }
 
-    /// Waits as `settleWrites` does, but leaves handling the error to the caller.
-    func settled() -> SystemError? {
+    /// Waits as `drainWrites` does, but leaves handling the error to the caller.
+    func errorOfDrain() -> SystemError? {
         do throws(SystemError) {
-            try writer?.settle()
+            try writer?.drain()
             return nil
         } catch {
             return error
@@ -249,7 +229,7 @@ extension Flight {
     /// Handles the regular end of the transfer.
     func finish() {
         flush()
-        settleWrites()
+        drainWrites()
         if machine.isSniffing { sniff([], isAtEnd: true) }
         perform(machine.bodyEnded(fillFactsAtEnd, ending))
     }

@@ -9,40 +9,6 @@ import Reactor
 import Upstream
 import URISyntax
 
-extension FlightTable {
-    /// Whether any parent answers.
-    var hasParent: Bool {
-        !settings.parents.isEmpty && settings.parents.all.contains { answers($0) }
-    }
-
-    private func answers(_ parent: Parent) -> Bool {
-        parentProbes.health.state(of: parent.origin) == .up
-    }
-
-    /// The parent that a resource is asked of; nil for the origin itself.
-    ///
-    /// What would show a session's headers or cookies goes to a trusted one or to none.
-    func parent(for resource: Resource) -> Parent? {
-        // A range of a file that grows is no part of a whole that a cache by HTTP's rules could keep.
-        guard !settings.parents.isEmpty, resource.live.growth == nil else { return nil }
-        let order = settings.parents.order(for: resource.keyText)
-        for parent in order where parentProbes.health.mark(of: parent.origin) != nil {
-            parentProbes.health.want(parent.origin, now: loop.now)
-        }
-        guard let parent = order.first(where: { answers($0) }) else { return nil }
-        guard isPrivate(resource) else { return parent }
-        return order.first { $0.isTrusted && answers($0) }
-    }
-
-    private func isPrivate(_ resource: Resource) -> Bool {
-        let forwarded = resource.forwardedFields
-        return !resource.session.fields.isEmpty || resource.url.userinfo != nil
-            || forwarded.contains(.authorization) || forwarded.contains(.cookie)
-            || (resource.kind == nil
-                && cookieField(for: resource.url, session: resource.session) != nil)
-    }
-}
-
 extension Flight {
     /// Time for a parent to begin an answer: players wait for eight to ten seconds, and the origin is
     /// still to be asked then.
@@ -150,33 +116,5 @@ extension Flight {
         machine.budget.with { $0.noteRequest(now: table.loop.now) }
         send(attempt)
         return true
-    }
-}
-
-/// What an error that came from a parent is a failure of; origins' own errors are none of these.
-enum ParentFailure: Equatable {
-    /// The parent does not work, or will not serve us.
-    case itself
-    /// It works, and could not reach the origin.
-    case itsWay
-
-    init?(_ head: TransferHead, isSluice: Bool) {
-        let status = head.status.rawValue
-        guard status >= 400 else { return nil }
-        if isSluice {
-            // A sluice passes answers of origins on with its member of Cache-Status (RFC 9211).
-            guard let said = head.fields.combined(.cacheStatus) else {
-                self = .itself
-                return
-            }
-            guard said.contains("detail=origin-error") else { return nil }
-            self = .itsWay
-            return
-        }
-        switch status {
-        case 407, 421, 503: self = .itself
-        case 502, 504: self = .itsWay
-        default: return nil
-        }
     }
 }

@@ -15,7 +15,7 @@ extension Flight {
         requestedAt = table.loop.now
         let stored = compared
         perform(
-            machine.looked(
+            machine.neighboursFound(
                 before: stored?.before(machine.wanted) ?? 0,
                 behind: stored?.behind(machine.wanted) ?? 0, now: table.loop.now))
     }
@@ -39,6 +39,13 @@ extension Flight {
     func send(_ attempt: FlightMachine.Attempt) {
         // An action performed before may have ended the flight.
         guard phase == .asking else { return }
+        if table.shared != nil, asksSharedLevel(attempt) { return }
+        if let refusalOfOrigin { return refuse(refusalOfOrigin) }
+        sendToOrigin(attempt)
+    }
+
+    /// Starts a transfer from the origin, or from its parent.
+    func sendToOrigin(_ attempt: FlightMachine.Attempt) {
         let range = attempt.rangeField
         var request = TransferRequest(
             url: resource.url, lane: machine.lane, session: resource.session.id.number)
@@ -51,7 +58,7 @@ extension Flight {
         request.followsRedirects = resource.kind == nil
         request.isTransparent = resource.kind != nil
         if let hold = longestHold {
-            request.isHeld = true
+            request.isLongPoll = true
             if terms.isDelivery { table.counters.add(.reloadsHeld) }
             request.timeouts.firstByte = max(hold, request.timeouts.firstByte)
         }
@@ -60,7 +67,7 @@ extension Flight {
         }
         sendToParent(&request)
         transfer = table.client.start(request, delegate: self)
-        table.ahead.setNeedsSettle(table)
+        table.ahead.scheduleRoundEnd(table)
     }
 
     private func requestFields(range: String?) -> Fields {
@@ -72,6 +79,8 @@ extension Flight {
         {
             fields.set(.cookie, cookie)
         }
+        // Titles between the bytes would belong to one viewer only.
+        if resource.kind == nil { fields.remove("Icy-MetaData") }
         fields.append(contentsOf: terms.conditions)
         let head = knownHead
         if machine.job.revalidates {
@@ -91,9 +100,17 @@ extension Flight {
     }
 
     /// Adds If-None-Match with the stored tags, byte for byte as the origin sent them.
+    ///
+    /// Only variants that are stored now are named, and they are kept open: the origin may select
+    /// one with a 304 after it was evicted.
     private func appendTags(_ head: StoredHead?, to fields: inout Fields) {
+        variants = terms.tags.compactMap { variant in
+            let key = ObjectKey(resource.cacheKey.selected(by: variant.mark))
+            guard !variant.tag.isEmpty, let object = table.store.lookup(key) else { return nil }
+            return (variant.tag, object)
+        }
         var value = head?.fields.valueBytes(.etag).map { Array($0) } ?? []
-        for variant in terms.tags where !variant.tag.isEmpty {
+        for variant in variants {
             if !value.isEmpty { value += ", ".utf8 }
             value += variant.tag.utf8
         }

@@ -18,17 +18,25 @@ extension Flight {
     func begin(_ placement: Placement) {
         guard let head = response else { return }
         let (start, end, total) = (placement.start, placement.end, placement.total)
-        var stored = storedHead(head, placement.layout)
+        let form = form
+        var stored = form.stored(head, placement.layout)
         let onlyHere = stored.removePrivateFields()
         let former = object
-        if resource.live.growth == nil, isMerged {
+        let isFromShared = sharing?.hasWon == true
+        if resource.live.growth == nil, isMerged, !isFromShared {
             table.keys.watch(resource, stored, total: total, former: former)
         }
         let reason = noStoreReason(stored)
-        let mustSniff = sniffs(stored, from: start)
-        let fitting = table.object(for: self, matching: stored, placement)
-        let rival = fitting == nil && !machine.isPlaylist ? rival(stored, total: total) : nil
-        if let rival, asksAgain(for: rival) {
+        let mustSniff = form.isSniffed(stored, from: start)
+        // Under HTTP's rules the fields of a response that must not be stored are its client's alone,
+        // even if a stored response has the same validator.
+        let mayJoin = reason == nil || resource.kind == nil
+        let fitting = table.object(for: self, matching: stored, placement, mayJoin: mayJoin)
+        let rivals = FlightRivals(of: self)
+        let rival =
+            fitting == nil && !machine.isPlaylist
+            ? rivals.first(matching: stored, total: total) : nil
+        if let rival, rivals.isWorthAsking(for: rival) {
             object = rival
             return perform(machine.waitForOthers())
         }
@@ -52,6 +60,11 @@ extension Flight {
             end: placement.last ?? object.total, receivedEnd: placement.receivedEnd,
             ahead: compared == nil ? .unchecked : .checked, isAwaited: !machine.isAhead)
         writer = FillWriter(object, from: takeWritten(former) ?? start, to: placement.last)
+        if machine.extent == .endless {
+            goOnEndless(head)
+        } else {
+            watchForEnd(head, placement)
+        }
         // Ended only now, so that readers woken by it find the fill that continues.
         writerBefore?.end(failure: former === object ? nil : FillEnd.representationChanged)
         if outcome == nil || former !== object {
@@ -66,7 +79,7 @@ extension Flight {
                     placement: placement, status: head.status, goesOn: former === object,
                     sniffs: mustSniff, isStorable: object.isStorable, unkept: unkept,
                     takesRanges: head.status == .partialContent
-                        || Self.acceptsRanges(head.fields),
+                        || ResponseForm.acceptsRanges(head.fields),
                     provesItsEnd: head.provesItsEnd), now: table.loop.now))
     }
 
@@ -80,44 +93,6 @@ extension Flight {
             .origin, .badGateway,
             "\(resource.url.redacted) may not be kept: \(reason.rawValue)")
     }
-
-    /// True if the first bytes decide the type of a new object.
-    private func sniffs(_ head: StoredHead, from start: Int64) -> Bool {
-        start == 0 && (resource.role == nil || machine.isPlaylist) && !resource.isVerbatim
-            && head.status == .ok && !isPlainlyMedia(head)
-            && (resource.kind == nil || !head.fields.contains(.contentEncoding))
-    }
-
-    /// True if file name and type agree that a resource not named by a playlist is media.
-    ///
-    /// The player then gets the head when it arrives, not with the first bytes, which may come much
-    /// later.
-    private func isPlainlyMedia(_ head: StoredHead) -> Bool {
-        guard !machine.isPlaylist, resource.isNamedAsMedia,
-            let value = head.fields.valueBytes(.contentType)
-        else { return false }
-        let type = value.prefix { $0 != ASCII.semicolon && $0 != ASCII.space }
-        return (Self.equals(type.prefix(6), Self.video) || Self.equals(type.prefix(6), Self.audio))
-            && !Self.equals(type.suffix(7), Self.list)
-    }
-
-    private static let video = Array("video/".utf8)
-    private static let audio = Array("audio/".utf8)
-    private static let list = Array("mpegurl".utf8)
-
-    /// Compares bytes with a lower-case text, ignoring case.
-    private static func equals(_ bytes: ArraySlice<UInt8>, _ text: [UInt8]) -> Bool {
-        ASCII.equalIgnoringCase(bytes.span, text.span)
-    }
-
-    /// True if an origin supports range requests (RFC 9110 section 14.3).
-    private static func acceptsRanges(_ fields: Fields) -> Bool {
-        // The usual spelling is compared directly; only others need list parsing.
-        guard let value = fields.valueBytes(.acceptRanges) else { return false }
-        return value.elementsEqual(bytesUnit) || fields.listMembers(.acceptRanges).contains("bytes")
-    }
-
-    private static let bytesUnit = Array("bytes".utf8)
 
     private func noStoreReason(_ head: StoredHead) -> Storability.NoStoreReason? {
         guard resource.mayStore else { return .noStore }
@@ -133,35 +108,21 @@ extension Flight {
         return nil
     }
 
-    /// Returns the head of a response in its stored form.
-    func storedHead(
-        _ head: TransferHead, _ layout: FlightMachine.Layout
-    ) -> StoredHead {
-        let isOpaque = layout == .opaque
-        let now = table.loop.wallNow
-        var fields = StoredHead.keptFields(of: head.fields, for: resource.kind)
-        if resource.kind == nil, isOfParent,
-            let said = head.fields.combined(.cacheStatus), said.utf8.count <= 1_024
-        {
-            fields.set(.cacheStatus, said)
-        }
-        if resource.kind != nil {
-            // The range of a part does not apply to the whole object.
-            if head.status == .partialContent, !isOpaque { fields.remove(.contentRange) }
-            // A recipient that forwards a response without Date adds it (RFC 9110 section 6.6.1).
-            if !fields.contains(.date) { fields.append(.date, HTTPDate.format(now.seconds)) }
-        }
-        return StoredHead(
-            status: head.status == .partialContent && !isOpaque ? .ok : head.status,
-            fields: fields,
-            requestTime: requestTime, responseTime: now,
-            finalURL: head.finalURL.withoutUserinfo.text, isPlaylist: machine.isPlaylist,
-            kind: resource.kind)
+    /// The form in which the current response is stored.
+    var form: ResponseForm {
+        let isFromShared = sharing?.hasWon == true
+        return ResponseForm(
+            resource: resource, isPlaylist: machine.isPlaylist,
+            source: isFromShared ? .sharedStore : isOfParent ? .parent : .origin,
+            requestTime: requestTime,
+            responseTime: sharing?.head?.responseTime ?? table.loop.wallNow)
     }
 
     /// When the current response was requested and received.
-    private var presentTimes: SteadyTimes {
-        SteadyTimes(requested: requestedAt, received: table.loop.now)
+    private var presentTimes: SteadyTimes? {
+        // The second level has it from another node's clock.
+        if sharing?.hasWon == true { return nil }
+        return SteadyTimes(requested: requestedAt, received: table.loop.now)
     }
 
     // MARK: Objects
@@ -216,7 +177,7 @@ extension Flight {
     /// Playlists wait for their end: half a list is useless.
     func publishIfMedia() {
         guard let object, object.isStorable, !object.isCurrent, !machine.isPlaylist,
-            !machine.isSniffing,
+            !machine.isSniffing, machine.extent == .bounded,
             !object.isDiscarded
         else { return }
         publish(object)
@@ -249,13 +210,11 @@ extension Flight {
     /// section 4.3.4).
     func renew() {
         guard let head = response else { return }
-        if resource.kind != nil, object == nil, !terms.tags.isEmpty {
+        if resource.kind != nil, object == nil {
             let tag = head.fields.first(.etag)
-            let named = terms.tags.first { $0.tag == tag }
-            let only = tag == nil && terms.tags.count == 1 ? terms.tags[0] : nil
-            if let mark = (named ?? only)?.mark {
-                object = table.store.lookup(ObjectKey(resource.cacheKey.selected(by: mark)))
-            }
+            let named = variants.first { $0.tag == tag }
+            let only = tag == nil && variants.count == 1 ? variants[0] : nil
+            object = (named ?? only)?.object
         }
         guard let object, var stored = ObjectFacts.of(object)?.head else {
             return perform(machine.refuseOrigin("a 304 for something not stored"))
@@ -264,6 +223,9 @@ extension Flight {
         object.replaceHead(stored.encoded)
         _ = object.attach(
             ObjectFacts(head: stored, generation: object.generation, times: presentTimes))
+        // The origin may say now that the response is private, or that it must not be stored: it is
+        // sent to those who wait for it, and to nobody after them.
+        if resource.kind != nil, noStoreReason(stored) != nil { table.store.remove(object.key) }
         perform(machine.end(with: .renewed))
     }
 

@@ -1,5 +1,6 @@
 // The transfer's callbacks to its flight.
 import CachePolicy
+import HLS
 import HTTP
 package import Model
 import Numbers
@@ -10,6 +11,8 @@ import URISyntax
 
 /// Why a fill ended although its transfer was not interrupted.
 package enum FillEnd: Error {
+    /// A live stream is not received any more.
+    case streamEnded
     /// The origin has a different representation now.
     case representationChanged
     /// The player's request was answered with a failure.
@@ -48,12 +51,13 @@ extension Flight: TransferDelegate {
     }
 
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
-        guard transfer === self.transfer, let tell = terms.interim else { return }
-        tell(ResponseHead(status: head.status, fields: endToEndFields(head.fields)))
+        guard transfer === self.transfer, let report = terms.interim else { return }
+        report(ResponseHead(status: head.status, fields: endToEndFields(head.fields)))
     }
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         guard transfer === self.transfer else { return }
+        if sharing != nil, keepsBack(head, transfer) { return }
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
         if resource.kind == nil { table.take(head.setCookies, of: resource.session) }
@@ -72,13 +76,21 @@ extension Flight: TransferDelegate {
         if intake == .ignore { return .consumed }
         counters.add(.bytesFromOrigin, Int64(bytes.count))
         if machine.isAhead { counters.add(.bytesAhead, Int64(bytes.count)) }
+        take(bytes, as: intake)
+        return .consumed
+    }
+
+    /// Handles bytes of the body that did not come from an origin.
+    func take(arrived bytes: UnsafeRawBufferPointer) { take(bytes, as: machine.intake) }
+
+    @inline(__always)
+    private func take(_ bytes: UnsafeRawBufferPointer, as intake: FlightMachine.Intake) {
         switch intake {
         case .ignore: break
         case .hold: hold(bytes)
         case .compare: take(compare(bytes))
         case .take: take(bytes)
         }
-        return .consumed
     }
 
     func transferRoundDidEnd(_ transfer: Transfer) {
@@ -94,17 +106,18 @@ extension Flight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, didFinish result: TransferResult) {
         guard transfer === self.transfer, phase != .ended else { return }
+        if sharing != nil, keepsBack(result, transfer) { return }
         self.transfer = nil
         if machine.isRefused { return perform(machine.refusalEnded(fillFacts, ending)) }
         takeHeldHead()
         switch result {
         case .success(let timings):
-            measureLine(timings)
+            if endless == nil { measureLine(timings) }
             finish()
         case .failure(let error):
             if asksWithoutParent(after: error, transfer) { return }
             flush()
-            settleWrites()
+            drainWrites()
             guard phase != .ended else { return }
             let isDown =
                 transfer.parent == nil
@@ -115,9 +128,20 @@ extension Flight: TransferDelegate {
         }
     }
 
+    /// Measures the line's speed from a body that was fetched for a player and never paused.
+    func measureLine(_ timings: TransferTimings) {
+        guard table.settings.pace == .line, !machine.job.beganAhead,
+            resource.role?.isExpress != true,
+            timings.bytes <= table.settings.readAhead
+        else { return }
+        let body = timings.total.nanoseconds - timings.firstByte.nanoseconds
+        table.lines.note(
+            timings.bytes, within: Interval(nanoseconds: body), from: resource.url.host)
+    }
+
     // MARK: Response heads
 
-    private func facts(of head: TransferHead) -> ResponseFacts {
+    func facts(of head: TransferHead) -> ResponseFacts {
         var facts = ResponseFacts(status: head.status, contentLength: head.contentLength)
         switch head.status.rawValue {
         case 206:

@@ -15,16 +15,16 @@ extension Flight {
         if object?.hasManyFiles == true { return holdForFiles() }
         let window = table.settings.readAhead
         guard machine.isFilling, !hasWaiters, let writer, let object,
-            let transfer, let first = machine.fill?.firstOffset, writer.offset - first > window,
+            hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
             let lead = table.readers.lead(
                 object.generation, at: writer.offset, within: table.settings.joinDistance),
             writer.offset - lead > window
         else { return }
         let now = table.loop.now
         guard machine.hold(at: now) else { return }
-        transfer.pause()
+        pauseTransfer()
         table.counters.add(.readAheadPauses)
-        table.ahead.setNeedsSettle(table)
+        table.ahead.scheduleRoundEnd(table)
         // Resumed at half the window, so that a steady player causes a few long pauses instead of
         // many short ones.
         let bound = LoopBound(self, to: table.loop)
@@ -34,15 +34,15 @@ extension Flight {
             bound.enqueue { flight, _ in flight.takeUp() }
         }
         table.loop.schedule(after: table.settings.readAheadPatience) { [weak self] _ in
-            self?.letGo(heldSince: now)
+            self?.endPausedTransfer(heldSince: now)
         }
     }
 
     /// Pauses the transfer until the slowest reader of a body in many files has advanced, which
     /// closes some of the files.
     private func holdForFiles() {
-        guard let transfer, machine.hold(at: table.loop.now) else { return }
-        transfer.pause()
+        guard hasSource, machine.hold(at: table.loop.now) else { return }
+        pauseTransfer()
         table.counters.add(.readAheadPauses)
         lookForFiles()
     }
@@ -62,9 +62,9 @@ extension Flight {
         let now = table.loop.now
         // A player that has just received the object may not have started to read.
         guard case .span(_, let end?)? = machine.filling?.attempt.askedRange, let writer,
-            let transfer, writer.offset >= end, !table.hasReader(self), machine.hold(at: now)
+            hasSource, writer.offset >= end, !table.hasReader(self), machine.hold(at: now)
         else { return limitReadAhead() }
-        transfer.pause()
+        pauseTransfer()
         table.loop.schedule(after: FlightTable.wayToReader) { [weak self] _ in
             guard let self, machine.heldSince == now else { return }
             guard table.isNeeded(self) else { return abandon() }
@@ -74,9 +74,9 @@ extension Flight {
 
     /// Resumes after a reader came near or left; the flight may have no reader any more.
     private func takeUp() {
-        guard machine.release(), let transfer else { return }
-        transfer.resume()
-        table.ahead.setNeedsSettle(table)
+        guard machine.release(), hasSource else { return }
+        resumeTransfer()
+        table.ahead.scheduleRoundEnd(table)
         // Pauses again if the readers moved on only a little, or another one stayed behind.
         limitReadAhead()
     }
@@ -85,7 +85,7 @@ extension Flight {
     ///
     /// The reader requests the rest when it gets there. If the origin does not support requests for
     /// the rest, the transfer stays open.
-    private func letGo(heldSince start: Monotonic) {
+    private func endPausedTransfer(heldSince start: Monotonic) {
         guard machine.heldSince == start, !hasWaiters, machine.ranges.contains(.taken),
             let facts = fillFacts,
             machine.job.canBeJoined(facts)

@@ -7,6 +7,7 @@
 // Waiters are requests for the object, answered at the head or at the end of the body; readers wait
 // on the object itself and learn of the flight only through it.
 import CachePolicy
+import Endless
 import HTTP
 import Logging
 import Model
@@ -22,6 +23,8 @@ final class Flight {
 
     let resource: Resource
     let terms: FetchRequest.Terms
+    /// The stored variants that the origin was asked about, with their entity tags.
+    var variants: [(tag: String, object: StoredObject)] = []
     unowned let table: FlightTable
     /// The table's counters, held here since each piece of a body is counted.
     let counters: Counters
@@ -35,6 +38,8 @@ final class Flight {
     @exclusivity(unchecked) var gathered = GatheredBytes()
     /// The extent of the body according to its response.
     @exclusivity(unchecked) var expected = ExpectedBody()
+    /// What is known of a body that may have no end; nil for one that has.
+    var endless: EndlessFill?
     /// The last response head.
     var response: TransferHead?
     var requestTime = WallTime.now()
@@ -45,6 +50,12 @@ final class Flight {
     let trace = TransferTrace()
     /// Whether a parent has failed, so that the origin is asked.
     var skipsParents = false
+    /// True once the second level was asked, or must not be.
+    var skipsSharedLevel = false
+    /// The second level's part; nil unless it is being asked or fills the object.
+    var sharing: FlightSharing?
+    /// Why the origin cannot be asked, where only the second level may have what is wanted.
+    var refusalOfOrigin: ProxyFailure?
     /// What those are told who get the object.
     var outcome: FetchOutcome?
     /// True if URLs that differ in more than spelling may share this resource's key.
@@ -70,7 +81,7 @@ final class Flight {
             job, wanted: request.wanted, lane: request.lane,
             budget: request.budget
                 ?? OriginBudget(request.isAhead ? .ahead : .init(), now: now),
-            isHandedOut: request.object != nil)
+            wasObjectGiven: request.object != nil)
     }
 
     // MARK: State for others
@@ -126,8 +137,8 @@ final class Flight {
     func takeForPlayback(_ lane: Lane) {
         guard let actions = machine.takeForPlayback(lane) else { return }
         perform(actions)
-        transfer?.resume()
-        table.ahead.setNeedsSettle(table)
+        resumeTransfer()
+        table.ahead.scheduleRoundEnd(table)
     }
 
     /// Ends the flight with a failure that all waiters get.
@@ -200,11 +211,13 @@ final class Flight {
         case .schedule(let delay): schedule(after: delay)
         case .watchOthers: watchOthers()
         case .drop: dropTransfer()
-        case .cancel: transfer?.cancel()
+        case .cancel:
+            dropSharing()
+            transfer?.cancel()
         case .raise: transfer?.raise(to: machine.lane)
         case .release:
-            transfer?.resume()
-            table.ahead.setNeedsSettle(table)
+            resumeTransfer()
+            table.ahead.scheduleRoundEnd(table)
         case .begin(let placement): begin(placement)
         case .renew: renew()
         case .compareHead: compareHead()
@@ -220,7 +233,7 @@ final class Flight {
         case .complete(let completion): complete(completion)
         case .close(let cause, let cancels): close(cause: cause, cancels: cancels)
         case .deliver(let waiters): deliver(to: waiters)
-        case .answer(let waiters, let answer): tell(waiters, answer)
+        case .answer(let waiters, let answer): self.answer(waiters, answer)
         case .noteGivenUp(let isSpent): table.noteGivenUp(resource.key, isSpent: isSpent)
         case .noteOtherVersion:
             table.log.notice(
@@ -247,12 +260,26 @@ final class Flight {
     private func watchOthers() {
         table.loop.schedule(after: .milliseconds(100)) { [weak self] _ in
             guard let self, machine.isWaitingForOthers else { return }
-            perform(machine.othersLooked(others, isWanted: table.isWorthResuming(self)))
+            perform(
+                machine.othersLooked(
+                    FlightRivals(of: self).state, isWanted: table.isWorthResuming(self)))
         }
+    }
+
+    /// Pauses whatever sends the body.
+    func pauseTransfer() {
+        transfer?.pause()
+        sharing?.read?.pause()
+    }
+
+    func resumeTransfer() {
+        transfer?.resume()
+        sharing?.read?.resume()
     }
 
     /// Ends the transfer; its further callbacks are ignored.
     func dropTransfer() {
+        if sharing?.hasWon == true, transfer == nil { dropSharing() }
         let running = transfer
         transfer = nil
         running?.cancel()
@@ -271,12 +298,14 @@ final class Flight {
     /// Releases the transfer, the fill and the place in the table.
     private func close(cause: (any Error)?, cancels: Bool) {
         table.remove(self)
+        defer { forgetEndless() }
+        dropSharing()
         let running = transfer
         transfer = nil
         if cancels { running?.cancel() }
         guard let object, writer != nil else { return }
         // Deferred writes may complete the body.
-        let failure = settled() ?? cause
+        let failure = errorOfDrain() ?? cause
         guard let facts = fillFacts, let writer else { return }
         // Before readers are woken, or one of them would request the rest of a discarded body.
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
@@ -289,7 +318,10 @@ final class Flight {
     private func complete(_ completion: FlightMachine.Completion) {
         guard let object, let writer else { return }
         table.remove(self)
+        forgetEndless()
         if case .atEnd = completion { table.forgetGivenUp(resource.key) }
+        let isFromShared = sharing?.hasWon == true
+        dropSharing()
         if resource.isGrowing, machine.wanted.isOpen { object.noteGrowthEnd(writer.offset) }
         writer.end(failure: nil)
         self.writer = nil
@@ -298,7 +330,7 @@ final class Flight {
             if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {
                 publish(object)
             }
-            if resource.live.growth == nil {
+            if resource.live.growth == nil, !isFromShared {
                 table.keys.learn(resource, object, isMerged: isMerged)
             }
         case .atLength(let isKnown):
@@ -307,6 +339,7 @@ final class Flight {
         }
         if machine.isPlaylist, !object.isCurrent { forgetFormerList() }
         table.store.finish(object)
+        if !isFromShared, table.shared != nil { offerToSharedLevel(object) }
     }
 
     /// Removes the stored form of a live list whose newer form cannot be stored: served later, it
@@ -325,51 +358,43 @@ final class Flight {
         // A body that is not a part of a representation is read from its first byte on.
         let isPlaced =
             !machine.isOpaque && (outcome.status == .ok || outcome.status == .partialContent)
+        let edge = endless?.body.entry(now: table.loop.now)?.offset
         for waiter in waiters {
+            let start = endless == nil ? (isPlaced ? waiter.start : 0) : edge ?? 0
             let hold =
-                object.isComplete
-                ? nil
-                : table.readers.hold(object.generation, from: isPlaced ? waiter.start : 0)
-            let told = FetchOutcome(
+                object.isComplete ? nil : table.readers.hold(object.generation, from: start)
+            let waitersOutcome = FetchOutcome(
                 isCollapsed: waiter.isCollapsed, status: outcome.status,
                 notStored: outcome.notStored,
                 onlyHere: waiter.isCollapsed ? Fields() : outcome.onlyHere,
-                isProvenRest: outcome.isProvenRest, hold: hold)
-            reply(to: waiter, .object(object, told))
+                isProvenRest: outcome.isProvenRest, hold: hold, endless: endless?.body)
+            reply(to: waiter, .object(object, waitersOutcome))
         }
         // The player may have left before its reply.
         table.checkAbandoned(self)
     }
 
-    private func tell(_ waiters: [Waiter], _ answer: FlightMachine.Answer) {
+    private func answer(_ waiters: [Waiter], _ answer: FlightMachine.Answer) {
         guard !waiters.isEmpty else { return }
-        let told: FetchReply
+        let reply: FetchReply
         switch answer {
-        case .failure(let failure): told = .failure(failure)
+        case .failure(let failure): reply = .failure(failure)
         case .renewed:
             guard let object else { return }
-            told = .notModified(object)
+            reply = .notModified(object)
         case .head:
             guard let response else { return }
-            told = .head(
-                storedHead(response, .inPlace), length: response.fields.first(.contentLength))
+            reply = .head(
+                form.stored(response, .inPlace), length: response.fields.first(.contentLength))
         case .filledByOthers:
             guard let object else { return }
-            told = .object(object, FetchOutcome(isCollapsed: true, status: .ok, notStored: nil))
+            reply = .object(object, FetchOutcome(isCollapsed: true, status: .ok, notStored: nil))
         }
-        for waiter in waiters { reply(to: waiter, told) }
+        for waiter in waiters { self.reply(to: waiter, reply) }
     }
 
     private func reply(to waiter: Waiter, _ reply: FetchReply) {
         table.forget(waiter.id)
         waiter.reply(reply)
-    }
-}
-
-extension FlightLimits {
-    init(_ settings: ProxySettings) {
-        self.init(
-            retries: settings.retries, patience: settings.patience, answer: settings.answerLimit,
-            joinDistance: settings.joinDistance)
     }
 }

@@ -207,6 +207,11 @@ extension FlightMachine {
             let error = UpstreamError(.truncated, host: job.resource.url.host)
             return broke(error, isDown: false, fill, ending)
         }
+        // Of a live stream, only an end that the origin states is one.
+        if extent == .endless, !filling.provesItsEnd {
+            let error = UpstreamError(.truncated, host: job.resource.url.host)
+            return broke(error, isDown: false, fill, ending)
+        }
         if let actions = asksForWhole(filling, fill, ending) { return actions }
         if job.isDelivery, isPlaylist {
             change { $0.stage = .readingLists }
@@ -273,7 +278,7 @@ extension FlightMachine {
 
     /// True if the origin can be asked whether the body continues after its last byte.
     private func mayAskForEnd(_ facts: FillFacts) -> Bool {
-        facts.offset > 0 && (!job.resource.decodesContent || isHandedOut)
+        facts.offset > 0 && (!job.resource.decodesContent || wasObjectGiven)
             && facts.hasStrongValidator
     }
 
@@ -292,7 +297,7 @@ extension FlightMachine {
         if case .span(_, .some) = wanted { isBounded = true }
         if isBounded, fill.total == nil { isPart = true }
         let hasAskedForPart = filling.attempt.askedRange != nil
-        guard isPart, !isHandedOut, isBounded || hasAskedForPart else { return nil }
+        guard isPart, !wasObjectGiven, isBounded || hasAskedForPart else { return nil }
         // Only the beginning was requested, to learn the type.
         if hasAskedForPart { return resume(.afresh, after: .zero) }
         let failure = ProxyFailure(

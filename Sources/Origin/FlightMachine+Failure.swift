@@ -73,8 +73,9 @@ extension FlightMachine {
     /// Returns how the transfer can be resumed; nil if it cannot.
     private func resumption(_ fill: FillFacts?) -> Resumption? {
         guard let fill else { return .again }
+        if extent == .endless { return .anew }
         return Resumption(
-            fill, of: wanted, isOpaque: isOpaque, isHandedOut: isHandedOut,
+            fill, of: wanted, isOpaque: isOpaque, wasObjectGiven: wasObjectGiven,
             isOpenText: isPlaylist || isSniffing, job)
     }
 
@@ -97,6 +98,9 @@ extension FlightMachine {
             return [.count(.originRetries)] + backOff(presentQuestion, for: delay)
         case .from(let offset, let end):
             wanted = .span(start: offset, end: end)
+            return [.count(.originResumes)] + backOff(presentQuestion, for: delay)
+        case .anew:
+            wanted = .whole
             return [.count(.originResumes)] + backOff(presentQuestion, for: delay)
         case .afresh:
             fill = nil
@@ -153,7 +157,7 @@ extension FlightMachine {
         now: Monotonic, isHeldByOrigin: @autoclosure () -> Bool
     ) -> [Action]? {
         let limit = job.limits.answer
-        guard !isHandedOut, now - job.begunAt > limit, !waiters.isEmpty, !isAhead,
+        guard !wasObjectGiven, now - job.begunAt > limit, !waiters.isEmpty, !isAhead,
             !job.beganAhead, lane <= .playback, !hasEnded, !isHeldByOrigin()
         else { return nil }
         // The time in the queue for a slot is not the origin's fault.

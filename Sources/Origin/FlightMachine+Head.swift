@@ -62,6 +62,7 @@ extension FlightMachine {
             return endAnswered(isProven: head.status != .ok, fill, now: now)
         }
         if job.followsHTTP { return receivedUnderRules(head, known, attempt) }
+        if extent == .endless, let fill { return receivedMore(head, fill, attempt) }
         switch head.status.rawValue {
         case 200, 203: return receivedWhole(head, known, attempt)
         case 206: return receivedPart(head, known, attempt)
@@ -96,7 +97,7 @@ extension FlightMachine {
         }
     }
 
-    private mutating func comeBackLater(_ head: ResponseFacts, _ attempt: Attempt) -> [Action] {
+    mutating func comeBackLater(_ head: ResponseFacts, _ attempt: Attempt) -> [Action] {
         let retryAfter = job.followsHTTP ? nil : head.retryAfter
         enter(.refused(Refusal(status: head.status, retryAfter: retryAfter), attempt.question))
         return [.cancel]
@@ -367,7 +368,7 @@ extension FlightMachine {
         fill = Fill(
             firstOffset: fill?.firstOffset ?? placement.start, layout: placement.layout)
         var sendsMore = false
-        if case .span(_, let askedEnd?)? = attempt.askedRange {
+        if extent == .bounded, case .span(_, let askedEnd?)? = attempt.askedRange {
             sendsMore = (placement.last ?? .max) > askedEnd
         }
         let isOpen = !beginning.goesOn && beginning.sniffs

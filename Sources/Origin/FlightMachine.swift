@@ -41,28 +41,30 @@ struct FlightMachine {
     var keeping = Keeping.possible
     /// When a waiter was last given the object, whose bytes cannot be taken back from then on; nil
     /// before.
-    private(set) var toldAt: Monotonic?
+    private(set) var objectGivenAt: Monotonic?
     /// True while only ahead fetches need the object.
     private(set) var isAhead: Bool
     /// True once the viewer has moved to another item: the flight may end as soon as it has no
     /// reader.
-    var isLetGo = false
+    var viewerMovedOn = false
+    /// Whether the body that is being filled has an end.
+    var extent = Extent.bounded
     /// True once a request was passed on that may have changed what this flight fetches.
     var isOutdated = false
     /// The budget of the player request that pays for requests and bytes: at first the one that
     /// started the flight.
     private(set) var budget: OriginBudget
 
-    /// Makes a flight that has not sent a request yet; `isHandedOut` is true if readers may hold
+    /// Makes a flight that has not sent a request yet; `wasObjectGiven` is true if readers may hold
     /// the object already.
-    init(_ job: FlightJob, wanted: Wanted, lane: Lane, budget: OriginBudget, isHandedOut: Bool) {
+    init(_ job: FlightJob, wanted: Wanted, lane: Lane, budget: OriginBudget, wasObjectGiven: Bool) {
         self.job = job
         self.wanted = wanted
         self.lane = lane
         self.budget = budget
         isPlaylist = job.resource.role == .playlist
         isAhead = job.beganAhead
-        toldAt = isHandedOut ? Monotonic(nanoseconds: 0) : nil
+        objectGivenAt = wasObjectGiven ? Monotonic(nanoseconds: 0) : nil
     }
 
     // MARK: Queries
@@ -78,7 +80,7 @@ struct FlightMachine {
 
     var hasEnded: Bool { phase == .ended }
     var isFilling: Bool { phase == .filling }
-    var isHandedOut: Bool { toldAt != nil }
+    var wasObjectGiven: Bool { objectGivenAt != nil }
     var isOpaque: Bool { fill?.layout == .opaque }
 
     var isRefused: Bool {
@@ -119,8 +121,8 @@ struct FlightMachine {
     }
 
     /// True if a waiter got the object less than `limit` ago and may still be about to read it.
-    func wasToldLately(_ now: Monotonic, within limit: Interval) -> Bool {
-        now - (toldAt ?? Monotonic(nanoseconds: 0)) < limit
+    func wasObjectGivenLately(_ now: Monotonic, within limit: Interval) -> Bool {
+        now - (objectGivenAt ?? Monotonic(nanoseconds: 0)) < limit
     }
 
     // MARK: Requests
@@ -140,7 +142,7 @@ struct FlightMachine {
     ///   - behind: the number of bytes after the wanted ones to compare.
     ///   - now: the time.
     /// - Returns: the actions.
-    mutating func looked(before: Int64, behind: Int64, now: Monotonic) -> [Action] {
+    mutating func neighboursFound(before: Int64, behind: Int64, now: Monotonic) -> [Action] {
         guard case .due(let question) = state else { return [] }
         var actions: [Action] = []
         guard takesRequest(now, &actions) else { return actions + failSpent() }
@@ -231,7 +233,7 @@ struct FlightMachine {
     }
 
     /// Notes that readers may hold the object although this flight gave it to no waiter.
-    mutating func noteReaders() { toldAt = toldAt ?? Monotonic(nanoseconds: 0) }
+    mutating func noteReaders() { objectGivenAt = objectGivenAt ?? Monotonic(nanoseconds: 0) }
 
     /// Answers waiters for the head, once the body is known not to be a playlist.
     mutating func deliver(now: Monotonic) -> [Action] {
@@ -240,7 +242,7 @@ struct FlightMachine {
         }
         let ready = waiters.filter { $0.delivery == .head }
         guard !ready.isEmpty else { return [] }
-        toldAt = now
+        objectGivenAt = now
         waiters.removeAll { $0.delivery == .head }
         return [.deliver(ready)]
     }
@@ -262,7 +264,7 @@ struct FlightMachine {
     /// Gives all waiters the object once its body is complete.
     mutating func deliverComplete(now: Monotonic) -> [Action] {
         guard !waiters.isEmpty else { return [] }
-        toldAt = now
+        objectGivenAt = now
         return [.deliver(takeWaiters())]
     }
 

@@ -74,6 +74,8 @@ struct FlightLimits {
 enum Resumption: Equatable {
     case again
     case from(Int64, to: Int64?)
+    /// Whatever the origin sends now continues the body.
+    case anew
     /// No bytes were handed out yet: discard them and start over.
     case afresh
 
@@ -84,15 +86,16 @@ enum Resumption: Equatable {
     ///   - fill: the state of the body.
     ///   - wanted: the bytes that the transfer was to fetch.
     ///   - isOpaque: whether the position of the bytes in the body is unknown.
-    ///   - isHandedOut: whether readers may have seen bytes.
+    ///   - wasObjectGiven: whether readers may have seen bytes.
     ///   - isOpenText: whether the body is a playlist, or may be one.
     ///   - job: the parameters of the flight.
     init?(
-        _ fill: FillFacts, of wanted: Wanted, isOpaque: Bool, isHandedOut: Bool, isOpenText: Bool,
+        _ fill: FillFacts, of wanted: Wanted, isOpaque: Bool, wasObjectGiven: Bool,
+        isOpenText: Bool,
         _ job: FlightJob
     ) {
         guard fill.hasHead, !isOpaque else { return nil }
-        if !isHandedOut, isOpenText || job.resource.decodesContent {
+        if !wasObjectGiven, isOpenText || job.resource.decodesContent {
             self = .afresh
             return
         }
@@ -185,6 +188,8 @@ extension FlightMachine {
         guard !hasEnded, !isOpaque, !isOutdated, request.isSameQuestion, !request.isAlone,
             request.isSameObject
         else { return false }
+        // A live stream is sent from its edge on, whatever part is requested.
+        if extent != .bounded { return true }
         if job.revalidates { return true }
         guard case .span(let start, _) = request.wanted else { return request.wanted == wanted }
         guard case .span(let first, let end) = wanted, let position = request.position else {
@@ -248,7 +253,7 @@ extension FlightMachine {
     /// A player that hangs up before the head often repeats the request, which would send it to the
     /// origin twice; a request that was not sent yet can be repeated at no cost.
     func hasGrace(isWithOrigin: Bool) -> Bool {
-        isHandedOut || (isWithOrigin && (phase == .asking || phase == .filling))
+        wasObjectGiven || (isWithOrigin && (phase == .asking || phase == .filling))
     }
 
     /// True if something waits for what the flight fetches.
@@ -262,7 +267,15 @@ extension FlightMachine {
         isRead: @autoclosure () -> Bool, now: Monotonic, wayToReader: Interval
     ) -> Bool {
         guard !hasEnded, waiters.isEmpty else { return true }
-        guard isHandedOut else { return false }
-        return isRead() || wasToldLately(now, within: wayToReader)
+        guard wasObjectGiven else { return false }
+        return isRead() || wasObjectGivenLately(now, within: wayToReader)
+    }
+}
+
+extension FlightLimits {
+    init(_ settings: ProxySettings) {
+        self.init(
+            retries: settings.retries, patience: settings.patience, answer: settings.answerLimit,
+            joinDistance: settings.joinDistance)
     }
 }

@@ -117,6 +117,15 @@ extension FlightMachine {
         case opaque
     }
 
+    /// Whether a body has an end.
+    enum Extent: Equatable {
+        case bounded
+        /// It has no length, and its speed has not shown yet whether it is a live stream.
+        case undecided
+        /// A live stream: another connection continues it, from whatever the origin sends then.
+        case endless
+    }
+
     /// The object that this flight has begun to fill; it survives a failed transfer.
     struct Fill: Equatable {
         /// The offset of the first byte.

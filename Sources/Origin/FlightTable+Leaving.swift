@@ -9,49 +9,49 @@ import Upstream
 extension FlightTable {
     /// Checks, after a grace period, whether an object's flights are still needed.
     func readerLeft(_ key: ObjectKey) {
-        for flight in flights(of: key) { leave(flight) }
+        for flight in flights(of: key) { beginGracePeriod(flight) }
     }
 
     /// Handles that the last waiter of a flight has left.
     func waitersLeft(_ flight: Flight) {
-        let isWithOrigin = flight.transfer?.state == .running
+        let isWithOrigin = flight.transfer?.state == .running || flight.sharing?.read != nil
         guard flight.machine.hasGrace(isWithOrigin: isWithOrigin) else { return flight.abandon() }
-        leave(flight)
+        beginGracePeriod(flight)
     }
 
-    private func leave(_ flight: Flight) {
-        leaving[ObjectIdentifier(flight)] = flight
+    private func beginGracePeriod(_ flight: Flight) {
+        inGracePeriod[ObjectIdentifier(flight)] = flight
         // Settling reports whether a player waits for a slot.
-        client.setNeedsSettle()
+        client.scheduleRoundEnd()
         checkAbandoned(flight)
     }
 
     /// Abandons a flight that is not needed, after its grace period, unless it is nearly done.
     func checkAbandoned(_ flight: Flight) {
-        let grace = flight.machine.isLetGo ? Interval.zero : settings.abandonGrace
+        let grace = flight.machine.viewerMovedOn ? Interval.zero : settings.abandonGrace
         loop.schedule(after: grace) { [weak self, weak flight] _ in
             guard let self, let flight else { return }
-            leaving[ObjectIdentifier(flight)] = nil
-            abandonUnlessWanted(flight, isUrgent: flight.machine.isLetGo)
+            inGracePeriod[ObjectIdentifier(flight)] = nil
+            abandonUnlessWanted(flight, isUrgent: flight.machine.viewerMovedOn)
         }
     }
 
     /// Cuts grace periods short when a player waits for a slot: with one connection to a host, the
     /// next channel would have to wait for the former one.
-    func giveWay() {
+    func cutGracePeriodsShort() {
         var isEarly = false
-        for flight in leaving.values {
-            if flight.machine.wasToldLately(loop.now, within: Self.wayToReader) {
+        for flight in inGracePeriod.values {
+            if flight.machine.wasObjectGivenLately(loop.now, within: Self.wayToReader) {
                 isEarly = true
             } else {
                 abandonUnlessWanted(flight, isUrgent: true)
             }
         }
-        guard isEarly, !willGiveWay else { return }
-        willGiveWay = true
+        guard isEarly, !hasGraceCheck else { return }
+        hasGraceCheck = true
         loop.schedule(after: Self.wayToReader) { [weak self] _ in
-            self?.willGiveWay = false
-            self?.client.setNeedsSettle()
+            self?.hasGraceCheck = false
+            self?.client.scheduleRoundEnd()
         }
     }
 
@@ -59,15 +59,15 @@ extension FlightTable {
     static let wayToReader = Interval.milliseconds(50)
 
     private func abandonUnlessWanted(_ flight: Flight, isUrgent: Bool) {
-        guard !isNeeded(flight) else { return leaving[ObjectIdentifier(flight)] = nil }
-        guard flight.machine.isHandedOut, let object = flight.object,
+        guard !isNeeded(flight) else { return inGracePeriod[ObjectIdentifier(flight)] = nil }
+        guard flight.machine.wasObjectGiven, let object = flight.object,
             isWorthFinishing(flight, object, isUrgent: isUrgent)
         else { return flight.abandon() }
         // It still ends early if a player waits for a slot.
-        leaving[ObjectIdentifier(flight)] = flight
+        inGracePeriod[ObjectIdentifier(flight)] = flight
         let limit = isUrgent ? AheadTask.finishWithin : Self.finishWithin
         loop.schedule(after: limit) { [weak self, weak flight] _ in
-            guard let self, let flight, leaving[ObjectIdentifier(flight)] != nil,
+            guard let self, let flight, inGracePeriod[ObjectIdentifier(flight)] != nil,
                 !isNeeded(flight)
             else { return }
             // It was slower than its speed had promised.
@@ -126,9 +126,9 @@ extension FlightTable {
 
     /// Reports that the viewer of a session has moved to another item: its flights end as soon as
     /// they have no reader.
-    func letGo(ofSession number: UInt64) {
+    func viewerMovedOn(fromSession number: UInt64) {
         for flight in allFlights where flight.resource.session.id.number == number {
-            flight.machine.isLetGo = true
+            flight.machine.viewerMovedOn = true
             checkAbandoned(flight)
         }
     }

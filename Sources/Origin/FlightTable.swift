@@ -19,6 +19,7 @@ final class FlightTable {
     let settings: ProxySettings
     let counters: Counters
     let readers: Readers
+    let endless: EndlessBodies
     let isShared: Bool
     let keys: KeyTable
     let playlistMemory: PlaylistMemory
@@ -33,7 +34,7 @@ final class FlightTable {
     let health: OriginHealth
     let lines: LineSpeeds
     /// Called for finished ahead fetches that no player has requested.
-    let tellAhead: @Sendable (AheadFetch) -> Void
+    let reportAhead: @Sendable (AheadFetch) -> Void
     let log: Logger
     /// Made with the first failure or request.
     private(set) lazy var probes = OriginProbes(health, table: self)
@@ -41,6 +42,8 @@ final class FlightTable {
     private(set) lazy var parentProbes = OriginProbes(
         OriginHealth(), table: self, watchesParents: true)
     private(set) lazy var inquiries = OriginInquiries(table: self)
+    /// The second level; nil without one.
+    let shared: SharedLevel?
     private(set) var flights: [ObjectKey: [Flight]] = [:]
     let ahead: AheadTable
     let concurrency: ConcurrencyDriver
@@ -55,11 +58,12 @@ final class FlightTable {
     private var givenUp = RecentMap<ObjectKey, (at: Monotonic, isSpent: Bool)>(
         capacity: 1_024)
     /// Flights that may end soon, since a waiter or reader has left.
-    var leaving: [ObjectIdentifier: Flight] = [:]
-    /// True while a check of `leaving` is scheduled.
-    var willGiveWay = false
+    var inGracePeriod: [ObjectIdentifier: Flight] = [:]
+    /// True while a check of `inGracePeriod` is scheduled.
+    var hasGraceCheck = false
     private var jars: [SessionID: CookieJar] = [:]
     private var jarOrder: [SessionID] = []
+    private let carriedCookies: CarriedCookies?
 
     /// The most sessions whose cookies are kept; the oldest are dropped first.
     private static let mostJars = 4_096
@@ -68,9 +72,11 @@ final class FlightTable {
         self.loop = loop
         self.client = client
         store = core.store
+        carriedCookies = core.cookies
         settings = core.settings
         counters = core.counters
         readers = core.readers
+        endless = core.endless
         isShared = core.isShared
         keys = core.keys
         playlistMemory = core.playlistMemory
@@ -78,12 +84,15 @@ final class FlightTable {
         texts = core.texts
         health = core.health
         lines = core.lines
-        tellAhead = core.tellAhead
+        reportAhead = core.reportAhead
         log = core.log
         ahead = AheadTable(gauge: core.ahead, loop: loop)
         concurrency = ConcurrencyDriver(
             core.settings.concurrency, loop: loop, client: client, report: core.concurrency)
-        client.playbackWaits = { [weak self] in self?.giveWay() }
+        shared = core.sharedStore.flatMap { report in
+            SharedLevel.made(for: core, loop: loop, client: client, report: report)
+        }
+        client.playbackWaits = { [weak self] in self?.cutGracePeriodsShort() }
     }
 
     // MARK: Buffers
@@ -142,14 +151,18 @@ final class FlightTable {
         }
         let known = flights[key]?.first { $0.covers(request) }
         var pause: Interval?
+        var refusal: ProxyFailure?
         if known == nil {
             switch probes.turn(of: request) {
             case .now: break
             case .later(let time): pause = time
-            case .refused(let failure): return reply(.failure(failure))
+            case .refused(let failure):
+                guard asksSharedLevel(for: request) else { return reply(.failure(failure)) }
+                refusal = failure
             }
         }
         let flight = known ?? Flight(request, table: self)
+        if let refusal { flight.refusalOfOrigin = refusal }
         request.budget?.follow(flight.trace)
         let waiter = Flight.Waiter(
             id: id, delivery: request.delivery, isCollapsed: known != nil,
@@ -221,12 +234,12 @@ final class FlightTable {
         let key = flight.resource.key
         // A flight that failed with its body complete is removed twice.
         if flight.machine.isAhead, flights[key]?.contains(where: { $0 === flight }) == true {
-            tellAhead(AheadFetch(flight, now: loop.now))
+            reportAhead(AheadFetch(flight, now: loop.now))
         }
-        leaving[ObjectIdentifier(flight)] = nil
+        inGracePeriod[ObjectIdentifier(flight)] = nil
         flights[key]?.removeAll { $0 === flight }
         if flights[key]?.isEmpty == true { flights[key] = nil }
-        ahead.setNeedsSettle(self)
+        ahead.scheduleRoundEnd(self)
     }
 
     /// Keeps what is fetched under these keys, in any variant, from being stored.
@@ -239,8 +252,10 @@ final class FlightTable {
 
     /// Returns the known object that a response belongs to: the flight's own, one that another
     /// flight of the key fills, or the stored one; nil if none matches.
+    ///
+    /// Without `mayJoin` it is the flight's own or none.
     func object(
-        for flight: Flight, matching head: StoredHead, _ placement: Placement
+        for flight: Flight, matching head: StoredHead, _ placement: Placement, mayJoin: Bool
     ) -> StoredObject? {
         if flight.machine.isPlaylist { return flight.hasFill ? flight.object : nil }
         guard !flight.machine.job.revalidates else { return nil }
@@ -250,12 +265,13 @@ final class FlightTable {
         let siblings = (flights[key] ?? []).compactMap(\.object).filter {
             $0.isStorable && !$0.isDiscarded
         }
-        let candidates = [flight.object, siblings.first, store.lookup(key)]
+        let candidates =
+            mayJoin ? [flight.object, siblings.first, store.lookup(key)] : [flight.object]
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded
                 && (flight.resource.live.growth != nil
                     || ObjectFacts.isSame(candidate, as: head, total: placement.total)
-                    || flight.isProvenLater(candidate, head, placement))
+                    || FlightRivals(of: flight).isProvenLater(candidate, head, placement))
         }
     }
 
@@ -297,6 +313,7 @@ final class FlightTable {
         probes.shutdown()
         if !settings.parents.isEmpty { parentProbes.shutdown() }
         inquiries.shutdown()
+        shared?.shutdown()
         client.shutdown()
         openPassthroughs?.client.shutdown()
     }
@@ -306,14 +323,16 @@ final class FlightTable {
     /// Stores the cookies that a hop set.
     func take(_ cookies: [ReceivedCookie], of session: Session) {
         guard !cookies.isEmpty else { return }
+        carriedCookies?.note(cookies, of: session.id, now: loop.wallNow)
+        for cookie in cookies { keep(cookie.value, from: cookie.url, of: session) }
+    }
+
+    private func keep(_ cookie: String, from url: AbsoluteURL, of session: Session) {
         if jars[session.id] == nil {
             jarOrder.append(session.id)
             if jarOrder.count > Self.mostJars { jars[jarOrder.removeFirst()] = nil }
         }
-        for cookie in cookies {
-            jars[session.id, default: CookieJar()].receive(
-                cookie.value, from: cookie.url, now: loop.wallNow)
-        }
+        jars[session.id, default: CookieJar()].receive(cookie, from: url, now: loop.wallNow)
     }
 
     /// Returns the Cookie field for a request of a session: the cookies given at entry, then the
@@ -328,6 +347,11 @@ final class FlightTable {
     func cookieField(
         for url: AbsoluteURL, session: Session, isRedirected: Bool = false
     ) -> String? {
+        if let carriedCookies {
+            for cookie in carriedCookies.takePending(of: session.id) {
+                keep(cookie.value, from: cookie.url, of: session)
+            }
+        }
         let given = isRedirected ? nil : session.fields.first(.cookie)
         let kept = jars[session.id]?.field(for: url, now: loop.wallNow)
         let both = [given, kept].compactMap { $0 }

@@ -6,6 +6,7 @@ package import Lookahead
 package import Model
 import Posix
 import Reactor
+package import SharedStore
 package import Store
 import Synchronization
 package import Upstream
@@ -17,6 +18,7 @@ package struct FlightCore: Sendable {
     package let settings: ProxySettings
     package let counters: Counters
     package let readers: Readers
+    package let endless: EndlessBodies
     package let isShared: Bool
     package let keys: KeyTable
     package let playlistMemory: PlaylistMemory
@@ -27,22 +29,33 @@ package struct FlightCore: Sendable {
     package let ahead: AheadGauge
     package let concurrency: ConcurrencyReport
     package let lines: LineSpeeds
+    /// What is known of the second level; nil without one.
+    package let sharedStore: SharedStoreReport?
+    /// The orders of all nodes; nil without a second level.
+    package let orders: NodeOrders?
     /// Called on the upstream loop for each ahead fetch that ended before a player requested its
     /// resource.
-    package let tellAhead: @Sendable (AheadFetch) -> Void
+    package let reportAhead: @Sendable (AheadFetch) -> Void
+    /// The cookies that links bring and take along; nil unless this is a node of a cluster.
+    package let cookies: CarriedCookies?
 
     package init(
         store: ObjectStore, settings: ProxySettings, counters: Counters, readers: Readers,
-        isShared: Bool, keys: KeyTable, playlistMemory: PlaylistMemory, live: LiveMemory,
+        endless: EndlessBodies, isShared: Bool, keys: KeyTable, playlistMemory: PlaylistMemory,
+        live: LiveMemory,
         texts: TextWorker, health: OriginHealth, log: Logger, ahead: AheadGauge,
-        concurrency: ConcurrencyReport, lines: LineSpeeds,
-        tellAhead: @escaping @Sendable (AheadFetch) -> Void
+        concurrency: ConcurrencyReport, lines: LineSpeeds, sharedStore: SharedStoreReport? = nil,
+        cookies: CarriedCookies? = nil, orders: NodeOrders? = nil,
+        reportAhead: @escaping @Sendable (AheadFetch) -> Void
     ) {
-        self.tellAhead = tellAhead
+        self.reportAhead = reportAhead
+        self.cookies = cookies
+        self.orders = orders
         self.store = store
         self.settings = settings
         self.counters = counters
         self.readers = readers
+        self.endless = endless
         self.isShared = isShared
         self.keys = keys
         self.playlistMemory = playlistMemory
@@ -53,6 +66,7 @@ package struct FlightCore: Sendable {
         self.ahead = ahead
         self.concurrency = concurrency
         self.lines = lines
+        self.sharedStore = sharedStore
     }
 }
 
@@ -61,6 +75,8 @@ package final class Flights: Sendable {
     private let thread: LoopThread
     private let table: Mutex<LoopBound<FlightTable>?>
     private let sessions: SessionWriter?
+    /// The orders of all nodes; nil without a second level.
+    package let orders: NodeOrders?
 
     /// Starts the upstream loop; blocks until libcurl is ready.
     package init(core: FlightCore, configuration: UpstreamConfiguration) throws {
@@ -68,6 +84,7 @@ package final class Flights: Sendable {
         let holder = TableHolder()
         let sessions = configuration.sessionFile.flatMap { SessionWriter($0, log: core.log) }
         self.sessions = sessions
+        orders = core.orders
         thread = try LoopThread(
             name: "upstream", onHold: core.counters.loopHoldObserver(log: core.log)
         ) { loop in
@@ -155,8 +172,8 @@ package final class Flights: Sendable {
     }
 
     /// Reports load, power source and link type of the machine.
-    package func follow(_ surroundings: Surroundings) {
-        enqueue { $0.concurrency.follow(surroundings) }
+    package func follow(_ conditions: MachineConditions) {
+        enqueue { $0.concurrency.follow(conditions) }
     }
 
     /// Probes all origins that are down immediately: the network may have changed.
@@ -165,6 +182,49 @@ package final class Flights: Sendable {
             table.probes.hurryAll()
             if !table.settings.parents.isEmpty { table.parentProbes.hurryAll() }
         }
+    }
+
+    /// Repeats purges and pins of other nodes by `handler`, whose `done` tells whether a request was
+    /// accepted, or will never be.
+    package func followChanges(
+        _ handler:
+            @escaping @Sendable (
+                _ target: String, _ done: @escaping @Sendable (Bool) -> Void
+            ) -> Void
+    ) {
+        enqueue { $0.shared?.changes.follow(handler) }
+    }
+
+    /// Tells other nodes of a purge or pin that was accepted here.
+    package func publishChange(path: String, query: String) {
+        enqueue { table in
+            table.shared?.changes.publish(path: path, query: query, now: table.loop.wallNow)
+        }
+    }
+
+    /// Has orders of one kind carried out by `keeper`.
+    package func keepOrders(_ kind: SharedOrderID.Kind, _ keeper: NodeOrders.Keeper) {
+        enqueue { $0.shared?.orders?.keep(kind, keeper) }
+    }
+
+    /// Tells other nodes of an order that was given here, and removes its saved record once the
+    /// bucket has it.
+    ///
+    /// - Parameters:
+    ///   - order: the order.
+    ///   - isHere: true if this node carries it out.
+    package func giveOrder(_ order: SharedOrder, isHere: Bool) {
+        enqueue { $0.shared?.orders?.give(order, isHere: isHere) }
+    }
+
+    /// Tells of an order that this node has held since an earlier run.
+    package func holdOrder(_ id: SharedOrderID, _ wish: SharedOrder.Wish, query: String) {
+        enqueue { $0.shared?.orders?.hold(id, wish, query: query) }
+    }
+
+    /// Tells that an order that was to be taken over cannot be carried out here now.
+    package func refuseOrder(_ id: SharedOrderID) {
+        enqueue { $0.shared?.orders?.refuse(id) }
     }
 
     /// Reports that a reader of an incomplete object has left.

@@ -110,14 +110,14 @@ final class OriginInquiries {
             known.waiting.append(waiter)
             return
         }
-        guard let root = OriginProbes.root(of: url) else { return settled(waiter) }
+        guard let root = OriginProbes.root(of: url) else { return inquiryEnded(waiter) }
         let inquiry = Inquiry(root)
         inquiry.waiting = [waiter]
         inquiries[origin] = inquiry
         ask(inquiry)
     }
 
-    private func settled(_ waiter: Waiter) {
+    private func inquiryEnded(_ waiter: Waiter) {
         waiter.missing -= 1
         if waiter.missing <= 0 { waiter.finish(loop) }
     }
@@ -148,7 +148,7 @@ final class OriginInquiries {
             if !isDown, isSuspected, !inquiry.hasFailed { return confirm(inquiry) }
         }
         inquiries[origin] = nil
-        for waiter in inquiry.waiting { settled(waiter) }
+        for waiter in inquiry.waiting { inquiryEnded(waiter) }
     }
 
     /// Sends another request, once a second refusal counts.

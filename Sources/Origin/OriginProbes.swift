@@ -128,12 +128,12 @@ final class OriginProbes {
         }
         if before < .down, after == .down, watchesParents {
             table.log.warning(
-                "a parent does not answer; origins are asked without it",
+                "a parent does not answer; requests go to origins directly",
                 metadata: ["parent": "\(origin)", "reason": "\(error.message)"])
         } else if before < .down, after == .down {
             table.counters.add(.originOutages)
             table.log.warning(
-                "an origin does not answer; what is stored of it is served",
+                "an origin does not answer; its stored responses are served",
                 metadata: ["origin": "\(origin)", "reason": "\(error.message)"])
             table.giveUp(on: origin, failure: ProxyFailure(error, subject: url.redacted))
         }
@@ -303,6 +303,11 @@ extension FlightTable {
             !flight.hasFill && flight.resource.url.origin == origin
                 && (flight.phase == .asking || flight.phase == .backingOff)
         }
-        for flight in hopeless { flight.fail(failure, cause: FillEnd.refused(failure)) }
+        for flight in hopeless {
+            // The second level may have what the origin does not send.
+            flight.refusalOfOrigin = shared == nil ? nil : failure
+            guard flight.sharing?.read == nil else { continue }
+            flight.fail(failure, cause: FillEnd.refused(failure))
+        }
     }
 }

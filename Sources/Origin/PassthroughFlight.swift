@@ -19,7 +19,7 @@ final class PassthroughFlight: TransferDelegate {
     private let pipe: BytePipe
     private let counters: Counters
     private let loop: EventLoop
-    private let tell: @Sendable (PassthroughEvent) -> Void
+    private let report: @Sendable (PassthroughEvent) -> Void
     private let ended: (PassthroughFlight) -> Void
     private var transfer: Transfer?
     private var hasHead = false
@@ -29,11 +29,11 @@ final class PassthroughFlight: TransferDelegate {
     init(
         into pipe: BytePipe, table: PassthroughTable, counters: Counters,
         ended: @escaping (PassthroughFlight) -> Void,
-        tell: @escaping @Sendable (PassthroughEvent) -> Void
+        report: @escaping @Sendable (PassthroughEvent) -> Void
     ) {
         self.pipe = pipe
         self.counters = counters
-        self.tell = tell
+        self.report = report
         self.ended = ended
         loop = table.client.loop
     }
@@ -48,13 +48,13 @@ final class PassthroughFlight: TransferDelegate {
     // MARK: TransferDelegate
 
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
-        tell(.interim(head))
+        report(.interim(head))
     }
 
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         hasHead = true
         remaining = head.contentLength
-        tell(.head(head))
+        report(.head(head))
         if remaining == 0 { pipe.end(isWhole: true) }
     }
 
@@ -80,7 +80,7 @@ final class PassthroughFlight: TransferDelegate {
         case .failure(let error):
             if error.kind != .cancelled { counters.add(.originFailures) }
             pipe.end(isWhole: false)
-            if !hasHead { tell(.failed(error)) }
+            if !hasHead { report(.failed(error)) }
         }
         ended(self)
     }
@@ -113,11 +113,11 @@ final class PassthroughTable {
 
     package func start(
         _ request: TransferRequest, id: FetchID, into pipe: BytePipe,
-        tell: @escaping @Sendable (PassthroughEvent) -> Void
+        report: @escaping @Sendable (PassthroughEvent) -> Void
     ) {
         let flight = PassthroughFlight(
             into: pipe, table: self, counters: counters,
-            ended: { [weak self] _ in self?.flights[id] = nil }, tell: tell)
+            ended: { [weak self] _ in self?.flights[id] = nil }, report: report)
         flights[id] = flight
         flight.start(request, on: client)
     }
@@ -126,16 +126,16 @@ final class PassthroughTable {
 }
 
 extension Flights {
-    /// Passes a request through; `tell` is called on the upstream loop.
+    /// Passes a request through; `report` is called on the upstream loop.
     package func passThrough(
         _ request: TransferRequest, id: FetchID, into pipe: BytePipe,
-        tell: @escaping @Sendable (PassthroughEvent) -> Void
+        report: @escaping @Sendable (PassthroughEvent) -> Void
     ) {
         onLoop { table in
             do throws(UpstreamError) {
-                try table.passthroughs().start(request, id: id, into: pipe, tell: tell)
+                try table.passthroughs().start(request, id: id, into: pipe, report: report)
             } catch {
-                tell(.failed(error))
+                report(.failed(error))
             }
         }
     }

@@ -40,7 +40,7 @@ final class SessionWriter: Sendable {
                 // Mode 0600: a session lets whoever has it impersonate the daemon.
                 try replaceFile(path, with: Array(text.utf8), in: folder, mode: 0o600)
             } catch {
-                log.warning("TLS sessions could not be kept: \(error)")
+                log.warning("TLS sessions could not be saved: \(error)")
             }
         }
     }

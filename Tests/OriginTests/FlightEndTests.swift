@@ -23,7 +23,7 @@ import Upstream
 
     // MARK: Sniffing
 
-    @Test func `a head is not answered before the first bytes have told what came`() {
+    @Test func `a head is not passed on before the first bytes show the type`() {
         var story = story { $0.role = nil }
         story.beginning.sniffs = true
         story.whole(1_000_000)
@@ -36,7 +36,7 @@ import Upstream
         #expect(Array(story.told.values) == [.object])
     }
 
-    @Test func `a playlist is answered when it is whole`() {
+    @Test func `a playlist is passed on when it is complete`() {
         var story = story { $0.role = nil }
         story.beginning.sniffs = true
         story.whole(1_000_000)
@@ -49,7 +49,7 @@ import Upstream
         #expect(Array(story.told.values) == [.object] && story.completed)
     }
 
-    @Test func `a page in place of a playlist is refused`() {
+    @Test func `a page in place of a playlist is rejected`() {
         var story = story { $0.role = .playlist }
         story.beginning.sniffs = true
         story.whole(1_000_000)
@@ -62,7 +62,7 @@ import Upstream
 
     // MARK: Breaks
 
-    @Test func `a broken body is resumed where it ended`() {
+    @Test func `an incomplete body is resumed where it ended`() {
         var story = story()
         story.whole(1_000_000)
         story.bytes(1_000)
@@ -78,7 +78,7 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `a body that cannot be told from another one is not resumed`() {
+    @Test func `a body whose version cannot be verified is not resumed`() {
         var story = story()
         story.hasStrongValidator = false
         story.whole(nil)
@@ -88,7 +88,7 @@ import Upstream
         story.checkEnd()
     }
 
-    @Test func `a playlist that broke is begun anew`() {
+    @Test func `an incomplete playlist is fetched anew`() {
         var story = story(delivery: .completion) { $0.role = .playlist }
         story.whole(1_000_000)
         story.bytes(1_000)
@@ -98,7 +98,7 @@ import Upstream
         #expect(story.attempt?.askedRange == nil && story.broken == [])
     }
 
-    @Test func `a transfer that fails after its last byte was whole`() {
+    @Test func `a transfer that fails after its last byte is complete`() {
         var story = story()
         story.whole(1_000_000)
         story.bytes(1_000_000)
@@ -108,7 +108,7 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `attempts without a new byte are counted, and waiters are told once`() {
+    @Test func `attempts without a new byte are counted, and waiters are answered once`() {
         var story = story()
         story.whole(1_000_000)
         story.bytes(1_000)
@@ -123,7 +123,7 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `an origin that sends no head is asked three times`() {
+    @Test func `an origin that sends no head is requested three times`() {
         var story = story()
         while !story.machine.hasEnded, story.sends < 100 {
             story.breaks()
@@ -132,13 +132,13 @@ import Upstream
         #expect(story.sends == 3 && Array(story.told.values) == [.failure(.badGateway)])
     }
 
-    @Test func `what failed a moment ago is tried once`() {
+    @Test func `a resource that failed a moment ago is requested once`() {
         var story = story(job: { $0.mayRepeat = false })
         story.breaks()
         #expect(story.sends == 1 && story.machine.hasEnded)
     }
 
-    @Test func `a preempted transfer is resumed at once and costs no attempt`() {
+    @Test func `a preempted transfer is resumed immediately and costs no attempt`() {
         var story = story()
         for _ in 0..<10 {
             story.breaks(.preempted)
@@ -148,19 +148,19 @@ import Upstream
         #expect(story.sends == 11)
     }
 
-    @Test func `an error that will not pass is told at once`() {
+    @Test func `a permanent error is reported immediately`() {
         var story = story()
         story.breaks(.addressRefused("10.0.0.1"))
         #expect(Array(story.told.values) == [.failure(.forbidden)] && story.sends == 1)
     }
 
-    @Test func `an origin that is down is not asked again for a head`() {
+    @Test func `an origin that is down is not requested again for a head`() {
         var story = story()
         story.breaks(isDown: true)
         #expect(story.machine.hasEnded && story.sends == 1)
     }
 
-    @Test func `a body that nobody wants is not resumed`() {
+    @Test func `a body without readers is not resumed`() {
         var story = FlightStory()
         story.start()
         story.whole(1_000_000)
@@ -178,7 +178,7 @@ import Upstream
         #expect(!story.completed && story.machine.phase == .backingOff)
     }
 
-    @Test func `all who wait are told when the daemon ends a transfer`() {
+    @Test func `waiters are answered when the daemon cancels a transfer`() {
         var story = story()
         story.breaks(.cancelled)
         #expect(story.told.count == 1)
@@ -187,7 +187,7 @@ import Upstream
 
     // MARK: The end of a body that ends with its connection
 
-    @Test func `the origin is asked whether a body goes on`() {
+    @Test func `the origin is asked whether a body of unknown length continues`() {
         var story = story()
         story.whole(nil, provesItsEnd: false)
         story.bytes(1_000)
@@ -200,12 +200,12 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `the question whether a body goes on survives a broken transfer`() {
+    @Test func `the query for the end of a body survives a failed transfer`() {
         var story = story()
         story.whole(nil, provesItsEnd: false)
         story.bytes(1_000)
         story.end()
-        // Its head has no length: the rest is found by a strong validator.
+        // Its head has no length: the rest is located by a strong validator.
         story.breaks()
         story.timer()
         #expect(story.attempt?.question == .end)
@@ -215,7 +215,7 @@ import Upstream
         #expect(story.attempt?.question == .end)
     }
 
-    @Test func `a body whose end is not proved is passed on and not kept`() {
+    @Test func `a body with an unverified end is passed on and not stored`() {
         var story = story()
         story.whole(nil, provesItsEnd: false)
         story.bytes(1_000)
@@ -224,7 +224,7 @@ import Upstream
         #expect(story.completed && story.body?.isDiscarded == true && story.broken == [])
     }
 
-    @Test func `a body that goes on is filled further`() {
+    @Test func `a body that continues is filled further`() {
         var story = story()
         story.whole(nil, provesItsEnd: false)
         story.bytes(1_000)
@@ -237,7 +237,7 @@ import Upstream
 
     // MARK: Texts
 
-    @Test func `a part of a text that was asked for leads to a request for the whole`() {
+    @Test func `a requested part of a text leads to a request for the whole`() {
         var story = story(wanted: .span(start: 0, end: 100), delivery: .completion) {
             $0.role = .playlist
         }
@@ -249,7 +249,7 @@ import Upstream
         #expect(story.attempt?.askedRange == nil)
     }
 
-    @Test func `a part of a text that nobody asked for is asked for once more`() {
+    @Test func `an unrequested part of a text is requested once more`() {
         var story = story(delivery: .completion) { $0.role = .playlist }
         for _ in 0..<2 {
             story.part(0, 99, of: 1_000)
@@ -260,7 +260,7 @@ import Upstream
         #expect(story.sends == 2 && Array(story.told.values) == [.failure(.badGateway)])
     }
 
-    @Test func `a list that came before its time is asked for again as long as that is worth it`() {
+    @Test func `a list that came too early is requested again for a limited time`() {
         var story = story(
             delivery: .completion, resource: { $0.role = .playlist }, job: { $0.isDelivery = true })
         let early = FlightMachine.EarlyList(
@@ -285,7 +285,7 @@ import Upstream
 
     // MARK: Budget
 
-    @Test func `a spent budget is replaced by that of a request that joined`() {
+    @Test func `a spent budget is replaced by that of a joined request`() {
         var story = FlightStory(allowance: .init(requests: 2))
         let first = story.join()
         let second = story.join(budget: OriginBudget(now: story.now))
@@ -297,7 +297,7 @@ import Upstream
         #expect(!story.machine.hasEnded)
     }
 
-    @Test func `a flight fails where nobody who waits may ask`() {
+    @Test func `a flight fails if no waiting request has a budget`() {
         var story = FlightStory(allowance: .init(requests: 2))
         story.join()
         story.start()
@@ -308,13 +308,13 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `bytes that come again and again end a flight`() {
+    @Test func `bytes that repeat again and again end a flight`() {
         var story = FlightStory()
         story.join()
         story.start()
         var rounds = 0
         while !story.machine.hasEnded, rounds < 100 {
-            // The origin ignores ranges and breaks at the same byte.
+            // The origin ignores ranges and fails at the same byte.
             story.whole(10_000_000)
             story.bytes(1_000_000)
             story.breaks()
@@ -325,7 +325,7 @@ import Upstream
         story.checkEnd()
     }
 
-    @Test func `an answer that takes too long fails, unless the origin may hold it`() {
+    @Test func `a response that takes too long fails, unless the origin may hold it`() {
         var story = story()
         story.pass(20_001)
         let none = story.machine.failOverdue(now: story.now, isHeldByOrigin: true)
@@ -337,7 +337,7 @@ import Upstream
 
     // MARK: Those who wait and read
 
-    @Test func `one that comes after the head is answered at once`() {
+    @Test func `a request that joins after the head is answered immediately`() {
         var story = story()
         story.whole(1_000_000)
         let late = story.join()
@@ -346,7 +346,7 @@ import Upstream
         #expect(story.told[whole] == nil)
     }
 
-    @Test func `one that leaves is not answered`() {
+    @Test func `a request that left is not answered`() {
         var story = FlightStory()
         let id = story.join()
         story.start()
@@ -356,7 +356,7 @@ import Upstream
         #expect(story.told.isEmpty)
     }
 
-    @Test func `a transfer is held for slow readers, and not while somebody waits`() {
+    @Test func `a transfer is paused for slow readers, but not while a request waits`() {
         var story = story()
         story.whole(1_000_000)
         let holds = [story.machine.hold(at: story.now), story.machine.hold(at: story.now)]
@@ -366,7 +366,7 @@ import Upstream
         #expect(!holdsAgain && story.machine.heldSince == nil)
     }
 
-    @Test func `an abandoned flight does nothing more`() {
+    @Test func `an abandoned flight ignores further events`() {
         var story = FlightStory()
         story.start()
         story.whole(1_000_000)
@@ -378,7 +378,7 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `a player makes a fetch ahead its own`() {
+    @Test func `a player's request takes over a prefetch`() {
         var story = FlightStory { $0.beganAhead = true }
         story.start()
         let first = story.machine.takeForPlayback(.express)
@@ -387,7 +387,7 @@ import Upstream
         #expect(second == nil)
     }
 
-    @Test func `the loss of an object's name is counted once`() {
+    @Test func `the loss of an object's storage is counted once`() {
         var story = story()
         let losses = [true, false, false].map { story.machine.noteLoss(isAnswered: $0) }
         #expect(losses == [.known, .new, .known])

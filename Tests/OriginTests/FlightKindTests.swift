@@ -7,15 +7,15 @@ import Store
 import Testing
 import Upstream
 
-/// Flights under a mount, where HTTP's rules lead, and flights for resources that grow.
+/// Flights under a mount, where HTTP's rules apply, and flights for growing resources.
 @Suite struct `Kinds of flights` {
     private func story(
-        wanted: Wanted = .whole, isHandedOut: Bool = false,
+        wanted: Wanted = .whole, wasObjectGiven: Bool = false,
         _ change: (inout Resource.Parts) -> Void,
         _ job: (inout FlightJob) -> Void = { _ in }
     ) -> FlightStory {
         var story = FlightStory(
-            resource: FlightStory.resource(change), wanted: wanted, isHandedOut: isHandedOut,
+            resource: FlightStory.resource(change), wanted: wanted, wasObjectGiven: wasObjectGiven,
             job: job)
         story.join()
         story.start()
@@ -25,10 +25,10 @@ import Upstream
     // MARK: Under a mount
 
     private func mounted(_ change: (inout FlightJob) -> Void = { _ in }) -> FlightStory {
-        story(isHandedOut: true, { $0.kind = .shared }, change)
+        story(wasObjectGiven: true, { $0.kind = .shared }, change)
     }
 
-    @Test func `a 304 under a mount is the client's, ours, or no answer`() {
+    @Test func `a 304 under a mount answers the client's condition or ours, else it is an error`() {
         var ours = mounted { $0.revalidates = true }
         ours.status(.notModified)
         #expect(Array(ours.told.values) == [.renewed])
@@ -46,7 +46,7 @@ import Upstream
         #expect(Array(nobodys.told.values) == [.failure(.badGateway)])
     }
 
-    @Test func `a 5xx under a mount is an answer, unless a stale response serves`() {
+    @Test func `a 5xx under a mount is passed on unless a stale response can be used`() {
         var fresh = mounted()
         fresh.status(.serviceUnavailable)
         #expect(fresh.machine.isFilling)
@@ -75,7 +75,7 @@ import Upstream
         story(wanted: wanted) { $0.live.growth = .init(end: 1_000, isWhole: isWhole) }
     }
 
-    @Test func `what has come of a growing resource is not its length`() {
+    @Test func `the received bytes of a growing resource are not its length`() {
         var story = growing(isWhole: false)
         story.whole(1_000)
         #expect(story.machine.isFilling && story.body?.total == nil)

@@ -10,12 +10,12 @@ import Upstream
 /// Every transition of a flight.
 @Suite struct `Flight machine` {
     private func story(
-        wanted: Wanted = .whole, isHandedOut: Bool = false,
+        wanted: Wanted = .whole, wasObjectGiven: Bool = false,
         resource change: (inout Resource.Parts) -> Void = { _ in },
         job: (inout FlightJob) -> Void = { _ in }
     ) -> FlightStory {
         var story = FlightStory(
-            resource: FlightStory.resource(change), wanted: wanted, isHandedOut: isHandedOut,
+            resource: FlightStory.resource(change), wanted: wanted, wasObjectGiven: wasObjectGiven,
             job: job)
         story.join()
         story.start()
@@ -24,7 +24,7 @@ import Upstream
 
     // MARK: Asking
 
-    @Test func `a flight asks at once and answers at the head`() {
+    @Test func `a flight sends a request immediately and answers at the head`() {
         var story = story()
         #expect(story.transfer == .running && story.machine.phase == .asking)
         story.whole(1_000_000)
@@ -36,7 +36,7 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `a flight to an origin that refuses connections waits for its turn`() {
+    @Test func `a flight to an origin that refuses connections waits`() {
         var story = FlightStory()
         story.join()
         story.start(after: .milliseconds(20))
@@ -57,7 +57,8 @@ import Upstream
         story.checkEnd()
     }
 
-    @Test func `a body that broke waits for a down origin as long as its player has patience`() {
+    @Test
+    func `an incomplete body waits for an origin that is down until its player's patience ends`() {
         var story = story()
         story.whole(1_000_000)
         story.bytes(1_000)
@@ -71,7 +72,7 @@ import Upstream
         #expect(story.machine.hasEnded)
     }
 
-    @Test func `nothing is asked for what nobody wants after a back-off`() {
+    @Test func `no request follows a back-off if no player waits`() {
         var story = FlightStory()
         story.start(after: .milliseconds(20))
         story.timer(.init(isWanted: false))
@@ -82,7 +83,7 @@ import Upstream
     // MARK: Heads
 
     @Test(arguments: [408, 425, 429, 500, 502, 503, 504] as [UInt16])
-    func `a status that may pass is asked for again`(code: UInt16) {
+    func `a temporary status is retried`(code: UInt16) {
         var story = story()
         let status = HTTPStatus(rawValue: code)
         story.status(status)
@@ -93,7 +94,7 @@ import Upstream
         #expect(story.sends == 2)
     }
 
-    @Test func `Retry-After is the shortest pause, and one beyond patience fails`() {
+    @Test func `Retry-After is the minimum pause, and one that is too long fails`() {
         var story = story()
         story.status(.serviceUnavailable, retryAfter: .seconds(3 as Int64))
         story.breaks(.cancelled)
@@ -105,7 +106,7 @@ import Upstream
         story.checkEnd()
     }
 
-    @Test func `a request that joins a refused flight is answered by the next attempt`() {
+    @Test func `a request that joins during a back-off is answered by the next attempt`() {
         var story = story()
         story.status(.serviceUnavailable)
         let request = JoinFacts(
@@ -120,7 +121,7 @@ import Upstream
     }
 
     @Test(arguments: [400, 403, 404, 410, 501] as [UInt16])
-    func `any other status is told at once`(code: UInt16) {
+    func `any other status is answered immediately`(code: UInt16) {
         var story = story()
         story.status(HTTPStatus(rawValue: code))
         #expect(story.machine.hasEnded && story.told.count == 1)
@@ -128,8 +129,8 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `a 304 renews only what was asked about`() {
-        var asked = story(isHandedOut: true, job: { $0.revalidates = true })
+    @Test func `a 304 renews only the revalidated response`() {
+        var asked = story(wasObjectGiven: true, job: { $0.revalidates = true })
         asked.status(.notModified)
         #expect(Array(asked.told.values) == [.renewed])
         asked.checkEnd()
@@ -138,14 +139,14 @@ import Upstream
         #expect(Array(other.told.values) == [.failure(.badGateway)])
     }
 
-    @Test func `a revalidation that fails is not repeated`() {
-        var story = story(isHandedOut: true, job: { $0.revalidates = true })
+    @Test func `a failed revalidation is not repeated`() {
+        var story = story(wasObjectGiven: true, job: { $0.revalidates = true })
         story.breaks()
         #expect(Array(story.told.values) == [.failure(.badGateway)])
         story.checkEnd()
     }
 
-    @Test func `a part has to be the one asked for, and no longer than it says`() {
+    @Test func `a part must be the requested one and no longer than it claims`() {
         for head in [
             ResponseFacts(status: .partialContent),
             ResponseFacts(
@@ -160,7 +161,7 @@ import Upstream
         }
     }
 
-    @Test func `who joins a part in an unknown coding and wants the whole is given the whole`() {
+    @Test func `a request for the whole that joins a part in an unknown coding gets the whole`() {
         let part = ResponseFacts(
             status: .partialContent, range: .satisfied(first: 0, last: 9, total: 20),
             isCodedAsKnown: false)
@@ -174,14 +175,14 @@ import Upstream
         #expect(joined.sends == 2 && joined.attempt?.askedRange == nil && joined.broken == [])
     }
 
-    @Test func `a range that begins behind an unknown body is asked for as a whole`() {
+    @Test func `a range in a body of unknown length is requested as a whole`() {
         var story = story(wanted: .span(start: 0, end: 10))
         story.status(.rangeNotSatisfiable)
         #expect(story.sends == 2 && story.attempt?.askedRange == nil && story.broken == [])
     }
 
     @Test func `a range beyond the end is the client's mistake`() {
-        var story = story(wanted: .span(start: 100, end: nil), isHandedOut: true)
+        var story = story(wanted: .span(start: 100, end: nil), wasObjectGiven: true)
         story.head(
             ResponseFacts(
                 status: .rangeNotSatisfiable, range: .unsatisfied(total: 50)),
@@ -189,7 +190,7 @@ import Upstream
         #expect(Array(story.told.values) == [.failure(.rangeNotSatisfiable)])
     }
 
-    @Test func `a short body is awaited with its head`() {
+    @Test func `a short body is received together with its head`() {
         var story = story()
         story.whole(100)
         #expect(story.machine.isHolding && story.told.isEmpty && story.machine.phase == .asking)
@@ -199,14 +200,14 @@ import Upstream
         #expect(story.completed && story.broken == [])
     }
 
-    @Test func `a short body that breaks is filled as far as it came`() {
+    @Test func `a short body that fails is stored as far as it was received`() {
         var story = story()
         story.whole(100)
         story.breaks()
         #expect(Array(story.told.values) == [.object] && story.machine.phase == .backingOff)
     }
 
-    @Test func `an answer without content is no object`() {
+    @Test func `a response without content is not an object`() {
         var story = story(resource: { $0.kind = .shared }, job: { $0.method = .head })
         story.status(.ok)
         #expect(Array(story.told.values) == [.head])
@@ -214,7 +215,7 @@ import Upstream
         #expect(story.broken == [])
     }
 
-    @Test func `under a mount every status is an answer, and an odd part is passed on`() {
+    @Test func `under a mount every status is passed on, also an unexpected part`() {
         var story = story(resource: { $0.kind = .shared })
         story.beginning.status = .notFound
         story.status(.notFound)
@@ -236,8 +237,8 @@ import Upstream
             hasObject: true, compared: StoredBody(spans: SpanSet([spans]), total: total))
     }
 
-    @Test func `a response is compared before anything of it is taken`() {
-        var story = story(wanted: .span(start: 100, end: nil), isHandedOut: true)
+    @Test func `a response is compared before its bytes are accepted`() {
+        var story = story(wanted: .span(start: 100, end: nil), wasObjectGiven: true)
         story.beginning.status = .ok
         story.head(
             ResponseFacts(status: .ok, contentLength: 1_000), Self.stored(0..<100, total: 1_000))
@@ -248,15 +249,15 @@ import Upstream
         #expect(story.machine.isFilling && story.machine.wanted.start == 100)
     }
 
-    @Test func `another version is fetched anew for those who have got nothing`() {
-        var story = story(wanted: .span(start: 100, end: nil), isHandedOut: true)
+    @Test func `another version is fetched anew if no byte was sent`() {
+        var story = story(wanted: .span(start: 100, end: nil), wasObjectGiven: true)
         story.head(
             ResponseFacts(status: .ok, contentLength: 1_000), Self.stored(0..<100, total: 1_000))
         story.perform(story.machine.compared(60, areSame: false))
         #expect(story.sends == 2 && story.machine.phase == .asking && story.broken == [])
     }
 
-    @Test func `another version ends a flight whose body was handed out`() {
+    @Test func `another version ends a flight whose body was sent in part`() {
         var story = story()
         story.whole(1_000_000)
         story.bytes(1_000)
@@ -265,7 +266,7 @@ import Upstream
         story.checkEnd()
     }
 
-    @Test func `a body that ends while it is compared is truncated`() {
+    @Test func `a body that ends during the comparison is truncated`() {
         var story = story()
         story.whole(1_000_000)
         story.bytes(1_000)
@@ -292,7 +293,7 @@ import Upstream
         #expect(same.isEmpty && story.machine.lane == .express)
     }
 
-    @Test func `a transfer ends where it meets enough stored bytes`() {
+    @Test func `a transfer ends when it reaches enough stored bytes`() {
         var story = story()
         story.whole(10_000_000)
         let machine = story.machine
@@ -303,7 +304,7 @@ import Upstream
         #expect(!story.machine.endsAtStored(1 << 20, from: 0, total: 10_000_000))
     }
 
-    @Test func `a transfer of an origin that ignores ranges goes on through stored bytes`() {
+    @Test func `a transfer from an origin that ignores ranges continues through stored bytes`() {
         var story = story(wanted: .span(start: 5_000_000, end: nil))
         story.whole(10_000_000)
         #expect(story.machine.ranges.contains(.ignored))
@@ -311,7 +312,7 @@ import Upstream
         #expect(story.machine.endsAtStored(2_000_000, from: 8_000_000, total: 10_000_000))
     }
 
-    @Test func `an origin that ignores a range is known to, and to send more than asked for`() {
+    @Test func `an origin that ignores a range is noted`() {
         var story = story(wanted: .span(start: 0, end: 1_000))
         story.whole(10_000_000)
         #expect(story.machine.sendsMore && story.machine.ranges.contains(.ignored))

@@ -1,4 +1,4 @@
-// Responses that may belong to what other flights fill, or have stored meanwhile.
+// Responses that may belong to bodies that other flights fill, or have stored meanwhile.
 import HTTP
 @testable import Model
 @testable import Origin
@@ -7,7 +7,7 @@ import Testing
 import Upstream
 
 struct FlightRivalTests {
-    @Test func `a fetch ahead waits for those who fill what may be the same body`() {
+    @Test func `a prefetch waits for flights that fill possibly the same body`() {
         var story = FlightStory { $0.beganAhead = true }
         story.join(.completion)
         story.start()
@@ -23,7 +23,9 @@ struct FlightRivalTests {
     }
 
     @Test(arguments: [FlightMachine.Others.done, .discarded])
-    func `a fetch ahead asks again once others are done`(others: FlightMachine.Others) {
+    func `a prefetch is requested again once the other flights are done`(
+        others: FlightMachine.Others
+    ) {
         var story = FlightStory { $0.beganAhead = true }
         story.join(.completion)
         story.start()
@@ -34,7 +36,7 @@ struct FlightRivalTests {
         #expect(story.sends == 2)
     }
 
-    @Test func `a fetch ahead that has nothing to be compared with leaves what is stored`() {
+    @Test func `a prefetch without bytes to compare keeps the stored body`() {
         var story = FlightStory { $0.beganAhead = true }
         story.join(.completion)
         story.start()
@@ -46,7 +48,7 @@ struct FlightRivalTests {
         #expect(Array(story.told.values) == [.failure(.badGateway)])
     }
 
-    @Test func `a player does not wait for others in vain`() {
+    @Test func `a player does not wait for other flights in vain`() {
         var story = FlightStory { $0.beganAhead = true }
         story.join(.completion)
         story.start()
@@ -56,7 +58,7 @@ struct FlightRivalTests {
         #expect(story.machine.phase == .backingOff && story.delay == .zero)
     }
 
-    @Test func `a response that a player waits for is asked for again to be compared`() {
+    @Test func `a response that a player waits for is requested again for comparison`() {
         var story = FlightStory { $0.beganAhead = true }
         story.join(.completion)
         story.start()
@@ -71,7 +73,7 @@ struct FlightRivalTests {
         #expect(!story.machine.mayAskAgain)
     }
 
-    @Test func `a fetch ahead whose object is not kept fails`() {
+    @Test func `a prefetch whose object is not stored fails`() {
         var story = FlightStory { $0.beganAhead = true }
         story.join(.completion)
         story.start()
@@ -80,7 +82,7 @@ struct FlightRivalTests {
         #expect(Array(story.told.values) == [.failure(.insufficientStorage)])
     }
 
-    @Test func `a fetch ahead that waits for others ends when nobody wants it`() {
+    @Test func `a prefetch that waits for other flights ends when it is no longer wanted`() {
         var story = FlightStory { $0.beganAhead = true }
         story.start()
         story.perform(story.machine.waitForOthers())

@@ -22,7 +22,7 @@ import Testing
 
     // MARK: Delays
 
-    @Test func `delays double from 100 ms, and up to half of them is added`() {
+    @Test func `delays double from 100 ms, with up to half of each added`() {
         #expect((1...4).map { delay($0) } == [100, 200, 400, 800])
         #expect((1...4).map { delay($0, jitter: 1) } == [150, 300, 600, 1_200])
     }
@@ -32,7 +32,7 @@ import Testing
         #expect(delay(2, hasBody: false) != nil && delay(3, hasBody: false) == nil)
     }
 
-    @Test func `no attempt follows the end of patience but the first of a stalled body`() {
+    @Test func `no attempt follows the end of patience except the first of a stalled body`() {
         #expect(delay(2, waited: 7_800) == 200 && delay(2, waited: 7_801) == nil)
         #expect(delay(1, waited: 60_000) == 100)
         #expect(delay(1, hasBody: false, waited: 60_000) == nil)
@@ -53,18 +53,19 @@ import Testing
 
     private func resumption(
         _ fill: FillFacts, wanted: Wanted = .whole, isOpaque: Bool = false,
-        isHandedOut: Bool = true, isOpenText: Bool = false,
+        wasObjectGiven: Bool = true, isOpenText: Bool = false,
         _ change: (inout Resource.Parts) -> Void = { _ in }
     ) -> Resumption? {
         let job = FlightJob(
             resource: FlightStory.resource(change), limits: limits,
             begunAt: Monotonic(nanoseconds: 0))
         return Resumption(
-            fill, of: wanted, isOpaque: isOpaque, isHandedOut: isHandedOut, isOpenText: isOpenText,
+            fill, of: wanted, isOpaque: isOpaque, wasObjectGiven: wasObjectGiven,
+            isOpenText: isOpenText,
             job)
     }
 
-    @Test func `a rest is asked for where it can be known to belong to the body`() {
+    @Test func `the rest of a body is requested if its version can be verified`() {
         let known = FillFacts(offset: 10, total: 100)
         #expect(resumption(known) == .from(10, to: nil))
         #expect(resumption(known, wanted: .span(start: 0, end: 50)) == .from(10, to: 50))
@@ -73,20 +74,20 @@ import Testing
         #expect(resumption(known, wanted: .suffix(5)) == nil)
     }
 
-    @Test func `a length alone joins parts for playlists' media and not under a mount`() {
+    @Test func `a length alone verifies playlists' media, but nothing under a mount`() {
         #expect(resumption(FillFacts(offset: 10, total: 100)) { $0.kind = .shared } == nil)
         let strong = FillFacts(offset: 10, total: 100, hasStrongValidator: true)
         #expect(resumption(strong) { $0.kind = .shared } == .from(10, to: nil))
     }
 
-    @Test func `what nobody has seen is begun anew, where it is text`() {
+    @Test func `text that no player has received is fetched anew`() {
         let fill = FillFacts(offset: 10, total: 100)
-        #expect(resumption(fill, isHandedOut: false, isOpenText: true) == .afresh)
-        #expect(resumption(fill, isHandedOut: false) { $0.role = .json } == .afresh)
-        #expect(resumption(fill, isHandedOut: false) == .from(10, to: nil))
+        #expect(resumption(fill, wasObjectGiven: false, isOpenText: true) == .afresh)
+        #expect(resumption(fill, wasObjectGiven: false) { $0.role = .json } == .afresh)
+        #expect(resumption(fill, wasObjectGiven: false) == .from(10, to: nil))
     }
 
-    @Test func `a decoded body without a length and bytes in no known place are not resumed`() {
+    @Test func `decoded bodies without a length and bytes at unknown offsets are not resumed`() {
         let strong = FillFacts(offset: 10, hasStrongValidator: true)
         #expect(resumption(strong) { $0.role = .json } == nil)
         #expect(resumption(strong, isOpaque: true) == nil)
@@ -108,7 +109,7 @@ import Testing
         return story.machine.covers(facts)
     }
 
-    @Test func `a request joins the flight that comes to its bytes soon`() {
+    @Test func `a request joins the flight that reaches its bytes soon`() {
         #expect(covers(.whole, .whole))
         #expect(covers(.whole, .span(start: 1 << 20, end: nil)))
         #expect(!covers(.whole, .span(start: 1 << 20 + 1, end: nil)))
@@ -117,7 +118,7 @@ import Testing
         #expect(!covers(.span(start: 0, end: 100), .span(start: 100, end: nil)))
     }
 
-    @Test func `a request joins only where the answer is the same`() {
+    @Test func `a request joins only if the response is the same`() {
         #expect(!covers(.whole, .whole) { $0.isSameQuestion = false })
         #expect(!covers(.whole, .whole) { $0.isAlone = true })
         #expect(!covers(.whole, .whole) { $0.isSameObject = false })
@@ -142,7 +143,7 @@ import Testing
 
     private let body = StoredBody(spans: SpanSet([0..<100, 200..<20_000]), total: 30_000)
 
-    @Test func `bytes before and behind a hole are asked for with it`() {
+    @Test func `bytes before and behind a hole are requested with it`() {
         #expect(body.before(.span(start: 100, end: 200)) == 100)
         #expect(body.behind(.span(start: 100, end: 200)) == 8 << 10)
         #expect(body.before(.span(start: 150, end: 200)) == 0)
@@ -161,25 +162,25 @@ import Testing
         #expect(body.provenStart(of: Placement(start: 100), wanted: 100) == nil)
         #expect(body.provenStart(of: Placement(start: 0, total: 30_001), wanted: 100) == nil)
         #expect(body.provenStart(of: Placement(start: 0, end: 50), wanted: 100) == nil)
-        // A hole lies before the wanted bytes: what is stored at the beginning is compared.
+        // The hole begins before the wanted bytes: the stored beginning is compared.
         #expect(body.provenStart(of: Placement(start: 0), wanted: 150) == 100)
         #expect(body.provenStart(of: Placement(start: 120), wanted: 150) == nil)
     }
 
     // MARK: Abandonment
 
-    @Test func `a flight is about to end by the pace that it had`() {
+    @Test func `a flight is about to end if its pace predicts it`() {
         var progress = FlightProgress(
             first: 0, position: 500, end: 1_000, elapsed: .seconds(1 as Int64))
         #expect(progress.isAboutToEnd(within: .seconds(1 as Int64)))
         #expect(!progress.isAboutToEnd(within: .milliseconds(900)))
-        // One burst at the beginning says nothing of the pace.
+        // One burst at the beginning does not determine the pace.
         progress.elapsed = .milliseconds(1)
         progress.position = 100
         #expect(!progress.isAboutToEnd(within: .seconds(1 as Int64)))
     }
 
-    @Test func `a flight is finished where little is left, or half is done`() {
+    @Test func `a flight without players is finished if little is left, or half is done`() {
         let progress = FlightProgress(first: 0, position: 500, end: 1_000, elapsed: .zero)
         #expect(progress.isMostlyDone(remainder: 500, half: 0))
         #expect(progress.isMostlyDone(remainder: 0, half: 500))
@@ -188,7 +189,7 @@ import Testing
         #expect(!early.isMostlyDone(remainder: 0, half: 1_000))
     }
 
-    @Test func `a flight that nobody waits for is given time once the origin has its request`() {
+    @Test func `a flight without players has a grace time once the origin has its request`() {
         var story = FlightStory()
         #expect(!story.machine.hasGrace(isWithOrigin: false))
         #expect(story.machine.hasGrace(isWithOrigin: true))
@@ -198,7 +199,7 @@ import Testing
         #expect(story.machine.hasGrace(isWithOrigin: false))
     }
 
-    @Test func `a flight is needed while somebody waits, reads or is on the way`() {
+    @Test func `a flight is needed while requests wait, read or arrive`() {
         var story = FlightStory()
         func isNeeded(isRead: Bool) -> Bool {
             story.machine.isNeeded(
@@ -214,8 +215,8 @@ import Testing
         #expect(!isNeeded(isRead: false) && isNeeded(isRead: true))
     }
 
-    @Test func `progress is known while a body with an end comes`() {
-        var story = FlightStory(wanted: .span(start: 100, end: nil), isHandedOut: true)
+    @Test func `progress is known while a body with a known end arrives`() {
+        var story = FlightStory(wanted: .span(start: 100, end: nil), wasObjectGiven: true)
         story.start()
         #expect(story.machine.progress(at: 100, total: 1_000, now: story.now) == nil)
         story.part(100, 999, of: 1_000)

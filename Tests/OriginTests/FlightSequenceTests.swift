@@ -8,7 +8,7 @@ import Store
 import Testing
 import Upstream
 
-/// Random events, by seed: whatever happens, in whatever order, the rules of a flight hold.
+/// Random events, by seed: the invariants of a flight hold for any sequence.
 @Suite struct `Sequences of flight events` {
     /// SplitMix64 (Steele, Lea, Flood 2014).
     private struct Random: RandomNumberGenerator {
@@ -29,7 +29,7 @@ import Upstream
 
     private static let length: Int64 = 1_000_000
 
-    /// What happened in all sequences of a test, so that nothing is proved by never happening.
+    /// The events of all sequences of a test, to verify that each occurred.
     private struct Tally {
         var events = 0
         var completed = 0
@@ -75,7 +75,7 @@ import Upstream
     ) {
         guard case .asking(let attempt) = story.machine.state else { return }
         let isQuestion = attempt.question == .end
-        // What ends most flights is rare, so that long sequences come about.
+        // Events that end most flights are rare, so that long sequences occur.
         let mostKinds = random.happens(oneIn: 6) ? 10 : 7
         let kind = Int.random(in: 0..<mostKinds, using: &random)
         switch isQuestion && random.happens(oneIn: 2) ? 4 : kind {
@@ -119,7 +119,7 @@ import Upstream
         }
     }
 
-    /// The first bytes, bytes to be compared or lists are looked at.
+    /// The first bytes, bytes to be compared or lists are being examined.
     private static func look(
         _ story: inout FlightStory, _ random: inout Random, _ tally: inout Tally
     ) {
@@ -149,7 +149,7 @@ import Upstream
     ) {
         let isWanted = !story.machine.waiters.isEmpty || !random.happens(oneIn: 4)
         var number = Int.random(in: 0..<20, using: &random)
-        // What is due in this state is more likely than anything else.
+        // The event that is due in this state is more likely than others.
         if random.happens(oneIn: 2) {
             switch story.machine.state {
             case .asking: number = 3
@@ -163,7 +163,7 @@ import Upstream
             }
         }
         switch number {
-        // The table forgets a flight that has ended.
+        // The table removes a flight that has ended.
         case 0 where story.machine.hasEnded, 1 where story.machine.hasEnded: break
         case 0: story.join(random.happens(oneIn: 2) ? .head : .completion)
         case 1: story.join(.head, budget: OriginBudget(.init(requests: 3), now: story.now))
@@ -220,7 +220,7 @@ import Upstream
     }
 
     @Test(arguments: 0..<8)
-    func `the rules hold whatever happens`(part: UInt64) {
+    func `random events hold the invariants of a flight`(part: UInt64) {
         var tally = Tally()
         var seed = part * 1_000_000
         while tally.events < 40_000 {
@@ -243,7 +243,7 @@ import Upstream
             #expect(story.broken == [], "seed \(seed)")
             if !story.broken.isEmpty { break }
         }
-        // What never happens proves nothing.
+        // An event that never occurs proves nothing.
         let seen = [tally.completed, tally.resumed, tally.verified, tally.compared]
         #expect(seen.allSatisfy { $0 >= 5 }, "\(tally)")
     }

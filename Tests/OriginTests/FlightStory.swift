@@ -10,10 +10,10 @@ import Testing
 import URISyntax
 import Upstream
 
-/// A flight without an origin, a store or a loop: performs what the machine says on plain values, and
-/// notes every rule that is broken.
+/// A flight without an origin, a store or a loop: performs the machine's actions on plain values,
+/// and records every violated rule.
 struct FlightStory {
-    /// What came of a waiter.
+    /// The outcome of a waiter.
     enum Told: Equatable {
         case object, failure(HTTPStatus), renewed, head, filledByOthers
     }
@@ -47,15 +47,15 @@ struct FlightStory {
     private(set) var attempt: FlightMachine.Attempt?
     private(set) var completed = false
     private(set) var closed = false
-    /// Whether the end of the body is only where it ended.
+    /// Whether the body's end is known only by the end of the transfer.
     private(set) var endIsMarked = false
     private(set) var delay: Interval?
-    /// What is told of the next object that begins.
+    /// The facts of the next object that begins.
     var beginning = FlightMachine.Beginning(
         placement: Placement(start: 0), status: .ok, takesRanges: true)
     /// The validator of the next object that begins.
     var hasStrongValidator = true
-    /// Whether the origin has answered that there is nothing behind the last byte.
+    /// Whether the origin has answered that nothing follows the last byte.
     var endIsKnown = true
     var budgets: [OriginBudget] = []
     var random = 0.5
@@ -76,7 +76,7 @@ struct FlightStory {
 
     init(
         resource: Resource = FlightStory.resource(), wanted: Wanted = .whole,
-        allowance: OriginAllowance.Limits = .init(), isHandedOut: Bool = false,
+        allowance: OriginAllowance.Limits = .init(), wasObjectGiven: Bool = false,
         job change: (inout FlightJob) -> Void = { _ in }
     ) {
         var job = FlightJob(resource: resource, limits: Self.limits, begunAt: now)
@@ -84,7 +84,7 @@ struct FlightStory {
         let budget = OriginBudget(allowance, now: now)
         budgets = [budget]
         machine = FlightMachine(
-            job, wanted: wanted, lane: .playback, budget: budget, isHandedOut: isHandedOut)
+            job, wanted: wanted, lane: .playback, budget: budget, wasObjectGiven: wasObjectGiven)
     }
 
     // MARK: Events
@@ -151,7 +151,7 @@ struct FlightStory {
         head(ResponseFacts(status: status, retryAfter: retryAfter))
     }
 
-    /// Bytes of the body come and are written.
+    /// Bytes of the body arrive and are written.
     mutating func bytes(_ count: Int64) {
         if case .hold = machine.intake { perform(machine.releaseHeldHead()) }
         guard case .take = machine.intake, var body else { return }
@@ -211,7 +211,7 @@ struct FlightStory {
 
     private mutating func perform(_ action: FlightMachine.Action) {
         switch action {
-        case .ask: perform(machine.looked(before: 0, behind: 0, now: now))
+        case .ask: perform(machine.neighboursFound(before: 0, behind: 0, now: now))
         case .send(let attempt):
             check(transfer == .none, "one transfer at a time")
             transfer = .running
@@ -239,7 +239,7 @@ struct FlightStory {
         case .close(_, let cancels):
             check(!closed, "a flight ends once")
             if cancels { transfer = .none }
-            // The transfer of an answer without content ends by itself.
+            // The transfer of a response without content ends by itself.
             if !cancels, transfer == .running { transfer = .none }
             closed = true
         case .deliver(let waiters): answer(waiters, .object)
@@ -315,7 +315,7 @@ struct FlightStory {
         }
     }
 
-    /// What holds after the end.
+    /// What must hold after the end.
     mutating func checkEnd() {
         check(machine.hasEnded && closed, "the flight has ended")
         perform(machine.fail(.noRoom, cause: FillEnd.refused(.noRoom)))

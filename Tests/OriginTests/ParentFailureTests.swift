@@ -4,7 +4,7 @@ import Testing
 import URISyntax
 @testable import Upstream
 
-/// Whose failure an answer of a parent is.
+/// Whose failure a parent's response is.
 @Suite struct ParentFailureTests {
     private func failure(_ status: Int, _ cacheStatus: String?, isSluice: Bool) throws
         -> ParentFailure?
@@ -18,7 +18,7 @@ import URISyntax
         return ParentFailure(head, isSluice: isSluice)
     }
 
-    @Test func `another sluice says whose error it is`() throws {
+    @Test func `another sluice states whose error a response is`() throws {
         #expect(try failure(404, "sluice; fwd=uri-miss; fwd-status=404", isSluice: true) == nil)
         #expect(try failure(503, "sluice; fwd=uri-miss; fwd-status=503", isSluice: true) == nil)
         #expect(
@@ -30,7 +30,7 @@ import URISyntax
         #expect(try failure(200, nil, isSluice: true) == nil)
     }
 
-    @Test func `of other caches, statuses of gateways are failures`() throws {
+    @Test func `of other caches' responses, gateway statuses are failures`() throws {
         for status in [407, 421, 503] {
             #expect(try failure(status, nil, isSluice: false) == .itself)
         }

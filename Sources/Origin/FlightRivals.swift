@@ -1,0 +1,115 @@
+// Responses that have no validator, and the bodies that they may belong to.
+//
+// Without a strong validator, the heads of two versions of equal length do not differ. So a response
+// is added to a stored body, or to one that another flight fills, only if their bytes are compared;
+// until they can be, it waits, is requested again, or is passed on without being stored.
+import CachePolicy
+import HTTP
+import Model
+import Store
+
+/// The bodies that the response of a flight may belong to: of other flights, and stored.
+struct FlightRivals {
+    private let flight: Flight
+
+    init(of flight: Flight) { self.flight = flight }
+
+    private var machine: FlightMachine { flight.machine }
+
+    private var othersOfKey: [Flight] {
+        flight.table.flights(of: flight.resource.key).filter { $0 !== flight }
+    }
+
+    /// True if a response without any validator may be written into the object that the flight was
+    /// started for.
+    ///
+    /// Equal lengths prove nothing. If the response will reach stored bytes, they are compared
+    /// before a reader can pass from one to the other; if nothing is stored, nothing can be mixed.
+    func isProvenLater(
+        _ candidate: StoredObject, _ head: StoredHead, _ placement: Placement
+    ) -> Bool {
+        let (start, total) = (placement.start, placement.total)
+        guard candidate === flight.object, mayBeSame(candidate, head, total: total) else {
+            return false
+        }
+        if candidate.presentBytes == 0 { return !isFilledByOthers(candidate) }
+        guard let next = candidate.firstPresent(from: start), next.lowerBound > start else {
+            return false
+        }
+        return (placement.receivedEnd ?? total ?? 0) > next.lowerBound
+    }
+
+    /// Returns an object that a response may belong to and that must not be discarded: other flights
+    /// fill it, or another request allows comparing the response with it.
+    func first(matching head: StoredHead, total: Int64?) -> StoredObject? {
+        let known = [flight.object].compactMap { $0 }
+        let filled = (known + othersOfKey.lazy.compactMap(\.object)).first {
+            isRival($0, head, total: total) && isFilledByOthers($0)
+        }
+        guard filled == nil, machine.mayAskAgain else { return filled }
+        // An object stored since this flight sent its request is not the flight's own yet.
+        let stored =
+            flight.object?.isDiscarded == false
+            ? nil : flight.table.store.peek(flight.resource.key)
+        return (known + [stored].compactMap { $0 }).first {
+            isRival($0, head, total: total) && $0.presentBytes > 0
+                && (hasNewNeighbour($0) || machine.waitsForRivals && isAwaitedBefore($0))
+        }
+    }
+
+    /// True if the flight sends another request for the sake of a rival, instead of passing the
+    /// response on.
+    ///
+    /// A player does not wait for other flights; but one more request is better than dropping what
+    /// was stored next to its bytes while it waited for the first.
+    func isWorthAsking(for rival: StoredObject) -> Bool {
+        machine.waitsForRivals || machine.mayAskAgain && !isFilledByOthers(rival)
+    }
+
+    /// The state of other flights for an ahead fetch that waits for them.
+    var state: FlightMachine.Others {
+        guard let known = flight.object, !known.isDiscarded else { return .discarded }
+        if case .present = known.state(at: machine.wanted.start) { return .filled }
+        if (flight.compared?.before(machine.wanted) ?? 0) != 0 { return .done }
+        if isFilledByOthers(known) { return .busy }
+        guard machine.waitsForRivals, known.presentBytes > 0 else { return .done }
+        if isAwaitedBefore(known) { return .busy }
+        return (flight.compared?.behind(machine.wanted) ?? 0) != 0 ? .done : .gone
+    }
+
+    private func isRival(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {
+        known.isStorable && !known.isDiscarded && mayBeSame(known, head, total: total)
+    }
+
+    /// True if bytes next to the wanted ones were stored after this flight sent its request.
+    private func hasNewNeighbour(_ known: StoredObject) -> Bool {
+        guard machine.asksWithoutProof else { return false }
+        let body = StoredBody(spans: known.spans, total: known.total)
+        return body.before(machine.wanted) != 0 || body.behind(machine.wanted) != 0
+    }
+
+    /// True if another flight will fetch bytes of an object that precede the wanted ones.
+    ///
+    /// Only flights for earlier bytes count, so that one of several always proceeds.
+    private func isAwaitedBefore(_ known: StoredObject) -> Bool {
+        let start = machine.wanted.start
+        return othersOfKey.contains {
+            ($0.object == nil || $0.object === known) && !$0.machine.isOpaque
+                && ($0.position ?? .max) < start
+        }
+    }
+
+    private func mayBeSame(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {
+        guard flight.resource.kind == nil, let total, known.total == total,
+            let stored = ObjectFacts.of(known)?.head, !stored.isPlaylist
+        else { return false }
+        return ![stored, head].contains {
+            $0.fields.contains(.etag) || $0.fields.contains(.lastModified)
+                || $0.status == .partialContent
+        }
+    }
+
+    private func isFilledByOthers(_ known: StoredObject) -> Bool {
+        othersOfKey.contains { $0.object === known && $0.hasFill }
+    }
+}

@@ -1,0 +1,299 @@
+// A flight that asks the second level before its origin, and both after the head start.
+//
+//     asked ──header and first stretch proved──▶ won: the origin's transfer ends, the body is filled
+//       │ ──head start over──▶ the origin is asked too ──its head arrives──▶ lost: the read ends
+//       └──missing, failed──▶ the origin is asked, unless it has been
+//
+// While the read is under way, a failure of the origin is kept back: the second level may have what
+// is wanted.
+import BucketClient
+import CachePolicy
+import HLS
+import HTTP
+import Model
+import Posix
+import Reactor
+import SharedStore
+import Store
+import Upstream
+import URISyntax
+
+/// The second level's part of one flight.
+final class FlightSharing {
+    let attempt: FlightMachine.Attempt
+    var read: SharedRead?
+    var timer: TimerID?
+    /// The stored head of the object, once the second level has won.
+    var head: StoredHead?
+    /// True once the origin was asked too.
+    var hasAskedOrigin = false
+    /// What the origin has sent of a failure that is kept back.
+    var heldTransfer: Transfer?
+    var heldHead: TransferHead?
+    var heldResult: TransferResult?
+
+    init(_ attempt: FlightMachine.Attempt) { self.attempt = attempt }
+
+    var hasWon: Bool { head != nil }
+}
+
+extension FlightTable {
+    /// True if the second level may have what a request wants.
+    func asksSharedLevel(for request: FetchRequest) -> Bool {
+        guard let shared, shared.isUp, !request.revalidates, request.terms.isPlain else {
+            return false
+        }
+        if case .suffix = request.wanted { return false }
+        return mayShare(request.resource)
+    }
+
+    /// True for what other nodes may have: resources of films that do not depend on the viewer.
+    func mayShare(_ resource: Resource) -> Bool {
+        guard resource.mayBeShared(withKeys: shared?.settings.sharesKeys == true),
+            !isPrivate(resource)
+        else { return false }
+        if resource.role == nil || resource.role == .playlist, live.list(resource.listKey) != nil {
+            return false
+        }
+        // At the live edge no other node has a segment sooner than the origin.
+        return !playlistMemory.isLive(resource.session.id)
+    }
+}
+
+extension FetchRequest.Terms {
+    /// True for a GET without conditions that may share its response.
+    var isPlain: Bool {
+        method == .get && conditions.isEmpty && tags.isEmpty && !isDelivery && !isAlone
+            && rest == nil
+    }
+}
+
+extension Flight {
+    // MARK: Beginning
+
+    /// Asks the second level for what an attempt wants.
+    ///
+    /// - Returns: false if the origin is to be asked instead.
+    func asksSharedLevel(_ attempt: FlightMachine.Attempt) -> Bool {
+        guard let level = table.shared, !skipsSharedLevel, attempt.question == .content,
+            level.isUp, !machine.job.revalidates, terms.isPlain, table.mayShare(resource),
+            case .span(let start, let end) = attempt.wanted
+        else { return false }
+        skipsSharedLevel = true
+        let sharing = FlightSharing(attempt)
+        let last = end.map { $0 + attempt.behind }
+        let read = SharedRead(
+            resource.key, from: start - attempt.before, to: last, lane: machine.lane, trace: trace,
+            level: level, reader: self)
+        sharing.read = read
+        self.sharing = sharing
+        if refusalOfOrigin == nil {
+            sharing.timer = table.loop.schedule(after: level.settings.headStart) {
+                [weak self] _ in self?.headStartEnded()
+            }
+        }
+        read.begin()
+        table.ahead.scheduleRoundEnd(table)
+        return true
+    }
+
+    private func headStartEnded() {
+        guard let sharing, sharing.read != nil, !sharing.hasWon, !sharing.hasAskedOrigin,
+            machine.attempt == sharing.attempt
+        else { return }
+        sharing.timer = nil
+        sharing.hasAskedOrigin = true
+        counters.add(.sharedHedges)
+        sendToOrigin(sharing.attempt)
+    }
+
+    /// Ends the read; to be called when the flight no longer needs it.
+    func dropSharing() {
+        guard let sharing else { return }
+        self.sharing = nil
+        if let timer = sharing.timer { table.loop.cancel(timer) }
+        if let read = sharing.read, !sharing.hasWon {
+            counters.add(.sharedDuplicateBytes, read.received)
+        }
+        sharing.read?.cancel()
+        sharing.heldTransfer?.cancel()
+    }
+
+    // MARK: The origin, asked at the same time
+
+    /// Notes the head of the origin's response.
+    ///
+    /// - Returns: true if it is kept back, since it is a failure that the second level may spare.
+    func keepsBack(_ head: TransferHead, _ transfer: Transfer) -> Bool {
+        guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
+        switch head.status.rawValue {
+        case 408, 425, 429, 500...599:
+            sharing.heldTransfer = transfer
+            sharing.heldHead = head
+            return true
+        default:
+            table.shared?.lost()
+            dropSharing()
+            return false
+        }
+    }
+
+    /// Notes the end of the origin's transfer.
+    ///
+    /// - Returns: true if it is kept back.
+    func keepsBack(_ result: TransferResult, _ transfer: Transfer) -> Bool {
+        guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
+        sharing.heldTransfer = transfer
+        sharing.heldResult = result
+        return true
+    }
+
+    /// Handles what was kept back of the origin's failure, now that the second level has nothing.
+    private func replay(_ sharing: FlightSharing) {
+        guard let transfer = sharing.heldTransfer else { return }
+        self.transfer = transfer
+        if let head = sharing.heldHead { self.transfer(transfer, didReceive: head) }
+        if let result = sharing.heldResult { self.transfer(transfer, didFinish: result) }
+    }
+}
+
+extension Flight {
+    // MARK: Writing
+
+    /// True while an origin, a parent or the second level sends the body.
+    var hasSource: Bool { transfer != nil || sharing?.read != nil }
+
+    /// Has a complete object written to the second level, if other nodes may have it.
+    func offerToSharedLevel(_ object: StoredObject) {
+        guard let writer = table.shared?.writer, object.isComplete, object.isStorable,
+            !object.isDiscarded, outcome?.notStored == nil, table.mayShare(resource)
+        else { return }
+        let (memory, session) = (table.playlistMemory, resource.session.id)
+        writer.offer(
+            SharedCandidate(
+                key: object.key, generation: object.generation, url: resource.url,
+                role: object.role, isKey: resource.role == .key,
+                setsCookies: response?.setCookies.isEmpty == false, isFilm: false,
+                isLive: { memory.isLive(session) }))
+    }
+}
+
+extension Flight: SharedReader {
+    func sharedRead(_ read: SharedRead, didBegin header: SharedHeader) -> Bool {
+        guard let sharing, sharing.read === read, machine.attempt == sharing.attempt,
+            let head = usableHead(header)
+        else { return false }
+        if let timer = sharing.timer { table.loop.cancel(timer) }
+        sharing.timer = nil
+        sharing.head = head
+        // The loser's transfer; its bytes are counted where it sent some already.
+        sharing.heldTransfer?.cancel()
+        sharing.heldTransfer = nil
+        let loser = transfer
+        transfer = nil
+        if let loser {
+            counters.add(.sharedDuplicateBytes, loser.bytesReceived)
+            loser.cancel()
+        }
+        table.shared?.answered()
+        counters.add(.sharedHits)
+        requestTime = head.requestTime
+        let answer = transferHead(head, header, sharing.attempt)
+        response = answer
+        expected = ExpectedBody()
+        perform(
+            machine.received(
+                facts(of: answer), KnownFacts(hasObject: object != nil, compared: compared),
+                fillFacts, now: table.loop.now))
+        return self.sharing === sharing && phase != .ended
+    }
+
+    /// The head of an object that continues what is stored here; nil if it cannot be used.
+    private func usableHead(_ header: SharedHeader) -> StoredHead? {
+        guard var head = StoredHead(encoded: header.head), head.kind == nil, head.status == .ok,
+            // Whatever was asked for: texts are read whole and as such.
+            resource.role.map({ ($0 == .playlist) == head.isPlaylist }) ?? true
+        else { return nil }
+        var facts = SharingRule.Facts()
+        facts.fields = head.fields
+        guard SharingRule.refusal(facts) == nil,
+            table.shared?.changes.forbids(resource, receivedAt: head.responseTime) == false
+        else { return nil }
+        if head.finalURL == Self.ownURL { head.finalURL = resource.url.withoutUserinfo.text }
+        guard (try? AbsoluteURL(head.finalURL)) != nil else { return nil }
+        // As If-Range would have it (RFC 9110 section 13.1.5).
+        if let known = knownHead, known.strongValidator != head.strongValidator { return nil }
+        if let total = object?.total, total != header.total { return nil }
+        return head
+    }
+
+    /// Stands for the URL that was asked for, which may have a viewer's token in it.
+    static let ownURL = "-"
+
+    private func transferHead(
+        _ head: StoredHead, _ header: SharedHeader, _ attempt: FlightMachine.Attempt
+    ) -> TransferHead {
+        var fields = head.fields
+        var status = HTTPStatus.ok
+        var length = header.total
+        if attempt.rangeField != nil, case .span(let start, let end) = attempt.wanted {
+            let first = start - attempt.before
+            let last = min(header.total, end.map { $0 + attempt.behind } ?? .max) - 1
+            fields.set(.contentRange, "bytes \(first)-\(last)/\(header.total)")
+            status = .partialContent
+            length = last - first + 1
+        }
+        fields.set(.contentLength, "\(length)")
+        let url = (try? AbsoluteURL(head.finalURL)) ?? resource.url.withoutUserinfo
+        return TransferHead(status: status, kept: fields, finalURL: url)
+    }
+
+    func sharedRead(_ read: SharedRead, didProve bytes: UnsafeRawBufferPointer) {
+        guard sharing?.read === read else { return }
+        take(arrived: bytes)
+    }
+
+    func sharedReadRoundDidEnd(_ read: SharedRead) {
+        guard sharing?.read === read else { return }
+        takeHeldHead()
+        flush()
+    }
+
+    func sharedRead(_ read: SharedRead, didEnd end: SharedRead.End) {
+        guard let sharing, sharing.read === read else { return }
+        sharing.read = nil
+        switch end {
+        case .complete where sharing.hasWon:
+            takeHeldHead()
+            finish()
+        case .complete, .missing:
+            table.shared?.answered()
+            counters.add(.sharedMisses)
+            goOnWithOrigin(sharing)
+        case .failed(let reason):
+            table.shared?.failed(reason)
+            goOnWithOrigin(sharing)
+        }
+    }
+
+    /// Has the origin send what the second level did not.
+    private func goOnWithOrigin(_ sharing: FlightSharing) {
+        if let timer = sharing.timer { table.loop.cancel(timer) }
+        if sharing.hasWon {
+            takeHeldHead()
+            flush()
+            drainWrites()
+        }
+        self.sharing = nil
+        guard phase != .ended else { return }
+        if sharing.hasWon {
+            // In the middle of a body: the rest is asked of the origin, without a pause.
+            let error = UpstreamError(.preempted, host: resource.url.host)
+            return perform(machine.broke(error, isDown: false, fillFacts, ending))
+        }
+        if let refusal = refusalOfOrigin { return refuse(refusal) }
+        if sharing.hasAskedOrigin { return replay(sharing) }
+        guard machine.attempt == sharing.attempt else { return }
+        sendToOrigin(sharing.attempt)
+    }
+}

@@ -1,0 +1,187 @@
+// Purges and pins of other nodes: looked for in the store's listing, and repeated here in their order.
+import BucketClient
+import CachePolicy
+import Logging
+import Model
+import Posix
+import Reactor
+import Routing
+import SharedStore
+import Store
+import URISyntax
+
+/// The changes that all nodes follow; lives on the upstream loop.
+final class SharedChanges {
+    /// Carries out a request to the administration; `done` tells whether it was accepted, or will
+    /// never be.
+    typealias Handler =
+        @Sendable (_ target: String, _ done: @escaping @Sendable (Bool) -> Void)
+        -> Void
+
+    private unowned let level: SharedLevel
+    private let keys: KeyTable
+    /// The name of this run.
+    private let node = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+    private var handler: Handler?
+    private var known: Set<String> = []
+    /// Names that were listed and are still to be read.
+    private var unread: [String] = []
+    private var pending: [SharedChange] = []
+    private var isApplying = false
+    private var marks: [(mark: Marked, given: WallTime)] = []
+
+    private enum Marked {
+        case texts(Set<String>)
+        case host(String)
+        case title(String)
+    }
+
+    /// The most changes that are followed; the oldest are dropped first.
+    private static let most = 10_000
+    /// Time until a change that was refused is repeated: another purge may be running.
+    private static let pause = Interval.milliseconds(300)
+
+    init(_ level: SharedLevel, keys: KeyTable) {
+        self.level = level
+        self.keys = keys
+    }
+
+    /// Begins to look for changes.
+    func follow(_ handler: @escaping Handler) {
+        self.handler = handler
+        poll()
+    }
+
+    /// True if a purge concerns an object that came from its origin at this time.
+    func forbids(_ resource: Resource, receivedAt time: WallTime) -> Bool {
+        marks.contains { mark, given in
+            guard time <= given else { return false }
+            return switch mark {
+            case .texts(let texts): texts.contains(resource.cacheKey.url)
+            case .host(let host):
+                host == resource.url.origin.host || host == resource.url.origin.authority
+            case .title(let title): title == resource.session.id.text
+            }
+        }
+    }
+
+    // MARK: Giving
+
+    /// Writes a change that was made here.
+    func publish(path: String, query: String, now: WallTime) {
+        guard let change = SharedChange(path: path, query: query, given: now, node: node) else {
+            return
+        }
+        known.insert(change.name)
+        note(change)
+        write(change, attempt: 1)
+    }
+
+    private func write(_ change: SharedChange, attempt: Int64) {
+        let text = change.text
+        _ = level.bucket.put(change.name, text, hash: "UNSIGNED-PAYLOAD") { [weak self] result in
+            guard let self, case .failure(let failure) = result else { return }
+            level.log.warning(
+                "a purge or pin did not reach the shared store; it is tried again",
+                metadata: ["reason": "\(failure)"])
+            level.loop.schedule(after: .seconds(min(60, attempt * 2))) { [weak self] _ in
+                guard let self, !level.isShutDown else { return }
+                write(change, attempt: attempt + 1)
+            }
+        }
+        guard attempt == 1, case .url(let text)? = change.mark else { return }
+        for name in names(ofURL: text) { level.bucket.delete(name) { _ in } }
+    }
+
+    private func texts(ofURL text: String) -> Set<String> {
+        (try? AbsoluteURL(text)).map { keys.texts(of: $0) } ?? []
+    }
+
+    private func names(ofURL text: String) -> [String] {
+        texts(ofURL: text).map { SharedNames.object(ObjectKey(sha256Of: $0).hex) }
+    }
+
+    private func note(_ change: SharedChange) {
+        level.forgetAll()
+        let mark: Marked
+        switch change.mark {
+        case nil: return
+        case .url(let text)?: mark = .texts(texts(ofURL: text))
+        case .host(let host)?: mark = .host(host)
+        case .title(let title)?: mark = .title(title)
+        }
+        marks.append((mark, change.given))
+        if marks.count > Self.most { marks.removeFirst(marks.count - Self.most) }
+    }
+
+    // MARK: Following
+
+    private func poll() {
+        guard !level.isShutDown else { return }
+        guard level.isUp else { return pollLater() }
+        list(from: nil, [])
+    }
+
+    private func pollLater() {
+        level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
+    }
+
+    private func list(from token: String?, _ names: [String]) {
+        level.bucket.list(SharedNames.rules, from: token) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            guard case .success(let page) = result else { return pollLater() }
+            let all = names + page.objects.map(\.name)
+            if let next = page.next, all.count < 10 * Self.most { return list(from: next, all) }
+            let start = level.settings.location.prefix
+            let listed = all.filter { $0.hasPrefix(start) }.map {
+                String($0.dropFirst(start.count))
+            }
+            unread = listed.sorted().suffix(Self.most).filter { !self.known.contains($0) }
+            // What has expired in the bucket need not be remembered.
+            known.formIntersection(listed)
+            readNext()
+        }
+    }
+
+    private func readNext() {
+        guard !unread.isEmpty else {
+            applyNext()
+            return pollLater()
+        }
+        let name = unread.removeFirst()
+        _ = level.bucket.read(name) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            switch result {
+            case .success(let reply):
+                known.insert(name)
+                if let change = SharedChange(name: name, text: reply.body) {
+                    note(change)
+                    pending.append(change)
+                }
+            case .failure(.missing): known.insert(name)
+            // Read with the next listing, after those before it.
+            case .failure: unread = []
+            }
+            readNext()
+        }
+    }
+
+    private func applyNext() {
+        guard !isApplying, let handler, let change = pending.first else { return }
+        isApplying = true
+        let bound = LoopBound(self, to: level.loop)
+        handler(change.target) { isOver in
+            bound.enqueue { changes, loop in
+                changes.isApplying = false
+                guard !changes.level.isShutDown else { return }
+                guard isOver else {
+                    loop.schedule(after: Self.pause) { [weak changes] _ in changes?.applyNext() }
+                    return
+                }
+                changes.pending.removeFirst()
+                changes.level.counters.add(.sharedChanges)
+                changes.applyNext()
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// The second level on the upstream loop: whether it is asked, its requests, what it is told.
+import BucketClient
+import CachePolicy
+import HTTP
+import Logging
+import Model
+import Posix
+import Reactor
+import SharedStore
+import Store
+import Upstream
+
+/// The object store that nodes share; lives on the upstream loop.
+final class SharedLevel {
+    let settings: SharedStoreSettings
+    let bucket: BucketClient
+    let report: SharedStoreReport
+    let counters: Counters
+    let log: Logger
+    let loop: EventLoop
+    private(set) var writer: SharedWriter?
+    private var health: StoreHealth
+    /// Headers of objects that were read in part, by key.
+    private var headers = RecentMap<ObjectKey, KnownHeader>(capacity: 64)
+    private(set) var isShutDown = false
+    /// Purges and pins of other nodes.
+    private(set) lazy var changes = SharedChanges(self, keys: keys)
+    /// Downloads and recordings of all nodes.
+    private(set) var orders: SharedOrders?
+    private let keys: KeyTable
+
+    /// A header, and the entity tag of the object that it belongs to.
+    struct KnownHeader: Sendable {
+        let header: SharedHeader
+        let tag: String?
+    }
+
+    /// - Throws: `UpstreamError` when libcurl cannot start.
+    init(
+        _ settings: SharedStoreSettings, loop: EventLoop, client: UpstreamClient, core: FlightCore,
+        report: SharedStoreReport
+    ) throws(UpstreamError) {
+        self.settings = settings
+        self.loop = loop
+        self.report = report
+        counters = core.counters
+        keys = core.keys
+        log = core.log
+        health = StoreHealth(now: loop.now)
+        bucket = try BucketClient(
+            settings.location, keys: settings.keys, loop: loop, like: client)
+        writer = SharedWriter(
+            store: core.store, counters: core.counters, report: report, log: core.log,
+            limits: core.settings.playlistLimits, settings: settings,
+            level: LoopBound(self, to: loop))
+        orders = core.orders.map { SharedOrders(self, $0, state: core.store.state) }
+    }
+
+    /// Makes the second level that the settings name; nil without one, and where libcurl has no
+    /// resources for it.
+    static func made(
+        for core: FlightCore, loop: EventLoop, client: UpstreamClient, report: SharedStoreReport
+    ) -> SharedLevel? {
+        guard let settings = core.settings.sharedStore else { return nil }
+        do throws(UpstreamError) {
+            return try SharedLevel(
+                settings, loop: loop, client: client, core: core, report: report)
+        } catch {
+            report.note(isUp: false, reason: error.message)
+            core.log.error("the shared store is not used: \(error.message)")
+            return nil
+        }
+    }
+
+    var isUp: Bool { health.state == .up && !isShutDown }
+
+    func header(of key: ObjectKey) -> KnownHeader? { headers[key] }
+
+    func note(_ header: SharedHeader, tag: String?, of key: ObjectKey) {
+        headers[key] = KnownHeader(header: header, tag: tag)
+    }
+
+    func forget(_ key: ObjectKey) { headers[key] = nil }
+
+    func forgetAll() { headers = RecentMap(capacity: 64) }
+
+    // MARK: Health
+
+    /// Notes an answer that was in time.
+    func answered() { health.answered() }
+
+    /// Notes a failure.
+    func failed(_ reason: String) {
+        counters.add(.sharedFailures)
+        log.info("the shared store failed", metadata: ["reason": "\(reason)"])
+        if let pause = health.failed(now: loop.now) { leaveOut(reason, probeAfter: pause) }
+    }
+
+    /// Notes that an object was written.
+    func wrote() { health.wrote() }
+
+    /// Notes that the origin answered first.
+    func lost() {
+        counters.add(.sharedLosses)
+        let pause = health.lost(now: loop.now)
+        if let pause { leaveOut("it is slower than the origins", probeAfter: pause) }
+    }
+
+    private func leaveOut(_ reason: String, probeAfter pause: Interval) {
+        counters.add(.sharedOutages)
+        report.note(isUp: false, reason: reason)
+        log.warning(
+            "the shared store is left out; origins are asked without it",
+            metadata: ["store": "\(settings.location)", "reason": "\(reason)"])
+        probe(after: pause)
+    }
+
+    /// Asks for an object that nobody writes: 404 is the answer of a store that works.
+    private func probe(after pause: Interval) {
+        loop.schedule(after: pause) { [weak self] _ in
+            guard let self, !isShutDown, health.state == .out else { return }
+            // They may have been replaced.
+            writer?.findKeys()
+            _ = bucket.read(SharedNames.probe, limit: StoreHealth.probeLimit, lane: .express) {
+                [weak self] result in
+                guard let self, !isShutDown else { return }
+                var succeeded = true
+                if case .failure(let failure) = result {
+                    if case .missing = failure {} else { succeeded = false }
+                }
+                if let next = health.probed(succeeded, now: loop.now) { return probe(after: next) }
+                report.note(isUp: true)
+                log.notice("the shared store is used again")
+                writer?.wake()
+            }
+        }
+    }
+
+    func take(_ keys: AccessKeys) { bucket.keys = keys }
+
+    /// Ends all requests.
+    func shutdown() {
+        isShutDown = true
+        writer?.stop()
+        bucket.shutdown()
+    }
+}

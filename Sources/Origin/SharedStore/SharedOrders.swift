@@ -1,0 +1,247 @@
+// Orders of all nodes: the listing is read, `OrderBoard` decides, keepers carry out.
+import BucketClient
+import DurableState
+import Logging
+import Model
+import Numbers
+import Posix
+import Reactor
+import SharedStore
+import Store
+import Synchronization
+
+/// The orders on the upstream loop.
+final class SharedOrders {
+    private unowned let level: SharedLevel
+    private let orders: NodeOrders
+    private var board: OrderBoard
+    private var keepers: [SharedOrderID.Kind: NodeOrders.Keeper] = [:]
+    /// Greater after a restart too.
+    private var beats = WallTime.now().seconds
+    private var written: [UInt8] = []
+    private let state: StateDatabase
+    /// The times of the versions that have a record in the state database.
+    private var saved: [SharedOrderID: Set<WallTime>] = [:]
+
+    /// The most names that a listing is read for.
+    private static let mostNames = 10_000
+
+    init(_ level: SharedLevel, _ orders: NodeOrders, state: StateDatabase) {
+        self.level = level
+        self.orders = orders
+        self.state = state
+        let polls = level.settings.pollInterval.nanoseconds.multipliedSaturated(by: 6)
+        board = OrderBoard(
+            node: orders.node, silence: max(.seconds(10), Interval(nanoseconds: polls)))
+        restore()
+    }
+
+    /// Takes up what an earlier run has not written.
+    private func restore() {
+        for record in state.records(NodeOrderRecord.self) {
+            guard let order = SharedOrder(record, node: orders.node) else {
+                state.remove(NodeOrderRecord.self, key: record.key)
+                continue
+            }
+            saved[order.id, default: []].insert(order.given)
+            board.restore(order)
+        }
+        forgetWritten()
+    }
+
+    /// Removes the records of versions that the bucket has, or that a later one replaces.
+    private func forgetWritten() {
+        for (id, times) in saved {
+            let unwritten = board.unwritten(id)
+            let left = times.filter { $0 == unwritten }
+            guard left != times else { continue }
+            for given in times.subtracting(left) {
+                state.remove(
+                    NodeOrderRecord.self, key: [.text(id.text), .integer(given.nanoseconds)])
+            }
+            saved[id] = left.isEmpty ? nil : left
+        }
+    }
+
+    /// Begins to look for orders once there is a keeper for each kind.
+    func keep(_ kind: SharedOrderID.Kind, _ keeper: NodeOrders.Keeper) {
+        let isFirst = keepers[kind] == nil
+        keepers[kind] = keeper
+        if isFirst, keepers.count == SharedOrderID.Kind.allCases.count { poll() }
+    }
+
+    func give(_ order: SharedOrder, isHere: Bool) {
+        saved[order.id, default: []].insert(order.given)
+        let actions = board.give(order, isHere: isHere)
+        if let moved = board.unwritten(order.id), moved > order.given {
+            // Another node's version was found since this one was dated.
+            var later = order
+            later.given = moved
+            saved[order.id, default: []].insert(moved)
+            state.put(later.record)
+        }
+        forgetWritten()
+        perform(actions)
+        show()
+    }
+
+    func hold(_ id: SharedOrderID, _ wish: SharedOrder.Wish, query: String) {
+        board.hold(id, wish, query: query, now: level.loop.wallNow)
+    }
+
+    func refuse(_ id: SharedOrderID) { board.refuse(id) }
+
+    private func show() { orders.show(board.views(now: level.loop.now)) }
+
+    // MARK: The listing
+
+    private func poll() {
+        guard !level.isShutDown else { return }
+        guard level.isUp else { return pollLater() }
+        beats += 1
+        put(
+            SharedOrderNames.node(orders.node),
+            SharedHeartbeat(name: orders.name, count: beats).text
+        ) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            guard case .success = result else { return pollLater() }
+            list(from: nil, [])
+        }
+    }
+
+    private func pollLater() {
+        level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
+    }
+
+    private func list(from token: String?, _ objects: [(name: String, tag: String)]) {
+        level.bucket.list(SharedOrderNames.all, from: token) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            guard case .success(let page) = result else { return pollLater() }
+            let start = level.settings.location.prefix
+            let all =
+                objects
+                + page.objects.filter { $0.name.hasPrefix(start) }.map {
+                    (String($0.name.dropFirst(start.count)), $0.tag)
+                }
+            if let next = page.next, all.count < Self.mostNames {
+                return list(from: next, all)
+            }
+            read(board.list(all, now: level.loop.now)[...])
+        }
+    }
+
+    private func read(_ actions: ArraySlice<OrderBoard.Action>) {
+        guard case .read(let name)? = actions.first else {
+            perform(board.settle(now: level.loop.now, wall: level.loop.wallNow))
+            forgetWritten()
+            show()
+            tell()
+            return pollLater()
+        }
+        _ = level.bucket.read(name) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            let text = try? result.get().body
+            let opened = text.flatMap { self.orders.opened($0, named: name) }
+            board.read(name, opened, now: level.loop.now)
+            read(actions.dropFirst())
+        }
+    }
+
+    // MARK: Actions
+
+    private func perform(_ actions: [OrderBoard.Action]) {
+        for action in actions {
+            switch action {
+            case .read: break
+            case .delete(let name): level.bucket.delete(name) { _ in }
+            case .writeOrder(let order): write(order)
+            case .writeClaim(let id, let turn, let isConditional):
+                claim(id, turn, isConditional)
+            case .take(let order):
+                level.log.notice(
+                    "an order of another node is taken over",
+                    metadata: ["order": "\(order.id.text)"])
+                level.counters.add(.sharedOrders)
+                keepers[order.id.kind]?.take(order)
+            case .release(let order, let holder):
+                level.log.notice(
+                    "an order is left to another node",
+                    metadata: ["order": "\(order.id.text)", "node": "\(holder)"])
+                keepers[order.id.kind]?.release(order, holder)
+            case .change(let order): keepers[order.id.kind]?.change(order)
+            }
+        }
+    }
+
+    private func put(
+        _ name: String, _ text: [UInt8], isNew: Bool = false,
+        done: @escaping BucketClient.Reply<BucketReply>
+    ) {
+        _ = level.bucket.put(name, text, hash: "UNSIGNED-PAYLOAD", isNew: isNew, done: done)
+    }
+
+    private func write(_ order: SharedOrder) {
+        put(order.name, orders.sealed(order.text, named: order.name)) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            if case .failure(let failure) = result {
+                level.log.warning(
+                    "an order did not reach the shared store; it is tried again",
+                    metadata: ["order": "\(order.id.text)", "reason": "\(failure)"])
+            }
+            board.wrote(order, (try? result.get()) != nil)
+            forgetWritten()
+            show()
+        }
+    }
+
+    private func claim(_ id: SharedOrderID, _ turn: Int, _ isConditional: Bool) {
+        let name = SharedOrderNames.claim(id, turn: turn)
+        put(name, Array(orders.node.utf8), isNew: isConditional) { [weak self] result in
+            guard let self, !level.isShutDown else { return }
+            let end: OrderBoard.ClaimResult =
+                switch result {
+                case .success: .won
+                case .failure(.refused(412, _)), .failure(.refused(409, _)): .lost
+                case .failure(.refused(501, _)) where isConditional: .unsupported
+                case .failure: .failed
+                }
+            perform(board.claimed(id, turn: turn, end))
+            show()
+        }
+    }
+
+    /// Writes what this node holds, if that has changed.
+    private func tell() {
+        let bound = LoopBound(self, to: level.loop)
+        let told = Told()
+        for (_, keeper) in keepers {
+            keeper.progress { some in
+                guard let all = told.add(some) else { return }
+                bound.enqueue { orders, _ in orders.write(all) }
+            }
+        }
+    }
+
+    private func write(_ progress: [SharedOrderProgress]) {
+        let text = SharedOrderProgress.text(progress.sorted { $0.id < $1.id })
+        guard text != written, !level.isShutDown else { return }
+        let name = SharedOrderNames.progress(of: orders.node)
+        put(name, orders.sealed(text, named: name)) { [weak self] result in
+            if case .success = result { self?.written = text }
+        }
+    }
+
+    /// Collects what all keepers tell.
+    private final class Told: Sendable {
+        private let parts = Mutex<[[SharedOrderProgress]]>([])
+
+        /// Returns all of it once the last one has told.
+        func add(_ part: [SharedOrderProgress]) -> [SharedOrderProgress]? {
+            parts.withLock { parts in
+                parts.append(part)
+                guard parts.count == SharedOrderID.Kind.allCases.count else { return nil }
+                return parts.flatMap(\.self)
+            }
+        }
+    }
+}

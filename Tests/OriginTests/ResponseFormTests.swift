@@ -1,0 +1,86 @@
+import CachePolicy
+import HLS
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Testing
+import URISyntax
+import Upstream
+
+/// The form in which responses are stored.
+@Suite struct ResponseFormTests {
+    private let received = WallTime(seconds: 1_700_000_000)
+
+    private func form(
+        _ source: ResponseForm.Source = .origin, isPlaylist: Bool = false,
+        _ change: (inout Resource.Parts) -> Void = { _ in }
+    ) -> ResponseForm {
+        ResponseForm(
+            resource: FlightStory.resource(change), isPlaylist: isPlaylist, source: source,
+            requestTime: received, responseTime: received)
+    }
+
+    private func head(
+        _ status: HTTPStatus = .ok, _ fields: [(FieldName, String)] = []
+    ) throws -> TransferHead {
+        var kept = Fields()
+        for (name, value) in fields { kept.append(name, value) }
+        return TransferHead(
+            status: status, kept: kept, finalURL: try AbsoluteURL("http://a:b@cdn.test/x.ts"))
+    }
+
+    @Test func `a part is stored as a part of the whole, unless it is opaque`() throws {
+        let part = try head(.partialContent, [(.contentRange, "bytes 0-9/100")])
+        let mounted = form { $0.kind = .shared }
+        let whole = mounted.stored(part, .inPlace)
+        #expect(whole.status == .ok && !whole.fields.contains(.contentRange))
+        let opaque = mounted.stored(part, .opaque)
+        #expect(opaque.status == .partialContent && opaque.fields.contains(.contentRange))
+        #expect(form().stored(part, .inPlace).finalURL == "http://cdn.test/x.ts")
+    }
+
+    @Test func `a response without Date gets one under a mount`() throws {
+        let stored = form { $0.kind = .shared }.stored(try head(), .inPlace)
+        #expect(stored.fields.first(.date) == HTTPDate.format(received.seconds))
+        #expect(form().stored(try head(), .inPlace).fields.first(.date) == nil)
+    }
+
+    @Test func `Cache-Status names the shared store, or what a parent said`() throws {
+        let said = try head(.ok, [(.cacheStatus, "up; hit")])
+        #expect(form().stored(said, .inPlace).fields.first(.cacheStatus) == nil)
+        #expect(form(.parent).stored(said, .inPlace).fields.first(.cacheStatus) == "up; hit")
+        #expect(
+            form(.sharedStore).stored(said, .inPlace).fields.first(.cacheStatus)
+                == "shared-store; hit")
+        let long = try head(.ok, [(.cacheStatus, String(repeating: "a", count: 1_025))])
+        #expect(form(.parent).stored(long, .inPlace).fields.first(.cacheStatus) == nil)
+    }
+
+    @Test func `first bytes decide the type unless name and type agree on media`() throws {
+        func isSniffed(
+            _ type: String, from start: Int64 = 0, isPlaylist: Bool = false,
+            _ change: (inout Resource.Parts) -> Void = { _ in }
+        ) throws -> Bool {
+            let form = form(isPlaylist: isPlaylist, change)
+            return form.isSniffed(
+                form.stored(try head(.ok, [(.contentType, type)]), .inPlace), from: start)
+        }
+        #expect(try isSniffed("text/plain") { $0.role = nil })
+        #expect(try !isSniffed("Video/MP2T; a=b") { $0.role = nil })
+        #expect(try isSniffed("audio/mpegurl") { $0.role = nil })
+        #expect(try !isSniffed("text/plain", from: 1) { $0.role = nil })
+        #expect(try !isSniffed("text/plain") { $0.role = .media })
+        #expect(try isSniffed("video/mp2t", isPlaylist: true) { $0.role = .playlist })
+    }
+
+    @Test(arguments: [
+        ("bytes", true), ("none", false), ("x, bytes", true), ("xbytes", false),
+    ])
+    func `Accept-Ranges states support for ranges of bytes`(value: String, isAccepted: Bool) {
+        var fields = Fields()
+        fields.append(.acceptRanges, value)
+        #expect(ResponseForm.acceptsRanges(fields) == isAccepted)
+        #expect(!ResponseForm.acceptsRanges(Fields()))
+    }
+}
