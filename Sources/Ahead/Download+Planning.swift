@@ -1,3 +1,4 @@
+import CachePolicy
 import HLS
 import HTTP
 import Library
@@ -20,7 +21,6 @@ extension Download {
         present = [:]
         refused = [:]
         playlists = []
-        checks = 0
         isFirstPart = false
         isNoFile = false
         table.services.crashes.begins(.download, id.text)
@@ -80,11 +80,25 @@ extension Download {
             bound.enqueue { download, _ in
                 guard download.run == run, download.state == .planning else { return }
                 switch result {
-                case .success(let playlist): then(download, playlist)
+                case .success(let playlist): download.take(playlist, then)
                 case .failure(let failure): download.planningFailed(failure)
                 }
             }
         }
+    }
+
+    /// Plans with a playlist once it is stored, unless its origin forbids that.
+    private func take(
+        _ playlist: FetchedPlaylist, _ then: (Download, FetchedPlaylist) -> Void
+    ) {
+        // Whether a proposal can be met does not depend on it.
+        if playlist.notStored == .noRoom, verdict == nil {
+            return wait(for: ProxyFailure.noRoom.message)
+        }
+        if playlist.notStored == nil || playlist.notStored == .noRoom {
+            playlists.append(playlist.resource.key)
+        }
+        then(self, playlist)
     }
 
     private func planningFailed(_ failure: ProxyFailure) {
@@ -97,7 +111,6 @@ extension Download {
     }
 
     private func planned(_ playlist: FetchedPlaylist) {
-        playlists.append(playlist.resource.key)
         guard let multivariant = playlist.list.multivariant else {
             return add(playlist, label: "stream") { $0.begin() }
         }
@@ -113,7 +126,6 @@ extension Download {
     private func readNext(variables: [String: String]) {
         guard let next = toRead.first else { return begin() }
         read(next.url, variables: variables) { download, playlist in
-            download.playlists.append(playlist.resource.key)
             download.add(playlist, label: next.label) { download in
                 download.toRead.removeFirst()
                 download.readNext(variables: variables)

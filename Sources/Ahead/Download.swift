@@ -63,7 +63,7 @@ package final class Download {
     var present: [Int: Int64] = [:]
     /// Pieces that could not be fetched, with the reason.
     package var refused: [Int: String] = [:]
-    /// The keys of the playlists that were read.
+    /// The keys of the playlists that were read, without those that must not be stored.
     package var playlists: [ObjectKey] = []
     /// The bytes fetched in this run.
     var broughtBytes: Int64 = 0
@@ -96,7 +96,7 @@ package final class Download {
         case canBeMet
         case cannotBeMet(String)
         /// The origin does not respond.
-        case cannotBeToldNow(String)
+        case undecided(String)
     }
 
     /// Figures that are kept between runs.
@@ -139,6 +139,8 @@ package final class Download {
         if let verdict {
             self.verdict = nil
             verdict(.canBeMet)
+            // Whoever was told may have refused it, if it could not be saved.
+            guard state == .planning else { return }
         }
         table.pin(self)
         guard state == .planning else { return }
@@ -250,7 +252,7 @@ package final class Download {
 
     /// Waits, and continues by itself: after one second, then two, up to half a minute.
     package func wait(for reason: String) {
-        if let verdict { return verdict(.cannotBeToldNow(reason)) }
+        if let verdict { return verdict(.undecided(reason)) }
         failuresInARow += 1
         let seconds = min(30, Int64(1) << Int64(min(failuresInARow - 1, 5)))
         retryAt = table.loop.now + .seconds(seconds)
@@ -300,6 +302,7 @@ package final class Download {
         run += 1
         self.state = state
         if state != .paused { pauseReason = nil }
+        checks = 0
         if !state.isActive, verdict == nil { table.services.crashes.forget(.download, id.text) }
         retryAt = nil
         if !plan.pieces.isEmpty { kept = summary }
@@ -326,17 +329,21 @@ package final class Download {
         )
     }
 
-    /// Checks that every piece is really in the store before completing.
+    /// Checks that every playlist and every piece is really in the store before completing.
     private func check() {
         guard refused.isEmpty else { return finishRefused() }
         state = .checking
+        guard table.holdsPlaylists(of: self) else {
+            checks += 1
+            guard checks < 3 else { return fail(Self.leaving("its playlists do")) }
+            state = .queued
+            return table.wake()
+        }
         let missing = table.missing(in: self)
         guard missing.isEmpty else {
             checks += 1
             guard checks < 3 else {
-                return fail(
-                    "\(missing.count) of \(plan.pieces.count) parts do not stay in the store; is the cache too small, or the disk damaged?"
-                )
+                return fail(Self.leaving("\(missing.count) of \(plan.pieces.count) parts do"))
             }
             for index in missing { present[index] = nil }
             pending = missing.reversed()
@@ -351,5 +358,9 @@ package final class Download {
         }
         stop(as: .complete)
         table.finished(self)
+    }
+
+    private static func leaving(_ what: String) -> String {
+        "\(what) not stay in the store; is the cache too small, or the disk damaged?"
     }
 }

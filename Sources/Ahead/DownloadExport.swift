@@ -225,12 +225,14 @@ struct DownloadExport {
         var file = File(name: "\(number)-\(shown.safeFileName(for: url.lastPathSegment))")
         file.isWhole = object.isComplete
         if let range { file.ranges.insert(range) }
+        let seal = services.sessions.sealed(session).seal
         let links = LinkWriter(
-            session: session.id, prefix: "", signer: services.signer,
+            session: session.id, prefix: "", signer: seal?.signer ?? services.signer,
             handle: services.names.handle(for:session:epoch:))
         let letter = String(UnicodeScalar(shown.letter))
         let handle = String(decoding: links.handleText(of: url, for: .link(shown)), as: UTF8.self)
-        file.source = "/\(letter)/\(handle)/\(shown.safeFileName(for: url.lastPathSegment))"
+        file.source =
+            "\(seal?.path ?? "")/\(letter)/\(handle)/\(shown.safeFileName(for: url.lastPathSegment))"
         places[url] = files.count
         files.append(file)
         return file.name

@@ -1,4 +1,5 @@
 // The thread-safe access to downloads: their thread, and the requests under `/api/downloads`.
+import DurableState
 package import HTTP
 package import Library
 import Lookahead
@@ -8,6 +9,7 @@ import Origin
 package import Posix
 import Reactor
 import Routing
+import SharedStore
 import Synchronization
 import URISyntax
 
@@ -92,7 +94,7 @@ package final class DownloadService: Sendable {
         case (0, true, _): return .value(.ok, table.json)
         case (1, true, _), (2, _, true):
             guard let id = SessionID(text: parts[0]), let download = table.downloads[id] else {
-                return .failure(.notFound, "there is no download \(parts[0])")
+                return elsewhere(parts, table)
             }
             guard parts.count == 2 else { return .value(.ok, download.json) }
             return change(download, parts[1], table)
@@ -117,7 +119,8 @@ package final class DownloadService: Sendable {
             table.add(order) { reply in
                 switch reply {
                 case .taken(let download, _): done(.value(.created, download.json))
-                case .refused(let status, let reason): done(.failure(status, reason))
+                case .passedOn(let view): done(.value(.accepted, view.downloadJSON))
+                case .refused(let refusal): done(.failure(refusal.status, refusal.reason))
                 }
             }
         } catch {
@@ -125,21 +128,50 @@ package final class DownloadService: Sendable {
         }
     }
 
+    /// Answers for a download of another node, which is told of changes.
+    private static func elsewhere(_ parts: [String], _ table: DownloadTable)
+        -> AdministrationAnswer
+    {
+        guard let orders = table.services.flights.orders,
+            let view = orders.elsewhere(.download).first(where: { $0.order.id.number == parts[0] })
+        else { return .failure(.notFound, "there is no download \(parts[0])") }
+        guard parts.count == 2 else { return .value(.ok, view.downloadJSON) }
+        let wishes: [String: SharedOrder.Wish] = [
+            "pause": .pause, "resume": .run, "cancel": .cancel,
+        ]
+        guard let wish = wishes[parts[1]] else {
+            return .failure(.notFound, "a download can be paused, resumed or cancelled")
+        }
+        do throws(DownloadTable.Refusal) {
+            try table.tellHolder(of: view, wish)
+        } catch {
+            return .failure(error.status, error.reason)
+        }
+        return .value(.accepted, view.downloadJSON)
+    }
+
     private static func change(
         _ download: Download, _ verb: String, _ table: DownloadTable
     ) -> AdministrationAnswer {
-        switch (verb, download.state) {
-        case ("pause", .complete), ("resume", .complete):
-            return .failure(.conflict, "\(download.name) is complete: there is nothing to \(verb)")
-        case ("pause", .failed(let reason)):
-            return .failure(.conflict, "\(download.name) does not run: it failed: \(reason)")
-        case ("pause", _): table.pause(download)
-        case ("resume", _): table.resume(download)
-        case ("cancel", _): table.cancel(download)
-        default:
-            return .failure(.notFound, "a download is told to pause, resume or cancel")
+        do throws(StateFault) {
+            switch (verb, download.state) {
+            case ("pause", .complete), ("resume", .complete):
+                return .failure(
+                    .conflict, "\(download.name) is complete: there is nothing to \(verb)")
+            case ("pause", .failed(let reason)):
+                return .failure(.conflict, "\(download.name) does not run: it failed: \(reason)")
+            case ("pause", _): try table.pause(download)
+            case ("resume", _): try table.resume(download)
+            case ("cancel", _): try table.cancel(download)
+            default:
+                return .failure(.notFound, "a download can be paused, resumed or cancelled")
+            }
+            return .value(.ok, download.json)
+        } catch {
+            let refusal = DownloadTable.unsaved(
+                error, "\(download.name) is left as it was", again: "ask again")
+            return .failure(refusal.status, refusal.reason)
         }
-        return .value(.ok, download.json)
     }
 }
 
@@ -148,7 +180,12 @@ extension DownloadTable {
     var json: JSONValue {
         let concurrency = services.concurrency.now
         return .object([
-            .init("downloads", .list(order.compactMap { downloads[$0]?.json })),
+            .init(
+                "downloads",
+                .list(
+                    order.compactMap { downloads[$0]?.json }
+                        + (services.flights.orders?.elsewhere(.download) ?? [])
+                        .map(\.downloadJSON))),
             .init(
                 "concurrency",
                 .object([
@@ -187,7 +224,15 @@ extension Download {
             .init("transfers", .number(Int64(now.transfers))),
             .init("seconds_left", .optional(now.secondsLeft)),
             .init("encryption", plan.protection.json),
+            .init("node", table.services.flights.orders.map { .text($0.name) } ?? .null),
         ])
+    }
+
+    /// What other nodes list of it.
+    func shown(as id: SharedOrderID) -> SharedOrderProgress {
+        let now = progress
+        return SharedOrderProgress(
+            id: id, state: stateName, percent: now.percent, bytes: now.bytes, name: name)
     }
 
     private var stateName: String {

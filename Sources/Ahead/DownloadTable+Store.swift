@@ -71,6 +71,13 @@ extension DownloadTable {
         }
     }
 
+    /// True if every playlist that was read is in the store; blocks on the disk.
+    func holdsPlaylists(of download: Download) -> Bool {
+        download.playlists.allSatisfy { key in
+            services.store.peek(key).map { $0.isComplete && !$0.isDiscarded } ?? false
+        }
+    }
+
     /// Returns the pieces that are missing or incomplete in the store; blocks on the disk.
     func missing(in download: Download) -> [Int] {
         download.plan.pieces.indices.filter { index in

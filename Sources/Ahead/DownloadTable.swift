@@ -10,6 +10,7 @@ import Origin
 import Posix
 import Reactor
 import Routing
+import SharedStore
 import Store
 
 /// The table of downloads; confined to the downloads' thread, which may block on the disk.
@@ -24,7 +25,7 @@ package final class DownloadTable {
     private(set) var downloads: [SessionID: Download] = [:]
     private(set) var order: [SessionID] = []
     /// New orders for existing downloads that are being checked.
-    private var proposals: [SessionID: Download] = [:]
+    var proposals: [SessionID: Download] = [:]
     private var day: DownloadDay
     private var unsavedBytes: Int64 = 0
     private var isTicking = false
@@ -45,6 +46,7 @@ package final class DownloadTable {
             if let saved = SavedDownload(record) { take(saved) }
         }
         if !downloads.isEmpty { wake() }
+        keepOrders()
     }
 
     private func take(_ saved: SavedDownload) {
@@ -65,91 +67,28 @@ package final class DownloadTable {
         save(download)
     }
 
-    // MARK: Orders
+    // MARK: Changing
 
-    /// The result of an order.
-    enum Reply {
-        case taken(Download, isNew: Bool)
-        case refused(HTTPStatus, String)
-    }
-
-    /// Adds an order, which starts in turn, or changes the download of the same title.
-    ///
-    /// An existing download is changed only once it is known that the new order can be met.
-    func add(_ new: DownloadOrder, _ reply: @escaping (Reply) -> Void) {
-        let session = services.sessions.session(for: new.entry)
-        if let known = downloads[session.id] { return change(known, to: new, reply) }
-        let download = Download(new, id: session.id, session: session, table: self)
-        downloads[session.id] = download
-        order.append(session.id)
-        save(download)
-        wake()
-        reply(.taken(download, isNew: true))
-    }
-
-    private func change(
-        _ known: Download, to new: DownloadOrder, _ reply: @escaping (Reply) -> Void
-    ) {
-        if known.order == new, known.state != .complete {
-            resume(known)
-            return reply(.taken(known, isNew: false))
-        }
-        proposals[known.id]?.verdict?(.cannotBeToldNow("another order took its place"))
-        let proposal = Download(new, id: known.id, session: known.session, table: self)
-        proposal.name = known.name
-        proposals[known.id] = proposal
-        proposal.verdict = { [weak self, unowned proposal] verdict in
-            guard let self else { return }
-            proposals[known.id] = nil
-            proposal.verdict = nil
-            let isKnown = downloads[known.id] === known
-            switch verdict {
-            case .canBeMet where isKnown:
-                known.stop(as: known.state)
-                downloads[known.id] = proposal
-                reply(.taken(proposal, isNew: false))
-            case .canBeMet:
-                proposal.stop(as: .paused)
-                reply(.refused(.conflict, "the download was changed meanwhile; order it again"))
-            case .cannotBeMet(let reason):
-                proposal.run += 1
-                reply(.refused(.conflict, "\(reason); the download is left as it was"))
-            case .cannotBeToldNow(let reason):
-                proposal.run += 1
-                reply(.refused(.badGateway, "\(reason); the download is left as it was"))
-            }
-        }
-        proposal.start()
-    }
-
-    func pause(_ download: Download) {
-        guard download.state.isActive else { return }
-        download.stop(as: .paused)
+    /// Adds a download that is saved, or is saved next.
+    func insert(_ download: Download) {
+        downloads[download.id] = download
+        order.append(download.id)
         wake()
     }
 
-    func resume(_ download: Download) {
-        switch download.state {
-        case .paused, .failed:
-            download.failuresInARow = 0
-            download.stop(as: .queued)
-            wake()
-        case .waiting:
-            download.failuresInARow = 0
-            download.retryAt = loop.now
-            wake()
-        default: break
-        }
+    /// Puts a changed order, which is saved, in place of a download.
+    func replace(_ known: Download, by changed: Download) {
+        // No longer the table's, so that stopping it does not save it over the new order.
+        downloads[known.id] = changed
+        known.stop(as: known.state)
     }
 
-    /// Removes a download; its bytes stay in the cache like those of any played title.
-    func cancel(_ download: Download) {
-        download.stop(as: .paused)
+    /// Removes a download whose removal is saved, or is saved next.
+    func forget(_ download: Download) {
+        // No longer the table's, so that stopping it does not save it.
         downloads[download.id] = nil
         order.removeAll { $0 == download.id }
-        services.store.state.remove(
-            DownloadRecord.self, key: [.integer(Int64(clamping: download.id.number))])
-        _ = try? services.store.unpin(title: download.id.number)
+        download.stop(as: .paused)
         wake()
     }
 
@@ -169,7 +108,7 @@ package final class DownloadTable {
     private func lookAround(rounds: Int) {
         loop.schedule(after: .seconds(2)) { [weak self] _ in
             guard let self else { return }
-            services.crashes.settle()
+            services.crashes.endProbations()
             guard services.concurrency.now.inFlight > 0 else { return lookAround(rounds: rounds) }
             if rounds % 15 == 0 { network.look() }
             network.lookAround()
@@ -271,15 +210,17 @@ package final class DownloadTable {
 
     // MARK: Saving
 
-    /// Saves the state for the next run; logs an error if that fails.
+    /// Saves the state for the next run; if that fails, logs an error and queues the record.
     func save(_ download: Download) {
         guard downloads[download.id] === download else { return }
         do throws(StateFault) {
             try services.store.state.keep([download.record])
         } catch {
             services.log.error(
-                "a download's state cannot be kept",
+                "a download's state cannot be saved",
                 metadata: ["title": "\(download.id.text)", "error": "\(error)"])
+            // Retried each second, as is every other change of state.
+            services.store.state.put(download.record)
         }
     }
 }

@@ -75,7 +75,7 @@ package final class Feed {
         awake()
         // First, so that bandwidth is free for the next item's requests.
         if planner.contents[index] != planner.active, let left = sessions[planner.active] {
-            services.flights.letGo(ofSession: left.id.number)
+            services.flights.viewerMovedOn(fromSession: left.id.number)
         }
         perform(planner.move(to: index, direction, at: now))
     }

@@ -101,10 +101,10 @@ package final class FeedService: Sendable {
         else { return .failure(.badRequest, "a position needs ?index=<place in the list>") }
         var direction: FeedPlanner.Direction?
         if let text = items.first(where: { $0.rawName == "direction" })?.value() {
-            guard let told = FeedPlanner.Direction(rawValue: text) else {
+            guard let parsed = FeedPlanner.Direction(rawValue: text) else {
                 return .failure(.badRequest, "direction is forward or backward")
             }
-            direction = told
+            direction = parsed
         }
         guard let count = entryCounts.withLock({ $0[name] }) else { return Self.unknown(name) }
         guard (0..<count).contains(index) else {

@@ -227,7 +227,7 @@ extension AheadServices {
     /// With a limit of one connection to a host, as for accounts for one viewer, mode auto leaves
     /// it to the player.
     func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
-        if let told = keys.ahead(of: url.origin).lookAhead { return told }
+        if let ofOrigin = keys.ahead(of: url.origin).lookAhead { return ofOrigin }
         if settings.lookAhead == .auto, settings.hostLimit == 1 { return .off }
         return settings.lookAhead
     }

@@ -44,7 +44,7 @@ final class NetworkWatch: ReadinessHandler {
         memory = NetworkMemory(
             kept.map { .init(name: $0.name, transfers: $0.transfers, goodput: $0.goodput) })
         network = Self.read()
-        tell()
+        applyNetwork()
         lookAround()
         listen(on: loop)
     }
@@ -57,7 +57,7 @@ final class NetworkWatch: ReadinessHandler {
             neighbours: text(of: "/proc/net/arp"))
     }
 
-    private func tell() {
+    private func applyNetwork() {
         let known = memory[network.text]
         flights.follow(network: known)
     }
@@ -103,8 +103,8 @@ final class NetworkWatch: ReadinessHandler {
         guard now.interface != network.interface || now.text != network.text else { return }
         remember()
         network = now
-        log.notice("another network", metadata: ["network": "\(now.text)"])
-        tell()
+        log.notice("network changed", metadata: ["network": "\(now.text)"])
+        applyNetwork()
         lookAround()
     }
 
@@ -129,10 +129,10 @@ final class NetworkWatch: ReadinessHandler {
 
     /// Reports load, battery and a mobile network to the controllers; reads a few small files.
     func lookAround() {
-        var now = Surroundings()
-        now.cpuPressure = Surroundings.pressure(Self.text(of: "/proc/pressure/cpu"))
-        now.memoryPressure = Surroundings.pressure(Self.text(of: "/proc/pressure/memory"))
-        now.availableMemory = Surroundings.availableMemory(Self.text(of: "/proc/meminfo"))
+        var now = MachineConditions()
+        now.cpuPressure = MachineConditions.pressure(Self.text(of: "/proc/pressure/cpu"))
+        now.memoryPressure = MachineConditions.pressure(Self.text(of: "/proc/pressure/memory"))
+        now.availableMemory = MachineConditions.availableMemory(Self.text(of: "/proc/meminfo"))
         now.cpuUse = cpuUse()
         readBattery(&now)
         if let interface = network.interface {
@@ -159,7 +159,7 @@ final class NetworkWatch: ReadinessHandler {
 
     /// Reads the battery state: on battery means that a battery is discharging and no supply is
     /// online.
-    private func readBattery(_ now: inout Surroundings) {
+    private func readBattery(_ now: inout MachineConditions) {
         let folder = "/sys/class/power_supply"
         var hasSupply = false
         var empties = false

@@ -36,7 +36,10 @@ struct SavedDownload {
 
 extension Download {
     /// The record to save.
-    var record: DownloadRecord {
+    var record: DownloadRecord { record(in: state) }
+
+    /// The record to save before it changes to `state`.
+    func record(in state: State) -> DownloadRecord {
         var record = DownloadRecord(id: id.number, order: order.record)
         record.name = name
         switch state {

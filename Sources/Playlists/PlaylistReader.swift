@@ -1,6 +1,6 @@
 // Playlists that the daemon reads for itself: for look-ahead, downloads and recordings. Uses the
 // headers and cookies of a session, and the store while its copies are fresh.
-import CachePolicy
+package import CachePolicy
 package import HLS
 package import HTTP
 package import Model
@@ -20,6 +20,8 @@ package struct FetchedPlaylist: Sendable {
     package let list: Playlist
     /// True if the origin failed and this is a stale copy from the store.
     package var isStale = false
+    /// Why it is not stored; nil if it is.
+    package var notStored: Storability.NoStoreReason?
 
     /// A playlist to read.
     package struct Request: Sendable {
@@ -182,9 +184,9 @@ private final class OwnReading {
     private func receive(_ reply: FetchReply) {
         switch reply {
         case .object(let object, let outcome):
-            receive(object, isCollapsed: outcome.isCollapsed)
+            receive(object, outcome)
         case .notModified(let object):
-            receive(object, isCollapsed: false)
+            receive(object, FetchOutcome(isCollapsed: false, status: .notModified, notStored: nil))
         case .head:
             fail(ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no usable answer"))
         case .failure(let failure):
@@ -194,17 +196,24 @@ private final class OwnReading {
         }
     }
 
-    private func receive(_ object: StoredObject, isCollapsed: Bool) {
+    private func receive(_ object: StoredObject, _ outcome: FetchOutcome) {
         guard let facts = ObjectFacts.of(object), facts.head.isPlaylist else {
             return fail(
                 ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no playlist came"))
         }
-        if isCollapsed, facts.isPerViewer, !resource.isKept(for: wanted.session), asked < 2 {
+        if outcome.isCollapsed, facts.isPerViewer, !resource.isKept(for: wanted.session), asked < 2
+        {
             // The shared response belongs to another viewer alone.
             resource = resource.kept(for: wanted.session)
             return ask(about: nil)
         }
-        reply(read(object, facts))
+        let notStored = object.didFailToStore ? .noRoom : outcome.notStored
+        reply(
+            read(object, facts).map { list in
+                var list = list
+                list.notStored = notStored
+                return list
+            })
     }
 
     private func fail(_ failure: ProxyFailure) { reply(.failure(failure)) }

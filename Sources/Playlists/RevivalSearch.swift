@@ -53,7 +53,7 @@ package struct RevivalSearch: Sendable {
     package func successor(in object: StoredObject, _ list: Resource, after found: Found)
         -> AbsoluteURL?
     {
-        guard let now = children(of: object, list) else { return nil }
+        guard let now = children(of: object, list, isNew: true) else { return nil }
         sources.revival.noteRefresh(found.list.key, now: .now())
         let succession = Succession(now, key: key)
         sources.revival.note(succession.pairs(with: found.children))
@@ -116,13 +116,19 @@ package struct RevivalSearch: Sendable {
             }
     }
 
-    private func children(of object: StoredObject, _ list: Resource) -> [ResourceReference]? {
+    /// Returns what a stored playlist names; of a new one, the epochs of the names are noted.
+    private func children(of object: StoredObject, _ list: Resource, isNew: Bool = false)
+        -> [ResourceReference]?
+    {
         guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
             let base = try? AbsoluteURL(facts.head.finalURL),
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
         let reading = PlaylistReading(
             limits: sources.limits, variables: sources.memory.variables(of: list.session.id))
+        if isNew {
+            try? sources.names.noteNames(in: (body, base), of: list, object, options: reading)
+        }
         return try? Playlist(body, base: base, reading).references
     }
 }

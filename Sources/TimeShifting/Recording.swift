@@ -53,6 +53,11 @@ final class Recording {
 
     /// Starts, or continues where an earlier run stopped.
     package func start() {
+        // What an earlier run pinned stays pinned.
+        let title = session.id.number
+        for known in services.store.pins() where known.title == title {
+            sharedKeys.formUnion(known.keys)
+        }
         pin()
         if !order.lists.isEmpty { return follow() }
         readEntry()
@@ -170,11 +175,37 @@ final class Recording {
         }
     }
 
+    /// Notes everything in the lists that another title fetched, also before an end of the daemon that
+    /// came before it was pinned.
+    private func noteShared() {
+        for chosen in order.lists {
+            let shift = services.timeShift.list(chosen.url, of: session).shift
+            for segment in shift.segments where !segment.isGap {
+                let marks = segment.marks
+                let needed: [(AbsoluteURL?, ResourceRole, UInt32)] = [
+                    (segment.url, .segment, marks.segment),
+                    (segment.mapURL, .initialization, marks.map),
+                    (segment.keyURL, .key, marks.key),
+                ]
+                for case (let url?, let role, let mark) in needed {
+                    let key = services.timeShift.storedKey(url, session, role: role, mark: mark)
+                    guard !sharedKeys.contains(key), let object = services.store.peek(key),
+                        object.title != session.id.number
+                    else { continue }
+                    sharedKeys.insert(key)
+                }
+            }
+        }
+    }
+
     /// Checks for the end of the recording; called once a second.
     func tick() {
         switch order.state {
         case .running:
-            if sharedKeys.count > (pinnedKeys?.count ?? 0) + 20 { pin() }
+            // What another title fetched may be evicted until it is pinned; a long recording pins
+            // some at a time, since all keys are one row of the database.
+            let pinned = pinnedKeys?.count ?? 0
+            if sharedKeys.count > pinned + min(20, pinned / 50) { pin() }
             if loop.wallNow >= order.until { return finish("its time is over") }
             let lists = followers.filter { !$0.hasNoWindow }
             if !lists.isEmpty, lists.allSatisfy(\.hasEnded) { finish("the origin ended it") }
@@ -186,12 +217,23 @@ final class Recording {
     }
 
     private func say(_ reason: String) {
-        guard order.reason != reason else { return }
+        // Afterwards the reason is that of the end.
+        guard order.state == .running, order.reason != reason else { return }
         order.reason = reason
         didChange?()
     }
 
     // MARK: Ending
+
+    /// The order as it is to be saved before `finish`.
+    func order(finishedFor reason: String) -> RecordingOrder {
+        var order = order
+        guard order.state == .running else { return order }
+        // An earlier end of the daemon finds it so, and finishes it in the next run.
+        order.state = .finishing
+        order.reason = reason
+        return order
+    }
 
     /// Stops following, waits for the fetches in flight, and ends.
     func finish(_ reason: String) {
@@ -211,6 +253,9 @@ final class Recording {
         for follower in followers { follower.stop() }
         let lists = finishedLists()
         guard !lists.isEmpty else { return end(.failed, "nothing was recorded: \(order.reason)") }
+        // Before the playlists, for which room may be made.
+        noteShared()
+        pin()
         do throws(SystemError) {
             for list in lists {
                 try services.store(playlist: list.bytes, at: list.url, base: list.url, of: session)

@@ -6,9 +6,11 @@ package import HTTP
 package import Library
 import Logging
 import Model
+import Origin
 import Posix
 import Reactor
 import Routing
+import SharedStore
 import Store
 import Synchronization
 import URISyntax
@@ -16,11 +18,14 @@ import URISyntax
 /// The table of recordings; confined to the keeper's loop.
 package final class RecordingTable {
     private unowned let keeper: TimeShiftKeeper
-    private var running: [String: Recording] = [:]
+    private(set) var running: [String: Recording] = [:]
+    /// Running ones that another node goes on with.
+    var left: Set<String> = []
     private var over: [String: RecordingOrder] = [:]
     /// Recordings that start paused.
     private var paused: [String: RecordingOrder] = [:]
-    private var services: TimeShiftServices { keeper.services }
+    var services: TimeShiftServices { keeper.services }
+    var loop: EventLoop { keeper.loop }
 
     /// The most recordings that run in parallel.
     static let mostRunning = 32
@@ -38,7 +43,7 @@ package final class RecordingTable {
         for record in services.store.state.records(RecordingRecord.self) {
             guard let order = RecordingOrder(record) else {
                 services.log.error(
-                    "the record of a recording is damaged, and is left out",
+                    "the record of a recording is damaged and is ignored",
                     metadata: ["id": "\(record.id)"])
                 continue
             }
@@ -48,6 +53,7 @@ package final class RecordingTable {
                 takeUp(order)
             }
         }
+        keepOrders()
     }
 
     package func stop() {
@@ -77,7 +83,7 @@ package final class RecordingTable {
         paused[order.id] = order
     }
 
-    private func begin(_ order: RecordingOrder) {
+    func begin(_ order: RecordingOrder) {
         services.crashes.begins(.recording, order.id)
         let recording = Recording(order, services, keeper.loop)
         running[order.id] = recording
@@ -88,10 +94,13 @@ package final class RecordingTable {
 
     private func note(_ recording: Recording) {
         let order = recording.order
-        save(order)
-        guard order.state.isOver, running[order.id] === recording else { return }
+        guard order.state.isOver, running[order.id] === recording else { return save(order) }
         running[order.id] = nil
         over[order.id] = order
+        // What another node goes on with is not over.
+        let end = left.remove(order.id) == nil ? version(of: order, .end) : nil
+        save(order, telling: end)
+        tellNodes(end)
         services.crashes.forget(.recording, order.id)
         services.keeper.note(running: recording.session.id, false)
         guard over.count > Self.mostOver,
@@ -101,13 +110,33 @@ package final class RecordingTable {
         services.store.state.remove(RecordingRecord.self, key: [.text(oldest.id)])
     }
 
-    private func save(_ order: RecordingOrder) {
+    /// Saves an order and what the other nodes are then told; if that fails, logs an error and queues
+    /// both.
+    func save(_ order: RecordingOrder, telling version: SharedOrder? = nil) {
         do throws(StateFault) {
-            try services.store.state.keep([order.record])
+            try keep(order, telling: version)
         } catch {
             services.log.error(
-                "the record of a recording cannot be kept", metadata: ["error": "\(error)"])
+                "the record of a recording cannot be saved", metadata: ["error": "\(error)"])
+            // Retried each second, as is every other change of state.
+            services.store.state.put(order.record)
+            if let version { services.store.state.put(version.record) }
         }
+    }
+
+    private func keep(
+        _ order: RecordingOrder, telling version: SharedOrder? = nil
+    ) throws(StateFault) {
+        let told = version.map { [StateChange($0.record)] } ?? []
+        try services.store.state.keep([StateChange(order.record)] + told)
+    }
+
+    /// The answer to a change that the disk does not take.
+    static func unsaved(_ fault: StateFault) -> AdministrationAnswer {
+        .failure(
+            .insufficientStorage,
+            "the recording is left as it was, since the change cannot be saved: \(fault); make room or check the disk, and ask again"
+        )
     }
 
     // MARK: Requests
@@ -123,7 +152,7 @@ package final class RecordingTable {
         case (0, _):
             return .methodNotAllowed(
                 allowed: [.get, .head, .post], "recordings are read with GET and begun with POST")
-        case (1, let id?) where isRead: return told(id) { _ in }
+        case (1, let id?) where isRead: return answer(id) { _ in }
         case (1, _):
             return .methodNotAllowed(allowed: [.get, .head], "a recording is read with GET")
         // A change by GET could be made by any page that a browser shows.
@@ -137,18 +166,25 @@ package final class RecordingTable {
     }
 
     private func change(_ id: String, _ action: String) -> AdministrationAnswer {
-        switch action {
-        case "stop":
-            if let order = over[id] { return .value(.ok, json(order, nil, wasOver: true)) }
-            resume(id)
-            return told(id) { $0.finish("it was stopped") }
-        case "resume":
-            if over[id] != nil {
-                return .failure(.conflict, "the recording \(id) is over; start another one")
+        do throws(StateFault) {
+            switch action {
+            case "stop":
+                if let answer = stopElsewhere(id) { return answer }
+                if let order = over[id] { return .value(.ok, json(order, nil, wasOver: true)) }
+                try resume(id)
+                let reason = "it was stopped"
+                if let recording = running[id] { try keep(recording.order(finishedFor: reason)) }
+                return answer(id) { $0.finish(reason) }
+            case "resume":
+                if over[id] != nil {
+                    return .failure(.conflict, "the recording \(id) is over; start another one")
+                }
+                try resume(id)
+                return answer(id) { _ in }
+            default: return try forget(id)
             }
-            resume(id)
-            return told(id) { _ in }
-        default: return forget(id)
+        } catch {
+            return Self.unsaved(error)
         }
     }
 
@@ -156,6 +192,7 @@ package final class RecordingTable {
         let all =
             running.values.map { ($0.order.started, json($0.order, $0)) }
             + (Array(over.values) + paused.values).map { ($0.started, json($0, nil)) }
+            + elsewhere.map { ($0.order.started, $0.json) }
         let sorted = all.sorted { $0.0 > $1.0 }.map(\.1)
         return .value(.ok, .object([.init("recordings", .list(sorted))]))
     }
@@ -169,36 +206,48 @@ package final class RecordingTable {
             let order = try RecordingOrder(query: query, now: keeper.loop.wallNow) { [services] in
                 services.originURL($0)
             }
-            save(order)
+            let version = version(of: order, .run)
+            do throws(StateFault) {
+                try keep(order, telling: version)
+            } catch {
+                return .failure(
+                    .insufficientStorage,
+                    "nothing is recorded, since the order cannot be saved: \(error)")
+            }
             begin(order)
-            return told(order.id) { _ in }
+            tellNodes(version)
+            return answer(order.id) { _ in }
         } catch {
             return .failure(error.status, error.reason)
         }
     }
 
-    private func told(_ id: String, _ change: (Recording) -> Void) -> AdministrationAnswer {
+    private func answer(_ id: String, _ change: (Recording) -> Void) -> AdministrationAnswer {
         if let recording = running[id] {
             change(recording)
             return .value(.ok, json(recording.order, recording))
         }
         guard let order = over[id] ?? paused[id] else {
+            if let json = elsewhere.first(where: { $0.order.id == id })?.json {
+                return .value(.ok, json)
+            }
             return .failure(.notFound, "no recording \(id) is known")
         }
         return .value(.ok, json(order, nil))
     }
 
     /// Starts a paused recording; has no effect on others.
-    private func resume(_ id: String) {
-        guard var order = paused.removeValue(forKey: id) else { return }
+    private func resume(_ id: String) throws(StateFault) {
+        guard var order = paused[id] else { return }
         order.state = .running
         order.reason = ""
-        save(order)
+        try keep(order)
+        paused[id] = nil
         begin(order)
     }
 
     /// Removes a recording that is not running, with all objects fetched for it alone.
-    private func forget(_ id: String) -> AdministrationAnswer {
+    private func forget(_ id: String) throws(StateFault) -> AdministrationAnswer {
         guard let order = over[id] ?? paused[id] else {
             let isRunning = running[id] != nil
             return .failure(
@@ -207,11 +256,15 @@ package final class RecordingTable {
                     ? "the recording \(id) runs; stop it first" : "no recording \(id) is known")
         }
         let session = services.sessions.session(for: order.entry, recording: order.id)
-        _ = try? services.store.unpin(title: session.id.number)
+        // A paused one is still to be recorded for all that the other nodes know.
+        let end = paused[id] == nil ? nil : version(of: order, .end)
+        let removal = StateChange(removing: RecordingRecord.self, key: [.text(id)])
+        let told = end.map { [StateChange($0.record)] } ?? []
+        try services.store.unpin(title: session.id.number, with: [removal] + told)
         services.store.removeAll(where: { $0.title == session.id.number }, { _ in })
         over[id] = nil
         paused[id] = nil
-        services.store.state.remove(RecordingRecord.self, key: [.text(id)])
+        tellNodes(end)
         return .value(.ok, json(order, nil))
     }
 
@@ -219,8 +272,9 @@ package final class RecordingTable {
 
     /// Returns a recording for the API; `wasOver` if it had already ended when it was asked to
     /// stop.
-    private func json(
-        _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false
+    func json(
+        _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false,
+        holder: String? = nil
     ) -> JSONValue {
         let session =
             recording?.session ?? services.sessions.session(for: order.entry, recording: order.id)
@@ -243,6 +297,9 @@ package final class RecordingTable {
             .init("lost", .number(Int64(longest == nil ? order.lost : sum(lists.map(\.lost))))),
             .init("bytes", .number(recording?.bytes ?? order.bytes)),
             .init("title", .text(session.id.text)),
+            .init(
+                "node",
+                (holder ?? services.flights.orders?.name).map(JSONValue.text) ?? .null),
             .init("play", .text(link(order.choice.url, session))),
             .init(
                 "lists",
@@ -268,8 +325,9 @@ package final class RecordingTable {
         let signer = services.signer
         services.names.handle(for: url, session: session.id, epoch: .first)
             .append(
-                to: &path, for: .link(.playlist), sign: signer.map { signer in { signer.sign($0) } }
-            )
+                to: &path, for: .link(.playlist),
+                sign: signer.map { signer in { signer.sign($0) } },
+                isInFront: signer?.isInFront ?? false)
         path.append(0x2F)
         ResourceRole.playlist.appendSafeFileName(for: url, hasMap: false, to: &path)
         return String(decoding: path, as: UTF8.self)

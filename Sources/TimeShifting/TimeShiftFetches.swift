@@ -65,8 +65,13 @@ final class TimeShiftFetches {
     /// The first call also requests segments that have just left the window: players' reloads may
     /// have moved it before, and origins keep segments for a while.
     func want(_ shift: TimeShift) {
-        let start = next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
-        guard let last = shift.segments.last?.number, start <= last else { return }
+        guard let first = shift.segments.first?.number, let last = shift.segments.last?.number
+        else { return }
+        let wanted =
+            next.map { max($0, shift.windowStart) } ?? shift.windowStart - ShiftedList.grace
+        // An origin's numbers may leap by 2^53: only those that exist are walked.
+        let start = max(wanted, first)
+        guard start <= last else { return }
         for number in start...last {
             guard let segment = shift.segment(number: number) else { continue }
             want(segment)

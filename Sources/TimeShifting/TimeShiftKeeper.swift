@@ -130,7 +130,7 @@ package final class TimeShiftKeeper {
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
         followers[id] = follower
-        follower.didReload = { [weak self, unowned follower] in self?.settle(follower) }
+        follower.didReload = { [weak self, unowned follower] in self?.decideAfterReload(follower) }
         if list.state.withLock({ $0.isRestored || !$0.shift.segments.isEmpty }) {
             list.verify(services.timeShift)
         }
@@ -139,7 +139,7 @@ package final class TimeShiftKeeper {
 
     /// Decides after a reload whether a list is still followed, and whether its segments are
     /// fetched.
-    private func settle(_ follower: TimeShiftFollower) {
+    private func decideAfterReload(_ follower: TimeShiftFollower) {
         let now = loop.now
         let list = follower.list
         let latest = followers.values.filter { $0.list.session.id == list.session.id }

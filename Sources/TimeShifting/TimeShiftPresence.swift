@@ -61,7 +61,9 @@ extension ShiftedList {
         let (shift, open) = state.withLock { state -> (TimeShift, Set<Int>) in
             let end = min(state.shift.windowStart, (state.shift.segments.last?.number ?? -1) + 1)
             if state.lookedTo < end {
-                state.open.formUnion(state.lookedTo..<end)
+                // Numbers before the first segment have left the window, or never existed.
+                let first = state.shift.segments.first?.number ?? end
+                if first < end { state.open.formUnion(max(state.lookedTo, first)..<end) }
                 state.lookedTo = end
             }
             return (state.shift, state.open)

@@ -200,7 +200,7 @@ package final class ShiftedList: Sendable {
     @discardableResult
     package func merge(_ reading: Reading, _ table: TimeShiftTable) throws(PlaylistError) -> Outcome
     {
-        let surroundings = TimeShift.Surroundings(
+        let context = TimeShift.Context(
             variables: table.memory.variables(of: session.id),
             sibling: table.sibling(of: self),
             countsAnew: table.live.relation(of: reading.key) == .reset)
@@ -209,13 +209,13 @@ package final class ShiftedList: Sendable {
             // Long windows are merged in a copy, so that the state is not locked for long.
             guard isLong || reading.body.count >= TextWorker.longText else {
                 return try state.withLock { state throws(PlaylistError) in
-                    try state.merge(reading, summary, self, surroundings, table)
+                    try state.merge(reading, summary, self, context, table)
                 }
             }
             var merged = state.withLock { $0 }
             let (before, wasLooked) = (merged.version, merged.lookedTo)
             let result = Result { () throws(PlaylistError) in
-                try merged.merge(reading, summary, self, surroundings, table)
+                try merged.merge(reading, summary, self, context, table)
             }
             let hasChanged = merged.version != before
             let looks = merged.lookedTo == wasLooked ? nil : merged.lookedTo
@@ -254,7 +254,7 @@ extension ShiftedList.State {
     /// Merges a window of `list`.
     fileprivate mutating func merge(
         _ reading: ShiftedList.Reading, _ summary: PlaylistSummary, _ list: ShiftedList,
-        _ surroundings: TimeShift.Surroundings, _ table: TimeShiftTable
+        _ context: TimeShift.Context, _ table: TimeShiftTable
     ) throws(PlaylistError) -> ShiftedList.Outcome {
         if reading.generation != 0 { generation = reading.generation }
         var outcome = ShiftedList.Outcome()
@@ -265,7 +265,7 @@ extension ShiftedList.State {
             outcome.isShifted = false
             return outcome
         }
-        let merge = try shift.merge(reading.body, base: reading.base, in: surroundings)
+        let merge = try shift.merge(reading.body, base: reading.base, in: context)
         outcome.relation = merge.relation
         outcome.missed = merge.missed
         for number in merge.added {

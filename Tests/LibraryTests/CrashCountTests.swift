@@ -4,16 +4,16 @@ import Testing
 
 @testable import Library
 
-/// When something that ran in crashes is not taken up again.
+/// When work that ran in crashes is not resumed.
 @Suite struct CrashCountTests {
     private func time(_ seconds: Int64) -> Monotonic {
         Monotonic(nanoseconds: 0) + .seconds(seconds)
     }
 
-    /// What a run finds after the former one died.
+    /// The state that a run finds after the previous one crashed.
     private func died(_ counts: CrashCounts) -> CrashCounts { CrashCounts(counts.records) }
 
-    @Test func `what begins just before two crashes in a row has two`() {
+    @Test func `work begun just before two crashes in a row has two`() {
         var counts = CrashCounts()
         counts.begins("recording:a", at: time(0))
         counts = died(counts)
@@ -23,18 +23,18 @@ import Testing
         #expect(counts.crashes(of: "recording:a") == CrashCounts.most)
     }
 
-    @Test func `a minute survived forgives`() {
+    @Test func `a minute without a crash resets the count`() {
         var counts = CrashCounts()
         counts.begins("download:a", at: time(0))
         counts = died(counts)
         counts.begins("download:a", at: time(0))
-        let early = counts.settle(at: time(59))
-        let late = counts.settle(at: time(60))
+        let early = counts.endProbations(at: time(59))
+        let late = counts.endProbations(at: time(60))
         #expect(!early && late)
         #expect(died(counts).crashes(of: "download:a") == 0)
     }
 
-    @Test func `what did not run in a crash keeps its count`() {
+    @Test func `work that did not run in a crash keeps its count`() {
         var counts = CrashCounts()
         counts.begins("feed:a", at: time(0))
         counts.begins("feed:b", at: time(0))
@@ -45,7 +45,7 @@ import Testing
         #expect(counts.crashes(of: "feed:b") == 2)
     }
 
-    @Test func `what ended or was resumed by a person begins anew`() {
+    @Test func `work that ended or was resumed by a person has no crashes`() {
         var counts = CrashCounts()
         counts.begins("download:a", at: time(0))
         counts = died(counts)
@@ -54,7 +54,7 @@ import Testing
         #expect(counts.isEmpty)
     }
 
-    @Test func `changes lead from what is kept to what counts now`() {
+    @Test func `changes contain each record that differs from the stored one`() {
         var counts = CrashCounts()
         counts.begins("feed:a", at: time(0))
         counts.begins("feed:b", at: time(0))
@@ -67,7 +67,7 @@ import Testing
         #expect(counts.records == [CrashRecord(item: "feed:a", crashes: 1, isRunning: true)])
     }
 
-    @Test func `impossible counts are brought to possible ones`() {
+    @Test func `impossible counts are clamped`() {
         let counts = CrashCounts([
             CrashRecord(item: "a", crashes: 1_000, isRunning: true),
             CrashRecord(item: "b", crashes: -9, isRunning: false),

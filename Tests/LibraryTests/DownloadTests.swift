@@ -4,19 +4,19 @@ import URISyntax
 
 @testable import Library
 
-/// What is ordered, chosen and planned of a title, without a daemon.
+/// Orders for titles, their choices and plans, without a daemon.
 @Suite struct DownloadOrderTests {
     @Test(arguments: [("90", 90.0), ("1:30", 90), ("1:02:03", 3_723), ("0.5", 0.5)])
-    func `times are read as people write them`(text: String, seconds: Double) {
+    func `times are parsed as people write them`(text: String, seconds: Double) {
         #expect(DownloadOrder.time(text) == seconds)
     }
 
     @Test(arguments: ["", "x", "-1", "1:2:3:4", "1:", "+5"])
-    func `what is no time is none`(text: String) {
+    func `other text is not a time`(text: String) {
         #expect(DownloadOrder.time(text) == nil)
     }
 
-    @Test func `an order is read as it was kept`() throws {
+    @Test func `an order is restored as it was stored`() throws {
         var order = DownloadOrder(url: try AbsoluteURL("http://h/a.m3u8?x=1"))
         for (name, value) in [
             ("variant", "720"), ("audio", "en"), ("subtitles", "all"), ("from", "1:00"),
@@ -30,7 +30,7 @@ import URISyntax
 
 @Suite struct DownloadPartTests {
     @Test(arguments: [Int64.min, 0, 1, 4 << 20, 1 << 53, .max])
-    func `parts of a file of any length leave no hole`(total: Int64) throws {
+    func `parts of a file of any length cover it without gaps`(total: Int64) throws {
         var plan = DownloadPlan()
         plan.addParts(of: try AbsoluteURL("http://h/a"), total: total)
         #expect(plan.pieces.first?.range?.lowerBound == 0)
@@ -49,7 +49,7 @@ import URISyntax
     }
 
     @Test(arguments: ["", "18-23", "18:00", "24:00-01:00", "10:00-10:00", "1:60-2:00"])
-    func `what are no hours are none`(text: String) {
+    func `malformed hours are rejected`(text: String) {
         #expect(DownloadRules.Hours(text) == nil)
     }
 }
@@ -75,22 +75,22 @@ import URISyntax
         return try DownloadChoice(order, list).playlists().map(\.url.lastPathSegment)
     }
 
-    @Test func `the best picture counts before the bit rate`() throws {
+    @Test func `resolution has precedence over bandwidth`() throws {
         #expect(try names([]) == ["high.m3u8", "en.m3u8"])
     }
 
-    @Test func `a language takes narrower tags`() throws {
+    @Test func `a language also selects its regional variants`() throws {
         #expect(try names([("audio", "en"), ("variant", "360")]) == ["low.m3u8", "en.m3u8"])
     }
 
-    @Test func `all is all, each once`() throws {
+    @Test func `the choice of all selects everything exactly once`() throws {
         let settings = [("variant", "all"), ("audio", "all"), ("subtitles", "all")]
         #expect(
             try names(settings)
                 == ["low.m3u8", "high.m3u8", "en.m3u8", "fr.m3u8", "de.m3u8"])
     }
 
-    @Test func `a language that is not there is refused`() throws {
+    @Test func `a missing language is rejected`() throws {
         #expect(throws: DownloadChoice.Fault.self) { try names([("audio", "it")]) }
     }
 }

@@ -5,7 +5,7 @@ import URISyntax
 @testable import Library
 @testable import Model
 
-/// Random orders and arguments, by seed: whatever comes in is read or refused in words.
+/// Random orders and arguments, by seed: each is parsed or rejected with a message.
 @Suite struct OrderFuzzTests {
     /// Repeatable random numbers (SplitMix64).
     private struct Random: RandomNumberGenerator {
@@ -24,7 +24,7 @@ import URISyntax
         }
     }
 
-    /// Values at the edges of what numbers, texts and lengths of time can be.
+    /// Extreme values of numbers, texts and durations.
     private static let edges = [
         "0", "-0", "1", "-1", "9223372036854775807", "-9223372036854775808",
         "9223372036854775808", "18446744073709551616", "1e308", "1e309", "-1e-400", "0.1", "1e",
@@ -48,7 +48,7 @@ import URISyntax
         "url=http%3A%2F%2Fh%2Fa&h_Referer=x&h_%ff=y&for=2h&at=10",
     ]
 
-    /// Replaces numbers, texts and bytes, cuts and repeats.
+    /// Replaces numbers, texts and bytes, truncates and repeats.
     private static func mutated(_ text: String, _ random: inout Random) -> [UInt8] {
         var bytes = Array(text.utf8)
         for _ in 0...random.next() % 4 {
@@ -61,7 +61,7 @@ import URISyntax
             case 2: bytes.removeSubrange(place..<end)
             case 3: bytes.insert(contentsOf: bytes[place..<end], at: place)
             default:
-                // A whole value, up to the next mark.
+                // A whole value, up to the next delimiter.
                 let marks: Set<UInt8> = [0x2C, 0x26, 0x3D, 0x3A, 0x7D, 0x5D]
                 let start = bytes[..<place].lastIndex(where: marks.contains).map { $0 + 1 } ?? 0
                 let stop = bytes[place...].firstIndex(where: marks.contains) ?? bytes.count
@@ -72,7 +72,7 @@ import URISyntax
     }
 
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
-    func `no order and no argument is more than refused`(seed: UInt64) throws {
+    func `random orders and arguments are parsed or rejected`(seed: UInt64) throws {
         var random = Random(state: seed)
         for _ in 0..<2_000 {
             let body = Self.mutated(random.pick(Self.orders), &random)

@@ -4,7 +4,7 @@ import Routing
 import Testing
 import URISyntax
 
-/// Headers that stand behind the URL of an order, as Kodi writes them.
+/// Headers behind the URL of an order, as Kodi writes them.
 @Suite struct `Headers behind the URL of an order` {
     @Test func `a download has the headers of its arguments and of its URL`() throws {
         let order = try DownloadOrder(
@@ -21,7 +21,7 @@ import URISyntax
         }
     }
 
-    @Test func `an item of a feed has the headers behind its URL, or is bad`() throws {
+    @Test func `an item of a feed has the headers behind its URL, or is invalid`() throws {
         let text = #"{"entries":["http://h/a|X-A=1","http://h/b|Host=x","http://h/c"]}"#
         let order = try FeedOrder(parsing: Array(text.utf8))
         let items = order.items

@@ -1,6 +1,6 @@
-// What downloads and recordings make of playlists and of what they kept: plans, books, restarts.
+// Downloads and recordings of generated playlists and stored records: plans, records, restarts.
 //
-// Returns what is wrong, nil where nothing is; what must never happen ends the process.
+// Each function returns a violation, or nil; a broken invariant ends the process.
 // `Fixtures/fuzz/drivers/orders.swift` uses this file too, together with the sources it tests.
 import DurableState
 import HLS
@@ -14,7 +14,7 @@ import FuzzSupport
 #endif
 
 enum OrderSequences {
-    /// Runs everything on the readings that `bytes` stand for.
+    /// Runs everything on the versions that `bytes` encode.
     static func fault(_ readings: FuzzedReadings) -> String? {
         guard let base = try? AbsoluteURL("http://origin.test/live/index.m3u8") else { return nil }
         var readings = readings
@@ -70,7 +70,7 @@ enum OrderSequences {
 
     // MARK: Orders
 
-    /// Chooses renditions, writes an order down and reads it again as the next run does.
+    /// Chooses renditions, stores an order and restores it as the next run does.
     private static func orderFault(
         _ base: AbsoluteURL, _ readings: inout FuzzedReadings
     ) -> String? {
@@ -79,7 +79,7 @@ enum OrderSequences {
             let values = ["best", "worst", "all", "none", "default", "en", readings.edge()]
             _ = choice.set(name, values[readings.choose(values.count)])
         }
-        // Where one of two is refused for the other, the order is not given at all.
+        // If one of two settings is rejected because of the other, the order is not given.
         if let from = choice.from, let to = choice.to, to <= from { choice.to = nil }
         let started = WallTime(seconds: Int64(readings.choose(100)))
         let times = [started, WallTime(nanoseconds: .max), WallTime(nanoseconds: .min)]
@@ -109,7 +109,7 @@ enum OrderSequences {
             ? nil : "records that are read twice differ"
     }
 
-    /// Reads a record that is damaged, or written by hand.
+    /// Parses a record that is damaged, or written by hand.
     private static func recordFault(_ readings: inout FuzzedReadings) -> String? {
         var order = OrderRecord(url: readings.happens(oneIn: 8) ? readings.edge() : "http://h/a")
         order.headers = ["", "A:b\n", "A\n", readings.edge()][readings.choose(4)]

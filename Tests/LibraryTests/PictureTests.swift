@@ -38,8 +38,7 @@ import Testing
         #expect(!has(5) && cache.bytes == 20)
     }
 
-    @Test func `a picture is of the bytes that it was made of, and a failure is forgotten`() throws
-    {
+    @Test func `a picture belongs to the bytes it was made from, and a failure expires`() throws {
         let (source, title) = (try Self.source(), SessionID(1))
         var cache = PictureCache(mostEntries: 3, mostBytes: 100)
         cache.keep(.picture([1]), for: title, of: source, now: Monotonic(nanoseconds: 0))
@@ -53,7 +52,7 @@ import Testing
         #expect(cache.result(for: title, of: source, now: later + .seconds(60)) == nil)
     }
 
-    @Test func `only a whole JPEG file of a program that succeeded is a picture`() {
+    @Test func `only a complete JPEG file of a successful program is a picture`() {
         let jpeg: [UInt8] = [0xFF, 0xD8, 0xFF, 0xE0, 0, 0xFF, 0xD9]
         let result = TitlePictures.result
         #expect(result(.ended(status: 0, output: jpeg)) == .picture(jpeg))
@@ -66,7 +65,7 @@ import Testing
         for outcome in others { #expect(result(outcome).bytes == 0, "\(outcome)") }
     }
 
-    @Test func `a path names a picture by twelve digits only`() {
+    @Test func `a path to a picture has exactly twelve digits`() {
         let title = TitlePictures.title
         #expect(title("/api/titles/0123456789ab/picture") == SessionID(text: "0123456789ab"))
         for path in [

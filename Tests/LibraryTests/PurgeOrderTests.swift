@@ -3,9 +3,9 @@ import Posix
 @testable import Library
 import Testing
 
-/// Orders of purges as they are kept.
+/// The stored form of orders to purge.
 @Suite struct PurgeOrderTests {
-    @Test func `orders are read as they were written`() {
+    @Test func `orders are restored as they were written`() {
         let time = WallTime(nanoseconds: 1_700_000_000_000_000_000)
         let orders = [
             PurgeOrder(.texts(["https://a.example/x y", "https://a.example/z"]), given: time),
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `a record that names nothing is no order`() {
+    @Test func `a record without targets is not an order`() {
         for kind in [PurgeRecord.Kind.host, .unusedSince] {
             for items in [[], ["x"], ["99999999999999999999"]] where kind != .host || items.isEmpty
             {

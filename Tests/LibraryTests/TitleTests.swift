@@ -6,7 +6,7 @@ import Store
 import Testing
 import URISyntax
 
-/// How much of a title is kept, and what it is called: the pure half.
+/// How much of a title is stored, and its name: the pure half.
 private let base = "https://cdn.example.com/vod/show/s1e2/"
 
 private func list(_ lines: String..., at name: String = "index.m3u8") throws -> TitleList {
@@ -30,7 +30,7 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
 }
 
 @Suite struct `The share of a title that is kept` {
-    @Test func `segments count by their seconds`() throws {
+    @Test func `segments count by their duration`() throws {
         let list = try list("#EXTINF:6,", "a.ts", "#EXTINF:2,", "b.ts", "#EXT-X-ENDLIST")
         let made = try variant(list, ["a.ts": whole])
         #expect(made.seconds == 8 && made.keptSeconds == 6 && made.percent == 75)
@@ -43,7 +43,7 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         (part(0..<50), 0.5), (part(0..<25, 75..<100), 0.5), (part(0..<50, of: nil), 0.0),
         (part(), 0.0), (whole, 1.0),
     ])
-    func `a segment that is there in part counts by its bytes`(
+    func `a partial segment counts by its bytes`(
         _ kept: KeptBytes, _ share: Double
     ) throws {
         #expect(kept.share(of: nil) == share)
@@ -57,11 +57,11 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
             "#EXT-X-BYTERANGE:40", "all.mp4", "#EXT-X-ENDLIST")
         #expect(list.pieces.map(\.range) == [10..<50, 50..<90])
         #expect(try variant(list, ["all.mp4": part(0..<60)]).keptSeconds == 5)
-        // What lies outside the ranges is not needed.
+        // Bytes outside of the ranges are not needed.
         #expect(try variant(list, ["all.mp4": part(10..<90)]).isWhole)
     }
 
-    @Test func `without a key nothing is whole`() throws {
+    @Test func `without its key nothing is complete`() throws {
         let list = try list(
             "#EXT-X-KEY:METHOD=AES-128,URI=\"k.key\"", "#EXT-X-MAP:URI=\"i.mp4\"", "#EXTINF:4,",
             "a.m4s", "#EXT-X-MAP:URI=\"i.mp4\"", "#EXTINF:4,", "b.m4s", "#EXT-X-ENDLIST")
@@ -72,18 +72,18 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         #expect(try variant(list, kept).percent == 100)
     }
 
-    @Test func `what the origin lacks is not missing`() throws {
+    @Test func `gaps of the origin do not count as missing`() throws {
         let list = try list(
             "#EXTINF:4,", "#EXT-X-GAP", "gap.ts", "#EXTINF:4,", "a.ts", "#EXT-X-ENDLIST")
         #expect(try variant(list, ["a.ts": whole]).percent == 100)
     }
 
-    @Test func `an empty list is not whole`() throws {
+    @Test func `an empty list is not complete`() throws {
         let made = try variant(list("#EXT-X-TARGETDURATION:4"), [:])
         #expect(made.isLive && !made.isWhole && made.percent == 0)
     }
 
-    @Test func `a thousand thousandths are a whole`() throws {
+    @Test func `rounding of durations leaves a complete title at 100 percent`() throws {
         let list = try list(
             "#EXTINF:0.1,", "a.ts", "#EXTINF:0.2,", "a.ts", "#EXTINF:0.3,", "a.ts",
             "#EXT-X-ENDLIST")
@@ -116,7 +116,7 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         ("DATA-ID=\"com.apple.hls.title\",URI=\"t.json\"", nil),
         ("DATA-ID=\"com.apple.hls.title\",VALUE=\" \"", nil),
     ])
-    func `a list may say its title`(_ attributes: String, _ name: String?) throws {
+    func `a list may contain its title`(_ attributes: String, _ name: String?) throws {
         let list = try list(
             "#EXT-X-SESSION-DATA:" + attributes, "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8")
         #expect(list.name == name)
@@ -135,11 +135,13 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         ("https://h/", "h"),
         ("https://h/a/%00%1B%5B31m/index.m3u8", "a/[31m"),
     ])
-    func `the telling parts of the URL are the name`(_ url: String, _ name: String) throws {
+    func `the name is derived from the informative parts of the URL`(_ url: String, _ name: String)
+        throws
+    {
         #expect(TitleName.derived(from: try AbsoluteURL(url)) == name)
     }
 
-    @Test func `a long name is cut`() throws {
+    @Test func `a long name is truncated`() throws {
         let url = "https://h/" + String(repeating: "a", count: 900) + ".m3u8"
         #expect(TitleName.derived(from: try AbsoluteURL(url)).count == 80)
     }
@@ -164,12 +166,12 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         ("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("8w", 4_838_400),
         ("0s", 0),
     ])
-    func `lengths of time are read`(_ text: String, _ seconds: Int64) {
+    func `durations are parsed`(_ text: String, _ seconds: Int64) {
         #expect(AdministrationQuery.duration(text)?.nanoseconds == seconds * 1_000_000_000)
     }
 
     @Test(arguments: ["", "d", "30", "-1d", "1.5h", "1y", "1 d", "999999999w", "+1d"])
-    func `anything else is no length of time`(_ text: String) {
+    func `other text is not a duration`(_ text: String) {
         #expect(AdministrationQuery.duration(text) == nil)
     }
 

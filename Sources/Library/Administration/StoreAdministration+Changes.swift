@@ -77,6 +77,16 @@ extension StoreAdministration {
             return .failure(
                 .badRequest, "one argument of url, title, host and older-than is needed")
         }
+        // Another node's purge, which concerns what was stored before it.
+        let given = arguments.number("given", in: 0...Int.max, default: 0).map {
+            WallTime(nanoseconds: Int64($0))
+        }
+        func start(_ subject: PurgeOrder.Subject) -> AdministrationAnswer {
+            guard let given, given.nanoseconds > 0 else {
+                return purging.start(PurgeOrder(subject))
+            }
+            return purging.start(PurgeOrder(subject, given: given), isGivenNow: false)
+        }
         switch names[0] {
         case "url":
             // The keys of all sessions are meant, whatever headers stand behind the URL.
@@ -86,24 +96,24 @@ extension StoreAdministration {
                 return .failure(.badRequest, Refusal.noURL.reason)
             }
             let wanted = catalogue.keys.texts(of: url)
-            return purging.start(PurgeOrder(.texts(Set(wanted))))
+            return start(.texts(Set(wanted)))
         case "title":
             switch find(text) {
             case .failure(let refusal): return .failure(refusal.status, refusal.reason)
             case .success(let titles):
                 let numbers = Set(titles.map(\.id.number))
-                return purging.start(PurgeOrder(.titles(numbers)))
+                return start(.titles(numbers))
             }
         case "host":
             let host = ASCII.lowercased(text)
-            return purging.start(PurgeOrder(.host(host)))
+            return start(.host(host))
         default:
             guard let age = AdministrationQuery.duration(text) else {
                 return .failure(
                     .badRequest, "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
             }
             let limit = WallTime.now() + Interval(nanoseconds: -age.nanoseconds)
-            return purging.start(PurgeOrder(.unusedSince(limit)))
+            return start(.unusedSince(limit))
         }
     }
 

@@ -40,14 +40,19 @@ package final class StorePurge: Sendable {
     package func resume(_ log: Logger) {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
-        log.notice("goes on with a purge that the last run has not finished")
+        log.notice("continuing a purge that the last run did not finish")
         let fits = test(of: orders)
         store.hide(fits)
         _ = start(fits, patience: .zero)
     }
 
     /// Starts a purge, unless one is running; blocks for a second at most.
-    package func start(_ order: PurgeOrder) -> AdministrationAnswer {
+    ///
+    /// - Parameters:
+    ///   - order: what is removed.
+    ///   - isGivenNow: false spares what was stored after the time of the order.
+    /// - Returns: the outcome, or the progress.
+    package func start(_ order: PurgeOrder, isGivenNow: Bool = true) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
         // Includes purges that an earlier run could not finish.
         let former = kept.all()
@@ -62,7 +67,7 @@ package final class StorePurge: Sendable {
             }
         }
         let earlier = test(of: former)
-        let now = test(of: [order], isGivenNow: true)
+        let now = test(of: [order], isGivenNow: isGivenNow)
         return start({ earlier($0) || now($0) }, patience: Self.patience)
     }
 

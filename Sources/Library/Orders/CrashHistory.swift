@@ -74,7 +74,7 @@ package struct CrashCounts: Sendable, Equatable {
     /// Ends the probation of items that have run for long enough, and resets their counts.
     ///
     /// - Returns: true if anything changed.
-    package mutating func settle(at now: Monotonic) -> Bool {
+    package mutating func endProbations(at now: Monotonic) -> Bool {
         let before = trials.count
         trials = trials.filter { now - $0.value.since < Self.probation }
         return trials.count != before
@@ -131,8 +131,8 @@ package final class CrashHistory: Sendable {
     }
 
     /// Ends probations that are over; called periodically.
-    package func settle() {
-        change { _ = $0.settle(at: .now()) }
+    package func endProbations() {
+        change { _ = $0.endProbations(at: .now()) }
     }
 
     /// Resets all counts on a clean stop.

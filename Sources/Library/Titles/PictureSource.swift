@@ -59,7 +59,7 @@ extension TitleReading {
             return []
         }
         guard root.head.isPlaylist else {
-            return read(root.object, nil, most).map { bytes in
+            return file(root.object, most).map { bytes in
                 [PictureSource(name: name(root.object, root.key, nil), bytes: bytes)]
             } ?? []
         }
@@ -79,6 +79,14 @@ extension TitleReading {
             found.append(source)
         }
         return found
+    }
+
+    /// Returns the beginning of a media file, in the order in which a decoder can read it once.
+    private func file(_ object: StoredObject, _ most: Int) -> [UInt8]? {
+        let movie = object.total.flatMap { total in
+            StreamableMovie(total: total, most: most) { read(object, $0, $0.count) }
+        }
+        return movie?.bytes ?? read(object, nil, most)
     }
 
     private func playlist(at url: AbsoluteURL, variables: [String: String]) -> Playlist? {

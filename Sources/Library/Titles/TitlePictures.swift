@@ -17,6 +17,16 @@ package final class TitlePictures: Sendable {
         case failure(HTTPStatus, String)
     }
 
+    /// What keeps ffmpeg from the daemon's files and the network.
+    package enum Confinement: Sendable {
+        /// bubblewrap.
+        case sandbox
+        /// Limits of time and memory only, since bubblewrap is missing.
+        case noSandbox
+        /// Limits only, since bubblewrap does not work here.
+        case brokenSandbox
+    }
+
     /// Names ffmpeg anew for each picture, so that it can be installed while the daemon runs.
     package typealias FindProgram = @Sendable () -> String?
 
@@ -32,6 +42,9 @@ package final class TitlePictures: Sendable {
     private let program: BoundedProgram
     private let thread: LoopThread
     private let stopping: Flag
+    /// The sandbox, if it works with the ffmpeg of this path.
+    private let sandbox = Mutex<(path: String, sandbox: ProgramSandbox?)?>(nil)
+    private let report: @Sendable (Confinement) -> Void
     private let waiting = Atomic<Int>(0)
     private let cache = Mutex(PictureCache(mostEntries: 200, mostBytes: 16 << 20))
 
@@ -44,16 +57,40 @@ package final class TitlePictures: Sendable {
     /// - Parameters:
     ///   - catalogue: the titles.
     ///   - findProgram: returns the path of ffmpeg; nil without one.
+    ///   - report: called with the confinement of an ffmpeg before it is used, on the thread for
+    ///     pictures.
     /// - Throws: the error of `pthread_create(3)`.
     package init(
-        _ catalogue: TitleCatalogue, findProgram: @escaping FindProgram
+        _ catalogue: TitleCatalogue, findProgram: @escaping FindProgram,
+        report: @escaping @Sendable (Confinement) -> Void = { _ in }
     ) throws(SystemError) {
         self.catalogue = catalogue
+        self.report = report
         self.findProgram = findProgram
         let stopping = Flag()
         self.stopping = stopping
         program = BoundedProgram(Self.limits) { stopping.isSet.load(ordering: .relaxed) }
         thread = try LoopThread(name: "pictures") { _ in }
+        // Tried before the first picture, so that the log tells of it at the start.
+        thread.handle.enqueue { [self] _ in
+            if let path = findProgram() { _ = sandbox(for: path) }
+        }
+    }
+
+    /// Returns the sandbox that works with an ffmpeg; tries it once.
+    private func sandbox(for path: String) -> ProgramSandbox? {
+        if let known = sandbox.withLock({ $0 }), known.path == path { return known.sandbox }
+        var found = ProgramSandbox()
+        var confinement = Confinement.noSandbox
+        if let candidate = found {
+            let isUsable = candidate.isUsable([path, "-version"], Self.limits)
+            confinement = isUsable ? .sandbox : .brokenSandbox
+            if !isUsable { found = nil }
+        }
+        let result = found
+        sandbox.withLock { $0 = (path, result) }
+        report(confinement)
+        return result
     }
 
     /// Kills a running ffmpeg and ends the thread; blocks.
@@ -126,9 +163,11 @@ package final class TitlePictures: Sendable {
             return .none("no ffmpeg is found in PATH, and pictures are made by it; install it")
         }
         var reason = ""
+        let plain = Self.arguments(path)
+        let arguments = sandbox(for: path)?.arguments(plain, Self.limits) ?? plain
         for source in sources {
             do throws(SystemError) {
-                let outcome = try program.run(Self.arguments(path), input: source.bytes)
+                let outcome = try program.run(arguments, input: source.bytes)
                 switch Self.result(of: outcome) {
                 case .picture(let bytes): return .picture(bytes)
                 case .none(let why): reason = why

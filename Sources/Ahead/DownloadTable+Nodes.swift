@@ -1,0 +1,152 @@
+// Downloads of all nodes: tells the others what was ordered here, and takes over what they leave.
+import DurableState
+import HTTP
+import Library
+import Logging
+import Model
+import Origin
+import Reactor
+import Routing
+import SharedStore
+import Store
+import URISyntax
+
+extension DownloadTable {
+    /// Keeps downloads for the orders of all nodes, and tells of those of the previous run.
+    func keepOrders() {
+        guard services.flights.orders != nil else { return }
+        let bound = LoopBound(self, to: loop)
+        services.flights.keepOrders(
+            .download,
+            NodeOrders.Keeper(
+                take: { order in bound.enqueue { table, _ in table.take(order) } },
+                release: { order, _ in bound.enqueue { table, _ in table.release(order) } },
+                change: { order in bound.enqueue { table, _ in table.change(order) } },
+                progress: { done in bound.enqueue { table, _ in done(table.shownToNodes) } }))
+        for id in order {
+            guard let download = downloads[id], let shared = shared(download) else { continue }
+            services.flights.holdOrder(
+                shared, download.state == .paused ? .pause : .run, query: download.order.query)
+        }
+    }
+
+    /// The number that all nodes know a download by; nil for one that stays with this node.
+    private func shared(_ download: Download) -> SharedOrderID? {
+        guard let orders = services.flights.orders,
+            orders.keepsSecrets || !download.order.holdsSecrets
+        else { return nil }
+        return SharedOrderID(.download, download.id.text)
+    }
+
+    /// What the other nodes are to be told of a download, to be saved and then told; nil if it stays
+    /// with this node.
+    func version(of download: Download, _ wish: SharedOrder.Wish) -> SharedOrder? {
+        guard let id = shared(download) else { return nil }
+        return services.flights.orders?.version(
+            of: id, wish, query: download.order.query, now: loop.wallNow)
+    }
+
+    /// Tells the other nodes what was saved.
+    func tellNodes(_ version: SharedOrder?) {
+        guard let version else { return }
+        services.flights.giveOrder(version, isHere: true)
+    }
+
+    /// The order that another node holds; nil without one.
+    func elsewhere(_ id: SessionID) -> OrderBoard.View? {
+        guard downloads[id] == nil, let orders = services.flights.orders,
+            let shared = SharedOrderID(.download, id.text)
+        else { return nil }
+        return orders.elsewhere(shared)
+    }
+
+    /// Saves what the node that holds a download shall do, and tells that node.
+    func tellHolder(
+        of view: OrderBoard.View, _ wish: SharedOrder.Wish, query: String? = nil
+    ) throws(Refusal) {
+        let version = services.flights.orders?.version(
+            of: view.order.id, wish, query: query ?? view.order.query, now: loop.wallNow)
+        guard let version else {
+            throw Refusal(
+                status: .badRequest,
+                reason: "the order is too long for the node that holds the download")
+        }
+        do throws(StateFault) {
+            try services.store.state.keep([version.record])
+        } catch {
+            throw Self.unsaved(error, "the download is left as it was", again: "ask again")
+        }
+        services.flights.giveOrder(version, isHere: false)
+    }
+
+    // MARK: What other nodes leave here
+
+    private func take(_ shared: SharedOrder) {
+        guard let order = DownloadOrder(sharedQuery: shared.query) else {
+            return services.log.error(
+                "an order of another node cannot be read", metadata: ["order": "\(shared.id.text)"])
+        }
+        let session = services.sessions.session(for: order.entry)
+        guard session.id.text == shared.id.number, downloads[session.id] == nil else { return }
+        let download = Download(order, id: session.id, session: session, table: self)
+        download.state = shared.wish == .pause ? .paused : .queued
+        insert(download)
+        save(download)
+    }
+
+    private func download(of shared: SharedOrder) -> Download? {
+        SessionID(text: shared.id.number).flatMap { downloads[$0] }
+    }
+
+    private func release(_ shared: SharedOrder) {
+        guard let download = download(of: shared), download.state != .complete else { return }
+        remove(download)
+    }
+
+    private func change(_ shared: SharedOrder) {
+        guard let download = download(of: shared) else { return }
+        switch shared.wish {
+        case .cancel, .end: remove(download)
+        case .pause: pauseHere(download)
+        case .run:
+            guard let order = DownloadOrder(sharedQuery: shared.query) else { return }
+            // A change that cannot be met leaves the download as it is.
+            if order != download.order { return add(here: order, isTold: false) { _ in } }
+            if download.state == .paused { resumeHere(download) }
+        }
+    }
+
+    private var shownToNodes: [SharedOrderProgress] {
+        order.compactMap { id in
+            guard let download = downloads[id], let shared = shared(download) else { return nil }
+            return download.shown(as: shared)
+        }
+    }
+}
+
+extension OrderBoard.View {
+    /// The member of a listing on a node that does not hold it.
+    var downloadJSON: JSONValue {
+        let url = DownloadOrder(sharedQuery: order.query)?.url
+        let derived = url.map(TitleName.derived(from:)) ?? order.id.number
+        return .object([
+            .init("id", .text(order.id.number)),
+            .init("name", .text(progress?.name ?? derived)),
+            .init("url", .text(url?.redacted ?? "")),
+            .init("state", .text(isHeard ? progress?.state ?? "queued" : "waiting")),
+            .init("reason", obstacle.map(JSONValue.text) ?? .null),
+            .init("streams", .list([])),
+            .init("pieces", .number(0)),
+            .init("pieces_done", .number(0)),
+            .init("percent", .number(progress?.percent ?? 0)),
+            .init("bytes", .number(progress?.bytes ?? 0)),
+            .init("brought_bytes", .number(0)),
+            .init("seconds", .number(0)),
+            .init("rate", .number(0)),
+            .init("transfers", .number(0)),
+            .init("seconds_left", .null),
+            .init("encryption", .null),
+            .init("node", holderName.map(JSONValue.text) ?? .null),
+        ])
+    }
+}

@@ -1,0 +1,201 @@
+// Orders and changes of downloads: each is on the disk before it is carried out and confirmed.
+import DurableState
+import HTTP
+import Library
+import Logging
+import Model
+import Origin
+import Reactor
+import Routing
+import SharedStore
+import Store
+
+extension DownloadTable {
+    /// Why an order or a change is not carried out.
+    struct Refusal: Error {
+        let status: HTTPStatus
+        let reason: String
+    }
+
+    /// The result of an order.
+    enum Reply {
+        case taken(Download, isNew: Bool)
+        /// Another node holds the download of this title, and is told of the order.
+        case passedOn(OrderBoard.View)
+        case refused(Refusal)
+    }
+
+    /// Adds an order, which starts in turn, or changes the download of the same title.
+    ///
+    /// An existing download is changed only once it is known that the new order can be met.
+    func add(_ new: DownloadOrder, _ reply: @escaping (Reply) -> Void) {
+        let session = services.sessions.session(for: new.entry)
+        guard let view = elsewhere(session.id) else {
+            return add(here: new, isTold: true, reply)
+        }
+        do throws(Refusal) {
+            try tellHolder(of: view, .run, query: new.query)
+            reply(.passedOn(view))
+        } catch {
+            reply(.refused(error))
+        }
+    }
+
+    /// Adds or changes a download of this node; `isTold` if the other nodes are told of it.
+    func add(here new: DownloadOrder, isTold: Bool, _ reply: @escaping (Reply) -> Void) {
+        let session = services.sessions.session(for: new.entry)
+        if let known = downloads[session.id] { return change(known, to: new, isTold, reply) }
+        let download = Download(new, id: session.id, session: session, table: self)
+        do throws(StateFault) {
+            let version = try keep(download, isTold)
+            insert(download)
+            tellNodes(version)
+            reply(.taken(download, isNew: true))
+        } catch {
+            reply(.refused(Self.unsaved(error, "nothing is downloaded")))
+        }
+    }
+
+    /// Saves an order that begins or goes on, and returns what the other nodes are then told.
+    private func keep(
+        _ download: Download, _ isTold: Bool
+    ) throws(StateFault) -> SharedOrder? {
+        let version = isTold ? version(of: download, .run) : nil
+        let state: Download.State = download.state.isActive ? download.state : .queued
+        try services.store.state.keep(
+            [StateChange(download.record(in: state))] + Self.changes(version))
+        return version
+    }
+
+    private static func changes(_ version: SharedOrder?) -> [StateChange] {
+        version.map { [StateChange($0.record)] } ?? []
+    }
+
+    private func change(
+        _ known: Download, to new: DownloadOrder, _ isTold: Bool,
+        _ reply: @escaping (Reply) -> Void
+    ) {
+        if known.order == new, known.state != .complete {
+            do throws(StateFault) {
+                let version = try keep(known, isTold)
+                resumeHere(known)
+                tellNodes(version)
+                return reply(.taken(known, isNew: false))
+            } catch {
+                return reply(.refused(Self.unsaved(error, "the download is left as it was")))
+            }
+        }
+        proposals[known.id]?.verdict?(.undecided("another order took its place"))
+        let proposal = Download(new, id: known.id, session: known.session, table: self)
+        proposal.name = known.name
+        proposals[known.id] = proposal
+        proposal.verdict = { [weak self, unowned proposal] verdict in
+            guard let self else { return }
+            proposals[known.id] = nil
+            proposal.verdict = nil
+            let isKnown = downloads[known.id] === known
+            switch verdict {
+            case .canBeMet where isKnown:
+                do throws(StateFault) {
+                    let version = try keep(proposal, isTold)
+                    replace(known, by: proposal)
+                    tellNodes(version)
+                    reply(.taken(proposal, isNew: false))
+                } catch {
+                    proposal.stop(as: .paused)
+                    reply(.refused(Self.unsaved(error, "the download is left as it was")))
+                }
+            case .canBeMet:
+                proposal.stop(as: .paused)
+                let reason = "the download was changed meanwhile; order it again"
+                reply(.refused(Refusal(status: .conflict, reason: reason)))
+            case .cannotBeMet(let reason):
+                proposal.run += 1
+                reply(.refused(Self.unchanged(.conflict, reason)))
+            case .undecided(let reason):
+                proposal.run += 1
+                reply(.refused(Self.unchanged(.badGateway, reason)))
+            }
+        }
+        proposal.start()
+    }
+
+    private static func unchanged(_ status: HTTPStatus, _ reason: String) -> Refusal {
+        Refusal(status: status, reason: "\(reason); the download is left as it was")
+    }
+
+    /// The answer to an order that the disk does not take.
+    static func unsaved(
+        _ fault: StateFault, _ result: String, again: String = "order it again"
+    ) -> Refusal {
+        Refusal(
+            status: .insufficientStorage,
+            reason:
+                "\(result), since the order cannot be saved: \(fault); make room or check the disk, and \(again)"
+        )
+    }
+
+    /// Pauses a download once that is saved.
+    func pause(_ download: Download) throws(StateFault) {
+        let version = version(of: download, .pause)
+        let state: Download.State = download.state.isActive ? .paused : download.state
+        try services.store.state.keep(
+            [StateChange(download.record(in: state))] + Self.changes(version))
+        pauseHere(download)
+        tellNodes(version)
+    }
+
+    func pauseHere(_ download: Download) {
+        guard download.state.isActive else { return }
+        download.stop(as: .paused)
+        wake()
+    }
+
+    /// Resumes a download once that is saved.
+    func resume(_ download: Download) throws(StateFault) {
+        let version = try keep(download, true)
+        resumeHere(download)
+        tellNodes(version)
+    }
+
+    func resumeHere(_ download: Download) {
+        switch download.state {
+        case .paused, .failed:
+            download.failuresInARow = 0
+            download.stop(as: .queued)
+            wake()
+        case .waiting:
+            download.failuresInARow = 0
+            download.retryAt = loop.now
+            wake()
+        default: break
+        }
+    }
+
+    /// Removes a download once that is saved; its bytes stay in the cache like those of any played
+    /// title.
+    func cancel(_ download: Download) throws(StateFault) {
+        let version = version(of: download, .cancel)
+        try erase(download, Self.changes(version))
+        forget(download)
+        tellNodes(version)
+    }
+
+    /// Removes a download that another node has, or that was cancelled at another node.
+    func remove(_ download: Download) {
+        do throws(StateFault) {
+            try erase(download, [])
+        } catch {
+            services.log.error(
+                "the removal of a download cannot be saved",
+                metadata: ["title": "\(download.id.text)", "error": "\(error)"])
+            services.store.state.remove(DownloadRecord.self, key: download.record.key)
+        }
+        forget(download)
+    }
+
+    private func erase(_ download: Download, _ others: [StateChange]) throws(StateFault) {
+        let removal = StateChange(removing: DownloadRecord.self, key: download.record.key)
+        try services.store.unpin(title: download.id.number, with: [removal] + others)
+    }
+}

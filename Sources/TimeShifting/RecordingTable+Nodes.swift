@@ -1,0 +1,117 @@
+// Recordings of all nodes: tells the others what was ordered here, and takes over what they leave.
+import DurableState
+import HTTP
+import Library
+import Logging
+import Model
+import Origin
+import Reactor
+import SharedStore
+import Store
+
+extension RecordingTable {
+    /// Keeps recordings for the orders of all nodes, and tells of those of the previous run.
+    func keepOrders() {
+        guard services.flights.orders != nil else { return }
+        let bound = LoopBound(self, to: loop)
+        services.flights.keepOrders(
+            .recording,
+            NodeOrders.Keeper(
+                take: { order in bound.enqueue { table, _ in table.take(order) } },
+                release: { order, node in
+                    bound.enqueue { table, _ in
+                        let id = order.id.number
+                        if table.running[id] != nil { table.left.insert(id) }
+                        table.end(id, "node \(node) took it over")
+                    }
+                },
+                change: { order in
+                    bound.enqueue { table, _ in
+                        guard !order.wish.needsNode else { return }
+                        table.end(order.id.number, "it was stopped")
+                    }
+                },
+                progress: { done in bound.enqueue { table, _ in done(table.shownToNodes) } }))
+        for recording in running.values {
+            guard let id = shared(recording.order) else { continue }
+            services.flights.holdOrder(id, .run, query: recording.order.query)
+        }
+    }
+
+    private func shared(_ order: RecordingOrder) -> SharedOrderID? {
+        guard let orders = services.flights.orders,
+            orders.keepsSecrets || !order.choice.holdsSecrets
+        else { return nil }
+        return SharedOrderID(.recording, order.id)
+    }
+
+    /// What the other nodes are to be told of a recording, to be saved and then told; nil if it stays
+    /// with this node.
+    func version(of order: RecordingOrder, _ wish: SharedOrder.Wish) -> SharedOrder? {
+        guard let id = shared(order) else { return nil }
+        return services.flights.orders?.version(
+            of: id, wish, query: order.query, now: loop.wallNow)
+    }
+
+    /// Tells the other nodes what was saved.
+    func tellNodes(_ version: SharedOrder?) {
+        guard let version else { return }
+        services.flights.giveOrder(version, isHere: version.wish.needsNode)
+    }
+
+    /// Saves that the node that holds a recording shall end it, and tells that node; nil if no other
+    /// node holds it.
+    func stopElsewhere(_ id: String) -> AdministrationAnswer? {
+        guard let found = elsewhere.first(where: { $0.order.id == id }),
+            let shared = SharedOrderID(.recording, id),
+            let version = services.flights.orders?.version(
+                of: shared, .end, query: found.order.query, now: loop.wallNow)
+        else { return nil }
+        do throws(StateFault) {
+            try services.store.state.keep([version.record])
+        } catch {
+            return Self.unsaved(error)
+        }
+        services.flights.giveOrder(version, isHere: false)
+        return .value(.accepted, found.json)
+    }
+
+    private func take(_ shared: SharedOrder) {
+        guard let order = RecordingOrder(id: shared.id.number, sharedQuery: shared.query) else {
+            return services.log.error(
+                "an order of another node cannot be read", metadata: ["order": "\(shared.id.text)"])
+        }
+        guard running[order.id] == nil else { return }
+        guard loop.wallNow < order.until else { return tellNodes(version(of: order, .end)) }
+        guard running.count < Self.mostRunning else {
+            return services.flights.refuseOrder(shared.id)
+        }
+        save(order)
+        begin(order)
+    }
+
+    private func end(_ id: String, _ reason: String) { running[id]?.finish(reason) }
+
+    private var shownToNodes: [SharedOrderProgress] {
+        running.values.compactMap { recording in
+            let order = recording.order
+            guard let id = shared(order) else { return nil }
+            return SharedOrderProgress(
+                id: id, state: order.state.rawValue, percent: 0, bytes: recording.fetchedBytes,
+                name: order.name ?? TitleName.derived(from: order.choice.url))
+        }
+    }
+
+    /// The recordings of other nodes.
+    var elsewhere: [(order: RecordingOrder, json: JSONValue)] {
+        (services.flights.orders?.elsewhere(.recording) ?? []).compactMap { view in
+            guard view.order.wish.needsNode, running[view.order.id.number] == nil,
+                var order = RecordingOrder(
+                    id: view.order.id.number, sharedQuery: view.order.query)
+            else { return nil }
+            order.reason = view.obstacle ?? ""
+            order.bytes = view.progress?.bytes ?? 0
+            return (order, json(order, nil, holder: view.holderName ?? ""))
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import Posix
+import Testing
+import URISyntax
+
+@testable import Library
+
+/// Orders on their way to another node.
+@Suite struct OrderQueryTests {
+    @Test(arguments: [
+        "url=http%3A%2F%2Fa.example%2Fx.m3u8%3Ft%3D1%26u%3D2",
+        "url=http%3A%2F%2Fa.example%2Fx.m3u8&variant=720&audio=all&subtitles=none",
+        "url=http%3A%2F%2Fa.example%2Fx&variant=worst&audio=pt-BR&from=1:30&to=90.5&rate=1000",
+        "url=http%3A%2F%2Fa.example%2Fx.m3u8&from=0.25&to=9999999&variant=all",
+        "url=http%3A%2F%2Fa.example%2Fx&h_X-Pass=a%20b%26c%3D%C3%BC&h_Referer=http%3A%2F%2Fb",
+    ])
+    func `an order for a download is the same on another node`(_ query: String) throws {
+        let order = try DownloadOrder(query: query) { try? AbsoluteURL($0) }
+        #expect(DownloadOrder(sharedQuery: order.query) == order)
+        #expect(order.query.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
+        #expect(order.holdsSecrets == query.contains("h_"))
+    }
+
+    @Test func `an order for a recording is the same on another node`() throws {
+        let query = "url=http%3A%2F%2Fa.example%2Fl.m3u8&for=2h&name=Evening%20news&variant=480p"
+        let order = try RecordingOrder(query: query, now: WallTime(seconds: 1_700_000_000)) {
+            try? AbsoluteURL($0)
+        }
+        let other = RecordingOrder(id: order.id, sharedQuery: order.query)
+        #expect(other == order)
+    }
+
+    @Test(arguments: [
+        "", "url=http%3A%2F%2Fa%2F", "url=x&started=1&until=2",
+        "url=http%3A%2F%2Fa%2F&started=5&until=2", "url=http%3A%2F%2Fa%2F&started=5&until=99999999",
+        "url=http%3A%2F%2Fa%2F&started=-5&until=2",
+    ])
+    func `no other text is a recording`(_ query: String) {
+        #expect(RecordingOrder(id: "12345678", sharedQuery: query) == nil)
+    }
+}
