@@ -4,7 +4,7 @@ import Model
 @testable import Store
 import Testing
 
-/// What is done about the bytes of an answer before its head is sent.
+/// The plan for the bytes of a response before its head is sent.
 @Suite struct BodyPlanTests {
     private func facts(
         _ disposition: Disposition = .hit, policy: Policy = .media,
@@ -18,13 +18,13 @@ import Testing
 
     private let hole = Hole(fill: nil, fillDistance: 0, end: 200, endedFills: 0)
 
-    @Test func `what is stored is sent, and what is stored in part is partial`() {
+    @Test func `stored bytes are sent, and a partial object is a partial hit`() {
         #expect(facts(isPresent: true).plan == .send(.hit))
         #expect(facts().plan == .send(.partial))
         #expect(facts(.staleOnError).plan == .send(.staleOnError))
     }
 
-    @Test func `a missing first byte is asked for up to the end of the hole`() {
+    @Test func `a missing first byte is requested up to the end of the hole`() {
         #expect(facts(hole: hole).plan == .fetchFirst(stop: 200))
         var open = facts(total: 200, hole: hole)
         #expect(open.plan == .fetchFirst(stop: nil))
@@ -32,14 +32,14 @@ import Testing
         #expect(open.plan == .send(.partial))
     }
 
-    @Test func `what a running fill brings soon is waited for`() {
+    @Test func `bytes that a running fill writes soon are awaited`() {
         let near = Hole(fill: FillID(number: 1), fillDistance: 100, end: nil, endedFills: 0)
         let far = Hole(fill: FillID(number: 1), fillDistance: 101, end: nil, endedFills: 0)
         #expect(facts(hole: near).plan == .send(.partial))
         #expect(facts(hole: far).plan == .fetchFirst(stop: 500))
     }
 
-    @Test func `an answer of the origin is not asked for twice, except behind the first bytes`() {
+    @Test func `the origin is not asked twice, except behind the first bytes`() {
         var asked = facts(.miss, wasAsked: true, hole: hole)
         #expect(asked.plan == .send(.miss))
         asked.learnsTypeFirst = true
@@ -54,7 +54,7 @@ import Testing
         #expect(range.plan == .send(.miss))
     }
 
-    @Test func `a part is refused where nobody may be asked, or nobody answers`() {
+    @Test func `a part is refused if the origin must not be asked, or does not answer`() {
         #expect(facts(policy: .offline, hole: hole).plan == .refuse(.partNotStored))
         #expect(facts(origin: .down, hole: hole).plan == .refuse(.partOfSilentOrigin))
         #expect(facts(origin: .suspected, hole: hole).plan == .fetchFirst(stop: 200))

@@ -21,7 +21,7 @@ import URISyntax
         #expect(try Self.origins(urls) { $0.connectsEarly = false } == [])
     }
 
-    @Test func `a public playlist leads into no private network`() throws {
+    @Test func `a public playlist causes no connection to a private network`() throws {
         let urls = ["http://nas.lan/1", "http://b.test/1"]
         let allow: (inout ProxySettings) -> Void = { $0.privateHosts = ["nas.lan"] }
         #expect(try Self.origins(urls, allow) == ["http://b.test"])

@@ -2,8 +2,8 @@
 import Testing
 
 @Suite struct FirstUseTests {
-    @Test func `what is looked for at the start is what tables go by`() {
-        // A type that stands there for nothing ends the process.
+    @Test func `conformances that are resolved at start are those that tables use`() {
+        // A wrong type would end the process.
         FirstUse.lookForConformances()
         FirstUse.lookForDigest()
     }

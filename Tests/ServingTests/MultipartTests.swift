@@ -3,7 +3,7 @@ import Testing
 
 @testable import Serving
 
-/// Several ranges in one answer: which parts there are, and what they amount to.
+/// Several ranges in one response: its parts and their length.
 @Suite struct `Several ranges` {
     private func combined(_ specs: [ByteRangeSpec]) -> [String] {
         Multipart.combined(specs, total: 100).map { "\($0.first)-\($0.last)" }
@@ -21,13 +21,13 @@ import Testing
             ([.bounded(0, 0), .bounded(200, 300)], ["0-0"]),
             ([.from(100), .suffix(0)], []),
         ] as [([ByteRangeSpec], [String])])
-    func `overlapping and touching ranges become one, those beyond the end none`(
+    func `overlapping and adjacent ranges are merged, those behind the end dropped`(
         _ specs: [ByteRangeSpec], _ expected: [String]
     ) {
         #expect(combined(specs) == expected)
     }
 
-    @Test func `the length told is that of all the parts and what stands between them`() {
+    @Test func `the length is that of all parts and their separators`() {
         let ranges = Multipart.combined([.bounded(0, 9), .bounded(50, 59)], total: 100)
         let multipart = Multipart(ranges, total: 100, contentType: "a/b")
         let boundary = multipart.contentType.split(separator: "=").last.map(String.init) ?? ""

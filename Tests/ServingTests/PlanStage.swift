@@ -7,7 +7,7 @@ import Posix
 import Routing
 import URISyntax
 
-/// A request in a state of the world: what the plan may ask for, and the answers.
+/// A request in given circumstances: the facts that the plan may ask for.
 struct PlanStage {
     static let now = WallTime(seconds: 2_000_000_000)
 
@@ -15,7 +15,7 @@ struct PlanStage {
     var role: ResourceRole? = .segment
     var kind: CacheKind?
     var isReload = false
-    /// What a reload waits for.
+    /// The condition that a reload waits for.
     var awaited = (sequence: 5, part: 2)
     var isShifted = false
     var fields = Fields()
@@ -27,7 +27,7 @@ struct PlanStage {
     var isPlaylist = false
     var isComplete = true
     var total: Int64? = 1_000
-    /// Of the stored response.
+    /// The fields of the stored response.
     var head = Fields()
     /// Seconds since it was stored.
     var age: Int64 = 100
@@ -48,14 +48,14 @@ struct PlanStage {
     var failure: RequestFacts.Failure?
     var reply: RequestFacts.Reply?
 
-    /// A playlist that is stored.
+    /// A stored playlist.
     static func list(_ change: (inout PlanStage) -> Void = { _ in }) -> PlanStage {
         var stage = PlanStage(role: .playlist, isPlaylist: true)
         change(&stage)
         return stage
     }
 
-    /// A live playlist with segments of so many seconds.
+    /// A live playlist with segments of the given duration in seconds.
     static func live(
         seconds: Int64 = 6, age: Int64, _ change: (inout PlanStage) -> Void = { _ in }
     ) -> PlanStage {
@@ -69,7 +69,7 @@ struct PlanStage {
         }
     }
 
-    /// A response under a mount, where HTTP's rules lead.
+    /// A response under a mount, where HTTP's rules apply.
     static func mounted(
         _ control: String, age: Int64, request: Fields = Fields(),
         _ change: (inout PlanStage) -> Void = { _ in }
@@ -111,7 +111,7 @@ struct PlanStage {
         return .response(RequestFacts.Response(facts, isComplete: isComplete, total: total))
     }
 
-    /// What the request leads to, and the facts that were asked for on the way.
+    /// The plan of the request, and the facts that were asked for.
     func outcome() throws -> (plan: RequestPlan, learned: [RequestPlan.Fact], facts: RequestFacts) {
         let asked = Asked(fields: fields, now: Self.now, isShared: false)
         var facts = RequestFacts(try resource(), asked, method, range)
@@ -144,7 +144,7 @@ struct PlanStage {
             facts.text = text
             facts.mayLack = mayLack
         case .offlineForm:
-            // What the exchange does: the list that may stay as it is is planned anew.
+            // As in the exchange: a list that may be used as it is is planned again.
             facts.offline = form
             facts.failure = nil
             if form != .whole { facts.text = nil }

@@ -7,7 +7,7 @@ import Posix
 @testable import Serving
 import Testing
 
-/// What holds of the plan of every request, whatever the facts.
+/// Invariants of the plan of every request, for any facts.
 @Suite struct RandomPlanTests {
     private func pick<T>(_ choices: inout FuzzedReadings, _ values: [T]) -> T {
         values[choices.choose(values.count)]
@@ -75,7 +75,7 @@ import Testing
         return stage
     }
 
-    @Test func `what holds of every plan`() throws {
+    @Test func `random plans hold the invariants`() throws {
         var reached: Set<String> = []
         for seed in 0..<5_000 as Range<UInt64> {
             let stage = stage(seed)
@@ -103,8 +103,8 @@ import Testing
         #expect(reached.count >= 8, "\(reached)")
     }
 
-    /// A live list that is longer gone than a player's buffer, or what forbids all stale use, is not
-    /// served stale.
+    /// A live list that is older than a player's buffer, or whose directives forbid stale use, is
+    /// not served stale.
     private func requireBound(_ stage: PlanStage, _ facts: RequestFacts, _ told: Comment) throws {
         guard case .readable(let list, let isShifted)? = facts.text, list.isLive else {
             guard stage.policy == .rfc, stage.kind != nil, facts.text == nil else { return }
@@ -114,7 +114,7 @@ import Testing
             try #require(!control.contains("stale-if-error") || stage.age <= 55, told)
             return
         }
-        // Half a target duration in which it is fresh, and three beyond.
+        // Fresh for half a target duration, and stale for three more.
         try #require(isShifted || stage.age < 21, told)
     }
 }

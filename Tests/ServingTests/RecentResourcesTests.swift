@@ -6,7 +6,7 @@ import Routing
 import Testing
 import URISyntax
 
-/// What the front door keeps of a hit beside the store: resources by target, IDs of sessions.
+/// What the proxy remembers of a hit besides the store: resources by target, IDs of sessions.
 @Suite struct `Requests that come again` {
     private static func resource(_ target: String, agent: String) throws -> Resource {
         Resource(
@@ -20,7 +20,7 @@ import URISyntax
         RequestHead(method: .get, target: target, fields: ["User-Agent": agent])
     }
 
-    @Test func `a target is known from its second time on`() throws {
+    @Test func `a target is recognized from its second occurrence on`() throws {
         var recent = RecentResources()
         let (request, made) = (Self.request("/a"), try Self.resource("/a", agent: "player"))
         recent.remember(made, for: request)
@@ -30,7 +30,7 @@ import URISyntax
         #expect(recent.resource(for: Self.request("/b"), keys: 0) == nil)
     }
 
-    @Test func `another player, or other rules of keys, are led anew`() throws {
+    @Test func `requests of another player, or under other key rules, are routed anew`() throws {
         var recent = RecentResources()
         let (request, made) = (Self.request("/a"), try Self.resource("/a", agent: "player"))
         for _ in 0..<2 { recent.remember(made, for: request) }
@@ -38,7 +38,7 @@ import URISyntax
         #expect(recent.resource(for: request, keys: 1) == nil)
     }
 
-    @Test func `what comes over another proxy is not known`() throws {
+    @Test func `requests through another proxy are not remembered`() throws {
         var recent = RecentResources()
         var request = Self.request("/a")
         request.fields.append("CDN-Loop", "other")
@@ -48,7 +48,7 @@ import URISyntax
         #expect(recent.resource(for: request, keys: 0) == nil)
     }
 
-    @Test func `a session without headers has the ID of what it started from, whenever asked`()
+    @Test func `a session without headers derives its ID from its entry`()
         throws
     {
         let url = try AbsoluteURL("http://h/list.m3u8?token=a")

@@ -5,7 +5,7 @@ import HLS
 @testable import Serving
 import Testing
 
-/// A stage, and the plan that it leads to.
+/// Circumstances, and the expected plan.
 struct PlanCase: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let stage: PlanStage
@@ -18,7 +18,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// What a request leads to.
+/// The plan of a request.
 @Suite struct RequestPlanTests {
     private func outcome(_ stage: PlanStage) throws -> RequestPlan { try stage.outcome().plan }
 
@@ -282,38 +282,38 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             }, .refuse(.failure)),
     ]
 
-    @Test(arguments: playback) func `requests for playback lead to the plan that is named`(
+    @Test(arguments: playback) func `requests for playback have the expected plan`(
         _ given: PlanCase
     ) throws {
         #expect(try outcome(given.stage) == given.plan)
     }
 
-    @Test(arguments: playlists) func `requests for playlists lead to the plan that is named`(
+    @Test(arguments: playlists) func `requests for playlists have the expected plan`(
         _ given: PlanCase
     ) throws {
         #expect(try outcome(given.stage) == given.plan)
     }
 
-    @Test(arguments: rules) func `requests under a mount lead to the plan that is named`(
+    @Test(arguments: rules) func `requests under a mount have the expected plan`(
         _ given: PlanCase
     ) throws {
         #expect(try outcome(given.stage) == given.plan)
     }
 
-    @Test(arguments: replies) func `replies of the origin lead to the plan that is named`(
+    @Test(arguments: replies) func `replies of the origin have the expected plan`(
         _ given: PlanCase
     ) throws {
         #expect(try outcome(given.stage) == given.plan)
     }
 
-    @Test func `the tables reach every plan, every reason and every refusal`() {
+    @Test func `the tables contain every plan, every reason and every refusal`() {
         let plans = (Self.playback + Self.playlists + Self.rules + Self.replies).map(\.plan)
         #expect(
             Set(plans.map(\.name)) == [
                 "serve", "serve-later", "revalidate", "fetch", "fetch-own-copy", "await-reload",
                 "follow-successor", "find-successor", "fetch-rest", "refuse",
             ])
-        // Those about parts are for the plan of the body.
+        // Outcomes of parts belong to the plan of the body.
         let refusals = Refusal.allCases.filter {
             $0 != .partNotStored && $0 != .partOfSilentOrigin
         }
@@ -325,7 +325,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `an inquiry is made only for lists that may lack something`() throws {
+    @Test func `the origin is confirmed only for lists that may lack something`() throws {
         #expect(try PlanStage.list().outcome().learned.contains(.originConfirmation) == false)
         let lacking = PlanStage.list { $0.mayLack = true }
         #expect(try lacking.outcome().learned.contains(.originConfirmation))
@@ -333,7 +333,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         #expect(try live.outcome().learned.contains(.originConfirmation) == false)
     }
 
-    @Test func `a hit of a segment asks for nothing but what is stored and its epoch`() throws {
+    @Test func `a hit of a segment looks up only the stored response and its epoch`() throws {
         #expect(try PlanStage().outcome().learned == [.stored, .epoch])
     }
 
@@ -353,7 +353,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
     ]
 
     @Test(arguments: missing)
-    func `of what is not stored so much is asked for as the request wants`(
+    func `a missing resource is fetched as far as the request needs`(
         _ role: ResourceRole?, _ range: String?, _ wanted: Wanted, _ learnsTypeFirst: Bool
     ) throws {
         var stage = PlanStage(role: role, isStored: false)

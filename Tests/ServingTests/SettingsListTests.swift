@@ -18,14 +18,20 @@ struct SettingsListTests {
         #expect(SettingsList.withoutSecrets(name, value) == shown)
     }
 
-    @Test func `a configuration that is read again replaces only what follows it`() {
+    @Test func `a reloaded configuration replaces only settings that can be reloaded`() {
         let list = SettingsList()
-        list.replace(["slots": ["7"], "policy": ["rfc"], "mount": ["/a/=http://b/"]])
-        list.replace(["slots": ["9"], "mount": ["/c/=http://d/"]], of: ["policy", "mount"])
-        let text = list.json.encoded
+        func setting(_ name: String, _ value: String, isReloaded: Bool) -> Setting {
+            Setting(name: name, values: [value], source: "file", isReloaded: isReloaded)
+        }
+        list.replace([
+            setting("slots", "7", isReloaded: false), setting("mount", "/a/", isReloaded: true),
+        ])
+        list.replace(
+            [setting("slots", "9", isReloaded: false), setting("mount", "/c/", isReloaded: true)],
+            isReload: true)
         #expect(
-            text
-                == #"{"settings":[{"name":"mount","values":["/c/=http://d/"]},{"name":"slots","values":["7"]}]}"#
-        )
+            list.json.encoded == #"{"settings":["#
+                + #"{"name":"mount","values":["/c/"],"source":"file","reload":true},"#
+                + #"{"name":"slots","values":["7"],"source":"file","reload":false}]}"#)
     }
 }

@@ -248,11 +248,12 @@ struct AnswerHead {
 
     /// Returns the head of a response with a rewritten playlist or JSON text.
     func textHead(
-        _ facts: ObjectFacts, isCompressed: Bool, _ how: OriginExchange.Serving
+        _ facts: ObjectFacts, of playlist: PlaylistFacts, isCompressed: Bool,
+        _ how: OriginExchange.Serving
     ) -> ResponseHead {
         var fields = Fields()
-        fields.append(
-            .contentType, resource.role == .json ? "application/json" : ContentTypes.playlist)
+        let listType = playlist.isChannelList ? ContentTypes.channelList : ContentTypes.playlist
+        fields.append(.contentType, resource.role == .json ? "application/json" : listType)
         fields.append(.cacheControl, "no-cache")
         fields.append(.vary, "Accept-Encoding")
         if isCompressed { fields.append(.contentEncoding, "gzip") }

@@ -28,7 +28,7 @@ struct ChannelLinks {
         self.core = core
         if headers.refused > 0 {
             core.log.warning(
-                "a channel list sets headers that may not be set, or too many; its entries go without them",
+                "a channel list sets forbidden or too many headers; they are ignored",
                 metadata: ["list": "\(resource.url.redacted)", "count": "\(headers.refused)"])
         }
     }
@@ -37,10 +37,19 @@ struct ChannelLinks {
     mutating func links(of reference: ResourceReference, prefix: String) -> LinkWriter? {
         guard reference.tag == .inf, let own = headers.byLine[reference.line] else { return nil }
         if let known = writers[own] { return known }
-        let session = core.sessions.session(
-            for: Entry(url: resource.url, headers: inherited(besides: own) + own))
+        let entry = Entry(url: resource.url, headers: inherited(besides: own) + own)
+        if core.sessions.sealer != nil,
+            let fault = SessionSealer.fault(of: SessionTable.unkept(for: entry).fields)
+        {
+            core.log.warning(
+                "an entry of a channel list goes without its headers: \(fault)",
+                metadata: ["list": "\(resource.url.redacted)", "line": "\(reference.line)"])
+            return nil
+        }
+        let session = core.sessions.session(for: entry)
         let writer = LinkWriter(
-            session: session.id, prefix: prefix, signer: core.signer,
+            session: session.id, prefix: prefix + (session.seal?.path ?? ""),
+            signer: session.seal?.signer ?? core.signer,
             handle: core.names.handle(for:session:epoch:))
         writers[own] = writer
         return writer

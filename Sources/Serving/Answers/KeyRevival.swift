@@ -131,7 +131,7 @@ extension OriginExchange {
             }
             core.counters.add(.revived)
             core.log.info(
-                "found again after its token died", metadata: ["url": "\(url.redacted)"])
+                "found again after its token expired", metadata: ["url": "\(url.redacted)"])
             move(to: url)
         }
     }

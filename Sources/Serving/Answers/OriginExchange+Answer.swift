@@ -65,7 +65,8 @@ extension OriginExchange {
         switch disposition {
         case .hit: core.counters.add(.hits)
         case .partial: core.counters.add(.partials)
-        case .miss, .refreshed: core.counters.add(.misses)
+        case .miss, .refreshed, .live: core.counters.add(.misses)
+        case .joinedLive: core.counters.add(.liveJoined)
         case .collapsed: core.counters.add(.collapsed)
         case .revalidated: core.counters.add(.revalidated)
         case .staleOnError, .staleWhileRevalidate: core.counters.add(.stale)
@@ -82,6 +83,9 @@ extension OriginExchange {
     }
 
     private func serveMedia(_ object: StoredObject, _ facts: ObjectFacts, _ how: Serving) {
+        if let endless, endless.generation == object.generation, endless.stage != .file {
+            return serveEndless(object, facts, endless, how)
+        }
         let builder = AnswerHead(
             request: request, resource: resource, core: core, now: exchange.loop.wallNow)
         let answer = AnswerFacts(
@@ -224,9 +228,9 @@ extension OriginExchange {
     /// Counts the bytes of a response once it is sent.
     func countBytes(_ how: Serving) {
         let isHit = if case .hit = how.disposition { true } else { false }
-        let told = core.lookahead.isOn ? (resource, exchange) : nil
+        let player = core.lookahead.isOn ? (resource, exchange) : nil
         exchange.onFinish = { [core] outcome in
-            if outcome.ending == .aborted, let told { core.lookahead.left(told.0, told.1) }
+            if outcome.ending == .aborted, let player { core.lookahead.left(player.0, player.1) }
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
             if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
         }

@@ -2,6 +2,7 @@ import CachePolicy
 import HLS
 import HTTP
 import HTTPServer
+import Logging
 import Model
 import Playlists
 import Posix
@@ -86,11 +87,16 @@ extension OriginExchange {
             let next = decision
             makeElsewhere(
                 .judgement, of: object,
-                { [resource] in stored.isTextOfHLS = resource.isText(object) }
-            ) { this, _ in this.decide(next) }
+                { [resource] in resource.learnText(object, stored) }
+            ) { this, isRead in
+                var next = next
+                if isRead || this.passesOver(object, unreadable: &next) { this.decide(next) }
+            }
             return false
         }
-        let entry = resource.entryText(object, stored)
+        guard let entry = resource.entryText(object, stored) else {
+            return passesOver(object, unreadable: &decision)
+        }
         decision.facts.entry = entry
         if case .text = entry {
             // From here on it is treated as JSON named by a playlist.
@@ -112,6 +118,7 @@ extension OriginExchange {
                 next.facts.take(playlist, mayLack: mayLack(stored, playlist.facts))
                 next.facts.asked = circumstances
             case .failure(let failure):
+                if failure.fault == .us, isFetchedAgain(next) { return }
                 if let reply = next.facts.reply, !reply.isRevalidated {
                     core.store.remove(resource.key)
                     return decide(decisionAfter(failure))
@@ -124,12 +131,44 @@ extension OriginExchange {
         return false
     }
 
+    /// Decides on as if an object that the disk cannot read were not stored.
+    ///
+    /// - Returns: false if the decision continues by itself.
+    private func passesOver(_ object: StoredObject, unreadable decision: inout Decision) -> Bool {
+        if isFetchedAgain(decision) { return false }
+        guard decision.facts.reply == nil, resource.policy != .offline else {
+            decision.facts.entry = .other
+            return true
+        }
+        decision.object = nil
+        decision.facts.stored = .nothing
+        return true
+    }
+
+    /// Discards a text that the origin just sent or confirmed and the disk cannot read, and starts
+    /// over.
+    ///
+    /// Only once: the disk may be unable to read the next one too.
+    ///
+    /// - Returns: false if nothing was done.
+    private func isFetchedAgain(_ decision: Decision) -> Bool {
+        guard decision.facts.reply != nil, !hasDiscardedText else { return false }
+        hasDiscardedText = true
+        core.store.remove(resource.key)
+        core.log.warning(
+            "a stored text cannot be read, and is fetched again",
+            metadata: ["url": "\(resource.url.redacted)"])
+        start()
+        return true
+    }
+
     /// True if a playlist may lack something whose origin was not checked recently.
     func mayLack(_ stored: ObjectFacts, _ playlist: PlaylistFacts) -> Bool {
         guard !playlist.isLive else { return false }
         let losses = core.store.losses
         return !stored.isKeptWhole(losses: losses)
             && !stored.haveOriginsAnswered(now: exchange.loop.now, losses: losses)
+            && core.sharedStore?.isUp != true
     }
 
     private func learnSharing(
@@ -157,7 +196,7 @@ extension OriginExchange {
     ) -> Freshness? {
         if let playlist {
             let takesOfflineForm =
-                (resource.policy == .offline || core.health.hasDown)
+                (resource.policy == .offline || core.hasDown)
                 && resource.mayTakeOfflineForm(facts)
             guard !takesOfflineForm, !needsOriginConfirmation(facts, playlist),
                 !core.isShiftLong(resource), form(of: object, facts) == playlist.form

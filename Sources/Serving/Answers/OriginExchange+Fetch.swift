@@ -131,6 +131,7 @@ extension OriginExchange {
         decision.take(object, facts)
         decision.outcome = outcome
         decision.status = outcome.status
+        endless = outcome.endless
         decision.facts.reply = RequestFacts.Reply(
             isCollapsed: outcome.isCollapsed, wasStored: outcome.wasStored,
             wasPartlyStored: isPartlyStored, hasAwaitedText: hasAwaitedText,

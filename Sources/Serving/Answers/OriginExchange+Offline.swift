@@ -74,7 +74,7 @@ extension OriginExchange {
                     this.hasOriginsWord = true
                     this.offline = nil
                     decision.facts.offline = nil
-                    decision.facts.hasDown = core.health.hasDown
+                    decision.facts.hasDown = core.hasDown
                     decision.facts.originConfirmation = isWhole ? .lacksNothing : .asked
                     if !decision.facts.hasDown {
                         this.noteAnswers(of: lacking ?? [], stored, losses: losses)

@@ -45,12 +45,26 @@ extension OriginExchange {
 
     private var rewriteKey: ObjectFacts.RewriteKey {
         // JSON texts always contain absolute URLs.
-        let prefix = resource.role == .json ? linkPrefix(isAbsolute: true) : linkPrefix
+        let prefix = resource.role == .json ? linkPrefix(isAbsolute: true) : ownPrefix
         // Link paths name the list that was requested, wherever it was found.
         let list = asked.listKey
         return ObjectFacts.RewriteKey(
             session: resource.session.id, prefix: prefix,
-            list: list == resource.listKey ? nil : list)
+            list: list == resource.listKey ? nil : list,
+            sealKey: resource.session.seal?.keyID ?? core.sessions.sealer?.firstID ?? 0,
+            cookies: core.cookies?.text(of: resource.session.id))
+    }
+
+    /// The prefix of the session's own links in playlists.
+    ///
+    /// They carry the sealed session, which a playlist that was requested with it need not repeat:
+    /// relative links keep it. So they also keep the key that a player began with.
+    private var ownPrefix: String {
+        guard let seal = resource.session.seal else { return linkPrefix }
+        if !core.settings.writesAbsoluteURLs, seal.isShared(by: request.target) {
+            return SessionSeal.relativePath
+        }
+        return linkPrefix + seal.path
     }
 
     /// True if a playlist was fetched by another session and must not be shared.
@@ -202,9 +216,9 @@ extension OriginExchange {
         let bytes = (coded ?? playlist).bytes
         let isCoded = coded != nil
         keepForRepetition(facts, how, playlist: playlist, content: .text(bytes)) { now, how in
-            builder.at(now).textHead(facts, isCompressed: isCoded, how)
+            builder.at(now).textHead(facts, of: playlist.facts, isCompressed: isCoded, how)
         }
-        var head = builder.textHead(facts, isCompressed: isCoded, how)
+        var head = builder.textHead(facts, of: playlist.facts, isCompressed: isCoded, how)
         noteCompleteness(in: &head.fields)
         deliver(bytes, head, how)
     }

@@ -42,12 +42,16 @@ final class OriginExchange {
     var prepared: Prepared?
     /// True once the end of what may be HLS JSON was waited for.
     var hasAwaitedText = false
+    /// True once a stored text was discarded because the disk could not read it.
+    var hasDiscardedText = false
     /// How often the resource was searched for because its token had expired.
     var revivals = 0
     /// True if the first bytes are fetched to learn the type, before the requested range.
     var learnsTypeFirst = false
     /// Waits for a byte that decides the kind of response.
     var waitingReader: Reader?
+    /// What is kept of the body, if it may have no end.
+    var endless: EndlessBody?
     /// Fields of the response that were not stored.
     var onlyHere = Fields()
     /// The budget of this request for its origins, created on first use.
@@ -102,7 +106,7 @@ final class OriginExchange {
     func newDecision() -> Decision {
         var facts = RequestFacts(resource, circumstances, request.method, range)
         facts.origin = core.health.state(of: resource.url.origin)
-        facts.hasDown = core.health.hasDown
+        facts.hasDown = core.hasDown
         facts.offline = offline?.outcome
         facts.originConfirmation = hasOriginsWord ? .askedBefore : nil
         return Decision(facts: facts)

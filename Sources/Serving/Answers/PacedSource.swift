@@ -31,7 +31,7 @@ final class PacedSource: BodySource {
     private let source: any BodySource
     private let loop: EventLoop
     private var budget: PaceBudget
-    private var isHeld = false
+    private var waitsForBudget = false
     private var isOver = false
 
     /// - Parameters:
@@ -47,7 +47,7 @@ final class PacedSource: BodySource {
     var wake: ((EventLoop) -> Void)? {
         didSet {
             guard let wake else { return }
-            guard isHeld else { return source.wake = wake }
+            guard waitsForBudget else { return source.wake = wake }
             let wait = max(0.001, budget.wait(at: Monotonic.now().inSeconds))
             loop.schedule(after: Interval(seconds: wait)) { [weak self] loop in
                 self?.goOn(loop)
@@ -57,7 +57,7 @@ final class PacedSource: BodySource {
 
     private func goOn(_ loop: EventLoop) {
         guard !isOver, let wake else { return }
-        isHeld = false
+        waitsForBudget = false
         self.wake = nil
         wake(loop)
     }
@@ -65,7 +65,7 @@ final class PacedSource: BodySource {
     func next(limit: Int) -> BodyStep {
         let allowed = budget.allowance(at: Monotonic.now().inSeconds)
         guard allowed > 0 else {
-            isHeld = true
+            waitsForBudget = true
             return .wait
         }
         return source.next(limit: min(limit, allowed))

@@ -30,8 +30,9 @@ extension Reader {
 
     /// Fetches the rest into an object that is not stored, because this one takes no more bytes.
     func goOnElsewhere() {
-        let canBeTold = object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
-        guard object.didFailToStore, detours < Self.mostDetours, canBeTold, resource.mayStore
+        let isVersionKnown =
+            object.total != nil || ObjectFacts.of(object)?.head.strongValidator != nil
+        guard object.didFailToStore, detours < Self.mostDetours, isVersionKnown, resource.mayStore
         else {
             return endBroken(because: object.lastFailure?.error ?? FillEnd.representationChanged)
         }

@@ -21,14 +21,14 @@ final class Reader: BodySource {
     var object: StoredObject
     let resource: Resource
     let core: ProxyCore
-    private let loop: EventLoop
+    let loop: EventLoop
     var offset: Int64
     let end: Int64?
     /// The file being read, if the body lies in several; held while it is sent.
     private var part: SharedDescriptor?
     private var waiterID: UInt64?
     private var pendingFetch: FetchID?
-    private var isBroken = false
+    var isBroken = false
     /// True once the origin responded that the body of unknown length ends at this reader's offset.
     private(set) var isAtEnd = false
     var isOver = false
@@ -42,18 +42,22 @@ final class Reader: BodySource {
     /// The number of ended fills when this reader last requested a flight, and its offset then.
     var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
-    private var didTellOfWaiting = false
+    private var didReportWaiting = false
     /// Nil while the object is complete and flights need not know of the reader.
     var readerID: Readers.ID?
     /// The offset last reported to `core.readers`.
-    private var toldOffset: Int64
+    private var reportedOffset: Int64
     /// Where reading of this object began, for the report to retention.
-    private var firstOffset: Int64
+    var firstOffset: Int64
     private let receivedAt: Monotonic
     /// True for the rest of a growing resource: it ends where a transfer for all of it ended.
     var endsWithFill = false
     private let start: Int64
     private let failuresBefore: UInt64
+    /// What is kept of a body that may have no end; nil for one that has.
+    var endless: EndlessBody?
+    /// Bytes to send before those of the body: the tables of a stream that was joined.
+    var prefix: ArraySlice<UInt8> = []
 
     var wake: ((EventLoop) -> Void)? {
         didSet { if wake != nil { waitForMore() } }
@@ -70,7 +74,7 @@ final class Reader: BodySource {
         receivedAt = exchange.receivedAt
         offset = range.start
         end = range.end
-        toldOffset = range.start
+        reportedOffset = range.start
         start = range.start
         firstOffset = range.start
         failuresBefore = object.lastFailure?.endedFills ?? 0
@@ -82,6 +86,7 @@ final class Reader: BodySource {
     func next(limit: Int) -> BodyStep {
         if isBroken { return .broken }
         if isAtEnd { return .end }
+        if let endless, let step = edgeStep(of: endless, limit: limit) { return step }
         if let end, offset >= end { return .end }
         switch object.state(at: offset) {
         case .present(let count):
@@ -123,9 +128,12 @@ final class Reader: BodySource {
             didRecordFirstByte = true
             core.counters.record(firstByte: Monotonic.now() - receivedAt)
         }
+        if let endless, !advances(by: count, in: endless) { return }
         offset += Int64(count)
-        if offset - toldOffset >= Readers.step { tellOffset() }
-        if !object.isStorable, let least = core.readers.least(object.generation) {
+        if offset - reportedOffset >= Readers.step { reportOffset() }
+        if !object.isStorable, endless?.stage ?? .file == .file,
+            let least = core.readers.least(object.generation)
+        {
             // A single reader need not report each step.
             let isAlone = core.readers.count(object.generation) == 1
             object.punch(upTo: max(0, (isAlone ? offset : least) - Wanted.overlapLimit))
@@ -136,6 +144,7 @@ final class Reader: BodySource {
         guard !isOver else { return }
         isOver = true
         wake = nil
+        endless?.viewerLeft()
         if let waiterID { object.cancelWait(waiterID) }
         if let pendingFetch { core.flights.cancel(pendingFetch) }
         leave()
@@ -144,11 +153,11 @@ final class Reader: BodySource {
     func enter() {
         guard readerID == nil else { return }
         readerID = core.readers.enter(object.generation, from: offset, to: end)
-        toldOffset = offset
+        reportedOffset = offset
     }
 
-    private func tellOffset() {
-        toldOffset = offset
+    func reportOffset() {
+        reportedOffset = offset
         if let readerID { core.readers.move(readerID, of: object.generation, to: offset) }
     }
 
@@ -164,7 +173,9 @@ final class Reader: BodySource {
 
     func waitForMore() {
         guard !isOver, !isWaiting else { return }
-        guard case .hole(let hole) = object.state(at: offset), !isBroken else { return wakeNow() }
+        guard case .hole(let hole) = object.state(at: offset), !isBroken, !isBehind else {
+            return wakeNow()
+        }
         if endOfGrowth(hole) != nil { return wakeNow() }
         enter()
         guard seesTo(hole) else { return }
@@ -181,6 +192,10 @@ final class Reader: BodySource {
 
     /// Requests a flight if none is near; returns false if there is nothing to wait for.
     private func seesTo(_ hole: Hole) -> Bool {
+        if hole.fill == nil, endless?.stage == .endless {
+            endBroken(because: object.lastFailure?.error ?? FillEnd.streamEnded)
+            return false
+        }
         if object.isDiscarded, hole.fill == nil {
             goOnElsewhere()
             return false
@@ -195,7 +210,7 @@ final class Reader: BodySource {
         if hole.fill == nil || hole.fillDistance > core.settings.joinDistance {
             askForFlight(hole)
         } else {
-            tellOfWaiting()
+            reportWaiting()
         }
         return true
     }
@@ -208,9 +223,9 @@ final class Reader: BodySource {
     }
 
     /// Turns an ahead flight into playback.
-    private func tellOfWaiting() {
-        guard !didTellOfWaiting, core.ahead.isRunning else { return }
-        didTellOfWaiting = true
+    private func reportWaiting() {
+        guard !didReportWaiting, core.ahead.isRunning else { return }
+        didReportWaiting = true
         core.flights.readerJoined(object)
     }
 
@@ -218,7 +233,7 @@ final class Reader: BodySource {
         isWaiting = false
         waiterID = nil
         guard !isOver else { return }
-        if case .hole = object.state(at: offset), !isBroken { return waitForMore() }
+        if case .hole = object.state(at: offset), !isBroken, !isBehind { return waitForMore() }
         wakeNow()
     }
 
@@ -302,7 +317,7 @@ final class Reader: BodySource {
 
     func endBroken(because error: any Error) {
         core.log.notice(
-            "a body broke off",
+            "a response body ended early",
             metadata: [
                 "url": "\(resource.url.redacted)", "offset": "\(offset)", "reason": "\(error)",
             ])

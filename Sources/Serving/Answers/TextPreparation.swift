@@ -23,7 +23,8 @@ struct TextPreparation: Sendable {
     let facts: ObjectFacts
     /// The key that the text is kept under, without its form.
     let key: ObjectFacts.RewriteKey
-    /// The prefix of each written URL: a base path, or scheme, host and base path.
+    /// A base path, or scheme, host and base path; links that carry a sealed session have its path
+    /// behind it.
     let prefix: String
     /// Scheme, host and base path, for the URLs that must be absolute.
     let host: String
@@ -104,10 +105,33 @@ struct TextPreparation: Sendable {
         return bytes.isEmpty ? nil : bytes
     }
 
-    private func linkWriter(prefix: String) -> LinkWriter {
+    /// - Parameters:
+    ///   - prefix: the prefix of each link, with the path of the seal.
+    ///   - seal: what the links carry.
+    /// - Returns: the writer of links of the resource's session.
+    private func linkWriter(prefix: String, _ seal: SessionSeal?) -> LinkWriter {
         LinkWriter(
-            session: resource.session.id, prefix: prefix, signer: core.signer,
+            session: resource.session.id, prefix: prefix, signer: seal?.signer ?? core.signer,
             handle: core.names.handle(for:session:epoch:))
+    }
+
+    /// What the links of a playlist carry of its session, and of the playlist itself.
+    private func seal(of body: [UInt8], _ base: AbsoluteURL, _ known: PlaylistReading)
+        -> SessionSeal?
+    {
+        let seal = resource.session.seal
+        guard core.sessions.sealer != nil, Self.mayDefine(body),
+            let list = try? Playlist(body, base: base, known), list.multivariant != nil
+        else { return seal }
+        return core.sessions.seal(of: resource.session, defining: list.definedVariables)
+    }
+
+    private static let definition = Array("\n#EXT-X-DEFINE:".utf8)
+
+    /// True if a text may define variables.
+    private static func mayDefine(_ body: [UInt8]) -> Bool {
+        body.split(separator: 0x0A, omittingEmptySubsequences: true)
+            .contains { $0.starts(with: definition.dropFirst()) }
     }
 
     /// Returns the failure for a playlist that cannot be passed on.
@@ -130,8 +154,13 @@ struct TextPreparation: Sendable {
         _ known: PlaylistReading, _ channels: ChannelHeaders?
     ) throws(PlaylistError) -> Product {
         let form = key.form
-        let links = linkWriter(prefix: key.prefix)
+        let seal = seal(of: body, base, known)
+        // Links that carry the playlist's variables too are written in full.
+        let links = linkWriter(
+            prefix: seal?.text == resource.session.seal?.text
+                ? key.prefix : prefix + (seal?.path ?? ""), seal)
         var channelLinks = channels.map { ChannelLinks($0, of: resource, base: base, core) }
+        let cookies = key.cookies.map { Array("\(RewrittenLink.cookieArgument)=\($0)".utf8) }
         var absoluteLinks: LinkWriter?
         var hasMap = false
         let epochs = core.live.epochs(in: resource.listKey)
@@ -173,26 +202,34 @@ struct TextPreparation: Sendable {
             let epoch =
                 shift.map { self.epoch(of: reference, in: $0) }
                 ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
-            if let own = channelLinks?.links(of: reference, prefix: key.prefix) {
+            if let own = channelLinks?.links(of: reference, prefix: prefix) {
                 own.append(reference, to: &output)
                 return true
             }
-            switch head?.link(of: reference) ?? .kept {
-            case .origins: output.append(contentsOf: reference.url.bytes)
-            case .kept where reference.tag == .dateRange:
+            switch (head?.link(of: reference) ?? .kept, reference.tag) {
+            case (.origins, _): output.append(contentsOf: reference.url.bytes)
+            case (.kept, .dateRange):
                 // Players do not resolve URLs in date ranges (8216bis, appendix D).
-                let writer = absoluteLinks ?? linkWriter(prefix: host)
+                let writer =
+                    absoluteLinks ?? linkWriter(prefix: host + (seal?.path ?? ""), seal)
                 absoluteLinks = writer
                 writer.append(reference, in: epoch, to: &output)
-            case let link:
+            case (let link, _):
                 let place = names?.place(of: reference)
                 if let names, let place {
                     links.append(reference, at: place, of: names.list, in: epoch, to: &output)
                 } else {
                     links.append(reference, in: epoch, to: &output)
                 }
-                guard case .unkept = link else { break }
-                output.append(contentsOf: place == nil ? KeptHead.suffix : KeptHead.furtherSuffix)
+                let isUnkept = if case .unkept = link { true } else { false }
+                if isUnkept {
+                    output.append(
+                        contentsOf: place == nil ? KeptHead.suffix : KeptHead.furtherSuffix)
+                }
+                if let cookies {
+                    output.append(place == nil && !isUnkept ? 0x3F : 0x26)
+                    output.append(contentsOf: cookies)
+                }
             }
             return true
         }
@@ -262,8 +299,10 @@ struct TextPreparation: Sendable {
     private func rewriteJSON(
         _ body: [UInt8], base: AbsoluteURL
     ) throws(PlaylistError) -> PreparedPlaylist {
-        let links = linkWriter(prefix: prefix)
-        let absoluteLinks = linkWriter(prefix: host)
+        let seal = resource.session.seal
+        let path = seal?.path ?? ""
+        let links = linkWriter(prefix: prefix + path, seal)
+        let absoluteLinks = linkWriter(prefix: host + path, seal)
         let made = try JSONRewriter.rewrite(
             body, base: base,
             host: { host in

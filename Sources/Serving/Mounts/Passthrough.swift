@@ -116,7 +116,7 @@ final class Passthrough {
         core.counters.add(.bypassed)
         exchange.accessRecord?.note(passed: target.url)
         core.log.debug(
-            "passed on",
+            "forwarded",
             metadata: [
                 "url": "\(target.url.redacted)", "method": "\(method)",
                 "status": "\(head.status.rawValue)",
@@ -142,7 +142,7 @@ final class Passthrough {
         core.counters.add(failure.fault == .us ? .ownErrors : .originErrors)
         exchange.accessRecord?.note(failure, nil)
         core.log.notice(
-            "request not passed on",
+            "request not forwarded",
             metadata: [
                 "status": "\(failure.status.rawValue)", "reason": "\(failure.message)",
                 "error": "\(failure.proxyError?.rawValue ?? "-")",

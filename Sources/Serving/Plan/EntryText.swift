@@ -10,15 +10,13 @@ extension Resource {
     /// The longest JSON, in bytes, that is examined when no playlist tells its role.
     private static let longestEntry: Int64 = 1 << 20
 
-    /// Returns the class of a stored object; reads its bytes, which blocks, unless the class is
-    /// known.
-    func entryText(_ object: StoredObject, _ facts: ObjectFacts) -> RequestFacts.EntryText {
+    /// Returns the class of a stored object, nil if its bytes cannot be read; reads them, which
+    /// blocks, unless the class is known.
+    func entryText(_ object: StoredObject, _ facts: ObjectFacts) -> RequestFacts.EntryText? {
         guard mayBeEntry(object, facts) else { return .other }
         if object.isComplete {
-            if let known = facts.isTextOfHLS { return known ? .text : .other }
-            let isText = isText(object)
-            facts.isTextOfHLS = isText
-            return isText ? .text : .other
+            guard facts.isTextOfHLS != nil || learnText(object, facts) else { return nil }
+            return facts.isTextOfHLS == true ? .text : .other
         }
         guard case .present(let count) = object.state(at: 0),
             let start = object.shortBytes(0..<min(count, 4_096)),
@@ -48,9 +46,12 @@ extension Resource {
             && object.isComplete && facts.isTextOfHLS == nil
     }
 
-    /// True if the whole body is an HLS JSON text.
-    func isText(_ object: StoredObject) -> Bool {
-        let body = try? readBody(of: object, count: Int(object.total ?? 0))
-        return body.map(JSONRewriter.isDocumentOfHLS) ?? false
+    /// Learns whether the whole body is an HLS JSON text; false if the disk cannot read it.
+    func learnText(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
+        guard let body = try? readBody(of: object, count: Int(object.total ?? 0)) else {
+            return false
+        }
+        facts.isTextOfHLS = JSONRewriter.isDocumentOfHLS(body)
+        return true
     }
 }

@@ -86,6 +86,18 @@ enum RequestPlan: Equatable, Sendable {
             case .nothingStored, .unusable, .unreadable, .partWithoutValidator, .notShared: nil
             }
         }
+
+        /// What is fetched and why, for `why`.
+        var text: String {
+            switch self {
+            case .nothingStored, .notShared, .requestNoStore, .clientConditions: "fetch all of it"
+            case .unusable(let fault): "fetch anew: \(fault.text)"
+            case .unreadable: "fetch anew: the stored text cannot be parsed"
+            case .partWithoutValidator:
+                "fetch anew: no strong validator proves that the rest belongs to the stored part"
+            case .otherVariants: "fetch the variant that the request selects"
+            }
+        }
     }
 
     /// True if an origin is contacted and its response waited for.

@@ -66,7 +66,7 @@ final class AccessRecord: ExchangeRecord {
 
     func finish(_ end: ResponseOutcome) {
         if let log { write(end, to: log) { $0 += " \(client) \(version)\n" } }
-        if events.isHeard { tell(end, asking: nil) }
+        if events.hasListeners { publish(end, asking: nil) }
     }
 
     /// Finishes the record of an exchange that contacted an origin.
@@ -74,7 +74,7 @@ final class AccessRecord: ExchangeRecord {
         if let log {
             write(end, to: log) { $0 += " \(client) \(version) \(report.accessFields)\n" }
         }
-        if events.isHeard { tell(end, asking: report) }
+        if events.hasListeners { publish(end, asking: report) }
     }
 
     @inline(__always)
@@ -101,7 +101,7 @@ final class AccessRecord: ExchangeRecord {
 
     /// Reports the request to the console, with the fields of the log as members; requests for own
     /// pages are left out.
-    private func tell(_ end: ResponseOutcome, asking report: TransferTrace.Report?) {
+    private func publish(_ end: ResponseOutcome, asking report: TransferTrace.Report?) {
         guard outcome != "own" else { return }
         let took = Monotonic.now() - receivedAt
         let came = WallTime.now().nanoseconds - took.nanoseconds
@@ -124,7 +124,7 @@ final class AccessRecord: ExchangeRecord {
         let url = resource?.url ?? passedURL
         members.append(.init("url", url.map { .text($0.redacted) } ?? .null))
         members.append(.init("origin", report?.json ?? .null))
-        events.tell("request", .object(members))
+        events.publish("request", .object(members))
     }
 
     /// Returns the client: the peer, or the address that a trusted proxy in front reports.

@@ -73,7 +73,10 @@ package final class CachingProxy: RequestHandler {
         case .mount, .forChild: break
         case .own(let path):
             if pages.answersFile(path, request, exchange) { return }
-            if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
+            // Load balancers ask for health, which tells nothing else.
+            if path != "/api/health", let failure = tokenFault(request, given: nil) {
+                return refuse(failure, exchange)
+            }
             pages.handle(path, request, exchange)
         case .refused(let status, let reason):
             refuse(ProxyFailure(.client, status, reason), exchange)
@@ -188,6 +191,7 @@ package final class CachingProxy: RequestHandler {
             return refuse(failure, exchange)
         }
         entry.url = url.withoutDirectives
+        if let failure = sealFault(entry) { return refuse(failure, exchange) }
         let session = core.sessions.session(for: entry)
         let name = entry.url.nameExtension
         let role: ResourceRole? = name == "m3u8" || name == "m3u" ? .playlist : nil
@@ -197,6 +201,15 @@ package final class CachingProxy: RequestHandler {
         let target = PlaybackTarget(url: entry.url, role: role, directives: directives)
         let resource = open(target, session, exchange)
         if let resource, core.settings.token == nil { recent.remember(resource, for: request) }
+    }
+
+    /// Returns the failure for an entry whose headers its links could not carry.
+    private func sealFault(_ entry: Entry) -> ProxyFailure? {
+        guard core.sessions.sealer != nil, !entry.headers.isEmpty else { return nil }
+        let session = SessionTable.unkept(for: entry)
+        return SessionSealer.fault(of: session.fields).map {
+            ProxyFailure(.client, .badRequest, $0)
+        }
     }
 
     private static let directivePrefix = Array("_HLS_".utf8)
@@ -242,8 +255,9 @@ package final class CachingProxy: RequestHandler {
     private func open(
         _ link: RewrittenLink, _ found: LinkTarget, _ exchange: Exchange
     ) throws(ProxyFailure) {
-        let url = try moved(found.url, by: link.pathway, of: found.session)
-        let session = core.sessions.session(found.session)
+        let url = try moved(found.url, by: link, of: found.session)
+        let session = found.opened ?? core.sessions.session(found.session)
+        if let text = link.cookies { core.cookies?.adopt(text, of: session.id) }
         let target = PlaybackTarget(
             url: url, role: link.role, directives: link.directives, epoch: found.epoch)
         let resource = open(target, session, exchange)
@@ -255,12 +269,12 @@ package final class CachingProxy: RequestHandler {
     /// A host handle is valid only in the session that it was made for. Throws a refusal of a host
     /// that this daemon did not name, and of parameters that do not form a URL.
     private func moved(
-        _ url: AbsoluteURL, by move: PathwayMove?, of session: SessionID
+        _ url: AbsoluteURL, by link: RewrittenLink, of session: SessionID
     ) throws(ProxyFailure) -> AbsoluteURL {
-        guard let move else { return url }
+        guard let move = link.pathway else { return url }
         var root: AbsoluteURL?
         if let host = move.host {
-            let named = try core.links.handle(host[...], for: .pathwayHost)
+            let named = try core.links.handle(host[...], for: .pathwayHost, in: link)
             guard named.session == session else {
                 throw ProxyFailure(
                     .client, .forbidden,

@@ -55,7 +55,7 @@ final class ConsoleEvents {
         exchange.respond(
             ResponseHead(status: .ok, fields: fields), body: .source(stream, length: nil))
         let hasToken = core.settings.token != nil
-        stream.tell(
+        stream.send(
             "hello",
             .object([.init("version", .text(status.version)), .init("token", .truth(hasToken))]))
         tick(stream, exchange.loop)
@@ -66,10 +66,10 @@ final class ConsoleEvents {
         let (core, turn) = (core, turn)
         Figures.gather(core, status, on: loop) { figures in
             guard !stream.isOver else { return }
-            stream.tell("figures", Self.figures(figures, core.health))
+            stream.send("figures", Self.figures(figures, core.health))
             if turn % 2 == 0 {
                 let rows = figures.transfers.originsJSON(core.health, limit: Self.mostOrigins)
-                stream.tell("origins", rows)
+                stream.send("origins", rows)
             }
         }
         if turn % 2 == 0 {
@@ -91,7 +91,7 @@ final class ConsoleEvents {
         return { answer in
             guard case .value(_, let value) = answer else { return }
             bound.enqueue { stream, _ in
-                if !stream.isOver { stream.tell(event, value) }
+                if !stream.isOver { stream.send(event, value) }
             }
         }
     }
@@ -114,12 +114,12 @@ final class ConsoleEvents {
 
 extension EventFeed {
     /// Reports a finished ahead fetch, with the members of a request.
-    func tell(_ fetch: AheadFetch) {
-        guard isHeard else { return }
+    func publish(_ fetch: AheadFetch) {
+        guard hasListeners else { return }
         let came = WallTime.now().nanoseconds - fetch.took.nanoseconds
         let resource = fetch.resource
         let role = resource.role.map { String(UnicodeScalar($0.letter)) }
-        tell(
+        publish(
             "request",
             .object([
                 .init("at", .number(came / 1_000_000)), .init("method", .text("GET")),

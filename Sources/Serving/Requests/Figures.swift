@@ -20,6 +20,8 @@ struct Figures {
     var concurrency = ConcurrencyReport.Figures()
     /// The number of origins that are down.
     var originsDown = 0
+    /// The second level; nil without one.
+    var sharedStore: SharedStoreReport?
 
     /// A figure of one number.
     private struct Single {
@@ -88,12 +90,32 @@ struct Figures {
                 .gauge, "origins_down", "Origins found to be unreachable.",
                 Int64(originsDown)),
             Single(
+                .gauge, "shared_store_up",
+                "1 while the shared store is used, 0 without one and while it is left out.",
+                sharedStore?.isUp == true ? 1 : 0),
+            Single(
+                .gauge, "shared_store_waiting_writes",
+                "Objects that wait to be written to the shared store.",
+                Int64(sharedStore?.waiting ?? 0)),
+            Single(
                 .counter, "origin_connections_total", "Connections opened to origins.",
                 Int64(transfers.connections.new)),
             Single(
                 .counter, "origin_connections_reused_total",
                 "Requests to origins on a reused connection.",
                 Int64(transfers.connections.reused)),
+            Single(
+                .gauge, "origin_reads_bounded",
+                "Connections to origins with a bounded receive window, which yield to others.",
+                Int64(transfers.yields.values.reduce(0) { $0 + $1.connections })),
+            Single(
+                .counter, "origin_yield_seconds_total",
+                "Seconds in which downloads and other background transfers yielded.",
+                Int64(upstream.yield.backgroundSeconds)),
+            Single(
+                .counter, "origin_yield_releases_total",
+                "Times that players' transfers ceased to yield because others filled the line.",
+                Int64(upstream.yield.releases)),
             Single(
                 .counter, "origin_tls_full_total", "Full TLS handshakes with origins.",
                 Int64(transfers.connections.full)),
@@ -227,7 +249,7 @@ extension Figures {
         let bound = LoopBound(body, to: loop)
         let (store, space) = (core.store.statistics(), core.store.space())
         let down = core.health.downCount
-        let (counters, ahead) = (core.counters, core.ahead)
+        let (counters, ahead, shared) = (core.counters, core.ahead, core.sharedStore)
         let concurrency = core.concurrency.now
         core.flights.statistics { upstream, transfers in
             bound.enqueue { body, _ in
@@ -235,7 +257,8 @@ extension Figures {
                     Figures(
                         counters: counters, store: store, space: space, upstream: upstream,
                         transfers: transfers, status: status, aheadRunning: ahead.running,
-                        concurrency: concurrency, originsDown: down))
+                        concurrency: concurrency, originsDown: down,
+                        sharedStore: shared))
             }
         }
     }

@@ -5,6 +5,7 @@ import Model
 package import Posix
 import Reactor
 import Synchronization
+import URISyntax
 
 /// The history of figures, and the file that preserves it across restarts.
 ///
@@ -13,11 +14,12 @@ package final class HistoryKeeper: Sendable {
     private static let period = Interval.seconds(60 as Int64)
     /// Minutes between two writes of the file.
     private static let writes = 5
-    /// The file is about 20 kB; a longer one is not Sluice's.
+    /// The file is below 100 kB; a longer one is not Sluice's.
     private static let longest = 1 << 20
 
     private struct State {
         var history = FigureHistory()
+        var outages = OutageHistory()
         /// The counters at the last count; nil before the file was read.
         var last: [Int64]?
         var isWritten = true
@@ -27,6 +29,7 @@ package final class HistoryKeeper: Sendable {
     private let state = Mutex(State())
     private let folder: String
     private let counters: Counters
+    private let health: OriginHealth
     private let thread: LoopThread
 
     private var path: String { folder + "/history.json" }
@@ -40,6 +43,7 @@ package final class HistoryKeeper: Sendable {
     package init(folder: String, core: ProxyCore) throws(SystemError) {
         self.folder = folder
         counters = core.counters
+        health = core.health
         thread = try LoopThread(name: "history") { _ in }
         thread.handle.enqueue { [self] loop in
             read()
@@ -57,7 +61,24 @@ package final class HistoryKeeper: Sendable {
     /// The history up to now.
     var json: JSONValue {
         look()
-        return state.withLock { $0.history.json }
+        let (now, wall) = (Monotonic.now(), WallTime.now().seconds)
+        let lasting = health.marked.filter { $0.mark.state == .down }.map { origin, mark in
+            OutageHistory.Outage(
+                origin: origin.description, start: wall - Self.seconds(from: mark.since, to: now),
+                end: nil, reason: mark.reason)
+        }
+        return state.withLock { Self.document($0, lasting) }
+    }
+
+    private static func document(
+        _ state: State, _ lasting: [OutageHistory.Outage] = []
+    ) -> JSONValue {
+        guard case .object(let members) = state.history.json else { return .null }
+        return .object(members + [.init("outages", state.outages.json(lasting: lasting))])
+    }
+
+    private static func seconds(from start: Monotonic, to end: Monotonic) -> Int64 {
+        (end - start).nanoseconds / 1_000_000_000
     }
 
     private func read() {
@@ -65,6 +86,7 @@ package final class HistoryKeeper: Sendable {
         let text = (try? readWhole(path, atMost: Self.longest)) ?? []
         state.withLock { state in
             state.history = FigureHistory(reading: text, now: now)
+            state.outages = OutageHistory(reading: text, now: now)
             state.last = FigureHistory.series.map { _ in 0 }
         }
     }
@@ -85,9 +107,18 @@ package final class HistoryKeeper: Sendable {
     /// Adds what was counted since the last call.
     private func look() {
         let counts = counts
-        let now = WallTime.now().seconds
+        let (now, monotonic) = (WallTime.now().seconds, Monotonic.now())
         state.withLock { state in
             guard let last = state.last else { return }
+            for outage in health.takeEnded() {
+                state.outages.add(
+                    OutageHistory.Outage(
+                        origin: outage.origin.description,
+                        start: now - Self.seconds(from: outage.since, to: monotonic),
+                        end: now - Self.seconds(from: outage.until, to: monotonic),
+                        reason: outage.reason), now: now)
+                state.isWritten = false
+            }
             let added = zip(counts, last).map { $0 - $1 }
             guard added.contains(where: { $0 > 0 }) else { return }
             state.history.add(added, now: now)
@@ -113,7 +144,7 @@ package final class HistoryKeeper: Sendable {
         let text = state.withLock { state -> String? in
             if state.isWritten { return nil }
             state.isWritten = true
-            return state.history.json.encoded
+            return Self.document(state).encoded
         }
         guard let text else { return }
         try? replaceFile(path, with: Array((text + "\n").utf8), in: folder)

@@ -12,6 +12,8 @@ package import URISyntax
 /// The decoded target of a link.
 struct LinkTarget {
     let session: SessionID
+    /// The session that the link carries; nil if only its ID is known.
+    var opened: Session?
     let url: AbsoluteURL
     let epoch: Epoch
     /// True if the link itself contains the target; otherwise it may lead elsewhere the next time.
@@ -121,12 +123,14 @@ package final class Links: Sendable {
     private func lookUp(
         _ link: RewrittenLink, isChecked: Bool, readsLongLists: Bool
     ) throws(ProxyFailure) -> LinkLookup {
-        let signer = isChecked ? signer : nil
+        let signer = isChecked ? try self.signer(of: link) : nil
         let path = try Self.handle(link.handle, for: .link(link.role), signer)
+        let opened = isChecked ? try session(of: link, path.session) : nil
         guard case .list(let list) = path.target else {
             return .target(
                 LinkTarget(
-                    session: path.session, url: try namedURL(of: path), epoch: path.epoch))
+                    session: path.session, opened: opened, url: try namedURL(of: path),
+                    epoch: path.epoch))
         }
         guard let place = link.place else {
             throw ProxyFailure(
@@ -140,7 +144,8 @@ package final class Links: Sendable {
             }
             return .target(
                 LinkTarget(
-                    session: origin.session, url: try namedURL(of: origin), epoch: origin.epoch))
+                    session: origin.session, opened: opened, url: try namedURL(of: origin),
+                    epoch: origin.epoch))
         }
         let id = LiveListID(name: list, epoch: path.epoch)
         if !readsLongLists, let list = unreadLongList(place, role: link.role, in: id) {
@@ -148,14 +153,76 @@ package final class Links: Sendable {
         }
         let (url, epoch) = try find(place, role: link.role, in: id, session: path.session)
         return .target(
-            LinkTarget(session: path.session, url: url, epoch: epoch, isSteady: false))
+            LinkTarget(
+                session: path.session, opened: opened, url: url, epoch: epoch, isSteady: false))
+    }
+
+    // MARK: Sealed sessions
+
+    /// Returns the signer of a link's handles; nil if they need no signature.
+    private func signer(of link: RewrittenLink) throws(ProxyFailure) -> Signer? {
+        guard let text = link.sealed else { return signer }
+        guard let sealer = sessions.sealer else {
+            throw ProxyFailure(
+                .client, .notFound,
+                "the URL carries a sealed session, which takes the --cluster-key of the daemon that wrote it"
+            )
+        }
+        do throws(SealFault) {
+            return try sealer.signer(of: text)
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    /// Returns the session that a link carries, whose handle's signature was verified; nil if it
+    /// carries none.
+    private func session(
+        of link: RewrittenLink, _ id: SessionID
+    ) throws(ProxyFailure) -> Session? {
+        guard let text = link.sealed else {
+            // Anybody can write such a link, and would lead the session's headers anywhere.
+            guard sessions.mustBeCarried(id) else { return nil }
+            throw ProxyFailure(
+                .client, .forbidden,
+                "the URL lacks its sealed session; reload the playlist from its entry URL")
+        }
+        do throws(SealFault) {
+            let session = try sessions.opened(text, of: id)
+            if let variables = session.seal?.variables, !variables.isEmpty {
+                memory.remember(variables, of: id)
+            }
+            return session
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    private static func failure(_ fault: SealFault) -> ProxyFailure {
+        switch fault {
+        case .malformed:
+            ProxyFailure(
+                .client, .notFound,
+                "the URL's sealed session cannot be read; open the entry URL again")
+        case .unknownKey(let name):
+            ProxyFailure(
+                .client, .gone,
+                "the URL's session is sealed with the key \(name), which is not in this daemon's --cluster-key (any more); open the entry URL again"
+            )
+        case .forged:
+            ProxyFailure(
+                .client, .forbidden,
+                "the URL's sealed session is not of this link; open the entry URL again")
+        }
     }
 
     /// Decodes a handle.
     ///
-    /// - Throws: a refusal if it is malformed, or not signed for this use.
-    func handle(_ text: Substring, for use: HandleUse) throws(ProxyFailure) -> Handle {
-        try Self.handle(text, for: use, signer)
+    /// - Throws: a refusal if it is malformed, or not signed for this use of this link.
+    func handle(
+        _ text: Substring, for use: HandleUse, in link: RewrittenLink
+    ) throws(ProxyFailure) -> Handle {
+        try Self.handle(text, for: use, signer(of: link))
     }
 
     private static func handle(

@@ -62,7 +62,7 @@ final class OwnPages {
         case ("/", .get), ("/", .head):
             answer(exchange, .ok, "text/plain; charset=utf-8", help(request, exchange))
         case ("/api/health", .get), ("/api/health", .head):
-            answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
+            answerHealth(request, exchange)
         case ("/api/stats", .get), ("/api/stats", .head):
             withFigures(exchange) {
                 self.answer(exchange, .ok, "application/json", $0.json.encoded + "\n")
@@ -78,7 +78,8 @@ final class OwnPages {
             withFigures(exchange) {
                 self.answer(
                     exchange, .ok, "application/json",
-                    $0.transfers.originsJSON(self.core.health).encoded + "\n")
+                    $0.transfers.originsJSON(self.core.health, shared: self.core.sharedStore)
+                        .encoded + "\n")
             }
         case ("/metrics", .get), ("/metrics", .head):
             withFigures(exchange) {
@@ -105,6 +106,17 @@ final class OwnPages {
         default:
             let advice = advice(path, request, exchange)
             refuse(exchange, .notFound, "nothing is at this path; " + advice)
+        }
+    }
+
+    /// Answers whether the process works; with `?ready`, whether it should get further players.
+    private func answerHealth(_ request: RequestHead, _ exchange: Exchange) {
+        let asksReadiness = request.queryItems.contains { $0.rawName == "ready" }
+        if asksReadiness, !core.isReady {
+            answer(
+                exchange, .serviceUnavailable, "application/json", "{\"status\":\"stopping\"}\n")
+        } else {
+            answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         }
     }
 
@@ -245,7 +257,15 @@ final class OwnPages {
     // MARK: Titles
 
     private func askAdministration(_ request: RequestHead, _ exchange: Exchange) {
-        status.administration.answer(request.method, request.target, replying(to: exchange))
+        let reply = replying(to: exchange)
+        guard core.sharedStore != nil, request.method == .post, let query = request.query else {
+            return status.administration.answer(request.method, request.target, reply)
+        }
+        let (flights, path) = (core.flights, request.path)
+        status.administration.answer(request.method, request.target) { answer in
+            if case .value = answer { flights.publishChange(path: path, query: query) }
+            reply(answer)
+        }
     }
 
     private func showPicture(_ path: String, _ exchange: Exchange) {

@@ -1,6 +1,7 @@
 // Everything that requests on all loops share.
 package import Ahead
 package import Console
+import HTTP
 package import Library
 package import Logging
 package import Model
@@ -41,7 +42,11 @@ package final class ProxyCore: Sendable {
     /// The settings as they were configured.
     package let settingsList = SettingsList()
     let readers: Readers
+    /// The live streams that are one endless body.
+    let endless = EndlessBodies()
     let signer: Signer?
+    /// The cookies that links bring and take along; nil unless this is a node of a cluster.
+    let cookies: CarriedCookies?
     /// The hosts and addresses of this daemon.
     package let addresses: OwnAddresses
     /// Maps URLs and handles to resources.
@@ -65,6 +70,8 @@ package final class ProxyCore: Sendable {
     let ahead = AheadGauge()
     let concurrency = ConcurrencyReport()
     let lines = LineSpeeds()
+    /// What is known of the second level; nil without one.
+    let sharedStore: SharedStoreReport?
     /// The look-ahead thread.
     let aheadThread: LoopThread
     /// Reports player activity to look-ahead.
@@ -72,6 +79,7 @@ package final class ProxyCore: Sendable {
     let feedService: FeedService
     /// The services for look-ahead.
     package let aheadServices: AheadServices
+    private let isStopping = Atomic<Bool>(false)
     /// Titles that may have crashed the daemon.
     package let crashes: CrashHistory
     let timeShift: TimeShiftTable
@@ -89,9 +97,15 @@ package final class ProxyCore: Sendable {
         logsAnswers = log.logLevel <= .debug
         self.isShared = isShared
         counters = Counters()
+        sharedStore = settings.sharedStore.map { SharedStoreReport($0.location) }
         readers = Readers()
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
-        sessions = SessionTable(store.state) { Set(store.pins().map { SessionID($0.title) }) }
+        let sealer =
+            settings.clusterKeys.isEmpty
+            ? nil : SessionSealer(keys: settings.clusterKeys, token: settings.token)
+        sessions = SessionTable(store.state, sealer: sealer) {
+            Set(store.pins().map { SessionID($0.title) })
+        }
         keys = KeyTable(settings: settings.keys, database: store.state, counters: counters)
         live = LiveMemory(database: store.state, counters: counters, now: .now())
         let counters = counters
@@ -101,13 +115,15 @@ package final class ProxyCore: Sendable {
             Gzip.compress($0)
         }
         consoleSession = settings.token.map(ConsoleSession.init(token:))
-        signer = settings.token.map { Signer(token: $0) }
+        cookies = sealer.map { CarriedCookies($0) }
+        signer = settings.token.map { Signer(token: $0, isInFront: sealer != nil) }
         let aheadThread = try LoopThread(name: "ahead") { _ in }
         self.aheadThread = aheadThread
         crashes = CrashHistory(store.state, log: log)
         texts = try TextWorker(counters: counters)
         addresses = OwnAddresses(hostNames: settings.hostNames)
-        names = ResourceNames(keys: keys, live: live, store: store, addresses: addresses)
+        names = ResourceNames(
+            keys: keys, live: live, store: store, addresses: addresses, isShared: sealer != nil)
         sources = PlaylistSources(
             store: store, names: names, live: live, health: health, memory: playlistMemory,
             revival: revival, limits: settings.playlistLimits)
@@ -124,10 +140,13 @@ package final class ProxyCore: Sendable {
         flights = try Flights(
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
-                isShared: isShared, keys: keys, playlistMemory: playlistMemory,
+                endless: endless, isShared: isShared, keys: keys, playlistMemory: playlistMemory,
                 live: live, texts: texts, health: health,
                 log: log, ahead: ahead,
-                concurrency: concurrency, lines: lines, tellAhead: { events.tell($0) }),
+                concurrency: concurrency, lines: lines, sharedStore: sharedStore,
+                cookies: cookies,
+                orders: settings.sharedStore.map { NodeOrders($0, sealer: sealer) },
+                reportAhead: { events.publish($0) }),
             configuration: upstream)
         playlists = PlaylistReader(
             sources, flights: flights, addresses: addresses, isShared: isShared,
@@ -154,8 +173,33 @@ package final class ProxyCore: Sendable {
         flights.stop()
     }
 
+    /// True until the daemon is told to stop: then it still works, but load balancers should send it
+    /// no further players.
+    var isReady: Bool { !isStopping.load(ordering: .relaxed) }
+
+    /// Makes `/api/health?ready` answer that the daemon is stopping; any thread may call it.
+    package func endReadiness() { isStopping.store(true, ordering: .relaxed) }
+
     /// Counts and logs work that blocks a loop for too long.
     package var loopHoldObserver: LoopHold.Observer { counters.loopHoldObserver(log: log) }
+
+    /// True if an origin is down, so that playlists are reduced to what is stored.
+    ///
+    /// While the second level answers they are not: it may have the rest.
+    var hasDown: Bool { health.hasDown && sharedStore?.isUp != true }
+
+    /// Repeats purges and pins of other nodes here.
+    package func followChanges(with administration: AdministrationWorker) {
+        guard sharedStore != nil else { return }
+        flights.followChanges { target, done in
+            administration.answer(.post, target) { answer in
+                switch answer {
+                case .failure(.conflict, _), .failure(.serviceUnavailable, _): done(false)
+                case .failure, .value, .methodNotAllowed: done(true)
+                }
+            }
+        }
+    }
 
     // MARK: Settings that may change at run time
 
@@ -166,6 +210,17 @@ package final class ProxyCore: Sendable {
         links.replace(mounts: mounts)
         keys.replace(replacement)
         lookahead.runsAhead = settings.mayLookAhead(replacement)
+    }
+
+    /// Replaces the keys of the cluster for links from now on.
+    ///
+    /// - Parameter keys: the keys, the one that seals first; empty for none.
+    /// - Returns: false if the daemon was started without any and shall have some, or the reverse,
+    ///   which takes a restart.
+    package func replace(clusterKeys keys: [ClusterKey]) -> Bool {
+        guard let sealer = sessions.sealer else { return keys.isEmpty }
+        sealer.replace(keys: keys)
+        return !keys.isEmpty
     }
 
     /// Sets the addresses that the daemon is about to listen on, with port 0 if unknown.

@@ -1,23 +1,40 @@
-// The settings in force as they were configured, for the console.
+// The settings in force and where they come from, for the console.
 import Model
 import Synchronization
 
-/// Names and values without secrets; settings not listed have their defaults.
+/// A setting as it is in force.
+package struct Setting: Sendable {
+    package let name: String
+    /// Empty without a value and a default.
+    package let values: [String]
+    /// Where the value comes from: `flag`, `environment`, `file` or `default`.
+    package let source: String
+    /// True if a reload (SIGHUP) applies a change.
+    package let isReloaded: Bool
+
+    package init(name: String, values: [String], source: String, isReloaded: Bool) {
+        self.name = name
+        self.values = values
+        self.source = source
+        self.isReloaded = isReloaded
+    }
+}
+
+/// All settings in force, without secrets.
 ///
 /// Any thread may use it.
 package final class SettingsList: Sendable {
-    private let given = Mutex<[String: [String]]>([:])
+    private let settings = Mutex<[String: Setting]>([:])
 
-    /// Replaces the settings of these names.
+    /// Replaces all settings, or only those that a reload applies.
     ///
     /// - Parameters:
-    ///   - settings: each with its values as configured.
-    ///   - names: the names to replace; nil for all.
-    package func replace(_ settings: [String: [String]], of names: Set<String>? = nil) {
-        given.withLock { given in
-            given = given.filter { names?.contains($0.key) == false }
-            for (name, values) in settings where names?.contains(name) != false {
-                given[name] = values.map { Self.withoutSecrets(name, $0) }
+    ///   - replacement: all settings, as they were read.
+    ///   - isReload: true to leave what needs a restart as it is.
+    package func replace(_ replacement: [Setting], isReload: Bool = false) {
+        settings.withLock { settings in
+            for setting in replacement where !isReload || setting.isReloaded {
+                settings[setting.name] = setting
             }
         }
     }
@@ -41,9 +58,13 @@ package final class SettingsList: Sendable {
     }
 
     var json: JSONValue {
-        let rows = given.withLock { $0 }.sorted { $0.key < $1.key }.map { name, values in
-            JSONValue.object([
-                .init("name", .text(name)), .init("values", .list(values.map(JSONValue.text))),
+        let rows = settings.withLock { $0 }.values.sorted { $0.name < $1.name }.map { setting in
+            let values = setting.values.map { Self.withoutSecrets(setting.name, $0) }
+            return JSONValue.object([
+                .init("name", .text(setting.name)),
+                .init("values", .list(values.map(JSONValue.text))),
+                .init("source", .text(setting.source)),
+                .init("reload", .truth(setting.isReloaded)),
             ])
         }
         return .object([.init("settings", .list(rows))])

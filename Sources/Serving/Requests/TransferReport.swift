@@ -10,18 +10,42 @@ extension HTTPVersion {
     var logName: String { major >= 2 ? "HTTP/\(major)" : description }
 }
 
+extension YieldState {
+    /// The state as an object; the queue in milliseconds.
+    fileprivate var json: JSONValue {
+        .object([
+            .init("purpose", .text(purpose.rawValue)),
+            .init("connections", .number(Int64(connections))),
+            .init("window_bytes", .number(Int64(window))),
+            .init("queue_ms", .optional((queue * 10_000).rounded() / 10)),
+        ])
+    }
+}
+
 extension TransferFigures {
     /// Returns the body of `/api/origins`, the most recently used origins first.
     ///
     /// - Parameters:
     ///   - health: the state of each origin.
     ///   - limit: the most origins that are listed.
+    ///   - shared: the second level; nil without one.
     /// - Returns: an object with the list.
-    func originsJSON(_ health: OriginHealth, limit: Int = .max) -> JSONValue {
+    func originsJSON(
+        _ health: OriginHealth, limit: Int = .max, shared: SharedStoreReport? = nil
+    ) -> JSONValue {
         let rows = origins.latestFirst.prefix(limit).map { origin, row in
-            JSONValue.object(Self.members(origin, row, health.state(of: origin)))
+            JSONValue.object(
+                Self.members(origin, row, health.state(of: origin))
+                    + [.init("yielding", yields[origin]?.json ?? .null)])
         }
-        return .object([.init("origins", .list(rows))])
+        guard let shared else { return .object([.init("origins", .list(rows))]) }
+        let store = JSONValue.object([
+            .init("store", .text("\(shared.location)")),
+            .init("state", .text(shared.isUp ? "up" : "left-out")),
+            .init("reason", shared.isUp ? .null : shared.lastFailure.map(JSONValue.text) ?? .null),
+            .init("waiting", .number(Int64(shared.waiting))),
+        ])
+        return .object([.init("origins", .list(rows)), .init("shared_store", store)])
     }
 
     private static func members(

@@ -8,6 +8,7 @@ package import Model
 import Playlists
 package import Posix
 package import Routing
+import SharedStore
 package import Store
 import TimeShifting
 package import URISyntax
@@ -43,9 +44,13 @@ package struct WhyContext: Sendable {
     var live: LiveMemory?
     /// The extended window of a session's list; nil if there is none.
     var window: @Sendable (Resource) -> JSONValue? = { _ in nil }
+    /// The body without a length that is arriving for a resource and may have no end; nil if none is.
+    var endless: @Sendable (Resource) -> EndlessBody? = { _ in nil }
     /// Variables of a session's multivariant playlist.
     package var variables: @Sendable (SessionID) -> [String: String] = { _ in [:] }
 
+    /// What the second level is to a resource; nil without one.
+    var shared: @Sendable (Resource) -> JSONValue? = { _ in nil }
     /// True if a session plays a live stream.
     var isLive: @Sendable (SessionID) -> Bool = { _ in false }
     /// True if another URL has replaced an expired one.
@@ -62,11 +67,7 @@ package struct WhyContext: Sendable {
 
     /// Returns the origin's URL of a handle; nil for a short form that is unknown (any more).
     func url(of handle: Handle) -> AbsoluteURL? {
-        switch handle.target {
-        case .url(let url): url
-        case .name(let name): store.longURL(id: name).flatMap { try? AbsoluteURL($0) }
-        case .list: nil
-        }
+        ResourceNames.url(of: handle, in: store)
     }
 }
 
@@ -79,6 +80,20 @@ extension ProxyCore {
             variables: playlistMemory.variables(of: resource.session.id))
     }
 
+    /// What `why` tells of the second level.
+    private func sharedReport(on resource: Resource) -> JSONValue? {
+        guard let sharedStore, let settings = settings.sharedStore else { return nil }
+        let isAsked =
+            resource.mayBeShared(withKeys: settings.sharesKeys)
+            && !playlistMemory.isLive(resource.session.id)
+        return .object([
+            .init("store", .text("\(sharedStore.location)")),
+            .init("state", .text(sharedStore.isUp ? "up" : "left-out")),
+            .init("asked", .truth(isAsked && sharedStore.isUp)),
+            .init("name", isAsked ? .text(SharedNames.object(resource.key.hex)) : .null),
+        ])
+    }
+
     /// The input of explanations by this daemon.
     var whyContext: WhyContext {
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
@@ -89,9 +104,11 @@ extension ProxyCore {
         context.isOwn = { [self] in addresses.contains($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
-        context.hasDown = { [self] in health.hasDown }
+        context.hasDown = { [self] in hasDown }
+        context.shared = { [self] in sharedReport(on: $0) }
         context.offlineForm = { [self] in offline.form(question(about: $1, $0)) }
         context.lacking = { [self] in offline.lacking(question(about: $1, $0)) }
+        context.endless = { [self] in endless.arriving(for: $0.key) }
         context.window = { [self] in timeShift.report(on: $0) }
         context.variables = { [self] in playlistMemory.variables(of: $0) }
         context.isLive = { [self] in playlistMemory.isLive($0) }
@@ -111,7 +128,8 @@ package struct WhyAnswers: Sendable {
 
     /// True if a path is one of these.
     package static func answers(_ path: String) -> Bool {
-        ["/api/why", "/api/inspect", "/api/keys", "/api/keys/forget"].contains(path)
+        ["/api/why", "/api/inspect", "/api/keys", "/api/keys/forget", "/api/keys/refuse"]
+            .contains(path)
     }
 
     /// Answers a request.
@@ -133,8 +151,9 @@ package struct WhyAnswers: Sendable {
         case ("/api/inspect", .get), ("/api/inspect", .head): return inspect(given("url"))
         case ("/api/keys", .get), ("/api/keys", .head): return .value(.ok, context.keys.report)
         case ("/api/keys/forget", .post): return forget(given("origin"))
-        case ("/api/keys/forget", _):
-            return .methodNotAllowed(allowed: [.post], "keys are forgotten with POST")
+        case ("/api/keys/refuse", .post): return refuse(given("origin"), given("name"))
+        case ("/api/keys/forget", _), ("/api/keys/refuse", _):
+            return .methodNotAllowed(allowed: [.post], "\(request.path) takes POST only")
         default:
             return .methodNotAllowed(
                 allowed: [.get, .head], "\(request.path) is read with GET or HEAD")
@@ -152,6 +171,19 @@ package struct WhyAnswers: Sendable {
 
     static let unknownURL = AdministrationAnswer.failure(
         .badRequest, "the argument url is no URL of an origin or of this daemon")
+
+    private func refuse(_ text: String?, _ name: String?) -> AdministrationAnswer {
+        guard let text, let name, let origin = try? AbsoluteURL(text).origin else {
+            return .failure(
+                .badRequest,
+                "an argument is missing: /api/keys/refuse?origin=<scheme://host[:port]>&name=<parameter>"
+            )
+        }
+        guard context.keys.refuse(name, of: origin.description) else {
+            return .failure(.notFound, "nothing was learned about this parameter of the origin")
+        }
+        return .value(.ok, .object([.init("refused", .truth(true))]))
+    }
 
     private func forget(_ text: String?) -> AdministrationAnswer {
         guard let text, let origin = try? AbsoluteURL(text).origin else {

@@ -21,12 +21,15 @@ struct WhyPlan {
     private(set) var end: RequestPlan
     /// The plan for the body, if an object is served without rewriting.
     private(set) var body: BodyPlan?
+    /// What is arriving for other players and may have no end.
+    private let arriving: EndlessBody?
 
     /// More lookups than this mean that the plan never ends.
     private static let mostLookups = 64
 
     init(_ resource: Resource, _ core: WhyContext, now: WallTime) {
         self.core = core
+        arriving = core.endless(resource)
         facts = RequestFacts(
             resource,
             Asked(fields: resource.forwardedFields, now: now, isShared: core.isShared), .get, .none)
@@ -80,6 +83,9 @@ struct WhyPlan {
 
     var stored: ObjectFacts? { facts.response?.facts }
 
+    /// The body without a known end that a request would join; nil if it would not.
+    var endless: EndlessBody? { end.asksOrigin ? arriving : nil }
+
     private mutating func learn(_ fact: RequestPlan.Fact) {
         switch fact {
         case .stored: lookUp()
@@ -102,7 +108,7 @@ struct WhyPlan {
         let resource = facts.resource
         switch fact {
         case .entryText:
-            let entry = resource.entryText(object, stored)
+            let entry = resource.entryText(object, stored) ?? .other
             facts.entry = entry
             if case .text = entry { facts.resource = resource.changing { $0.role = .json } }
         case .owner:
@@ -190,6 +196,9 @@ extension WhyPlan {
     /// The name that the response will have in `Cache-Status` and the access log, as far as it is
     /// known before an origin is contacted.
     var outcome: String {
+        if let endless {
+            return (endless.stage == .endless ? Disposition.joinedLive : .live).name
+        }
         if plan != end { return end.disposition?.name ?? Self.failed }
         switch body {
         case .refuse?: return Self.failed
@@ -217,6 +226,11 @@ extension WhyPlan {
     /// The plan in words.
     var text: String {
         switch (end, body) {
+        case _ where endless?.stage == .endless:
+            "join the live stream that is arriving for other players, at its edge"
+        case _ where endless != nil:
+            "join the body that is arriving for other players, at its first byte: whether it has "
+                + "an end is not known yet"
         case (_, .refuse(let refusal)?), (.refuse(let refusal), _): text(of: refusal)
         case (_, .fetchFirst?), (.serve(.hit, _), .send(.partial)?):
             "answer from the store and fetch what is missing"
@@ -230,7 +244,7 @@ extension WhyPlan {
             "answer what of it can be played from the store; \(silence)"
         case (.serve, _): "answer from the store alone"
         case (.revalidate, _): textOfRevalidation
-        case (.fetch(let reason, _), _): text(of: reason)
+        case (.fetch(let reason, _), _): reason.text
         case (.fetchOwnCopy, _): "fetch the session's own copy, since it is made for one viewer"
         case (.awaitReload, _): "ask for the list, which comes once it has got so far"
         case (.followSuccessor, _), (.findSuccessor, _):
@@ -249,17 +263,6 @@ extension WhyPlan {
         return hasValidator
             ? "ask the origin whether it has changed; revalidated if not"
             : "fetch it again, since it has no validator"
-    }
-
-    private func text(of reason: RequestPlan.FetchReason) -> String {
-        switch reason {
-        case .nothingStored, .notShared, .requestNoStore, .clientConditions: "fetch all of it"
-        case .unusable(let fault): "fetch anew: \(fault.text)"
-        case .unreadable: "fetch anew: the stored text cannot be read"
-        case .partWithoutValidator:
-            "fetch anew: no strong validator tells that the rest belongs to the stored part"
-        case .otherVariants: "fetch the variant that the request selects"
-        }
     }
 
     private func text(of refusal: Refusal) -> String {

@@ -49,7 +49,9 @@ struct WhyReport {
             .init("policy", policy), .init("key", key), .init("stored", stored),
             .init("refused", refused), .init("origin", origin),
             .init("live", core.live?.report(on: resource, now: now) ?? .null),
+            .init("shared", core.shared(resource) ?? .null),
             .init("window", core.window(resource) ?? .null),
+            .init("endless", next.endless?.report(now: Monotonic.now()) ?? .null),
             .init("freshness", freshness),
             .init("next", nextStep),
         ])

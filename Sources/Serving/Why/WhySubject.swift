@@ -52,8 +52,11 @@ struct WhySubject {
                 (url, epoch) = (known, given)
             }
             guard let url else { return nil }
+            let opened = link.sealed.flatMap {
+                try? core.sessions.opened($0, of: handle.session)
+            }
             self.init(
-                playback: url, core.sessions.session(handle.session), link.role, core,
+                playback: url, opened ?? core.sessions.session(handle.session), link.role, core,
                 epoch: epoch, DeliveryDirectives(link.directives))
         case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
         default: return nil
