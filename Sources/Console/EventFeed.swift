@@ -1,7 +1,7 @@
 // The daemon's events for listeners: server-sent events (HTML standard, section 9.2).
 //
 // Any thread can send events, listeners read them on their own loops. A slow listener loses events
-// and is told how many; no thread ever waits for it.
+// and receives their number; no thread ever waits for it.
 package import HTTPServer
 package import Model
 package import Reactor
@@ -21,8 +21,8 @@ package final class EventFeed: Sendable {
         var waiting: [UInt8] = []
         var lost = 0
         /// True if its loop has been notified of pending events.
-        var isTold = false
-        let tell: @Sendable () -> Void
+        var isNotified = false
+        let wake: @Sendable () -> Void
     }
 
     private struct State {
@@ -54,14 +54,14 @@ package final class EventFeed: Sendable {
     package var isRecording: Bool { recording.load(ordering: .relaxed) }
 
     /// True if there are listeners.
-    package var isHeard: Bool { heard.load(ordering: .relaxed) }
+    package var hasListeners: Bool { heard.load(ordering: .relaxed) }
 
     // MARK: Sending
 
     /// Sends an event to all listeners.
-    package func tell(_ event: String, _ data: JSONValue) {
-        guard isHeard else { return }
-        tell(Self.frame(event, data), only: nil)
+    package func publish(_ event: String, _ data: JSONValue) {
+        guard hasListeners else { return }
+        deliver(Self.frame(event, data), only: nil)
     }
 
     /// Returns the bytes of one event; `data` is an object and gets the version as its first
@@ -72,12 +72,12 @@ package final class EventFeed: Sendable {
         return Array("event: \(event)\ndata: \(JSONValue.object(members).encoded)\n\n".utf8)
     }
 
-    fileprivate func tell(_ frame: [UInt8], only id: Int?) {
-        let tells = state.withLock { state -> [@Sendable () -> Void] in
+    fileprivate func deliver(_ frame: [UInt8], only id: Int?) {
+        let wakes = state.withLock { state -> [@Sendable () -> Void] in
             let ids = id.map { [$0] } ?? Array(state.listeners.keys)
             return ids.compactMap { state.listeners[$0]?.take(frame) }
         }
-        for tell in tells { tell() }
+        for wake in wakes { wake() }
     }
 
     // MARK: Listening
@@ -86,11 +86,11 @@ package final class EventFeed: Sendable {
     package func join(on loop: EventLoop) -> EventStream? {
         let stream = EventStream(self)
         let bound = LoopBound(stream, to: loop)
-        let tell: @Sendable () -> Void = { bound.enqueue { stream, loop in stream.goOn(loop) } }
+        let wake: @Sendable () -> Void = { bound.enqueue { stream, loop in stream.goOn(loop) } }
         let id = state.withLock { state -> Int? in
             guard !state.isClosed, state.listeners.count < Self.mostListeners else { return nil }
             state.lastID += 1
-            state.listeners[state.lastID] = Listener(tell: tell)
+            state.listeners[state.lastID] = Listener(wake: wake)
             note(state)
             return state.lastID
         }
@@ -115,7 +115,7 @@ package final class EventFeed: Sendable {
     func take(_ id: Int) -> Take {
         state.withLock { state in
             guard var listener = state.listeners[id] else { return .closed }
-            listener.isTold = false
+            listener.isNotified = false
             defer { state.listeners[id] = listener }
             if listener.lost > 0, !listener.waiting.isEmpty {
                 let lost = JSONValue.object([.init("events", .number(Int64(listener.lost)))])
@@ -131,11 +131,11 @@ package final class EventFeed: Sendable {
 
     /// Ends all streams when the daemon stops.
     package func close() {
-        let tells = state.withLock { state in
+        let wakes = state.withLock { state in
             state.isClosed = true
-            return state.listeners.values.map(\.tell)
+            return state.listeners.values.map(\.wake)
         }
-        for tell in tells { tell() }
+        for wake in wakes { wake() }
     }
 }
 
@@ -150,9 +150,9 @@ extension EventFeed.Listener {
             return nil
         }
         waiting += frame
-        if isTold { return nil }
-        isTold = true
-        return tell
+        if isNotified { return nil }
+        isNotified = true
+        return wake
     }
 }
 
@@ -168,8 +168,8 @@ package final class EventStream: BodySource {
     fileprivate init(_ feed: EventFeed) { self.feed = feed }
 
     /// Sends an event to this listener only.
-    package func tell(_ event: String, _ data: JSONValue) {
-        feed.tell(EventFeed.frame(event, data), only: id)
+    package func send(_ event: String, _ data: JSONValue) {
+        feed.deliver(EventFeed.frame(event, data), only: id)
     }
 
     fileprivate func goOn(_ loop: EventLoop) {

@@ -43,6 +43,9 @@ static const unsigned char inspect_mjs[] = {
 static const unsigned char feeds_mjs[] = {
 #embed "page/feeds.mjs"
 };
+static const unsigned char export_mjs[] = {
+#embed "page/export.mjs"
+};
 static const unsigned char pictures_mjs[] = {
 #embed "page/pictures.mjs"
 };
@@ -62,7 +65,7 @@ static const struct asset assets[] = {
     ASSET("waterfall.mjs", waterfall_mjs), ASSET("library.mjs", library_mjs),
     ASSET("network.mjs", network_mjs), ASSET("tools.mjs", tools_mjs),
     ASSET("inspect.mjs", inspect_mjs), ASSET("feeds.mjs", feeds_mjs),
-    ASSET("pictures.mjs", pictures_mjs),
+    ASSET("pictures.mjs", pictures_mjs), ASSET("export.mjs", export_mjs),
 };
 
 size_t console_asset_count(void) { return sizeof assets / sizeof assets[0]; }

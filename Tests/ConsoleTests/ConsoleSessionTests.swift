@@ -20,7 +20,7 @@ struct ConsoleSessionTests {
         return String(field.prefix { $0 != ";" })
     }
 
-    @Test func `a session is open from its beginning to its end`() {
+    @Test func `a session is valid from its beginning to its end`() {
         let cookie = fields(value())
         #expect(session.isOpen(cookie, now: now))
         #expect(session.isOpen(cookie, now: now + .seconds(7 * 86_400 - 1 as Int64)))
@@ -40,11 +40,11 @@ struct ConsoleSessionTests {
         "sluice_console=-1.ff", "sluice_console=1e9.ff", "sluice_console=9223372036854775808.ff",
         "sluice_console",
     ])
-    func `what was not given out opens nothing`(_ cookie: String) {
+    func `a forged cookie is rejected`(_ cookie: String) {
         #expect(!session.isOpen(fields(cookie), now: now))
     }
 
-    @Test func `the end of a session cannot be moved`() {
+    @Test func `the end of a session cannot be changed`() {
         let text = value()
         let mac = text[text.index(after: text.firstIndex(of: ".") ?? text.startIndex)...]
         #expect(!session.isOpen(fields("sluice_console=1900000000.\(mac)"), now: now))

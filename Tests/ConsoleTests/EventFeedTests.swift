@@ -6,7 +6,7 @@ import Testing
 
 @testable import Console
 
-/// The feed without a network: what waits, what is lost, who is let in.
+/// The feed without a network: waiting and lost events, admission of listeners.
 struct EventFeedTests {
     /// Runs `body` on a loop's thread and waits for it.
     private func onLoop(_ body: @escaping @Sendable (EventLoop) -> Void) throws {
@@ -38,19 +38,19 @@ struct EventFeedTests {
                 Issue.record("refused")
                 return
             }
-            feed.tell("request", Self.datum)
+            feed.publish("request", Self.datum)
             #expect(Self.text(stream) == "event: request\ndata: {\"v\":1,\"n\":7}\n\n")
             stream.cancel()
         }
     }
 
-    @Test func `text of outside ends no event`() {
+    @Test func `external text cannot end an event`() {
         let text = JSONValue.object([.init("name", .text("a\n\nevent: fake\r\ndata: {}"))])
         let frame = String(decoding: EventFeed.frame("request", text), as: UTF8.self)
         #expect(frame.split(separator: "\n").count == 2)
     }
 
-    @Test func `a slow listener loses events and is told how many`() throws {
+    @Test func `a slow listener loses events and learns how many`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)
             guard let stream = feed.join(on: loop) else {
@@ -58,19 +58,19 @@ struct EventFeedTests {
                 return
             }
             let long = JSONValue.object([.init("t", .text(String(repeating: "x", count: 1_000)))])
-            for _ in 0..<1_000 { feed.tell("request", long) }
+            for _ in 0..<1_000 { feed.publish("request", long) }
             let text = Self.text(stream)
             #expect(text.utf8.count <= EventFeed.mostWaiting + 100)
             let received = text.components(of: "event: request")
             #expect(
                 text.hasSuffix("event: lost\ndata: {\"v\":1,\"events\":\(1_000 - received)}\n\n"))
-            feed.tell("request", Self.datum)
+            feed.publish("request", Self.datum)
             #expect(!Self.text(stream).contains("lost"))
             stream.cancel()
         }
     }
 
-    @Test func `no more than eight listen, and who leaves makes room`() throws {
+    @Test func `at most eight listeners are admitted, and one that leaves makes room`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)
             let streams = (0..<EventFeed.mostListeners).compactMap { _ in feed.join(on: loop) }
@@ -80,23 +80,23 @@ struct EventFeedTests {
             #expect(next != nil)
             next?.cancel()
             for stream in streams.dropFirst() { stream.cancel() }
-            #expect(!feed.isHeard)
+            #expect(!feed.hasListeners)
         }
     }
 
-    @Test func `requests are recorded only where somebody wants it`() throws {
+    @Test func `requests are recorded only while there are listeners`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)
             #expect(!feed.isRecording)
             let stream = feed.join(on: loop)
-            #expect(feed.isRecording && feed.isHeard)
+            #expect(feed.isRecording && feed.hasListeners)
             stream?.cancel()
             #expect(!feed.isRecording)
             #expect(EventFeed(isLogged: true).isRecording)
         }
     }
 
-    @Test func `a daemon that stops ends the streams and lets nobody in`() throws {
+    @Test func `a daemon that stops ends the streams and admits no listener`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)
             guard let stream = feed.join(on: loop) else {

@@ -10,7 +10,7 @@ struct FigureHistoryTests {
     }
     private func written(_ history: FigureHistory) -> [UInt8] { Array(history.json.encoded.utf8) }
 
-    @Test func `a day of busy minutes is bounded, and its sum is kept`() {
+    @Test func `the history of a day is limited, and its sums are kept`() {
         var history = FigureHistory()
         for minute in 0..<(3 * 1_440) as Range<Int64> {
             history.add(counts(1), now: Self.start + minute * 60)
@@ -20,7 +20,7 @@ struct FigureHistoryTests {
         #expect(written(history).count < 32_000)
     }
 
-    @Test func `counts of one minute are added up`() {
+    @Test func `counts of one minute are added`() {
         var history = FigureHistory()
         for second in 0..<60 as Range<Int64> { history.add(counts(2), now: Self.start + second) }
         #expect(history.entries[0].map(\.counts[0]) == [120])
@@ -34,7 +34,7 @@ struct FigureHistoryTests {
         #expect(history.isEmpty)
     }
 
-    @Test func `a clock that is put back, or far forward, breaks nothing`() {
+    @Test func `a clock that is set back or far forward does no harm`() {
         var history = FigureHistory()
         history.add(counts(1), now: Self.start)
         history.add(counts(1), now: Self.start - 7_200)
@@ -46,7 +46,8 @@ struct FigureHistoryTests {
         #expect(history.entries[0][0].counts[0] == 1 << 53)
     }
 
-    @Test func `what was written is read again, without what is too old or to come`() {
+    @Test func `a written history is restored, without entries that are too old or in the future`()
+    {
         var history = FigureHistory()
         for minute in 0..<200 as Range<Int64> {
             history.add(counts(3), now: Self.start + minute * 60)
@@ -65,7 +66,7 @@ struct FigureHistoryTests {
         "", "{", "[]", "null", #"{"v":2}"#, #"{"v":1,"series":[],"tiers":[]}"#,
         #"{"v":1,"series":["player_bytes","origin_bytes","requests","hits","errors"],"tiers":[{"step":60,"points":[[1e300,1,1,1,1,1],[-60,1,1,1,1,1],[0,-1,1,1,1,1],[60],7,null]},{"step":300},{"step":0,"points":[]}]}"#,
     ])
-    func `a file that is none of ours is an empty history`(_ text: String) {
+    func `a foreign file is an empty history`(_ text: String) {
         #expect(FigureHistory(reading: Array(text.utf8), now: 120).isEmpty)
     }
 }

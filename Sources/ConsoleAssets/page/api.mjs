@@ -56,7 +56,7 @@ export function listen(tellState) {
     // A refusal ends the source for good, and does not say which it was.
     if (source?.readyState !== EventSource.CLOSED) return;
     clearTimeout(timer);
-    timer = setTimeout(() => api("api/health").then(() => listen(tellState), (error) => {
+    timer = setTimeout(() => api("api/settings").then(() => listen(tellState), (error) => {
       if (error.message !== "sign in first") timer = setTimeout(() => listen(tellState), 2000);
     }), 2000);
   };

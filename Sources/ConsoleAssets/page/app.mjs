@@ -11,6 +11,8 @@ import { startWaterfall } from "./waterfall.mjs";
 const views = { play: () => {}, library: showLibrary, network: showNetwork, tools: showTools };
 let isSignedIn = false, current = null;
 
+const titles = { play: "Play", library: "Library", network: "Network", tools: "Tools" };
+
 function showView() {
   const asked = location.hash.slice(1);
   const name = views[asked] ? asked : "play";
@@ -20,6 +22,7 @@ function showView() {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  document.title = `${isSignedIn ? titles[name] : "Sign in"} · Sluice`;
   if (!isSignedIn || current === name) return;
   if (current) views[current](false);
   current = name;
@@ -35,7 +38,8 @@ function showState(state) {
 
 async function begin() {
   try {
-    await api("api/health");
+    // Needs the token where the daemon has one, unlike its health.
+    await api("api/settings");
   } catch (error) {
     if (isSignedIn || error.message === "sign in first") return;
     showState("away");
@@ -77,6 +81,11 @@ byId("sign-out").addEventListener("click", async () => {
 });
 
 addEventListener("hashchange", showView);
+// The address names the view: a jump within the page must not change it.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("main").focus();
+});
 // A browser has six connections for one host: pages that nobody sees leave them to the others.
 document.addEventListener("visibilitychange", () => {
   if (!isSignedIn) return;

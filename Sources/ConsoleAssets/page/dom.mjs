@@ -32,12 +32,12 @@ let toastTimer = 0;
 
 /** Shows a line for some seconds. */
 export function toast(text, isError = false) {
-  const line = byId("toast");
+  // Both lines are always there: a screen reader reads what changes in a place that it knows.
+  const [line, other] = isError ? [byId("alarm"), byId("toast")] : [byId("toast"), byId("alarm")];
+  other.textContent = "";
   line.textContent = text;
-  line.classList.toggle("error", isError);
-  line.hidden = false;
   clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => { line.hidden = true; }, isError ? 9000 : 4000);
+  toastTimer = setTimeout(() => { line.textContent = ""; }, isError ? 9000 : 4000);
 }
 
 /** Asks before something is done that cannot be undone. */
@@ -52,15 +52,51 @@ export function confirmed(text, verb) {
   });
 }
 
-/** A button that does one thing at a time and says what went wrong. */
-export function button(label, action, attributes = {}) {
-  const made = h("button", { type: "button", class: "small", ...attributes }, label);
+/** Shows a text to copy, and waits until the dialog is closed. */
+export function shownText(words, text) {
+  const dialog = byId("copy");
+  byId("copy-words").textContent = words;
+  const field = byId("copy-text");
+  field.value = text;
+  dialog.showModal();
+  field.select();
+  return new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
+}
+
+/**
+ * A button that does one thing at a time and says what went wrong.
+ *
+ * `subject` is what it acts on, which a screen reader says behind the label.
+ */
+export function button(label, action, attributes = {}, subject = "") {
+  const name = subject ? `${label} ${subject}` : null;
+  const made = h("button", { type: "button", class: "small", "aria-label": name, ...attributes }, label);
   made.addEventListener("click", async () => {
-    made.disabled = true;
+    // Not `disabled`, which would take the focus away.
+    if (made.ariaDisabled === "true") return;
+    made.ariaDisabled = "true";
     try { await action(); } catch (error) { toast(error.message, true); }
-    made.disabled = false;
+    made.ariaDisabled = "false";
   });
   return made;
+}
+
+/**
+ * Replaces what is in a place, and leaves the focus where it was.
+ *
+ * That is the control of the same name, or the control at the same position where that is gone.
+ */
+export function replace(place, ...children) {
+  // A click needs the same element when the button goes down and up.
+  if (place.querySelector("button:active")) return;
+  const controls = () => [...place.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")];
+  const nameOf = (one) => one.ariaLabel || one.textContent;
+  const before = controls().indexOf(document.activeElement);
+  const name = before < 0 ? "" : nameOf(document.activeElement);
+  place.replaceChildren(...children);
+  if (before < 0) return;
+  const after = controls();
+  (after.find((one) => nameOf(one) === name) ?? after[Math.min(before, after.length - 1)])?.focus({ preventScroll: true });
 }
 
 /** A table with a row for each item; `columns` are [heading, cell, class]. */

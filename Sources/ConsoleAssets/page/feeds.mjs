@@ -1,5 +1,5 @@
 // Feeds: which item each viewer sees, and what is ready around it.
-import { button, byId, bytes, confirmed, h, toast } from "./dom.mjs";
+import { button, byId, bytes, confirmed, h, replace, toast } from "./dom.mjs";
 import { api } from "./api.mjs";
 
 /** The colours of states; the others have none. */
@@ -17,7 +17,7 @@ function row(feed) {
   const go = (index, direction) => button(direction === "forward" ? "Next" : "Back", async () => {
     await api(`${path}/position?index=${index}&direction=${direction}`, "POST");
     await showFeeds();
-  }, { disabled: index < 0 || index >= feed.entries });
+  }, { disabled: index < 0 || index >= feed.entries }, feed.name);
   return h("article", { class: "item" },
     h("div", { class: "named" }, h("strong", null, feed.name),
       feed.paused ? h("span", { class: "badge" }, `paused: ${feed.paused}`) : null,
@@ -29,13 +29,13 @@ function row(feed) {
         if (!(await confirmed(`End the feed “${feed.name}”? What was fetched stays.`, "End"))) return;
         await api(path, "DELETE");
         await showFeeds();
-      }, { class: "small danger" })));
+      }, { class: "small danger" }, feed.name)));
 }
 
 /** Reads all feeds anew. */
 export async function showFeeds() {
   const feeds = await api("api/feeds");
-  byId("feeds").replaceChildren(...(feeds.length ? feeds.map(row)
+  replace(byId("feeds"), ...(feeds.length ? feeds.map(row)
     : [h("p", { class: "dim" }, "No feeds. An application orders one with PUT /api/feeds/<name>.")]));
 }
 

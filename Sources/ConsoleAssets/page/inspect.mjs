@@ -36,12 +36,12 @@ function listing(found) {
     const entry = entries.get(index + 1);
     const isList = entry && ["variant", "rendition", "i-frames", "images"].includes(entry.kind);
     return h("li", { class: faults.has(index + 1) ? "faulty" : null }, h("code", null, text),
-      isList ? h("button", { type: "button", class: "small", onclick: () => ask(entry.url) }, "Inspect") : null,
+      isList ? h("button", { type: "button", class: "small", "aria-label": `Inspect ${entry.url}`, onclick: () => ask(entry.url) }, "Inspect") : null,
       (faults.get(index + 1) ?? []).map(line));
   });
   // What is missing from the list as a whole has the last line, which may be beyond the text.
   const beyond = found.violations.filter((fault) => fault.line > texts.length).map(line);
-  return [h("ol", { class: "listing", tabindex: "0", "aria-label": "Text of the playlist" }, items), ...beyond,
+  return [h("div", { class: "listing", tabindex: "0", role: "region", "aria-label": "Text of the playlist" }, h("ol", null, items)), ...beyond,
     found.cut ? h("p", { class: "dim" }, "Only the first 512 KiB of the text are shown; the rules have read all of it.") : null];
 }
 

@@ -1,7 +1,8 @@
 // What is kept, and orders for more: titles, downloads, recordings.
-import { ago, button, byId, bytes, clock, confirmed, h, meter, rate, say, table, toast } from "./dom.mjs";
+import { ago, button, byId, bytes, clock, confirmed, h, meter, rate, replace, say, table, toast } from "./dom.mjs";
 import { pictures } from "./pictures.mjs";
 import { api, on, target } from "./api.mjs";
+import { exported } from "./export.mjs";
 import { showFeeds, startFeeds } from "./feeds.mjs";
 import { play } from "./player.mjs";
 
@@ -27,18 +28,19 @@ function actions(title) {
   const id = { title: title.id };
   return h("div", { class: "actions" },
     isWhole(title.url)
-      ? button("Play", async () => start(title.url))
-      : h("button", { type: "button", class: "small", disabled: true, title: "The list leaves out the values of this URL; paste the whole URL to play it." }, "Play"),
+      ? button("Play", async () => start(title.url), {}, title.name)
+      : h("button", { type: "button", class: "small", disabled: true, "aria-label": `Play ${title.name}`, title: "The list leaves out the values of this URL; paste the whole URL to play it." }, "Play"),
     title.pinned
-      ? button("Unpin", () => act(target("api/unpin", id), "Unpinned."))
-      : button("Pin", () => act(target("api/pin", id), "Pinned: it stays whatever room is needed.")),
+      ? button("Unpin", () => act(target("api/unpin", id), "Unpinned."), {}, title.name)
+      : button("Pin", () => act(target("api/pin", id), "Pinned: it stays whatever room is needed."), {}, title.name),
     isWhole(title.url) && title.kind === "vod" && !title.whole
-      ? button("Download", () => act(target("api/downloads", { url: title.url }), "The download is ordered."))
+      ? button("Download", () => act(target("api/downloads", { url: title.url }), "The download is ordered."), {}, title.name)
       : null,
+    title.percent > 0 ? button("Export", () => exported(title), {}, title.name) : null,
     button("Purge", async () => {
       if (!(await confirmed(`Remove “${title.name}” with ${bytes(title.bytes)} from the cache?`, "Purge"))) return;
       await act(target("api/purge", id), (answer) => `Removed ${bytes(answer.bytes ?? 0)}.`);
-    }, { class: "small danger" }));
+    }, { class: "small danger" }, title.name));
 }
 
 function kept(title) {
@@ -77,20 +79,20 @@ function showTitles({ titles, total, next, pictures: areOn }) {
     ["", actions, "end"],
   ], titles, { empty: "Nothing is kept yet. Play something.", label: "Titles" });
   const more = next ? button("Show more", async () => { shown += PAGE; await refresh(); }) : null;
-  byId("titles").replaceChildren(...[grid, more].filter(Boolean));
+  replace(byId("titles"), ...[grid, more].filter(Boolean));
 }
 
 function showDownloads({ downloads }) {
   const place = byId("downloads");
-  if (place.contains(document.activeElement) && document.activeElement.disabled) return;
-  place.replaceChildren(...(downloads.length ? downloads.map((item) => {
-    const order = (verb, label) => button(label, () => act(`api/downloads/${encodeURIComponent(item.id)}/${verb}`, "Done."));
+  replace(place, ...(downloads.length ? downloads.map((item) => {
+    const order = (verb, label) => button(label, () => act(`api/downloads/${encodeURIComponent(item.id)}/${verb}`, "Done."), {}, item.name);
     const isOver = ["complete", "failed"].includes(item.state);
     const rest = item.seconds_left === null ? "" : `, ${clock(item.seconds_left)} left`;
     return h("article", { class: "item", "data-id": item.id }, named(item),
       h("div", { class: "kept" }, meter(item.percent, `${item.percent} per cent`), h("span", null, `${item.percent} %`),
         h("span", { class: "dim" }, item.state === "running" ? `${bytes(item.bytes)} at ${rate(item.rate * 8)}${rest}` : item.state)),
       item.reason ? h("p", { class: "dim" }, item.reason) : null,
+      item.node ? h("p", { class: "dim" }, `node ${item.node}`) : null,
       h("div", { class: "actions" },
         item.state === "paused" || item.state === "failed" ? order("resume", "Resume") : null,
         !isOver && item.state !== "paused" ? order("pause", "Pause") : null, order("cancel", isOver ? "Forget" : "Cancel")));
@@ -98,13 +100,13 @@ function showDownloads({ downloads }) {
 }
 
 function showRecordings({ recordings }) {
-  byId("recordings").replaceChildren(...(recordings.length ? recordings.map((item) => {
-    const order = (verb, label) => button(label, () => act(`api/recordings/${encodeURIComponent(item.id)}/${verb}`, "Done."));
+  replace(byId("recordings"), ...(recordings.length ? recordings.map((item) => {
+    const order = (verb, label) => button(label, () => act(`api/recordings/${encodeURIComponent(item.id)}/${verb}`, "Done."), {}, item.name);
     const isRunning = item.ended === null;
     const until = new Date(item.until * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
     return h("article", { class: "item" }, named(item),
-      h("p", { class: "dim" }, `${item.state}, ${clock(item.seconds)}, ${bytes(item.bytes)}${isRunning ? `, until ${until}` : ""}${item.lost ? `, ${item.lost} segments lost` : ""}${item.reason ? `: ${item.reason}` : ""}`),
-      h("div", { class: "actions" }, item.play ? button("Play", async () => start(item.play)) : null,
+      h("p", { class: "dim" }, `${item.state}, ${clock(item.seconds)}, ${bytes(item.bytes)}${isRunning ? `, until ${until}` : ""}${item.lost ? `, ${item.lost} segments lost` : ""}${item.reason ? `: ${item.reason}` : ""}${item.node ? `, node ${item.node}` : ""}`),
+      h("div", { class: "actions" }, item.play ? button("Play", async () => start(item.play), {}, item.name) : null,
         isRunning ? order("stop", "Stop") : order("forget", "Forget")));
   }) : [h("p", { class: "dim" }, "No recordings.")]));
 }

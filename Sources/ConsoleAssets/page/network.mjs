@@ -1,5 +1,5 @@
 // The daemon in figures: what it saves, what it asks of origins, what takes its disk.
-import { byId, bytes, h, meter, milliseconds, percent, rate, say, table, toast } from "./dom.mjs";
+import { byId, bytes, clock, h, meter, milliseconds, percent, rate, replace, say, table, toast } from "./dom.mjs";
 import { api, on } from "./api.mjs";
 import { Plot } from "./plots.mjs";
 
@@ -14,6 +14,13 @@ const tiles = [
   ["First byte", (f) => milliseconds(f.first_byte_ms.p50 || null), "median"],
 ];
 
+/** Why so many fetches ahead of players run at once. */
+const reasons = {
+  "told so": "fixed by the setting concurrency", "by the published table": "by the table of the setting concurrency",
+  "to begin with": "the number to begin with, nothing was measured yet", "found by probing": "found by trying more and less",
+  "beside a player": "fewer while a player plays",
+};
+
 let plots, last = null;
 const known = new Map();
 
@@ -27,6 +34,7 @@ function outageLine(origin) {
 
 function showOutages(outages) {
   const now = new Set();
+  const count = known.size;
   for (const { origin, state, seconds, reason } of outages) {
     now.add(origin);
     if (!known.has(origin)) known.set(origin, outageLine(origin));
@@ -51,6 +59,8 @@ function showOutages(outages) {
     }
   }
   byId("outages").hidden = known.size === 0;
+  // An outage began or ended.
+  if (historyTimer && (count !== known.size || [...known.values()].some((parts) => parts.ended > Date.now() - 1500))) showHistory().catch(() => {});
 }
 
 function showFigures({ at, figures, outages }) {
@@ -63,6 +73,9 @@ function showFigures({ at, figures, outages }) {
   }
   const waiting = Object.values(figures.waiting_by_lane).reduce((sum, count) => sum + count, 0);
   plots.slots.add(figures.slots_in_use + figures.express_in_use, waiting);
+  const lanes = Object.entries(figures.waiting_by_lane).filter(([, count]) => count).map(([lane, count]) => `${count} ${lane}`);
+  say(byId("ahead"), `${figures.slots_in_use} of ${figures.slots_limit} slots and ${figures.express_in_use} in the express lane${lanes.length ? `; waiting: ${lanes.join(", ")}` : ""}. `
+    + `Ahead of players ${figures.ahead_running} of ${figures.ahead_limit} at once, ${figures.ahead_downloads_limit} of these for downloads: ${reasons[figures.ahead_limit_reason] ?? figures.ahead_limit_reason}.`);
   last = { at, figures };
   showOutages(outages);
 }
@@ -70,7 +83,7 @@ function showFigures({ at, figures, outages }) {
 const pair = (times) => (times.p50 === null ? "–" : `${Math.round(times.p50)} / ${Math.round(times.p99)}`);
 
 function showOrigins({ origins }) {
-  byId("origins").replaceChildren(table([
+  replace(byId("origins"), table([
     ["Origin", (row) => row.origin, "grow"],
     ["State", (row) => h("span", { class: `badge state-${row.state}` }, row.state), ""],
     ["Requests", (row) => String(row.requests), "number"], ["Errors", (row) => String(row.errors), "number"],
@@ -79,6 +92,7 @@ function showOrigins({ origins }) {
     ["First byte", (row) => pair(row.first_byte_ms), "number"], ["Last byte", (row) => pair(row.last_byte_ms), "number"],
     ["Protocol", (row) => row.protocol ?? "–", ""],
     ["Reused", (row) => (row.reused_percent === null ? "–" : `${Math.round(row.reused_percent)} %`), "number"],
+    ["Yielding", (row) => (row.yielding ? `${row.yielding.purpose} ${bytes(row.yielding.window_bytes)}, ${Math.round(row.yielding.queue_ms)} ms` : "–"), ""],
   ], origins, { empty: "No origin was asked yet.", label: "Origins" }));
 }
 
@@ -95,9 +109,34 @@ function showDisk(disk) {
   byId("disk").replaceChildren(shares("By kind", disk.kinds, disk.used_bytes), shares("By host", disk.hosts, disk.used_bytes));
 }
 
+const DAY = 86_400;
+const at = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
+/** A line for each origin that was down, with a mark for each outage. */
+function showOutageLine(outages) {
+  const now = Date.now() / 1000, rows = new Map();
+  for (const outage of outages) rows.set(outage.origin, [...(rows.get(outage.origin) ?? []), outage]);
+  const place = byId("outage-line");
+  if (!rows.size) return place.replaceChildren(h("p", { class: "dim" }, "None."));
+  const share = (time) => Math.max(0, Math.min(100, (1 - (now - time) / DAY) * 100));
+  place.replaceChildren(h("ul", { class: "outage-rows" }, [...rows].map(([origin, list]) => {
+    const words = list.map((outage) => `${at(outage.start)}, ${outage.end === null ? "lasting for" : "for"} ${clock((outage.end ?? now) - outage.start)}: ${outage.reason}`);
+    const line = h("span", { class: "outage-bar", role: "img", "aria-label": `${list.length} outages of ${origin}` },
+      list.map((outage, index) => {
+        const mark = h("span", { title: words[index], class: outage.end === null ? "lasts" : null });
+        const [from, to] = [share(outage.start), share(outage.end ?? now)];
+        mark.style.left = `${Math.min(from, 99.6)}%`;
+        mark.style.width = `${Math.max(0.4, to - from)}%`;
+        return mark;
+      }));
+    return h("li", null, h("span", { class: "url" }, origin), line, h("span", { class: "dim" }, words.at(-1)));
+  })), h("p", { class: "ends dim", "aria-hidden": "true" }, h("span", null, "24 h ago"), h("span", null, "now")));
+}
+
 /** Reads the history anew and shows the tier that fits the chosen time. */
 async function showHistory() {
-  const { tiers } = await api("api/history");
+  const { tiers, outages } = await api("api/history");
+  showOutageLine(outages);
   const span = Number(byId("history-span").value);
   const { step, points } = tiers.find((tier) => ({ 7200: 60, 28800: 300, 86400: 900 })[span] === tier.step);
   const now = Date.now() / 1000, found = new Map(points.map((point) => [point[0], point]));

@@ -21,7 +21,6 @@ function note(text, kind = "") {
 function explain(text) {
   const line = byId("play-note");
   line.textContent = text;
-  line.hidden = !text;
 }
 
 /** The module of hls.js; null where the daemon has none. */

@@ -1,5 +1,5 @@
 // Questions to the daemon: why a URL is a hit or a miss, and what keys are made of.
-import { button, byId, h, say, table, toast } from "./dom.mjs";
+import { button, byId, h, replace, say, shownText, table, toast } from "./dom.mjs";
 import { api, target } from "./api.mjs";
 
 /** A member's name as words. */
@@ -36,14 +36,32 @@ function explained(report) {
   return h("div", null, h("p", { class: "lead" }, lead.join(" ")), shown({ ...rest, stored, freshness }));
 }
 
+/** The words that a rule is given to the daemon by: a rule belongs to its configuration. */
+async function accept(item) {
+  const host = new URL(item.origin).hostname;
+  const rule = `${host}=${item.rule}`;
+  await shownText(`To drop “${item.name}” from the keys of ${host}, add this to the configuration and reload it (SIGHUP); or start the daemon with --key-rule.`, `"key-rule": ["${rule}"]`);
+}
+
+async function refuse(item) {
+  await api(target("api/keys/refuse", { origin: item.origin, name: item.name }), "POST");
+  toast(`Refused: “${item.name}” stays in the keys.`);
+  await showKeys();
+}
+
+const decisions = (item) => h("div", { class: "actions" },
+  item.state === "proposed" ? button("Accept", () => accept(item), {}, item.rule) : null,
+  item.state === "vetoed" ? null : button("Refuse", () => refuse(item), {}, item.rule));
+
 async function showKeys() {
   const keys = await api("api/keys");
   say(byId("keys-mode"), `mode ${keys.mode}, policy ${keys.policy}`);
-  byId("keys").replaceChildren(
+  replace(byId("keys"),
     h("h3", null, "Proposals"),
     table([
       ["Origin", (item) => item.origin, "grow"], ["Rule", (item) => h("code", null, item.rule), ""],
       ["State", (item) => item.state, ""], ["Pairs", (item) => String(item.pairs), "number"], ["Paths", (item) => String(item.paths), "number"],
+      ["", decisions, "end"],
     ], keys.findings, { empty: "Nothing was learnt of parameters yet.", label: "Proposals" }),
     h("h3", null, "Origins"),
     table([
@@ -56,15 +74,28 @@ async function showKeys() {
       ["", (item) => button("Forget", async () => {
         await api(target("api/keys/forget", { origin: item.origin }), "POST");
         await showKeys();
-      }), "end"],
+      }, {}, `${item.scope} of ${item.origin}`), "end"],
     ], keys.vetoes, { empty: "No merging was found wrong.", label: "Vetoes" }));
+}
+
+const sources = { flag: "flag", environment: "environment variable", file: "configuration file", default: "default" };
+
+function settingsTable(settings, label) {
+  return table([
+    ["Name", (item) => h("code", null, item.name), ""], ["Value", (item) => item.values.join(", ") || "–", "grow"],
+    ["From", (item) => sources[item.source] ?? item.source, ""],
+    ["A change needs", (item) => (item.reload ? "a reload" : "a restart"), ""],
+  ], settings, { empty: "None is given: all have their defaults.", label });
 }
 
 async function showSettings() {
   const { settings } = await api("api/settings");
-  byId("settings").replaceChildren(table([
-    ["Name", (item) => h("code", null, item.name), ""], ["Value", (item) => item.values.join(", "), "grow"],
-  ], settings, { empty: "None is given: all have their defaults.", label: "Settings" }));
+  const given = settings.filter((item) => item.source !== "default");
+  const others = settings.filter((item) => item.source === "default");
+  const isOpen = byId("settings").querySelector("details")?.open ?? false;
+  replace(byId("settings"), settingsTable(given, "Settings that were given"),
+    h("details", { class: "choices", open: isOpen }, h("summary", null, `${others.length} with their defaults`),
+      settingsTable(others, "Settings with their defaults")));
 }
 
 export function showTools(isVisible) {

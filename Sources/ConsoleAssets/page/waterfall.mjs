@@ -80,9 +80,10 @@ export function startWaterfall() {
       ["number", "Time"], ["time", "Queue, connect, first byte, body"]].map(([kind, name]) =>
       h("th", { class: kind, scope: "col", title: name }, name)))), body);
   byId("legend").append(...colours.map(([kind, word]) => h("li", { class: `is-${kind}` }, word)));
-  let isDue = false;
+  let isDue = false, drawn = 0;
   const draw = () => {
     isDue = false;
+    drawn = performance.now();
     const seconds = Number(byId("fall-axis").value);
     if (seconds > 0) {
       const until = Math.max(...records.map((record) => record.at + record.ms));
@@ -101,7 +102,8 @@ export function startWaterfall() {
     if (records.length > MOST) records.length = MOST;
     if (isDue) return;
     isDue = true;
-    setTimeout(draw, 200);
+    // The first one is drawn in the next frame, what follows at most five times a second.
+    setTimeout(() => requestAnimationFrame(draw), Math.max(0, drawn + 200 - performance.now()));
   });
   let lost = 0;
   on("lost", ({ events }) => {
