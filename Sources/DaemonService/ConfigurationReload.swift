@@ -61,11 +61,18 @@ package final class ConfigurationReload {
         switch result {
         case .success(let configuration):
             core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
-            core.settingsList.replace(
-                configuration.givenSettings, of: ServeOptions.reloadedNames)
+            core.settingsList.replace(configuration.settings.map(\.shown), isReload: true)
+            let keys = configuration.proxy.clusterKeys
+            if !core.replace(clusterKeys: keys) {
+                log.warning("cluster-key is switched on or off by a restart only")
+            } else if let first = keys.first {
+                log.notice(
+                    "cluster keys in force",
+                    metadata: ["seals": "\(first.name)", "opens": "\(keys.count)"])
+            }
             if let secure = configuration.secure { server.use(secure.certificates) }
             log.notice(
-                "configuration read again on SIGHUP",
+                "configuration reloaded on SIGHUP",
                 metadata: ["mounts": "\(configuration.proxy.mounts.count)"])
             let names = Set(running.keys).union(configuration.fixedSettings.keys)
                 .filter { running[$0] != configuration.fixedSettings[$0] }
@@ -75,7 +82,7 @@ package final class ConfigurationReload {
                 )
             }
         case .failure(let error):
-            log.error("configuration left as it was", metadata: ["reason": "\(error)"])
+            log.error("configuration not changed", metadata: ["reason": "\(error)"])
         }
     }
 }

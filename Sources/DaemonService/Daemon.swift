@@ -37,7 +37,7 @@ package final class Daemon {
         try Self.fitDescriptors(&configuration, log)
         for (name, value) in configuration.formerSettings.sorted(by: { $0.key < $1.key }) {
             log.warning(
-                "\(name) is no setting any more, and '\(value)' is ignored; remove it from the configuration"
+                "\(name) is no longer a setting, and '\(value)' is ignored; remove it from the configuration"
             )
         }
         try Self.checkFileSize(log)
@@ -50,6 +50,7 @@ package final class Daemon {
             printError("sluice: \(error)")
             throw ExitCodes.cacheFolder
         }
+        if configuration.proxy.sharedStore != nil { try configuration.nameNode() }
         let sessions = configuration.cacheFolder + "/tls-sessions"
         if configuration.keepsTLSTickets {
             configuration.upstream.sessionFile = sessions
@@ -79,11 +80,12 @@ package final class Daemon {
         }
         // An inherited socket may have pending requests, which need these addresses.
         core.willListen(on: configuration.listeningPlaces)
-        core.settingsList.replace(configuration.givenSettings)
+        core.settingsList.replace(configuration.settings.map(\.shown))
         server = try Self.listen(
             configuration, core, (administration, pictures, downloads, history))
         core.listen(on: server.boundAddresses)
         core.startTimeShift()
+        core.followChanges(with: administration)
     }
 
     private static func listen(
@@ -133,9 +135,25 @@ package final class Daemon {
         guard configuration.makesPictures else { return nil }
         if findProgram("ffmpeg") == nil {
             core.log.warning(
-                "title-pictures is on, but no ffmpeg is found in PATH; install it, or say off")
+                "title-pictures is on, but no ffmpeg is found in PATH; install it, or set it to off"
+            )
         }
-        return try TitlePictures(core.catalogue) { findProgram("ffmpeg") }
+        let log = core.log
+        return try TitlePictures(core.catalogue, findProgram: { findProgram("ffmpeg") }) {
+            switch $0 {
+            case .sandbox: log.notice("ffmpeg makes pictures in a sandbox")
+            case .noSandbox:
+                log.warning(
+                    "ffmpeg makes pictures with the rights of the daemon; install bubblewrap to confine it"
+                )
+            case .brokenSandbox:
+                log.warning(
+                    """
+                    ffmpeg makes pictures with the rights of the daemon: bubblewrap does not work \
+                    here, since unprivileged user namespaces are denied
+                    """)
+            }
+        }
     }
 
     /// Raises the descriptor limit as far as the system permits, and lowers the settings that would
@@ -241,10 +259,16 @@ package final class Daemon {
             }
             isStopping = true
             log.notice("stopping", metadata: ["signal": "\(signal)"])
-            ServiceManager.notify("STOPPING=1")
+            ServiceManager.notifyStopping(
+                seconds: configuration.drainDelay.inSeconds + configuration.drain.inSeconds)
             core.crashes.endCleanly()
-            core.events.close()
-            server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
+            core.endReadiness()
+            let drain = {
+                core.events.close()
+                server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
+            }
+            guard configuration.drainDelay > .zero else { return drain() }
+            loop.schedule(after: configuration.drainDelay) { _ in drain() }
         }
         // Two thirds of the resident memory at that time is code that ran only once, at start.
         loop.schedule(after: .seconds(1 as Int64)) { _ in giveBackCode() }

@@ -1,4 +1,5 @@
 import Ahead
+import Endless
 import Library
 import Lookahead
 import Model
@@ -19,6 +20,20 @@ extension DaemonConfiguration {
         case "stream": proxy.leavesRestToOrigins = false
         case "origin": proxy.leavesRestToOrigins = true
         case let text: reader.fault("beyond-head is stream or origin, not '\(text)'")
+        }
+    }
+
+    /// Reads how much is kept of live streams that are one endless body.
+    mutating func readLiveWindow(_ reader: inout SettingsReader) {
+        var limits = EdgeWindow.Limits()
+        limits.bytes = reader.bytes(
+            "live-window-size", in: 4_000_000...1_000_000_000_000, default: limits.bytes)
+        if reader.text("live-window") == "off" {
+            proxy.liveWindow = nil
+        } else {
+            limits.duration = reader.seconds(
+                "live-window", in: 5...600, default: limits.duration)
+            proxy.liveWindow = limits
         }
     }
 

@@ -35,6 +35,12 @@ extension DaemonConfiguration {
         keepsTLSTickets = reader.isOn("keep-tls-tickets")
         upstream.usesFastOpen = reader.isOn("tcp-fast-open")
         upstream.marksPackets = reader.isOn("dscp")
+        let yields = reader.text("yield", default: YieldUse.off.rawValue)
+        if let use = YieldUse(rawValue: yields) {
+            upstream.yields = use
+        } else {
+            reader.fault("yield is off, players or always, not '\(yields)'")
+        }
         readMultipath(&reader)
     }
 
@@ -45,7 +51,7 @@ extension DaemonConfiguration {
         }
         if use == .on, !hasMultipath() {
             reader.fault(
-                "mptcp is on, and this kernel opens no such sockets; see sysctl net.mptcp.enabled, or say auto"
+                "mptcp is on, but this kernel opens no such sockets; see sysctl net.mptcp.enabled, or set auto"
             )
         }
         multipath = use

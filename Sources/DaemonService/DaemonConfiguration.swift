@@ -38,6 +38,8 @@ package struct DaemonConfiguration: Sendable {
     var namesConnections = false
     var loops = 1
     var drain = Interval.seconds(10 as Int64)
+    /// How long players are still accepted after the first signal.
+    var drainDelay = Interval.zero
     package var logLevel = Logger.Level.notice
     package private(set) var logFormat = LogFormat.text
     /// The settings that need a restart to change, as they were given, by name.
@@ -158,7 +160,7 @@ package struct DaemonConfiguration: Sendable {
         let isRemoteAllowed = reader.isOn("allow-remote")
         if isShared, reader.text("token") == nil, !isRemoteAllowed {
             reader.fault(
-                "binding beyond loopback lets others use this daemon: give a --token, or say --allow-remote"
+                "binding beyond loopback lets others use this daemon: give a --token, or --allow-remote"
             )
         }
     }
@@ -185,7 +187,7 @@ package struct DaemonConfiguration: Sendable {
             return UInt16(reader.number("port", in: 0...65_535, default: 9_000))
         }
         if reader.text("tls-port") == nil {
-            reader.fault("port is off, which needs a tls-port: nothing would listen otherwise")
+            reader.fault("port is off, which needs a tls-port")
         }
         return nil
     }
@@ -198,7 +200,7 @@ package struct DaemonConfiguration: Sendable {
         let keys = reader.list("tls-key")
         guard reader.text("tls-port") != nil || !handed.isEmpty else {
             if !certificates.isEmpty || !keys.isEmpty {
-                reader.fault("tls-cert and tls-key are for a tls-port, which is missing")
+                reader.fault("tls-cert and tls-key need a tls-port")
             }
             return
         }
@@ -272,6 +274,18 @@ package struct DaemonConfiguration: Sendable {
                 reader.fault("token has 8...200 characters")
             }
         }
+        if let path = reader.text("cluster-key") {
+            do throws(ClusterKeyFile.Fault) {
+                proxy.clusterKeys = try ClusterKeyFile(path: path).keys
+            } catch {
+                reader.fault("\(error)")
+            }
+            if !SessionSealer.isAvailable {
+                reader.fault(
+                    "cluster-key needs AES-256-SIV, which this libcrypto does not offer; see openssl list -cipher-algorithms"
+                )
+            }
+        }
         proxy.credentialedOrigins = Set(reader.list("cors-origin"))
         if let path = reader.text("base-path"), !path.isEmpty, path != "/" {
             if path.hasPrefix("/"), !path.contains("\""), !path.contains(" ") {
@@ -320,6 +334,7 @@ package struct DaemonConfiguration: Sendable {
         proxy.hostLimit = upstream.perHostLimit
         readAhead(&reader)
         readPace(&reader)
+        readLiveWindow(&reader)
         upstream.addressPolicy = AddressPolicy(
             allowsPrivate: reader.isOn("allow-private"),
             allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() } + privateHosts))
@@ -342,6 +357,7 @@ package struct DaemonConfiguration: Sendable {
         }
         readConnections(&reader)
         readParents(&reader)
+        readSharedStore(&reader)
         var routes = RoutesReader()
         routes.read(reader)
         for fault in routes.faults { reader.fault(fault) }
@@ -364,5 +380,6 @@ package struct DaemonConfiguration: Sendable {
         limits.writeTimeout = reader.seconds(
             "write-timeout", in: 1...3_600, default: limits.writeTimeout)
         drain = reader.seconds("drain-timeout", in: 0...3_600, default: drain)
+        drainDelay = reader.seconds("drain-delay", in: 0...3_600, default: drainDelay)
     }
 }

@@ -51,6 +51,12 @@ package struct ListeningOptions: ParsableArguments {
     var token: String?
 
     @Option(
+        help: ArgumentHelp(
+            "File of the keys that all nodes of a cluster share, made by 'sluice cluster key': links carry what a session needs, sealed, so that each node answers them; default none.",
+            valueName: "FILE"))
+    var clusterKey: String?
+
+    @Option(
         help:
             "Host name under which this daemon is reached, besides loopback names; repeatable."
     )
@@ -97,7 +103,7 @@ package struct StorageOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Accepted for the sake of 0.5 and ignored: titles are evicted whole.",
+            "Accepted for compatibility with 0.5 and ignored: titles are evicted whole.",
             visibility: .hidden))
     var retention: String?
 
@@ -205,6 +211,12 @@ package struct OriginOptions: ParsableArguments {
             "Mark packets to origins by differentiated services code point: AF31 for what players wait for, LE for downloads; default off."
     )
     var dscp = false
+
+    @Option(
+        help:
+            "Keep the queue of the line to origins short: off, players (while players use the daemon) or always (downloads also without players); default off."
+    )
+    var yield: String?
 
     @Flag(
         help:
@@ -320,38 +332,6 @@ package struct AheadOptions: ParsableArguments {
     var quietHours: String?
 }
 
-/// The options for players.
-package struct PlayerOptions: ParsableArguments {
-    package init() {}
-
-    @Option(
-        help:
-            "Rate at which stored media is sent: off (no limit), line (the measured rate from its origin, so that adaptive players estimate the line and not the cache) or bytes per second, 10KB...1TB; default off."
-    )
-    var pace: String?
-
-    @Option(help: "Maximum concurrent player connections, 1...1000000; default 20000.")
-    var maxConnections: String?
-
-    @Option(help: "Number of server threads, 1...64; default one per core, at most 4.")
-    var loops: String?
-
-    @Option(help: "Seconds for a player to send a complete request head, 1...300; default 10.")
-    var headTimeout: String?
-
-    @Option(help: "Seconds before an idle player connection is closed, 1...3600; default 75.")
-    var idleTimeout: String?
-
-    @Option(
-        help:
-            "Seconds without progress before a response to a player is aborted, 1...3600; default 60."
-    )
-    var writeTimeout: String?
-
-    @Option(help: "Seconds for active responses to finish after SIGTERM, 0...3600; default 10.")
-    var drainTimeout: String?
-}
-
 /// The options for logs, console and configuration.
 package struct LogOptions: ParsableArguments {
     package init() {}
@@ -373,13 +353,13 @@ package struct LogOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "hls.js as an ES module, for playback on the console in browsers without HLS of their own; default share/sluice/hls.mjs below the prefix, then where make setup puts it.",
+            "hls.js as an ES module, for playback on the console in browsers without native HLS; default share/sluice/hls.mjs below the prefix, then where make setup puts it.",
             valueName: "FILE"))
     var consolePlayer: String?
 
     @Option(
         help:
-            "Pictures of titles in the console, extracted from stored video by ffmpeg: off, or on if its decoders may be trusted with bytes of the origins; default off."
+            "Pictures of titles in the console, extracted from stored video by ffmpeg: off, or on if its decoders can be trusted with bytes of the origins; default off."
     )
     var titlePictures: String?
 

@@ -11,6 +11,7 @@ package struct ServeOptions: ParsableArguments {
     @OptionGroup(title: "Listening") var listening: ListeningOptions
     @OptionGroup(title: "Cache") var storage: StorageOptions
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
+    @OptionGroup(title: "Shared store") var shared: SharedStoreOptions
     @OptionGroup(title: "Look-ahead and downloads") var ahead: AheadOptions
     @OptionGroup(title: "Players") var players: PlayerOptions
     @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
@@ -20,11 +21,12 @@ package struct ServeOptions: ParsableArguments {
     /// The options of groups that a command holds itself.
     package init(
         listening: ListeningOptions, storage: StorageOptions, origins: OriginOptions,
-        ahead: AheadOptions, players: PlayerOptions, logs: LogOptions
+        shared: SharedStoreOptions, ahead: AheadOptions, players: PlayerOptions, logs: LogOptions
     ) {
         self.listening = listening
         self.storage = storage
         self.origins = origins
+        self.shared = shared
         self.ahead = ahead
         self.players = players
         self.logs = logs
@@ -59,8 +61,10 @@ package struct ServeOptions: ParsableArguments {
             ("host-limit", origins.hostLimit),
             ("look-ahead", ahead.lookAhead), ("keep-head", ahead.keepHead),
             ("beyond-head", ahead.beyondHead),
-            ("pace", players.pace),
+            ("pace", players.pace), ("live-window", players.liveWindow),
+            ("live-window-size", players.liveWindowSize),
             ("policy", storage.policy), ("token", listening.token),
+            ("cluster-key", listening.clusterKey),
             ("base-path", listening.basePath), ("loops", players.loops),
             ("max-connections", players.maxConnections),
             ("connect-timeout", origins.connectTimeout),
@@ -68,10 +72,15 @@ package struct ServeOptions: ParsableArguments {
             ("stall-timeout", origins.stallTimeout),
             ("head-timeout", players.headTimeout), ("idle-timeout", players.idleTimeout),
             ("write-timeout", players.writeTimeout), ("drain-timeout", players.drainTimeout),
+            ("drain-delay", players.drainDelay),
             ("ca-file", origins.caFile), ("early-connect", origins.earlyConnect),
             ("doh-url", origins.dohUrl), ("mptcp", listening.mptcp),
+            ("shared-store", shared.sharedStore),
+            ("shared-store-head-start", shared.sharedStoreHeadStart),
+            ("shared-store-poll", shared.sharedStorePoll),
+            ("shared-store-keys", shared.sharedStoreKeys ? "true" : nil),
             ("tcp-fast-open", origins.tcpFastOpen ? "true" : nil),
-            ("dscp", origins.dscp ? "true" : nil),
+            ("dscp", origins.dscp ? "true" : nil), ("yield", origins.yield),
             ("keep-tls-tickets", origins.keepTlsTickets ? "true" : nil),
             ("log-level", logs.logLevel), ("log-format", logs.logFormat),
             ("keys", storage.keys), ("access-log", logs.accessLog),
@@ -115,7 +124,7 @@ package struct ServeOptions: ParsableArguments {
     /// The names whose flags take no value.
     static let switchNames: Set<String> = [
         "tcp-fast-open", "dscp", "keep-tls-tickets", "allow-private", "allow-remote",
-        "absolute-urls", "trust-forwarded",
+        "absolute-urls", "trust-forwarded", "shared-store-keys",
     ]
 
     /// The names whose values are lists.
@@ -131,7 +140,7 @@ package struct ServeOptions: ParsableArguments {
     /// The names whose settings follow a configuration that is read again.
     static let reloadedNames: Set<String> = [
         "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
-        "origin-keep-head", "tls-cert", "tls-key",
+        "origin-keep-head", "tls-cert", "tls-key", "cluster-key",
     ]
 
     /// Settings of former versions: still accepted, so that a daemon starts after an upgrade, but
@@ -146,14 +155,19 @@ package struct ServeOptions: ParsableArguments {
         "policy", "allow-private", "allow-host", "mount", "host-name", "token", "allow-remote",
         "cors-origin", "base-path", "absolute-urls", "trust-forwarded", "loops", "max-connections",
         "connect-timeout", "first-byte-timeout", "stall-timeout", "head-timeout", "idle-timeout",
-        "write-timeout", "drain-timeout", "ca-file", "log-level", "log-format", "keys",
+        "write-timeout", "drain-timeout", "drain-delay", "ca-file", "log-level", "log-format",
+        "keys",
         "key-rule",
         "origin-policy", "access-log", "console-player", "title-pictures", "origins", "mount-cache",
         "look-ahead",
         "origin-look-ahead",
-        "keep-head", "origin-keep-head", "beyond-head", "pace", "tls-port", "tls-cert", "tls-key",
+        "keep-head", "origin-keep-head", "beyond-head", "pace", "live-window", "live-window-size",
+        "tls-port", "tls-cert", "tls-key",
         "origin-proxy", "origin-ca", "origin-cert", "origin-pin", "origin-interface", "resolve",
-        "early-connect", "doh-url", "tcp-fast-open", "dscp", "keep-tls-tickets", "mptcp", "parent",
-        "trusted-parent",
+        "early-connect", "doh-url", "tcp-fast-open", "dscp", "yield",
+        "keep-tls-tickets", "mptcp", "parent",
+        "trusted-parent", "cluster-key",
+        "shared-store", "shared-store-head-start",
+        "shared-store-poll", "shared-store-keys",
     ]
 }

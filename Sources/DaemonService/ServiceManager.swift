@@ -36,6 +36,14 @@ package enum ServiceManager {
     /// SD_LISTEN_FDS_START.
     private static let firstSocket: CInt = 3
 
+    /// Reports that the daemon stops, and how long that may take: systemd otherwise kills it after
+    /// TimeoutStopSec (sd_notify(3), EXTEND_TIMEOUT_USEC).
+    static func notifyStopping(seconds: Double) {
+        // What follows the drain: threads end, and the store is closed.
+        let microseconds = Int64(saturating: (seconds + 10) * 1e6)
+        notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=\(microseconds)")
+    }
+
     /// Sends a state to the socket in NOTIFY_SOCKET; does nothing without one.
     static func notify(_ state: String) {
         guard let raw = getenv("NOTIFY_SOCKET") else { return }

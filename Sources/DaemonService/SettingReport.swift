@@ -15,6 +15,11 @@ package struct SettingReport: Sendable, Equatable {
     /// True if a reload (SIGHUP) applies a change; otherwise the daemon must be restarted.
     package let isReloaded: Bool
 
+    /// The setting for the console.
+    var shown: Setting {
+        Setting(name: name, values: values, source: source.rawValue, isReloaded: isReloaded)
+    }
+
     /// Returns every setting, ordered by name.
     static func all(_ reader: SettingsReader) -> [SettingReport] {
         ServeOptions.names.sorted().map { name in

@@ -227,7 +227,7 @@ package struct SettingsReader {
     mutating func bytes(_ name: String, in range: ClosedRange<Int64>, default standard: Int64)
         -> Int64
     {
-        let words = Words.size(standard).filter { $0 != " " }
+        let words = OutputFormat.size(standard).filter { $0 != " " }
         defaults[name] = Self.parseBytes(words) == standard ? words : String(standard)
         guard let text = text(name) else { return standard }
         guard let value = Self.parseBytes(text), range.contains(value) else {

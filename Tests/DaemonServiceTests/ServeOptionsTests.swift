@@ -5,7 +5,7 @@ import Testing
 
 /// The options of `serve` as values, and as the arguments of another process.
 @Suite struct ServeOptionsTests {
-    @Test func `options that are handed on are read as they were given`() throws {
+    @Test func `options passed to another process are parsed as they were given`() throws {
         let given = [
             "--port", "1234", "--allow-private", "--tcp-fast-open", "--bind", "127.0.0.1", "--bind",
             "::1", "--origin-cert", "*=a,b", "--config", "/tmp/x y.json", "--token", "a b c d e f",
@@ -17,7 +17,7 @@ import Testing
         #expect(again.config == "/tmp/x y.json")
     }
 
-    @Test func `every switch is named as one, and nothing else is`() throws {
+    @Test func `every switch is listed as one, and nothing else is`() throws {
         let options = try ServeOptions.parse(
             ServeOptions.switchNames.sorted().map { "--\($0)" })
         #expect(Set(options.scalars.keys) == ServeOptions.switchNames)
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `programs of this machine reach a daemon of every address over loopback`()
+    @Test func `programs of this machine reach a daemon bound to all addresses over loopback`()
         async throws
     {
         let configuration = try await DaemonConfiguration(

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DaemonService
 
-/// What is told of each setting: its value, its source and how a change comes into force.
+/// The report of a setting: its value, its source and how a change takes effect.
 @Suite struct SettingReportTests {
     private func settings(
         _ scalars: [String: String] = [:], _ lists: [String: [String]] = [:]
@@ -12,7 +12,7 @@ import Testing
         return Dictionary(uniqueKeysWithValues: configuration.settings.map { ($0.name, $0) })
     }
 
-    @Test func `every setting is listed once, reloaded ones as such`() async throws {
+    @Test func `every setting is listed once, reloadable ones as such`() async throws {
         let found = try await settings()
         #expect(Set(found.keys) == ServeOptions.names)
         #expect(Set(found.values.filter(\.isReloaded).map(\.name)) == ServeOptions.reloadedNames)

@@ -5,7 +5,7 @@ import URISyntax
 
 @testable import Diagnosis
 
-/// What the state of a machine and the answers of an origin are judged to mean.
+/// How the state of a machine and the responses of an origin are judged.
 @Suite struct FindingTests {
     private func size(_ count: Int64) -> String { "\(count)" }
 
@@ -15,7 +15,7 @@ import URISyntax
         (100, 0, 50, 100, Finding.Verdict.problem), (100, 0, 90, 20, .warning),
         (100, 0, 50, 20, .ok), (30, 90, 90, 20, .ok), (30, 95, 90, 20, .ok),
     ])
-    func `room is what is free beside the reserve, against what the cache may still take`(
+    func `room is free space beyond the reserve, compared with what the cache may still use`(
         free: Int64, kept: Int64, budget: Int64, reserve: Int64, verdict: Finding.Verdict
     ) {
         let finding = MachineFindings.room(
@@ -24,7 +24,7 @@ import URISyntax
         #expect((finding.advice == nil) == (verdict == .ok))
     }
 
-    @Test func `the longest mount point above a path names its file system`() {
+    @Test func `the longest mount point above a path determines its file system`() {
         let mounts = """
             1 0 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
             2 1 0:5 / /var/cache rw - overlay overlay rw
@@ -46,18 +46,18 @@ import URISyntax
         ("ext4", Finding.Verdict.ok), ("nfs4", .warning), ("overlay", .warning),
         ("tmpfs", .warning), ("fuse.sshfs", .warning),
     ])
-    func `file systems that lose or share what is stored are warned of`(
+    func `file systems that lose or share stored files cause a warning`(
         kind: String, verdict: Finding.Verdict
     ) {
         #expect(MachineFindings.fileSystem(kind).verdict == verdict)
     }
 
     @Test(arguments: [(0, false), (1_735_689_599, false), (1_800_000_000, true), (.max, false)])
-    func `a clock shows a year that can be`(now: Int64, isGood: Bool) {
+    func `the clock must show a plausible year`(now: Int64, isGood: Bool) {
         #expect((MachineFindings.clock(now).verdict == .ok) == isGood)
     }
 
-    @Test func `the clock is held against the origin's, and the age of a stored answer counts`() {
+    @Test func `the clock is compared with the origin's, including the age of a stored response`() {
         let date = HTTPDate.format(1_800_000_000)
         func verdict(_ now: Int64, age: Int64 = 0) -> Finding.Verdict? {
             MachineFindings.clock(now, date: date, age: age)?.verdict
@@ -70,7 +70,7 @@ import URISyntax
         #expect(MachineFindings.clock(0, date: "yesterday", age: 0) == nil)
     }
 
-    @Test func `memory is what is available, within the limit of the control group`() {
+    @Test func `available memory is limited by the control group`() {
         let text = "MemTotal: 8000000 kB\nMemAvailable:     500000 kB\n"
         #expect(MachineFindings.memory(text, limit: nil, size: size).verdict == .ok)
         #expect(MachineFindings.memory(text, limit: 64_000_000, size: size).verdict == .warning)
@@ -85,7 +85,7 @@ import URISyntax
         (206, "bytes 0-99/500", 90, .problem), (206, "0-99", 100, .problem),
         (200, "", 500, .warning), (416, "bytes */5", 0, .warning), (500, "", 0, .problem),
     ])
-    func `a range is answered with exactly its bytes`(
+    func `a range must be answered with exactly its bytes`(
         status: Int, range: String, count: Int, verdict: Finding.Verdict
     ) {
         var fields = Fields()
@@ -94,7 +94,7 @@ import URISyntax
         #expect(finding.verdict == verdict)
     }
 
-    @Test func `fields that keep a segment from being stored are warned of`() {
+    @Test func `fields that prevent storing a segment cause a warning`() {
         #expect(OriginFindings.caching(["Cache-Control": "no-store"]).verdict == .warning)
         #expect(OriginFindings.caching(["Vary": "Origin, *"]).verdict == .warning)
         let good: Fields = ["Cache-Control": "max-age=5", "Vary": "Origin"]
@@ -106,7 +106,7 @@ import URISyntax
         #expect(OriginFindings.conditionalRange(200).verdict == .ok)
     }
 
-    @Test func `phases are told apart although they are measured from the start`() {
+    @Test func `phases are computed from times since the start`() {
         let phases = RequestPhases(
             name: 10_000, connect: 30_000, secure: 90_000, firstByte: 190_000)
         #expect(phases.text == "name 10 ms, connect 20 ms, TLS 60 ms, first byte 100 ms")
@@ -115,7 +115,7 @@ import URISyntax
         #expect(OriginFindings.times(.init(firstByte: 4_000_000), "origin").verdict == .warning)
     }
 
-    @Test func `bytes that differ are told by their place`() {
+    @Test func `a difference is reported by its offset`() {
         #expect(OriginFindings.comparison([1, 2], [1, 2]).verdict == .ok)
         #expect(OriginFindings.comparison([1, 2], [1, 3]).text.contains("from byte 1 on"))
         #expect(OriginFindings.comparison([1, 2], [1]).text.contains("in length"))
@@ -147,11 +147,12 @@ import URISyntax
                 + "#EXTINF:4,\na.ts\n", "SAMPLE-AES encryption"
         ),
     ])
-    func `what players stumble over is told`(text: String, expected: String) throws {
+    func `each feature that breaks some players is reported`(text: String, expected: String) throws
+    {
         #expect(try findings(text) == [expected])
     }
 
-    @Test func `a plain playlist is none of it`() throws {
+    @Test func `a plain playlist has no such feature`() throws {
         #expect(try findings(Self.start + "a.ts\n") == [])
     }
 }

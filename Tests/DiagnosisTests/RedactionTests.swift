@@ -16,7 +16,7 @@ import URISyntax
         ("socks5://user:SECRET@proxy:1080", "socks5://***@proxy:1080"),
         (#""token" : "SECRET""#, #""token" : "***""#),
     ])
-    func `secrets in their usual places are left out`(given: String, expected: String) {
+    func `secrets at their usual places are removed`(given: String, expected: String) {
         let shown = Redaction().text(given)
         #expect(shown == expected)
         #expect(!shown.contains("SECRET"))
@@ -27,18 +27,18 @@ import URISyntax
         "2026-01-01T00:00:00Z 127.0.0.1 GET /a 200 hit", "x=1, monkey=2",
         "http://h/a.ts?token=***",
     ])
-    func `text without secrets stays as it is`(_ text: String) {
+    func `text without secrets is unchanged`(_ text: String) {
         #expect(Redaction().text(text) == text)
     }
 
-    @Test func `texts that are known to be secret go wherever they stand`() throws {
+    @Test func `known secrets are removed wherever they occur`() throws {
         let url = try AbsoluteURL("https://us%65r:pass-1@h/p/exp=9999/a.m3u8?k=val%2Due&bare-one")
         let redaction = Redaction(secrets: Redaction.secrets(of: url) + ["abc"])
         let text = "pass-1 user 9999 val-ue val%2Due bare-one abc\nagain pass-1"
         #expect(redaction.text(text) == "*** *** *** *** *** *** abc\nagain ***")
     }
 
-    @Test func `a setting gives the secrets of its URLs`() {
+    @Test func `secrets are extracted from the URLs of a setting`() {
         let found = Redaction.secrets(in: "*=socks5://joe:hush@p:1 /d/=http://h/?q=word")
         #expect(Set(found) == ["joe", "hush", "word"])
     }
