@@ -54,7 +54,7 @@ package struct AdminClient {
                 case .unanswered:
                     "the daemon at \(base) has not answered \(page) within two minutes; it may "
                         + "still be at work on it"
-                case .stopped: "the daemon's answer to \(page) is longer than any that is taken"
+                case .stopped: "the daemon's answer to \(page) is longer than the limit"
                 case .untrusted:
                     "the certificate of the daemon at \(base) is not trusted: \(error.reason); name its "
                         + "authority with --daemon-ca or SLUICE_DAEMON_CA"
@@ -96,7 +96,8 @@ package func decodeJSON<Value: Decodable>(_ text: String) throws -> Value {
     do {
         return try JSONDecoder().decode(Value.self, from: Data(text.utf8))
     } catch {
-        printError("sluice: the answer cannot be read; is the daemon of another version? \(error)")
+        printError(
+            "sluice: the answer cannot be parsed; does the daemon have another version? \(error)")
         throw ExitCode.failure
     }
 }

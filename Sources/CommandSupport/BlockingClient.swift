@@ -1,10 +1,14 @@
 import CCurl
+import Posix
 
 /// The blocking HTTP client of the commands, on libcurl; keeps its connection between requests.
 ///
 /// For one thread at a time. Proxies in the environment are ignored: commands contact the daemon,
 /// an origin that the user named, or the sample CDN.
 package final class BlockingClient {
+    /// Sets the way to a URL's origin on libcurl's handle, and returns what must outlive the transfer.
+    package typealias Way = (_ handle: UnsafeMutableRawPointer, _ url: String) -> AnyObject?
+
     /// One request with its timeouts.
     package struct Request {
         package var url: String
@@ -27,6 +31,8 @@ package final class BlockingClient {
         package var decodesContent = false
         /// True if a status of 400 or more is a failure, without delivering its body.
         package var failsOnErrorStatus = false
+        /// The way to the origin, asked for at each redirect too; nil for the direct way.
+        package var way: Way?
         /// The timeout for connecting, in seconds.
         package var connectSeconds = 5
         /// The timeout for the whole request, in milliseconds; nil for no limit.
@@ -96,6 +102,8 @@ package final class BlockingClient {
 
         private(set) var fields: [(name: String, value: String)] = []
 
+        var namesLocation: Bool { fields.contains { $0.name.lowercased() == "location" } }
+
         func take(_ line: UnsafeRawBufferPointer) {
             let text = String(decoding: line.prefix(Self.longestLine), as: UTF8.self)
             if text.hasPrefix("HTTP/") { return fields = [] }
@@ -131,6 +139,51 @@ package final class BlockingClient {
     package func perform(
         _ request: Request, take: @escaping (UnsafeRawBufferPointer) -> Bool
     ) throws(Failure) -> Answer {
+        guard request.followsRedirects, request.way != nil else {
+            return try send(request, take: take)
+        }
+        // libcurl would follow with the way of the first origin.
+        let deadline = request.milliseconds.map { Monotonic.now() + .milliseconds(Int64($0)) }
+        var hop = request
+        for _ in 0...Self.mostRedirects {
+            let answer = try send(hop, take: take)
+            guard let next = redirectTarget else { return answer }
+            if Self.origin(next) != Self.origin(hop.url) {
+                hop.credentials = nil
+                hop.fields.removeAll { line in
+                    Self.ownersFields.contains { line.lowercased().hasPrefix($0) }
+                }
+            }
+            hop.url = next
+            if let deadline {
+                hop.milliseconds = max(1, Int((deadline - .now()).inMilliseconds))
+            }
+        }
+        throw Failure(kind: .other, reason: "over \(Self.mostRedirects) redirects")
+    }
+
+    private static let mostRedirects = 10
+
+    /// What another origin must not get.
+    private static let ownersFields = ["authorization:", "cookie:"]
+
+    /// Scheme, host and port of a URL as written.
+    private static func origin(_ url: String) -> Substring {
+        guard let mark = url.firstRange(of: "://") else { return url[...] }
+        let end = url[mark.upperBound...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        return url[..<end]
+    }
+
+    /// Where the last response redirects to; nil if it does not.
+    private var redirectTarget: String? {
+        guard let easy else { return nil }
+        return sluice_curl_info_string(easy, CURLINFO_REDIRECT_URL).map { String(cString: $0) }
+    }
+
+    /// Sends one request; with a way, the bodies of redirects are dropped.
+    private func send(
+        _ request: Request, take: @escaping (UnsafeRawBufferPointer) -> Bool
+    ) throws(Failure) -> Answer {
         guard let easy else { throw Failure(kind: .other, reason: "libcurl does not start") }
         var fields: UnsafeMutablePointer<curl_slist>?
         for line in request.fields { fields = curl_slist_append(fields, line) }
@@ -138,7 +191,13 @@ package final class BlockingClient {
         curl_easy_reset(easy)
         Self.set(easy, request)
         _ = sluice_curl_set_list(easy, CURLOPT_HTTPHEADER, fields)
-        let receiver = Receiver(take)
+        let head = HeadReceiver()
+        let dropsRedirects = request.followsRedirects && request.way != nil
+        let receiver = Receiver { bytes in
+            let status = sluice_curl_info_long(easy, CURLINFO_RESPONSE_CODE)
+            if dropsRedirects, (300..<400).contains(status), head.namesLocation { return true }
+            return take(bytes)
+        }
         sluice_curl_set_write(
             easy,
             { bytes, size, count, context in
@@ -147,8 +206,7 @@ package final class BlockingClient {
                 let receiver = Unmanaged<Receiver>.fromOpaque(context).takeUnretainedValue()
                 return receiver.take(raw) ? raw.count : 0
             }, Unmanaged.passUnretained(receiver).toOpaque())
-        let head = HeadReceiver()
-        if request.keepsFields {
+        if request.keepsFields || dropsRedirects {
             sluice_curl_set_header(
                 easy,
                 { bytes, size, count, context in
@@ -158,9 +216,10 @@ package final class BlockingClient {
                     return raw.count
                 }, Unmanaged.passUnretained(head).toOpaque())
         }
-        let result = withExtendedLifetime((receiver, head)) { curl_easy_perform(easy) }
+        let way = request.way?(easy, request.url)
+        let result = withExtendedLifetime((receiver, head, way)) { curl_easy_perform(easy) }
         var answer = Self.answer(easy)
-        answer.fields = head.fields
+        if request.keepsFields { answer.fields = head.fields }
         guard result == CURLE_OK else {
             var failure = Self.failure(easy, result)
             if failure.kind == .stopped { failure.answer = answer }
@@ -206,10 +265,10 @@ package final class BlockingClient {
         _ = sluice_curl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https")
         _ = sluice_curl_set_string(easy, CURLOPT_PROXY, "")
         _ = sluice_curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
-        if request.followsRedirects {
+        if request.followsRedirects, request.way == nil {
             _ = sluice_curl_set_string(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
             _ = sluice_curl_set_long(easy, CURLOPT_FOLLOWLOCATION, 1)
-            _ = sluice_curl_set_long(easy, CURLOPT_MAXREDIRS, 10)
+            _ = sluice_curl_set_long(easy, CURLOPT_MAXREDIRS, mostRedirects)
         }
         if request.decodesContent { _ = sluice_curl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "") }
         if request.failsOnErrorStatus { _ = sluice_curl_set_long(easy, CURLOPT_FAILONERROR, 1) }

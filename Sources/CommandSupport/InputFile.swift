@@ -57,7 +57,8 @@ package enum InputFile {
 
     private static func tooLong(_ path: String, _ limit: Int) -> Fault {
         Fault(
-            description: "\(path) is longer than \(Words.size(Int64(limit))), the most that is read"
+            description:
+                "\(path) is longer than \(OutputFormat.size(Int64(limit))), the limit"
         )
     }
 }

@@ -34,6 +34,6 @@ struct SluiceCommand: ParsableCommand {
             WhyCommand.self,
             KeysCommand.self,
             DownloadCommand.self, ExportCommand.self, FeedCommand.self,
-            RecordCommand.self, ReportCommand.self, TLSCommand.self,
+            RecordCommand.self, ReportCommand.self, TLSCommand.self, ClusterCommand.self,
         ])
 }

@@ -64,7 +64,7 @@ struct StoreOptions: ParsableArguments {
             return
         }
         guard let report = try? JSONDecoder().decode(Report.self, from: Data(text.utf8)) else {
-            printError("sluice: the daemon answered in a form that this program does not know")
+            printError("sluice: the daemon's answer has an unknown form")
             throw ExitCode.failure
         }
         print(lines(report).joined(separator: "\n"))
@@ -140,7 +140,8 @@ private final class OpenedStore {
             printError("sluice: \(error)")
             if case .inUse = error {
                 printError(
-                    "sluice: a daemon or another command has it; ask the daemon with --daemon URL")
+                    "sluice: a daemon or another command uses it; name the daemon with --daemon URL"
+                )
             }
             throw ExitCodes.cacheFolder
         }

@@ -75,7 +75,7 @@ struct StatsCommand: ParsableCommand {
             print(try StatsTable(json: text).lines.joined(separator: "\n"))
         } catch {
             throw commandFailure(
-                "the daemon's figures cannot be read; is it of another version? \(error)")
+                "the daemon's figures cannot be parsed; does it have another version? \(error)")
         }
     }
 }

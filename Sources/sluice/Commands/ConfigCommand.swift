@@ -9,9 +9,9 @@ struct ConfigCommand: ParsableCommand {
         commandName: "config",
         abstract: "Print each setting with its value and the source of the value.",
         discussion: """
-            Takes the options of `sluice serve` and starts nothing. `from` is flag, environment, file or \
-            default. `change` tells how a changed value comes into force: reload (SIGHUP) or restart. The \
-            token, and users, passwords and queries in URLs, are printed as ***. Exit code 78: a setting is wrong.
+            Takes the options of `sluice serve` and starts nothing. `from` is flag, environment, file or default. \
+            `change` shows how a change takes effect: reload (SIGHUP) or restart. The token, and users, passwords \
+            and queries in URLs, are printed as ***. Exit code 78: a setting is wrong.
             """)
 
     @OptionGroup var options: ServeOptions

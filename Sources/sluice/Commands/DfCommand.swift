@@ -7,9 +7,9 @@ struct DfCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "df", abstract: "Show the disk space in use, by kind and by host.",
         discussion: """
-            Used is what objects take, reserved blocks of unfinished ones included; it is held under the \
-            budget, and free space on the file system over the least. Sizes are in powers of 1000. Without a \
-            daemon, budget and least are those that `sluice serve` would have from environment and file.
+            Used is the space of objects, including blocks reserved for unfinished ones; it is kept below the \
+            budget, and free space on the file system above the minimum. Sizes are in powers of 1000. Without a \
+            daemon, budget and minimum are those that `sluice serve` would have from environment and file.
             """)
 
     @Flag(help: "Print JSON; sizes in bytes.")
@@ -55,20 +55,22 @@ struct DfCommand: ParsableCommand {
     private static func table(_ use: Use) -> String {
         var sums = TextTable(rightAligned: [1])
         let percent = use.budget > 0 ? Int64(Double(use.used) / Double(use.budget) * 100) : 0
-        sums.add("used", Words.size(use.used), "\(percent) % of the budget, \(use.objects) objects")
-        sums.add("budget", Words.size(use.budget), "")
-        sums.add("pinned", Words.size(use.pinned), "")
-        sums.add("reserved", Words.size(use.reserved), "for what is being fetched")
-        sums.add("free", use.free.map(Words.size) ?? "?", "on the file system")
-        sums.add("least free", Words.size(use.minFree), "below that nothing new is stored")
+        sums.add(
+            "used", OutputFormat.size(use.used),
+            "\(percent) % of the budget, \(use.objects) objects")
+        sums.add("budget", OutputFormat.size(use.budget), "")
+        sums.add("pinned", OutputFormat.size(use.pinned), "")
+        sums.add("reserved", OutputFormat.size(use.reserved), "for what is being fetched")
+        sums.add("free", use.free.map(OutputFormat.size) ?? "?", "on the file system")
+        sums.add("least free", OutputFormat.size(use.minFree), "below that nothing new is stored")
         var shares = TextTable(rightAligned: [1, 2])
         shares.add("kind", "size", "objects")
         for share in use.kinds {
-            shares.add(share.name, Words.size(share.bytes), "\(share.objects)")
+            shares.add(share.name, OutputFormat.size(share.bytes), "\(share.objects)")
         }
         shares.add("host", "size", "objects")
         for share in use.hosts {
-            shares.add(share.name, Words.size(share.bytes), "\(share.objects)")
+            shares.add(share.name, OutputFormat.size(share.bytes), "\(share.objects)")
         }
         return "\(sums.text)\n\n\(shares.text)\n"
     }

@@ -11,10 +11,10 @@ struct DownloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download", abstract: "Download titles for playback without a network.",
         discussion: """
-            The daemon fetches all that the title needs, keys and initialization sections included, and keeps it \
-            from eviction. It goes on when this command is interrupted, after a restart, and on another network; \
-            what has come is never fetched twice. Parts are fetched side by side: how many at once is found out \
-            while it runs. Players go first.
+            The daemon fetches everything that the title needs, including keys and initialization sections, and \
+            protects it from eviction. It continues when this command is interrupted, after a restart, and after a \
+            network change; nothing is fetched twice. Several parts are fetched concurrently; their number is \
+            adjusted during the download. Players have priority.
             """,
         subcommands: [
             DownloadAdd.self, DownloadList.self, DownloadPause.self, DownloadResume.self,
@@ -27,8 +27,8 @@ struct DownloadAdd: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Download a title and show its progress (the default).",
         discussion: """
-            Ends with 0 when every part is in the store and was looked at there. A live stream cannot be \
-            downloaded: keep it with `sluice record`. A URL that is no playlist is downloaded as a file.
+            Exits with 0 when every part is stored and was verified. A live stream cannot be downloaded: keep it \
+            with `sluice record`. A URL that is not a playlist is downloaded as a file.
             """)
 
     @Argument(help: "Entry URL of the stream: the origin's or the daemon's.")
@@ -127,16 +127,17 @@ struct DownloadWatch {
         case "complete":
             guard !json else { return }
             print(
-                "\(download.name) is complete: \(download.pieces) \(download.pieces == 1 ? "part" : "parts"), \(Words.size(download.bytes)), all in the store"
+                "\(download.name) is complete: \(download.pieces) \(download.pieces == 1 ? "part" : "parts"), \(OutputFormat.size(download.bytes)), all in the store"
             )
         case "failed":
             printError("sluice: the download failed: \(download.reason ?? "")")
             if download.done > 0, download.encryption == nil {
-                printError("what has come is kept; `sluice download resume \(download.id)` goes on")
+                printError(
+                    "downloaded bytes are kept; `sluice download resume \(download.id)` continues")
             }
             throw ExitCode.failure
         default:
-            if !json { print("paused; `sluice download resume \(download.id)` goes on") }
+            if !json { print("paused; `sluice download resume \(download.id)` continues") }
         }
     }
 
@@ -157,9 +158,12 @@ struct DownloadLine: Decodable {
     let transfers: Int
     let secondsLeft: Int64?
     let encryption: EncryptionLine?
+    /// The daemon that holds it; nil without a shared store.
+    let node: String?
 
     enum CodingKeys: String, CodingKey {
-        case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers, encryption
+        case id, name, state, reason, streams, pieces, percent, bytes, rate, transfers, encryption,
+            node
         case done = "pieces_done"
         case secondsLeft = "seconds_left"
     }
@@ -189,10 +193,10 @@ struct DownloadLine: Decodable {
 
     /// Rate, transfers and time left.
     var figures: String {
-        var parts = ["\(done)/\(pieces)", Words.size(bytes)]
+        var parts = ["\(done)/\(pieces)", OutputFormat.size(bytes)]
         if pieces == 0 { return state }
         if state != "running" { return ([state] + parts).joined(separator: "  ") }
-        parts += ["\(Words.size(rate))/s", "\(transfers) at once"]
+        parts += ["\(OutputFormat.size(rate))/s", "\(transfers) at once"]
         if let secondsLeft { parts.append("\(Self.clock(secondsLeft)) left") }
         return parts.joined(separator: "  ")
     }
@@ -220,9 +224,9 @@ struct DownloadList: ParsableCommand {
             let streams = download.streams.joined(separator: ", ")
             let about = streams.isEmpty ? download.name : "\(download.name) (\(streams))"
             print("\(download.id)  \(download.bar)  \(about)")
-            print(
-                "              \(download.reason.map { "\(download.state): \($0)" } ?? download.figures)"
-            )
+            let status = download.reason.map { "\(download.state): \($0)" } ?? download.figures
+            let place = download.node.map { "node \($0)  " } ?? ""
+            print("              \(place)\(status)")
         }
         if page.downloads.isEmpty { return print("there are no downloads") }
         let now = page.concurrency
@@ -275,7 +279,7 @@ struct DownloadResume: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Resume a download that is paused or has failed.")
 
-    @Flag(help: "Wait for its end and show how it gets on.")
+    @Flag(help: "Wait for its end and show its progress.")
     var watch = false
 
     @OptionGroup var target: DownloadTarget
@@ -291,8 +295,8 @@ struct DownloadCancel: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Forget a download.",
         discussion: """
-            What has come of it stays in the cache like anything that was played, until its room is needed; \
-            `sluice purge` removes it at once.
+            Downloaded bytes stay in the cache like anything that was played, until their room is needed; `sluice \
+            purge` removes them immediately.
             """)
 
     @OptionGroup var target: DownloadTarget

@@ -12,11 +12,11 @@ struct ExportCommand: ParsableCommand {
         commandName: "export",
         abstract: "Write a stored title as a folder for any web server, or as one file.",
         discussion: """
-            The folder holds index.m3u8, a playlist for each stream, and the segments, sections and keys that they \
-            name, all with relative links. What is not in the store is left out: download the title first. A name \
-            that ends in .mp4, .m4v, .mov or .mkv is made from it by ffmpeg, without coding video or audio anew; \
-            subtitles become text of that format, or the command says that they are left out. A title whose keys \
-            only a key system gives, such as FairPlay or Widevine, is not exported.
+            The folder contains index.m3u8, a playlist for each stream, and the segments, sections and keys in them, \
+            all with relative links. Only stored media is exported: download the title first. A name that ends in \
+            .mp4, .m4v, .mov or .mkv is made by ffmpeg without coding video or audio again; subtitles become text of \
+            that format, or are reported as omitted. A title whose keys only a key system provides, such as FairPlay \
+            or Widevine, is not exported.
             """)
 
     @Argument(help: "Number of the title in `sluice ls`, or its entry URL.")
@@ -45,14 +45,16 @@ struct ExportCommand: ParsableCommand {
             throw commandFailure("\(target) is not empty; name a folder that is")
         }
         let bytes = try export.write(to: target, client)
-        print("\(export.name): \(export.files.count) files, \(Words.size(bytes)), in \(target)")
+        print(
+            "\(export.name): \(export.files.count) files, \(OutputFormat.size(bytes)), in \(target)"
+        )
     }
 
     private func writeFile(
         _ export: Export, _ format: ExportFormat, _ client: AdminClient
     ) throws {
         guard access(target, F_OK) != 0 else {
-            throw commandFailure("\(target) is there already; name another file")
+            throw commandFailure("\(target) exists already; name another file")
         }
         let folder = target + ".parts"
         guard access(folder, F_OK) != 0 else {

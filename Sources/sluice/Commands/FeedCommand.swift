@@ -12,10 +12,10 @@ struct FeedCommand: ParsableCommand {
         commandName: "feed",
         abstract: "Prefetch the items of a feed before the viewer reaches them.",
         discussion: """
-            FILE is a JSON order as PUT /api/feeds/<name> takes it, or a list of URLs, one a line. Where the \
-            viewer is comes from standard input, a line each: a place in the list (0 is the first), next, back, \
-            state, or quit. `state` prints a table of the items that are got ready, with --json the daemon's \
-            answer. The feed ends with the input unless --stay is given. Lines that cannot be obeyed are told of \
+            FILE is a JSON order as PUT /api/feeds/<name> takes it, or a list of URLs, one a line. The viewer's \
+            position is read from standard input, one line each: a position in the list (0 is the first), next, back, \
+            state, or quit. `state` prints a table of the items being fetched, with --json the daemon's \
+            answer. The feed ends with the input unless --stay is given. Invalid lines are reported \
             on standard error and change nothing.
             """)
 
@@ -31,7 +31,7 @@ struct FeedCommand: ParsableCommand {
     @Option(help: "Maximum height of the picture, in lines; default as a player would choose.")
     var height: Int?
 
-    @Option(help: "default, published or none: what is got ready of a list of URLs.")
+    @Option(help: "Which items of a list of URLs are prefetched: default, published or none.")
     var scheme: String?
 
     @Flag(help: "Keep the feed at the daemon after the end of the input.")
@@ -67,7 +67,7 @@ struct FeedCommand: ParsableCommand {
                 continue
             }
             guard let wanted = Self.place(word, from: place) else {
-                printError("sluice: '\(word)' is no place, and not next, back, state or quit")
+                printError("sluice: '\(word)' is not a position, next, back, state or quit")
                 continue
             }
             switch client.ask("POST", "\(path)/position?index=\(wanted)") {
@@ -167,14 +167,14 @@ struct FeedCommand: ParsableCommand {
             for item in window {
                 let here = item.rank == 0 ? "the viewer is here" : nil
                 table.add(
-                    "\(item.index)", item.state, Words.size(item.bytes),
-                    item.seconds > 0 ? Words.length(item.seconds) : "",
+                    "\(item.index)", item.state, OutputFormat.size(item.bytes),
+                    item.seconds > 0 ? OutputFormat.length(item.seconds) : "",
                     item.height.map { "\($0)" } ?? "",
                     [here, item.reason].compactMap { $0 }.joined(separator: "; "))
             }
             let figures =
                 "at \(index) of \(entries), going \(direction); \(fetches) fetches, "
-                + "\(Words.size(bytesFetched)) fetched, \(Words.size(bytesWasted)) of it for nothing"
+                + "\(OutputFormat.size(bytesFetched)) fetched, \(OutputFormat.size(bytesWasted)) of it wasted"
             return [table.text, figures, paused.map { "paused: \($0)" }].compactMap { $0 }
                 .joined(separator: "\n")
         }

@@ -25,7 +25,25 @@ struct GivenURL {
         do throws(URIError) {
             url = try AbsoluteURL(self.text)
         } catch {
-            throw ValidationError("not usable: \(error)")
+            // User information and queries may hold secrets.
+            let shown = self.text.prefix { $0 != "?" }.split(separator: "@").last ?? ""
+            let hint = text.contains("://") || !text.contains(".") ? "" : "; try https://\(shown)"
+            throw ValidationError("the URL '\(shown)' is not usable: \(error)\(hint)")
+        }
+    }
+
+    /// The origin's URL in one of a daemon on this machine, `http://127.0.0.1:9000/https://host/path`.
+    ///
+    /// Nil for all others: such a path on another host may be a proxy that is meant.
+    var behindDaemon: GivenURL? {
+        get throws {
+            let names = ["127.0.0.1", "localhost", "[::1]"]
+            let behind = text.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+            guard behind.count == 4, behind[0] == "http:" || behind[0] == "https:",
+                names.contains(where: { behind[2] == $0 || behind[2].hasPrefix($0 + ":") }),
+                behind[3].hasPrefix("http://") || behind[3].hasPrefix("https://")
+            else { return nil }
+            return try GivenURL(String(behind[3]), fields: headers)
         }
     }
 

@@ -11,8 +11,8 @@ struct InspectCommand: ParsableCommand {
         abstract:
             "Print a playlist and the playlists it references as a tree, with every violation of RFC 8216bis.",
         discussion: """
-            Reads playlists only, no segment and no key. Exit codes: 0 read, and no rule that must be kept \
-            is broken; 1 not read; 2 read, and such a rule is broken (0 with --no-strict).
+            Reads playlists only, no segments and no keys. Exit codes: 0 read, and no MUST of the RFC is violated; 1 \
+            not read; 2 read, and a MUST is violated (0 with --no-strict).
             """)
 
     @Argument(

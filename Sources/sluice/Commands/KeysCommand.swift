@@ -9,7 +9,7 @@ struct KeysCommand: ParsableCommand {
         abstract: "Show the rules of cache keys, proposals and vetoes.",
         discussion: """
             A proposal is a parameter that never changed the bytes of an origin's responses. Apply it with \
-            --key-rule 'HOST=drop NAME', or let --keys auto apply all of them. One counter-example vetoes it.
+            --key-rule 'HOST=drop NAME', or let --keys auto apply all of them. One counter-example, or --refuse, vetoes it.
             """)
 
     @Option(
@@ -18,12 +18,35 @@ struct KeysCommand: ParsableCommand {
             valueName: "scheme://host[:port]"))
     var forget: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "With --origin: reject the proposal to drop this parameter.", valueName: "name"))
+    var refuse: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The origin of the parameter to refuse.", valueName: "scheme://host[:port]"))
+    var origin: String?
+
     @OptionGroup var place: StoreOptions
 
     @Flag(help: "Print the daemon's JSON.")
     var json = false
 
+    func validate() throws {
+        if (refuse == nil) != (origin == nil) {
+            throw ValidationError("--refuse and --origin are given together")
+        }
+    }
+
     func run() throws {
+        if let refuse, let origin {
+            let name = PercentCoding.queryComponent(refuse)
+            let place = PercentCoding.queryComponent(origin)
+            return try self.place.withChannel {
+                _ = try $0.send(.post, "/api/keys/refuse?origin=\(place)&name=\(name)")
+            }
+        }
         guard let forget else {
             return try place.printReport("/api/keys", asJSON: json) { (report: KeysText) in
                 report.lines

@@ -12,11 +12,11 @@ struct LsCommand: ParsableCommand {
         commandName: "ls",
         abstract: "List stored titles, last played first.",
         discussion: """
-            A title is what a player started from. For each: its number, name and kind (vod, live, file, or \
-            parts where the entry is not kept), how much of it is kept, its size on the disk, when it was last \
-            played, and whether it is pinned. Below it stands a line for each variant stream and rendition of \
-            which something is kept; a segment that is there in part counts by its bytes. 100 % means that it \
-            plays to its end without the network. Sizes are in powers of 1000.
+            A title is everything that belongs to one entry URL. For each: its number, name and kind (vod, live, \
+            file, or parts if the entry is not stored), the stored share, its size on the disk, when it was last \
+            played, and whether it is pinned. Below it is a line for each variant stream and rendition of which \
+            something is stored; a partly stored segment counts by its bytes. 100 % means that it plays to its end \
+            without the network. Sizes are in powers of 1000.
             """)
 
     @Argument(

@@ -24,11 +24,11 @@ struct TitleTable {
     /// Returns the name; if others share it, with the end of its URL's path.
     private func name(_ title: TitleLine) -> String {
         guard !showsURLs, ambiguous.contains(title.name), let url = title.url else {
-            return Words.cut(title.name, 48)
+            return OutputFormat.cut(title.name, 48)
         }
         let path = url.prefix { $0 != "?" }.split(separator: "/").dropFirst().joined(separator: "/")
         let shown = path.count <= 48 ? path : "…" + path.suffix(47)
-        return "\(Words.cut(title.name, 24)) (\(shown))"
+        return "\(OutputFormat.cut(title.name, 24)) (\(shown))"
     }
 
     var text: String {
@@ -41,14 +41,14 @@ struct TitleTable {
             table.add(
                 title.id, name(title), title.kind,
                 title.kind == "parts" ? "-" : "\(title.percent) %",
-                Self.length(title.keptSeconds, title.seconds), Words.size(title.bytes),
-                Words.past(title.lastPlayed, now: now), Self.notes(title),
+                Self.length(title.keptSeconds, title.seconds), OutputFormat.size(title.bytes),
+                OutputFormat.past(title.lastPlayed, now: now), Self.notes(title),
                 showsURLs ? title.url ?? "-" : "")
             let shown = title.variants.filter { showsAll || $0.percent > 0 || $0.keptSeconds > 0 }
             guard showsAll || title.variants.count > 1 else { continue }
             for variant in shown {
                 table.add(
-                    "", "  " + Words.cut("\(variant.kind) \(variant.label)", 46), "",
+                    "", "  " + OutputFormat.cut("\(variant.kind) \(variant.label)", 46), "",
                     "\(variant.percent) %", Self.length(variant.keptSeconds, variant.seconds))
             }
         }
@@ -56,7 +56,8 @@ struct TitleTable {
         var notes = ""
         if let url = titles[0].url { notes += "\n\nstarts at \(url)" }
         if titles[0].sharedBytes > 0 {
-            notes += "\nneeds \(Words.size(titles[0].sharedBytes)) more that other titles brought"
+            notes +=
+                "\nneeds \(OutputFormat.size(titles[0].sharedBytes)) more that other titles brought"
         }
         return table.text + notes
     }
@@ -70,6 +71,7 @@ struct TitleTable {
     private static func length(_ kept: Double, _ all: Double?) -> String {
         guard let all, all > 0 else { return "" }
         return kept >= all - 0.05
-            ? Words.length(all) : "\(Words.length(kept)) of \(Words.length(all))"
+            ? OutputFormat.length(all)
+            : "\(OutputFormat.length(kept)) of \(OutputFormat.length(all))"
     }
 }

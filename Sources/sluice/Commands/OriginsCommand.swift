@@ -7,14 +7,15 @@ struct OriginsCommand: ParsableCommand {
         commandName: "origins",
         abstract: "Show the requests to each origin: times, connections, errors.",
         discussion: """
-            A line an origin, the ones used last first, since the daemon's start; at most 256 of them. Times \
-            are `median / 99th percentile` in milliseconds over the latest few thousand requests: slot is the \
-            wait for a slot, name the look-up of the host, connect TCP, tls the handshake, first the time from \
-            the request to the first byte of the answer, last that from there to the last one. Phases that did \
-            not happen, such as those of reused connections, do not count. Errors are failed and cut transfers \
-            and 5xx answers; reused is the share of requests on a connection that was there, resumed that of \
-            TLS handshakes which resumed a session. An origin that refuses connections or is silent is \
-            suspected at first, then down.
+            One line per origin, the most recently used first, since the daemon's start; at most 256 of them. Times \
+            are `median / 99th percentile` in milliseconds over the latest few thousand requests: slot is the wait \
+            for a slot, name the lookup of the host, connect TCP, tls the handshake, first the time from the request \
+            to the first byte of the response, last from there to the last byte. Phases that did not happen, such as \
+            those of reused connections, do not count. Errors are failed and incomplete transfers and 5xx responses; \
+            reused is the share of requests on an existing connection, resumed the share of TLS handshakes that \
+            resumed a session. An origin that refuses connections or does not answer is suspected first, then down. \
+            Yielding is how many bytes downloads, or what players wait for, may have in flight, and the delay of the \
+            line's queue, while receive windows are bounded.
             """)
 
     @OptionGroup var daemon: DaemonOptions
@@ -47,6 +48,23 @@ struct OriginsCommand: ParsableCommand {
         }
     }
 
+    private struct Yielding: Decodable {
+        let purpose: String
+        let window: Int64
+        let queue: Double
+
+        enum CodingKeys: String, CodingKey {
+            case purpose
+            case window = "window_bytes"
+            case queue = "queue_ms"
+        }
+
+        var text: String {
+            let delay = Int64(max(0, min(queue, 1e6)).rounded())
+            return "\(purpose) \(OutputFormat.size(window)), \(delay) ms"
+        }
+    }
+
     private struct Row: Decodable {
         let origin: String
         let state: String
@@ -56,6 +74,7 @@ struct OriginsCommand: ParsableCommand {
         let bytes: Int64
         let reused: Double?
         let resumed: Double?
+        let yielding: Yielding?
         let slot: Times
         let name: Times
         let connect: Times
@@ -64,7 +83,7 @@ struct OriginsCommand: ParsableCommand {
         let lastByte: Times
 
         enum CodingKeys: String, CodingKey {
-            case origin, state, requests, errors, bytes
+            case origin, state, requests, errors, bytes, yielding
             case version = "protocol"
             case reused = "reused_percent"
             case resumed = "resumed_percent"
@@ -78,16 +97,18 @@ struct OriginsCommand: ParsableCommand {
     }
 
     private static func table(_ report: Report) -> String {
-        guard !report.origins.isEmpty else { return "no origin was asked yet\n" }
+        guard !report.origins.isEmpty else { return "no origin was requested yet\n" }
         var table = TextTable(rightAligned: Set(2...13))
         table.add(
             "origin", "state", "requests", "errors", "bytes", "slot", "name", "connect", "tls",
-            "first", "last", "protocol", "reused", "resumed")
+            "first", "last", "protocol", "reused", "resumed", "yielding")
         for row in report.origins {
             table.add(
-                row.origin, row.state, "\(row.requests)", "\(row.errors)", Words.size(row.bytes),
+                row.origin, row.state, "\(row.requests)", "\(row.errors)",
+                OutputFormat.size(row.bytes),
                 row.slot.text, row.name.text, row.connect.text, row.tls.text, row.firstByte.text,
-                row.lastByte.text, row.version ?? "-", percent(row.reused), percent(row.resumed))
+                row.lastByte.text, row.version ?? "-", percent(row.reused), percent(row.resumed),
+                row.yielding?.text ?? "-")
         }
         return table.text + "\n"
     }

@@ -8,9 +8,9 @@ struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin", abstract: "Exclude a title from eviction.",
         discussion: """
-            What is kept of the title stays until it is unpinned or purged, and so does all that is fetched for \
-            it later. Nothing is downloaded: the output says how much is there. A title that was not played yet \
-            is named by the URL that a player will start from.
+            Stored objects of the title stay until it is unpinned or purged, and so do all that are fetched for it \
+            later. Nothing is downloaded: the output says how much is stored. A title that was not played yet is \
+            named by the URL that a player will start from.
             """)
 
     @Argument(
@@ -31,7 +31,7 @@ struct PinCommand: ParsableCommand {
             for line in try (decodeJSON(text) as TitlePage).titles {
                 print("pinned \(line.id) \(line.name): \(line.percent) % is kept")
                 if line.percent < 100, line.kind != "live" {
-                    print("the rest is not downloaded; it is kept once it has been played")
+                    print("the rest is not downloaded; it is kept once it was played")
                 }
             }
         }
@@ -41,7 +41,7 @@ struct PinCommand: ParsableCommand {
 struct UnpinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unpin", abstract: "Allow eviction of a pinned title again.",
-        discussion: "What is kept of it stays until its room is needed.")
+        discussion: "Its stored objects stay until their room is needed.")
 
     @Argument(help: "Entry URL of the title, or its number in `sluice ls`.")
     var title: String

@@ -10,10 +10,10 @@ struct PurgeCommand: ParsableCommand {
         commandName: "purge",
         abstract: "Remove stored objects by URL, title, host or time since last use.",
         discussion: """
-            Exactly one of URL, --title, --host and --older-than says what goes. What a URL or a title names \
-            goes even if it is pinned; by host or age pinned titles are spared. Pins stay: what is fetched \
-            again for a pinned title is kept. Players that are just reading go on. A purge that the daemon does not \
-            live to finish is finished by the next one.
+            Exactly one of URL, --title, --host and --older-than selects what is removed. A URL or a title is \
+            removed even if it is pinned; by host or age pinned titles are spared. Pins stay: content fetched again \
+            for a pinned title is kept. Active players continue. A purge that the end of the daemon interrupts is \
+            continued by the next one.
             """)
 
     @Argument(help: "The origin's URL, or the daemon's link for it.")
@@ -57,7 +57,9 @@ struct PurgeCommand: ParsableCommand {
             var text = try channel.send(.post, "/api/purge?\(arguments.joined(separator: "&"))")
             var done: Removed = try decodeJSON(text)
             while done.state == "running" {
-                show("removed \(done.removed) objects so far; the daemon goes on if this is left")
+                show(
+                    "removed \(done.removed) objects so far; the daemon continues if this command is interrupted"
+                )
                 usleep(200_000)
                 text = try channel.send(.get, "/api/purge")
                 done = try decodeJSON(text)
@@ -72,9 +74,9 @@ struct ClearCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear", abstract: "Remove all stored objects except those of pinned titles.",
         discussion: """
-            Everything is gone for players at once; the files are deleted in the background, by the daemon if \
-            one runs, and after its next start if it ends first. With --pinned the content of pinned titles \
-            goes too. Their pins stay: what is fetched again for a pinned title is kept.
+            Everything is gone for players immediately; the files are deleted in the background, by the daemon if \
+            one runs, and after its next start if it ends first. With --pinned the content of pinned titles is \
+            removed too. Their pins stay: content fetched again for a pinned title is kept.
             """)
 
     @Flag(help: "Remove objects of pinned titles too.")
@@ -105,7 +107,9 @@ struct ClearCommand: ParsableCommand {
         while true {
             let left: Left = try decodeJSON(try channel.send(.get, "/api/clear"))
             guard left.state == "running" else { return }
-            show("deleting \(left.deleting) files; this may be left, and goes on with the daemon")
+            show(
+                "deleting \(left.deleting) files; the daemon continues if this command is interrupted"
+            )
             usleep(200_000)
         }
     }
@@ -145,6 +149,6 @@ private struct Removed: Decodable {
     static func line(_ text: String) throws -> String {
         let done: Removed = try decodeJSON(text)
         let objects = done.removed == 1 ? "1 object" : "\(done.removed) objects"
-        return "removed \(objects), \(Words.size(done.bytes))\n"
+        return "removed \(objects), \(OutputFormat.size(done.bytes))\n"
     }
 }

@@ -14,8 +14,8 @@ struct RecordCommand: ParsableCommand {
             The daemon follows the stream and fetches every segment of the chosen variant, with its audio, \
             subtitles, keys and initialization sections. When the time is over, or the stream ends, the recording \
             plays from the store as a film and is pinned; `sluice ls` lists it.
-            This command only watches: the recording goes on when it is interrupted, and after a restart of the \
-            daemon. Stop one early with --stop; what there is by then is kept.
+            This command only shows the progress: the recording continues when it is interrupted, and after a \
+            restart of the daemon. Stop one early with --stop; the recorded part is kept.
             """)
 
     @Argument(help: "URL of the stream: the origin's or the daemon's.")
@@ -35,7 +35,7 @@ struct RecordCommand: ParsableCommand {
     @Option(help: "Subtitles: default, none, all or a language such as en. Default: all.")
     var subtitles: String?
 
-    @Option(help: "What it is to be called in listings.")
+    @Option(help: "Its name in listings.")
     var name: String?
 
     @OptionGroup var headers: OriginHeaders
@@ -65,14 +65,14 @@ struct RecordCommand: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        let wishes = [url != nil, list, stop != nil, resumed != nil, forget != nil].filter { $0 }
+        let actions = [url != nil, list, stop != nil, resumed != nil, forget != nil].filter { $0 }
             .count
-        guard wishes == 1 else {
+        guard actions == 1 else {
             throw ValidationError(
                 "give a URL to record, or one of --list, --stop, --resume and --forget")
         }
         guard url == nil || length != nil else {
-            throw ValidationError("how long is to be recorded? give --for, such as --for 2h")
+            throw ValidationError("the duration is missing; give --for, such as --for 2h")
         }
     }
 
@@ -90,7 +90,7 @@ struct RecordCommand: ParsableCommand {
             return
         }
         if !json {
-            print("recording \(started.id); it goes on if this command is interrupted")
+            print("recording \(started.id); it continues if this command is interrupted")
         }
         try watch(started.id)
     }
@@ -137,7 +137,10 @@ struct RecordCommand: ParsableCommand {
         if json { return print(text, terminator: "") }
         let page: Page = try decodeJSON(text)
         if page.recordings.isEmpty { return print("no recordings") }
-        for report in page.recordings { print("\(report.id)  \(report.name): \(report.line)") }
+        for report in page.recordings {
+            let place = report.node.map { "node \($0)  " } ?? ""
+            print("\(report.id)  \(place)\(report.name): \(report.line)")
+        }
     }
 
     private func end(_ id: String) throws {
@@ -181,9 +184,11 @@ private struct RecordingReport: Decodable {
     let lost: Int
     let bytes: Int64
     let play: String
+    /// The daemon that holds it; nil without a shared store.
+    let node: String?
 
     enum CodingKeys: String, CodingKey {
-        case id, name, state, reason, ended, seconds, segments, lost, bytes, play
+        case id, name, state, reason, ended, seconds, segments, lost, bytes, play, node
         case wasOver = "was_over"
     }
 
@@ -191,7 +196,8 @@ private struct RecordingReport: Decodable {
 
     /// The state as text: state, length, segments, size, losses, and the reason.
     var line: String {
-        var text = "\(state)  \(Words.length(seconds)), \(segments) segments, \(Words.size(bytes))"
+        var text =
+            "\(state)  \(OutputFormat.length(seconds)), \(segments) segments, \(OutputFormat.size(bytes))"
         if lost > 0 { text += ", \(lost) lost" }
         return reason.isEmpty ? text : text + ": " + reason
     }

@@ -17,10 +17,10 @@ struct ServeCommand: ParsableCommand {
         commandName: "serve", abstract: "Run the daemon in the foreground.",
         discussion: """
             Prints `sluice ready http://ADDRESS:PORT` (https for TLS) on standard output, a line for each address, when players \
-            can connect, and tells systemd (sd_notify). SIGTERM lets running responses finish; a second one does not.
+            can connect, and notifies systemd (sd_notify). SIGTERM lets running responses finish; a second one does not.
 
             Every option is also an environment variable (SLUICE_CACHE_SIZE) and a key of the file that \
-            --config names ({"cache-size": "50GB"}); a flag counts before the variable, and that before the file.
+            --config names ({"cache-size": "50GB"}); a flag overrides the variable, which overrides the file.
 
             Example: sluice serve --port 9000 --cache-size 50GB --access-log /var/log/sluice/access.log
             Then:    mpv http://127.0.0.1:9000/https://cdn.example.com/vod/master.m3u8
@@ -30,14 +30,15 @@ struct ServeCommand: ParsableCommand {
     @OptionGroup(title: "Listening") var listening: ListeningOptions
     @OptionGroup(title: "Cache") var storage: StorageOptions
     @OptionGroup(title: "Origins and mounts") var origins: OriginOptions
+    @OptionGroup(title: "Shared store") var shared: SharedStoreOptions
     @OptionGroup(title: "Look-ahead and downloads") var ahead: AheadOptions
     @OptionGroup(title: "Players") var players: PlayerOptions
     @OptionGroup(title: "Logs, console and configuration") var logs: LogOptions
 
     private var options: ServeOptions {
         ServeOptions(
-            listening: listening, storage: storage, origins: origins, ahead: ahead,
-            players: players, logs: logs)
+            listening: listening, storage: storage, origins: origins, shared: shared,
+            ahead: ahead, players: players, logs: logs)
     }
 
     func run() throws {
@@ -60,7 +61,8 @@ struct ServeCommand: ParsableCommand {
             return try ServiceManager.takeListeners()
         } catch {
             printError(
-                "sluice: the service manager handed over what is no listening TCP socket: \(error)")
+                "sluice: the service manager passed a descriptor that is not a listening TCP socket: \(error)"
+            )
             throw ExitCodes.configuration
         }
     }
@@ -76,7 +78,7 @@ struct CheckCommand: ParsableCommand {
     func run() throws {
         let configuration = try options.read()
         print(
-            "configuration is good: \(configuration.listeningInWords), cache in \(configuration.cacheFolder), "
+            "configuration is valid: \(configuration.listeningInWords), cache in \(configuration.cacheFolder), "
                 + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
                 + "\(configuration.proxy.mounts.count) mounts")
         for line in configuration.routeSummaries { print("  \(line)") }

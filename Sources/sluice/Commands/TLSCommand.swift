@@ -104,7 +104,7 @@ struct TLSShowCommand: ParsableCommand {
             throw commandFailure("\(error)")
         }
         guard !certificates.isEmpty else {
-            throw commandFailure("no certificate in PEM in \(file)")
+            throw commandFailure("no PEM certificate in \(file)")
         }
         let now = Int64(time(nil))
         print(certificates.map { Self.text(of: $0, now: now) }.joined(separator: "\n\n"))

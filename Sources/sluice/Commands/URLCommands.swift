@@ -1,6 +1,8 @@
 import CommandSupport
 import ArgumentParser
 import HTTP
+import Model
+import Numbers
 import Routing
 import URISyntax
 
@@ -28,7 +30,7 @@ struct URLCommand: ParsableCommand {
 
     func run() throws {
         if let dvr, WindowLength.seconds(dvr) == nil {
-            throw ValidationError("--dvr is a length of time up to 24h, such as 90m, 2h or 3600")
+            throw ValidationError("--dvr is a duration up to 24h, such as 90m, 2h or 3600")
         }
         let given = try GivenURL(url, fields: headers.fields())
         let url = given.text
@@ -46,14 +48,32 @@ struct DecodeCommand: ParsableCommand {
         commandName: "decode",
         abstract: "Print the origin's URL of each link that the daemon wrote.",
         discussion: """
-            Without arguments, URLs are read from standard input, one a line. The URL of a segment of
-            a live playlist tells the origin's in its query.
+            Without arguments, URLs are read from standard input, one per line. The URL of a segment of
+            a live playlist contains the origin's in its query.
+            With --cluster-key, the properties that a link of a cluster carries of its session are printed
+            below it, one per line, without secrets.
             """)
 
     @Argument(help: "Links of the daemon, or their paths.")
     var urls: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "The nodes' file of keys, to show what a link carries of its session.",
+            valueName: "FILE"))
+    var clusterKey: String?
+
     func run() throws {
+        var sealer: SessionSealer?
+        if let clusterKey {
+            do throws(ClusterKeyFile.Fault) {
+                let keys = try ClusterKeyFile(path: clusterKey).keys
+                sealer = SessionSealer(keys: keys, token: nil)
+            } catch {
+                throw commandFailure("\(error)")
+            }
+        }
+        func decode(_ text: String) -> Bool { self.decode(text, sealer) }
         var isGood = true
         if urls.isEmpty {
             while let line = readLine() {
@@ -65,7 +85,7 @@ struct DecodeCommand: ParsableCommand {
         if !isGood { throw ExitCode.failure }
     }
 
-    private func decode(_ text: String) -> Bool {
+    private func decode(_ text: String, _ sealer: SessionSealer?) -> Bool {
         let target =
             (try? AbsoluteURL(text))?.pathAndQuery ?? (text.hasPrefix("/") ? text : "/" + text)
         switch Router(mounts: []).route(RequestHead(method: .get, target: target)) {
@@ -77,7 +97,11 @@ struct DecodeCommand: ParsableCommand {
             switch handle.target {
             case .url(let url):
                 print(url.text)
-                return true
+                return show(link, handle.session, sealer)
+            case .packed(let packed):
+                guard let url = LongURL.url(of: packed) else { break }
+                print(url.text)
+                return show(link, handle.session, sealer)
             case .name:
                 printError(
                     "a long URL's short form: only the daemon knows what it stands for: \(target)")
@@ -85,13 +109,42 @@ struct DecodeCommand: ParsableCommand {
             case .list:
                 let place = link.place.map { "\($0)" } ?? "something"
                 printError(
-                    "\(place) of a live playlist; only the query, which is missing, tells its URL: "
+                    "\(place) of a live playlist; its URL is in the query, which is missing: "
                         + target)
                 return false
             }
         default: break
         }
-        printError("not a URL of ours: \(text)")
+        printError("not a link of this daemon: \(text)")
         return false
+    }
+
+    /// Prints what a link carries of its session; returns false if that cannot be opened.
+    private func show(
+        _ link: RewrittenLink, _ session: SessionID, _ sealer: SessionSealer?
+    ) -> Bool {
+        guard let sealer, let text = link.sealed else { return true }
+        do throws(SealFault) {
+            let (content, seal) = try sealer.open(text, of: session)
+            print("  key: \(String(UInt64(seal.keyID), radix: 16, width: 8))")
+            if let window = content.window { print("  dvr: \(window)s") }
+            for (name, value) in content.fields {
+                print("  \(name): \(Self.isPublic(name) ? value : "***")")
+            }
+            for name in content.variables.keys.sorted() { print("  variable \(name): ***") }
+            return true
+        } catch {
+            switch error {
+            case .malformed: printError("the link's sealed session cannot be read")
+            case .unknownKey(let name): printError("sealed with the key \(name), not of this file")
+            case .forged: printError("the link's sealed session is of another link, or forged")
+            }
+            return false
+        }
+    }
+
+    /// True for headers that tell nothing of a viewer.
+    private static func isPublic(_ name: String) -> Bool {
+        ["user-agent", "accept", "accept-language", "origin"].contains(ASCII.lowercased(name))
     }
 }

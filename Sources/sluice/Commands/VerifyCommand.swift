@@ -8,9 +8,9 @@ struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Read every stored byte and remove damaged objects.",
         discussion: """
-            Every stored extent is compared with its checksum. What does not fit is deleted and fetched again \
-            when it is wanted. Players are served meanwhile. Ends with 0 when all was sound and with 1 when \
-            something was damaged or could not be read. Interrupted, it goes on in the daemon.
+            Every stored extent is compared with its checksum. Damaged extents are deleted and fetched again when \
+            they are needed. Players are served meanwhile. Exits with 0 if everything is intact, and with 1 if \
+            something was damaged or could not be read. If the command is interrupted, the daemon continues.
             """)
 
     @Flag(help: "Print the report as JSON.")
@@ -39,7 +39,7 @@ struct VerifyCommand: ParsableCommand {
 
     private func show(_ report: Report) {
         let line =
-            "\r\(report.objects) of \(report.objectsToCheck) objects, \(Words.size(report.bytes))   "
+            "\r\(report.objects) of \(report.objectsToCheck) objects, \(OutputFormat.size(report.bytes))   "
         _ = write(STDERR_FILENO, line, line.utf8.count)
     }
 
@@ -64,14 +64,15 @@ struct VerifyCommand: ParsableCommand {
 
         var text: String {
             var lines = [
-                "\(intact ?? 0) objects are intact, \(Words.size(bytes)) read"
+                "\(intact ?? 0) objects are intact, \(OutputFormat.size(bytes)) read"
             ]
             if let repaired, repaired > 0 {
-                lines.append("\(repaired) lost damaged parts, \(Words.size(lostBytes ?? 0)) in all")
+                lines.append(
+                    "\(repaired) lost damaged parts, \(OutputFormat.size(lostBytes ?? 0)) in all")
             }
-            if let deleted, deleted > 0 { lines.append("\(deleted) were damaged and are deleted") }
+            if let deleted, deleted > 0 { lines.append("\(deleted) were damaged and were deleted") }
             if let unreadable, unreadable > 0 {
-                lines.append("\(unreadable) could not be read and are left as they are")
+                lines.append("\(unreadable) could not be read and were kept")
             }
             return lines.joined(separator: "\n") + "\n"
         }

@@ -134,7 +134,7 @@ struct WhyText: Decodable {
 
         var text: String {
             if let reading, let first, let last, let readAgo {
-                let again = givenAgain.map { $0 > 0 ? ", \($0) names given again" : "" } ?? ""
+                let again = givenAgain.map { $0 > 0 ? ", \($0) reused names" : "" } ?? ""
                 return "\(reading): \(first) to \(last), read \(readAgo) s ago, epoch \(epoch)"
                     + again
             }
@@ -167,6 +167,21 @@ struct WhyText: Decodable {
         }
     }
 
+    /// A body that is arriving and has no known end.
+    struct Endless: Decodable {
+        let stage: String
+        let format: String
+        let seconds: Int64
+        let viewers: Int
+        let kept: Int64
+
+        var text: String {
+            let what = stage == "endless" ? "without an end" : "not known yet whether it ends"
+            return "\(what), \(format), arriving for \(seconds) s, viewers: \(viewers), "
+                + "\(kept) bytes kept"
+        }
+    }
+
     struct Next: Decodable {
         let outcome: String
         let what: String
@@ -184,6 +199,7 @@ struct WhyText: Decodable {
     let origin: Origin?
     let live: Live?
     let window: Window?
+    let endless: Endless?
     let freshness: Freshness?
     let next: Next
 
@@ -207,6 +223,7 @@ struct WhyText: Decodable {
         }
         if let live { lines.append(line("live", live.text)) }
         if let window { lines.append(line("window", window.text)) }
+        if let endless { lines.append(line("stream", endless.text)) }
         lines += freshnessLines
         lines.append(line("next", "\(next.outcome): \(next.what)"))
         if let plan = next.plan { lines.append(line("plan", plan)) }
@@ -256,7 +273,7 @@ struct WhyText: Decodable {
     private var freshnessLines: [String] {
         guard let freshness else { return [] }
         let source =
-            freshness.counts ? freshness.lifetimeFrom : "HTTP's lifetime does not count here"
+            freshness.counts ? freshness.lifetimeFrom : "HTTP's lifetime is ignored here"
         var state = freshness.fresh ? "fresh" : "stale: \(freshness.reason ?? "")"
         if let seconds = freshness.seconds { state += ", \(seconds) s left" }
         if freshness.live == true, let reuse = freshness.reuseMilliseconds {

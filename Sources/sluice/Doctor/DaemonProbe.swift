@@ -46,7 +46,7 @@ struct DaemonProbe {
             let health = try ask("/api/health")
             if health.status == 401, health.text.hasPrefix("client error:") {
                 let advice = "give its token with --token or SLUICE_TOKEN"
-                return (.problem(check, "a daemon answers and wants its token", advice), false)
+                return (.problem(check, "a daemon answers and requires its token", advice), false)
             }
             guard health.status == 200, health.text.contains("\"status\":\"ok\"") else {
                 return (otherProgram(check), false)
@@ -58,7 +58,7 @@ struct DaemonProbe {
                 ).version
             else { return (otherProgram(check), false) }
             guard version == sluiceVersion else {
-                let advice = "restart the daemon if it is to be of the version of this program"
+                let advice = "restart the daemon to run this program's version"
                 let text =
                     "a daemon of version \(version) answers; this program is \(sluiceVersion)"
                 return (.warning(check, text, advice), true)
@@ -66,8 +66,8 @@ struct DaemonProbe {
             return (.ok(check, "a daemon of version \(version) answers"), true)
         } catch {
             guard error.kind == .refused else {
-                let advice = "see who holds it with `ss -ltnp`; restart it if it is the daemon"
-                let text = "something holds it and does not answer: \(error.reason)"
+                let advice = "find the process with `ss -ltnp`; restart it if it is the daemon"
+                let text = "a process has it and does not answer: \(error.reason)"
                 return (.problem(check, text, advice), false)
             }
         }
@@ -87,95 +87,5 @@ struct DaemonProbe {
         .problem(
             check, "another program answers there",
             "stop it, or choose another port with --port")
-    }
-}
-
-/// The process of a `TemporaryDaemon`, for the handler of signals; 0 for none.
-private let childID = Atomic<CInt>(0)
-
-/// A daemon with a cache folder of its own, ended by `stop`, and with this process.
-final class TemporaryDaemon {
-    let base: String
-    private let child: ChildProgram
-    private let folder: String
-
-    struct Fault: Error {
-        let text: String
-    }
-
-    /// Starts a daemon; blocks until it listens.
-    ///
-    /// - Parameters:
-    ///   - arguments: options of `serve`; those that name a place are replaced.
-    ///   - speaksTLS: whether the settings name a port for TLS, which is replaced then.
-    /// - Throws: `Fault` with the last line that the daemon printed.
-    init(_ arguments: [String], speaksTLS: Bool) throws(Fault) {
-        let folder: String
-        do throws(SystemError) {
-            folder = try makeTemporaryFolder("sluice-doctor")
-        } catch {
-            throw Fault(text: "\(error)")
-        }
-        self.folder = folder
-        var command = [InspectLoader.absolutePath("/proc/self/exe") ?? "sluice", "serve"]
-        command += arguments
-        command += ["--bind", "127.0.0.1", "--port", "0", "--cache-dir", folder + "/cache"]
-        command += ["--access-log", "/dev/null", "--log-format", "text", "--drain-timeout", "0"]
-        if speaksTLS { command += ["--tls-port", "0"] }
-        do throws(SystemError) {
-            let output = try openFile(
-                folder + "/output", flags: O_WRONLY | O_CREAT | O_APPEND)
-            let errors = try openFile(
-                folder + "/errors", flags: O_WRONLY | O_CREAT | O_APPEND)
-            child = try ChildProgram(command, output: output.number, errors: errors.number)
-        } catch {
-            removeTree(folder)
-            throw Fault(text: "\(error)")
-        }
-        childID.store(child.id, ordering: .relaxed)
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            signal(number) { number in
-                let id = childID.load(ordering: .relaxed)
-                if id > 0 { kill(id, SIGKILL) }
-                _exit(128 + number)
-            }
-        }
-        guard let base = Self.waitUntilReady(child, folder) else {
-            let errors = (try? readStart(folder + "/errors", atMost: 2_000)) ?? []
-            let text = String(decoding: errors, as: UTF8.self).split(separator: "\n").last
-            self.base = ""
-            stop()
-            throw Fault(text: text.map(String.init) ?? "it did not start within 20 s")
-        }
-        self.base = base
-    }
-
-    private static func waitUntilReady(_ child: ChildProgram, _ folder: String) -> String? {
-        let deadline = Monotonic.now() + .seconds(20 as Int64)
-        while Monotonic.now() < deadline {
-            let bytes = (try? readStart(folder + "/output", atMost: 10_000)) ?? []
-            // Only whole lines: the last may still be written.
-            for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
-                let text = String(decoding: line, as: UTF8.self)
-                if text.hasPrefix("sluice ready http://") {
-                    return String(text.dropFirst("sluice ready ".utf8.count))
-                }
-            }
-            var found = siginfo_t()
-            if waitid(P_PID, id_t(child.id), &found, WEXITED | WNOHANG | WNOWAIT) == 0,
-                found.si_signo != 0
-            {
-                return nil
-            }
-            usleep(10_000)
-        }
-        return nil
-    }
-
-    /// Ends the daemon and removes its folder; blocks until both is done.
-    func stop() {
-        childID.store(0, ordering: .relaxed)
-        child.end(SIGTERM, within: 5)
-        removeTree(folder)
     }
 }

@@ -5,6 +5,7 @@ import Diagnosis
 import Model
 import Posix
 import URISyntax
+import Upstream
 
 /// `sluice doctor`: what is wrong with this machine, its settings, or a stream.
 struct DoctorCommand: ParsableCommand {
@@ -12,15 +13,15 @@ struct DoctorCommand: ParsableCommand {
         commandName: "doctor",
         abstract: "Check this machine, the settings, and a stream directly and through Sluice.",
         discussion: """
-            Takes the options of `sluice serve`. Each check says ok, warning or problem, and what to do. With a \
-            URL, it is asked for direct and then through the daemon; where none runs, one is started for this, \
-            with a cache folder that is removed afterwards. At most 80 requests, 100 MB and about two minutes, as \
-            a rule seconds. Values of queries are not printed. Exit codes: 0 no problem, 2 a problem was found.
+            Takes the options of `sluice serve`. Each check says ok, warning or problem, and what to do. A URL is \
+            requested directly and then through the daemon; if none runs, one is started with a temporary cache \
+            folder. Makes at most 80 requests, reads at most 100 MB, and takes seconds, at most about two minutes. \
+            Values of queries are not printed. Exit codes: 0 no problem, 2 a problem was found.
             """)
 
     @Argument(
         help:
-            "The URL of a playlist or media file at its origin; headers may follow as in Kodi, URL|Name=value&Name=value."
+            "The URL of a playlist or media file at its origin, or as played through the daemon; headers may follow as in Kodi, URL|Name=value&Name=value."
     )
     var url: String?
 
@@ -49,6 +50,7 @@ struct Doctor {
     let redaction: Redaction
 
     init(_ options: ServeOptions, _ given: GivenURL?) {
+        Interruption.watch()
         var findings: [Finding] = []
         var found: DaemonConfiguration?
         do {
@@ -58,7 +60,8 @@ struct Doctor {
             found = read
         } catch let error as ConfigurationError {
             findings += error.faults.map {
-                .problem("configuration", $0, "mend it; `sluice config` shows what is in force")
+                .problem(
+                    "configuration", $0, "correct it; `sluice config` shows the settings in force")
             }
         } catch {
             findings.append(
@@ -70,11 +73,19 @@ struct Doctor {
         let probe = found.map { DaemonProbe($0) }
         findings += probe?.findings ?? []
         daemon = probe?.base
-        if let given { findings += Self.try(given, options, found, at: probe?.base) }
+        // What people have at hand is the URL that they play.
+        let origin = try? given?.behindDaemon
+        if let origin {
+            let text = "it leads through a daemon; its origin's \(origin.url.redacted) is tested"
+            findings.append(.ok("URL", text))
+        }
+        if let tested = origin ?? given {
+            findings += Self.try(tested, options, found, at: probe?.base)
+        }
         report = DoctorReport(findings, redaction)
     }
 
-    /// What must not be told, wherever it stands.
+    /// Secrets, which are removed wherever they occur in the report.
     private static func secrets(
         _ options: ServeOptions, _ configuration: DaemonConfiguration?, _ given: GivenURL?
     ) -> [String] {
@@ -96,12 +107,18 @@ struct Doctor {
     ) -> [Finding] {
         let budget = TransferBudget(
             requests: 40, bytes: 50 << 20, seconds: 45, each: 8, from: .now())
+        let upstream = configuration?.upstream ?? UpstreamConfiguration()
         var direct = StreamChecks(
-            given.url, StreamClient(budget: budget, lines: given.lines, comesFromPage: true))
+            given.url,
+            StreamClient(
+                budget: budget, lines: given.lines, comesFromPage: true,
+                way: { handle, url in
+                    (try? AbsoluteURL(url)).map { CommandRoute(to: $0, on: handle, upstream) }
+                }), route: upstream.routes.route(to: given.url.origin).summary)
         direct.run()
         guard let configuration else { return direct.findings }
-        // Where the daemon has no other way to the origin, it would not reach it either.
-        guard direct.reading != nil || !configuration.routeSummaries.isEmpty else {
+        // Without a parent, the daemon has no other way to the origin.
+        guard direct.reading != nil || !configuration.proxy.parents.isEmpty else {
             return direct.findings
         }
         do throws(TemporaryDaemon.Fault) {
@@ -124,7 +141,7 @@ struct Doctor {
             return direct.findings + [
                 .problem(
                     "through Sluice", "no daemon could be started: \(error.text)",
-                    "mend that, or start the daemon with `sluice serve`")
+                    "correct that, or start the daemon with `sluice serve`")
             ]
         }
     }

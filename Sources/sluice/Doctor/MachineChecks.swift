@@ -22,7 +22,7 @@ struct MachineChecks {
         found.append(MachineFindings.clock(WallTime.now().seconds))
         found.append(
             MachineFindings.memory(
-                Self.text("/proc/meminfo") ?? "", limit: Self.memoryLimit, size: Words.size))
+                Self.text("/proc/meminfo") ?? "", limit: Self.memoryLimit, size: OutputFormat.size))
         found.append(MachineFindings.nameServers(Self.text("/etc/resolv.conf")))
         found.append(Self.versions)
         return found
@@ -48,7 +48,7 @@ struct MachineChecks {
                 throw SystemError("access", code: errno, subject: place)
             }
             found.append(
-                .ok("cache folder", place == path ? path : "\(path), which will be made"))
+                .ok("cache folder", place == path ? path : "\(path), which will be created"))
         } catch {
             found.append(
                 .problem(
@@ -61,7 +61,7 @@ struct MachineChecks {
                 MachineFindings.room(
                     free: free, kept: Self.bytesKept(in: path),
                     budget: configuration.store.budgetBytes,
-                    reserve: configuration.store.minFreeBytes, size: Words.size))
+                    reserve: configuration.store.minFreeBytes, size: OutputFormat.size))
         }
         let mounts = Self.text("/proc/self/mountinfo") ?? ""
         let resolved = InspectLoader.absolutePath(place) ?? place

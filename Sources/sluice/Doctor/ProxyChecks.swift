@@ -64,7 +64,7 @@ struct ProxyChecks {
                 "name the site of your player with --cors-origin if it is such a page"))
     }
 
-    /// Whether the playlist at the same place direct cannot be had either, which was told already.
+    /// Whether the playlist at the same position failed directly too, which was reported already.
     private func isGoneAtOrigin(_ nodes: [InspectNode], _ node: InspectNode) -> Bool {
         guard let index = nodes.firstIndex(where: { $0.url == node.url }),
             let origin = direct.reading?.nodes, origin.indices.contains(index),
@@ -81,7 +81,7 @@ struct ProxyChecks {
         guard sample.reference == nil || reference != nil else {
             findings.append(
                 .warning(
-                    "same bytes", "the playlist went on before the segment was asked for",
+                    "same bytes", "the playlist advanced before the segment was requested",
                     "ask again"))
             return
         }
@@ -110,7 +110,7 @@ struct ProxyChecks {
                     ? .ok("second request", "answered from the store")
                     : .warning(
                         "second request", "not from the store: \(status)",
-                        "`sluice why` tells what keeps it from being stored"))
+                        "`sluice why` shows why it is not stored"))
         } catch {
             findings.append(
                 .problem(

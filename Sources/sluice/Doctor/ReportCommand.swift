@@ -12,9 +12,9 @@ struct ReportCommand: ParsableCommand {
         commandName: "report",
         abstract: "Write one archive for a bug report, without secrets.",
         discussion: """
-            Takes the options of `sluice serve`. The archive holds what `sluice doctor` finds, the settings as \
-            `sluice config` prints them, the daemon's figures, the end of the access log, and the state of the \
-            systemd unit, where there are such. Tokens, cookies, credentials and values of queries are left out; \
+            Takes the options of `sluice serve`. The archive contains the findings of `sluice doctor`, the settings \
+            as `sluice config` prints them, the daemon's figures, the end of the access log, and the state of the \
+            systemd unit, as far as they exist. Tokens, cookies, credentials and values of queries are removed; \
             names of hosts and paths are not. Look through it before you send it. Only its owner may read the file.
             """)
 
@@ -47,14 +47,14 @@ struct ReportCommand: ParsableCommand {
         defer { files.remove() }
         try files.pack(path, replaces: force)
         var found = stat()
-        let size = stat(path, &found) == 0 ? Words.size(Int64(found.st_size)) : ""
+        let size = stat(path, &found) == 0 ? OutputFormat.size(Int64(found.st_size)) : ""
         print("\(path), \(size): \(files.names.joined(separator: ", "))")
         for line in files.missing { print("without \(line)") }
         print("secrets are left out; look through it before you send it: tar -xzOf \(path) | less")
     }
 
     fileprivate static func isThere(_ path: String) -> ExitCode {
-        commandFailure("\(path) is there already; name another file, or give --force")
+        commandFailure("\(path) exists already; name another file, or give --force")
     }
 }
 
@@ -185,14 +185,14 @@ private final class ReportFiles {
         guard
             let child = try? ChildProgram(command, output: output.number, errors: none.number),
             child.waitForEnd(within: 10) == 0
-        else { return missing.append("systemd unit: systemctl cannot tell") }
+        else { return missing.append("systemd unit: systemctl failed") }
         let text = String(decoding: try readStart(path, atMost: 64 << 10), as: UTF8.self)
         // Whatever systemctl prints besides is not asked for.
         let lines = text.split(separator: "\n").filter { line in
             Self.properties.contains(String(line.prefix { $0 != "=" }))
         }
         guard lines.contains("LoadState=loaded") else {
-            return missing.append("systemd unit: there is none of the name sluice.service")
+            return missing.append("systemd unit: no sluice.service")
         }
         try add("unit.txt", lines.joined(separator: "\n") + "\n")
     }

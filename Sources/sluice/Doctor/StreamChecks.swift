@@ -17,6 +17,8 @@ struct StreamClient {
     let lines: [String]
     /// Whether requests say that they come from the page.
     let comesFromPage: Bool
+    /// The way to origins; nil for the direct one.
+    var way: BlockingClient.Way?
 
     private var fields: [String] { lines + (comesFromPage ? ["Origin: \(Self.page)"] : []) }
 
@@ -38,13 +40,14 @@ struct StreamClient {
         _ url: AbsoluteURL, range: ClosedRange<Int64>? = nil, more: [String] = [], limit: Int
     ) throws(BlockingClient.Failure) -> Answered {
         guard let left = budget.next(now: .now()) else {
-            throw BlockingClient.Failure(kind: .other, reason: "that is enough requests")
+            throw BlockingClient.Failure(kind: .other, reason: "the limit of requests is reached")
         }
         var request = BlockingClient.Request("GET", url.requestForm)
         request.fields = fields + more
         request.range = range
         request.keepsFields = true
         request.followsRedirects = true
+        request.way = way
         request.userAgent = "sluice/\(sluiceVersion)"
         request.milliseconds = left.milliseconds
         request.credentials = url.userinfo.map { PercentCoding.decode($0) }
@@ -67,7 +70,7 @@ struct StreamClient {
     func loader(
         _ observe: @escaping (AbsoluteURL, BlockingClient.Answer, [UInt8]) -> Void
     ) -> InspectLoader {
-        InspectLoader(fields: fields, budget: budget, observe: observe)
+        InspectLoader(fields: fields, way: way, budget: budget, observe: observe)
     }
 }
 
@@ -140,19 +143,24 @@ struct StreamChecks {
     /// The most bytes of a segment that are compared.
     static let mostCompared = 16 << 20
 
-    init(_ url: AbsoluteURL, _ client: StreamClient) {
+    /// The settings of the way to the origin; empty for the direct one.
+    private let route: String
+
+    init(_ url: AbsoluteURL, _ client: StreamClient, route: String) {
         self.url = url
         self.client = client
+        self.route = route
     }
 
     mutating func run() {
+        if !route.isEmpty { findings.append(.ok("way to the origin", route)) }
         let reading = StreamReading(url, client)
         guard let answer = reading.answers[url] else {
             let reason = reading.failures.first?.reason ?? "no answer"
             findings.append(
                 .problem(
                     "origin", "\(url.redacted) does not answer: \(reason)",
-                    "look at the URL and at the line; with --origin-proxy, --doh-url or --resolve the daemon goes other ways"
+                    "look at the URL and at the line; --origin-proxy, --doh-url and --resolve set other ways"
                 ))
             return
         }
@@ -177,7 +185,7 @@ struct StreamChecks {
                 .problem("playlist", "it cannot be read: \(reason)", "have its maker mend it"))
             return
         } else {
-            findings.append(.ok("playlist", "it is none; tried as a file"))
+            findings.append(.ok("playlist", "it is not a playlist; tested as a file"))
         }
         lookAtSegment()
     }
@@ -209,10 +217,10 @@ struct StreamChecks {
             findings.append(
                 .warning(
                     "playlist rules",
-                    "\(broken.count) broken that must be kept, first in \(node.url.redacted): \(first)",
+                    "\(broken.count) requirements (MUST) violated, first in \(node.url.redacted): \(first)",
                     "see all with `sluice inspect`; strict players may refuse it"))
         } else {
-            findings.append(.ok("playlist rules", "none broken that must be kept"))
+            findings.append(.ok("playlist rules", "no requirement (MUST) is violated"))
         }
         findings.append(OriginFindings.playlistType(answer.fields))
         findings.append(OriginFindings.crossOrigin(answer.fields, page: StreamClient.page))
@@ -222,7 +230,7 @@ struct StreamChecks {
             for finding in PlayerFindings.of(body, outline, at: node.url)
             where seen.insert(finding.text).inserted { findings.append(finding) }
         }
-        if seen.isEmpty { findings.append(.ok("players", "nothing that players stumble over")) }
+        if seen.isEmpty { findings.append(.ok("players", "nothing that breaks players")) }
     }
 
     // MARK: One segment

@@ -22,6 +22,8 @@ struct InspectLoader {
     var files: [String: String] = [:]
     /// True if URLs at `fileHost` are paths of files.
     var readsFiles = false
+    /// The way to the origin of each request; nil for the direct one.
+    var way: BlockingClient.Way?
     /// What all requests together may spend; nil for a limit of each alone.
     var budget: TransferBudget?
     /// Told of each answer, also of those that are no playlists.
@@ -92,7 +94,8 @@ struct InspectLoader {
         var limit = PlaylistLimits.standard.byteCount
         if let budget {
             guard let left = budget.next(now: .now()) else {
-                return .failure(InspectFailure(text: "was not asked for: that is enough requests"))
+                return .failure(
+                    InspectFailure(text: "was not requested: the limit of requests is reached"))
             }
             request.milliseconds = left.milliseconds
             request.connectSeconds = 5
@@ -109,7 +112,7 @@ struct InspectLoader {
         } catch {
             let text =
                 error.kind == .stopped
-                ? "is longer than any playlist that is taken" : error.reason
+                ? "is longer than the limit for playlists" : error.reason
             return .failure(InspectFailure(text: text))
         }
     }
@@ -118,6 +121,7 @@ struct InspectLoader {
         var request = BlockingClient.Request("GET", url.requestForm)
         request.fields = fields
         request.followsRedirects = true
+        request.way = way
         request.keepsFields = observe != nil
         request.decodesContent = true
         request.userAgent = "sluice/\(sluiceVersion)"

@@ -30,7 +30,7 @@ package struct TextTable {
 }
 
 /// Formats sizes, durations and times for output.
-package enum Words {
+package enum OutputFormat {
     /// Formats a size as `0 B`, `12 kB` or `1.3 GB`: powers of 1000, at least two digits above
     /// bytes.
     package static func size(_ bytes: Int64) -> String {
