@@ -88,7 +88,7 @@ final class Connection {
         let behaviour = cdn.effectiveBehaviour(for: request)
         var finished = false
         defer { cdn.log.end(token, finished: finished) }
-        guard waitForLink(), waitForRelease(request.path, sent: -1) else { return false }
+        guard waitForLink(), waitForRelease(request) else { return false }
         if let delay = behaviour.firstByteDelay {
             guard Sockets.pause(descriptor, milliseconds: delay) else { return false }
         }
@@ -99,6 +99,12 @@ final class Connection {
             finished = didFinish
             return goesOn
         }
+        if let stream = cdn.endless(at: path) {
+            didFinish = false
+            serve(request, from: stream, token)
+            finished = didFinish
+            return false
+        }
         let responder = Responder(request: request, behaviour: behaviour)
         let response = responder.respond(cdn.resource(at: path))
         let goesOn = transmit(response, to: request, behaviour, token)
@@ -108,7 +114,15 @@ final class Connection {
 
     var didFinish = false
 
-    /// Waits while a test holds this path at this number of body bytes (-1: before the head).
+    /// Waits while a test holds this request before the head.
+    private func waitForRelease(_ request: WireRequest) -> Bool {
+        while cdn.isHeld(request) {
+            guard Sockets.pause(descriptor, milliseconds: 2) else { return false }
+        }
+        return true
+    }
+
+    /// Waits while a test holds this path at this number of body bytes.
     private func waitForRelease(_ path: String, sent: Int) -> Bool {
         while cdn.isHeld(path, sent: sent) {
             guard Sockets.pause(descriptor, milliseconds: 2) else { return false }

@@ -24,7 +24,10 @@ package final class FixtureCDN: Sendable {
         var windows: [String: LiveWindow] = [:]
         /// By path prefix.
         var streams: [String: LowLatencyStream] = [:]
+        var endless: [String: EndlessStream] = [:]
         var held: [String: Int] = [:]
+        /// By path, the field without which a request is held.
+        var heldWithout: [String: String] = [:]
         /// How often each path was requested whose responses rotate.
         var turns: [String: Int] = [:]
     }
@@ -270,12 +273,27 @@ extension FixtureCDN {
         state.withLock { $0.held[path] = afterBytes ?? -1 }
     }
 
+    /// Holds responses of a path, before the head, to requests without a field, until `release`.
+    package func hold(_ path: String, without field: String) {
+        state.withLock { $0.heldWithout[path] = field }
+    }
+
     /// Continues the held responses of a path.
     package func release(_ path: String) {
-        state.withLock { $0.held[path] = nil }
+        state.withLock {
+            $0.held[path] = nil
+            $0.heldWithout[path] = nil
+        }
     }
 
     func isHeld(_ path: String, sent: Int) -> Bool { state.withLock { $0.held[path] == sent } }
+
+    /// Whether a request is held before its response's head.
+    func isHeld(_ request: WireRequest) -> Bool {
+        let (sent, field) = state.withLock { ($0.held[request.path], $0.heldWithout[request.path]) }
+        return sent == -1
+            || field.map { name in !request.fields.contains { sameName($0.name, name) } } ?? false
+    }
 
     func holdOffset(_ path: String) -> Int? { state.withLock { $0.held[path] } }
 }

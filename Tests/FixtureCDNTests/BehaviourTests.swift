@@ -1,4 +1,4 @@
-// The delays, faults, framings and conditions a path can be given.
+// The delays, faults, framings and conditions that a path can have.
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -15,7 +15,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: ["reset", "trunc"])
-    func `a body is broken off exactly where it should be`(fault: String) throws {
+    func `a body is cut at the configured byte`(fault: String) throws {
         let response = try player.get("/bytes/a/1000?\(fault)=600")
         #expect(!response.complete)
         #expect(response.body == Array(whole[..<600]))
@@ -25,7 +25,7 @@ struct BehaviourTests {
         cdn.stop()
     }
 
-    @Test func `a fault that is counted ends after its number of requests`() throws {
+    @Test func `a counted fault ends after its number of requests`() throws {
         cdn.setBehaviour("trunc=10&fails=2", for: "/bytes/a/1000")
         let ends = try (0..<4).map { _ in try player.get("/bytes/a/1000").complete }
         #expect(ends == [false, false, true, true])
@@ -46,7 +46,7 @@ struct BehaviourTests {
         cdn.stop()
     }
 
-    @Test func `the first byte and the body come when they should`() throws {
+    @Test func `first byte and body are delayed as configured`() throws {
         let late = try player.get("/bytes/a/1000?fb=150")
         #expect(late.timeToFirstByte >= .milliseconds(150))
         let paced = try player.get("/bytes/a/1000?rate=2500")
@@ -76,7 +76,7 @@ struct BehaviourTests {
         cdn.stop()
     }
 
-    @Test func `gzip is sent to who accepts it, under another validator`() throws {
+    @Test func `gzip is sent to clients that accept it, with another validator`() throws {
         let plain = try player.get("/ts/master.m3u8?gzip=1")
         let packed = try player.get(
             "/ts/master.m3u8?gzip=1", headers: [("Accept-Encoding", "gzip")])
@@ -96,7 +96,7 @@ struct BehaviourTests {
         ("needcookie=a=1", "", "Cookie: b=2; a=1"),
         ("needheader=Referer: http://a/", "", "Referer: http://a/"),
     ])
-    func `a condition refuses whoever does not meet it`(
+    func `a client that does not meet a condition is rejected`(
         condition: String, query: String, field: String
     ) throws {
         let name = String(field.prefix { $0 != ":" })
@@ -107,7 +107,7 @@ struct BehaviourTests {
         cdn.stop()
     }
 
-    @Test func `fields, validators and redirects are as asked`() throws {
+    @Test func `fields, validators and redirects are as configured`() throws {
         let shaped = try player.get(
             "/bytes/a/10?etag=v2&type=text/x&cc=no-store&cookie=a%3D1&header=X-A:%20b")
         #expect(shaped["ETag"] == "\"v2\"")
@@ -122,7 +122,7 @@ struct BehaviourTests {
         cdn.stop()
     }
 
-    @Test func `an object may turn into another one under the same path`() throws {
+    @Test func `an object can be replaced under the same path`() throws {
         let before = try player.get("/bytes/a/1000")
         cdn.setBehaviour("as=/bytes/b/900", for: "/bytes/a/1000")
         let after = try player.get("/bytes/a/1000")
@@ -132,7 +132,8 @@ struct BehaviourTests {
         cdn.stop()
     }
 
-    @Test func `a held response waits for its release, before the head or within the body`() throws
+    @Test func `a held response waits until it is released, before the head or within the body`()
+        throws
     {
         cdn.hold("/bytes/a/1000", afterBytes: 300)
         let stream = try player.open("/bytes/a/1000")

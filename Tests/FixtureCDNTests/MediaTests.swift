@@ -1,4 +1,4 @@
-// The committed media play, without one complaint, from the sample CDN.
+// The committed media are played from the sample CDN without an error message.
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -15,7 +15,7 @@ struct MediaTests {
         defer { cdn.stop() }
         let played = try #require(try Tool.framemd5(cdn.url("/" + path)))
         #expect(played.split(separator: "\n").count == frames)
-        // ffmpeg opens a local key only when told that any extension will do.
+        // ffmpeg opens a local key only if any extension is allowed.
         let options = path.hasSuffix("m3u8") ? ["-allowed_extensions", "ALL"] : []
         #expect(played == (try Tool.framemd5(Fixture.path("media/" + path), options)))
     }

@@ -12,7 +12,9 @@ struct NetworkTests {
         try cdn.start()
     }
 
-    @Test func `stopping goes offline at once and starting comes back on the same port`() throws {
+    @Test func `stopping takes the CDN offline immediately, and starting uses the same port`()
+        throws
+    {
         let player = ScriptedPlayer(cdn.baseURL)
         let before = try player.get("/ts/master.m3u8")
         let stalled = try player.open("/bytes/a/1000?stall=10")
@@ -32,7 +34,7 @@ struct NetworkTests {
         }
     }
 
-    @Test func `the counters tell requests, bytes and ranges`() throws {
+    @Test func `the counters contain requests, bytes and ranges`() throws {
         let player = ScriptedPlayer(cdn.baseURL)
         _ = try player.get("/bytes/a/1000?x=1", headers: [("Range", "bytes=0-99"), ("X-A", "b")])
         _ = try player.get("/bytes/a/1000", headers: [("Range", "bytes=100-")])

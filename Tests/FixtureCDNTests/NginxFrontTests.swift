@@ -14,7 +14,7 @@ struct NginxFrontTests {
     }
 
     @Test(arguments: [(true, "HTTP/2.0"), (false, "HTTP/1.1")])
-    func `requests reach the CDN over the protocol asked for`(
+    func `requests reach the CDN over the configured protocol`(
         http2: Bool, version: String
     ) throws {
         let cdn = FixtureCDN()
@@ -30,7 +30,7 @@ struct NginxFrontTests {
         #expect(front.accessLog.first?.hasPrefix("\(version) 206 GET /bytes/a/1000 ") == true)
     }
 
-    @Test func `a fault of the CDN shows through`() throws {
+    @Test func `a fault of the CDN is visible through nginx`() throws {
         let cdn = FixtureCDN()
         try cdn.start()
         defer { cdn.stop() }
@@ -39,7 +39,7 @@ struct NginxFrontTests {
         #expect(try curl(front, "/bytes/a/100000?trunc=50000").status != 0)
     }
 
-    @Test func `a folder is served, and nobody without the CA is fooled`() throws {
+    @Test func `a folder is served, and clients without the CA reject it`() throws {
         let front = try NginxFront(.folder(Fixture.path("media")))
         defer { front.stop() }
         let result = try curl(front, "/ts/master.m3u8")

@@ -1,4 +1,4 @@
-// The program `sample-cdn`: its ready line, its end, and what it says to wrong arguments.
+// The program `sample-cdn`: its ready line, its end, and its messages for invalid arguments.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct SampleCDNTests {
     @Test(arguments: [SIGTERM, SIGINT])
-    func `the program serves its folder until it is asked to end`(signal: Int32) throws {
+    func `the program serves its folder until it is stopped`(signal: Int32) throws {
         let program = try Tool.built("sample-cdn")
         let child = try ChildProcess([program, "--folder", Fixture.path("media")])
         defer { child.kill(SIGKILL) }
@@ -27,7 +27,8 @@ struct SampleCDNTests {
         (["--folder", "/nowhere"], 66, "/nowhere is no folder"),
         (["--folder", "/", "--address", "a.b"], 69, "cannot listen"),
     ])
-    func `wrong arguments are named`(arguments: [String], status: Int32, words: String) throws {
+    func `invalid arguments are reported`(arguments: [String], status: Int32, words: String) throws
+    {
         let result = try Tool.run([try Tool.built("sample-cdn")] + arguments)
         #expect(result.status == status)
         #expect(result.stderr.contains(words))

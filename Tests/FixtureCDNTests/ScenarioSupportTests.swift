@@ -1,4 +1,4 @@
-// The tools of the scenarios do what they say, so that a failing scenario means the daemon.
+// The tools of the scenarios work, so that a failing scenario points to the daemon.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ScenarioSupportTests {
-    @Test func `an origin plays its script and a player sees it`() throws {
+    @Test func `an origin follows its script and a player sees it`() throws {
         let origin = try ScriptedOrigin()
         let both = Barrier("both asked")
         origin.connection(
@@ -42,7 +42,7 @@ struct ScenarioSupportTests {
         origin.stop()
     }
 
-    @Test func `a missed step fails with what was said`() throws {
+    @Test func `a missed step fails with the received text`() throws {
         let origin = try ScriptedOrigin()
         origin.connection(.expect("GET", "/wanted"), .respond(200))
         _ = try? ScriptedPlayer(origin.baseURL).get("/other")
@@ -59,7 +59,7 @@ struct ScenarioSupportTests {
         origin.stop()
     }
 
-    @Test func `a player gives up at its deadline`() throws {
+    @Test func `a player stops at its deadline`() throws {
         let origin = try ScriptedOrigin()
         origin.answer("/silent", .stall)
         let player = ScriptedPlayer(origin.baseURL, deadline: .milliseconds(100))
@@ -98,14 +98,14 @@ struct ScenarioSupportTests {
         #expect(!daemon.isRunning)
     }
 
-    @Test func `a daemon that ends before it is ready is reported with its words`() throws {
+    @Test func `a daemon that ends before it is ready is reported with its output`() throws {
         let failure = #expect(throws: ScenarioFailure.self) {
             try DaemonProcess(["-c", "echo no such option >&2; exit 2"], binary: "/bin/sh")
         }
         #expect(failure?.transcript.contains("no such option") == true)
     }
 
-    @Test func `what a process wrote before something that is seen is there as well`() throws {
+    @Test func `output written before an observed event is available`() throws {
         let folder = try TemporaryFolder()
         let gate = Barrier("the collecting thread may go on")
         let script = "echo first >&2; until [ -e $0/go ]; do :; done; echo second >&2; echo done"
@@ -120,20 +120,20 @@ struct ScenarioSupportTests {
         gate.arrive()
     }
 
-    @Test func `a killed process says so`() throws {
+    @Test func `a killed process is reported as killed`() throws {
         let child = try ChildProcess(["sleep", "60"])
         child.kill(SIGKILL)
         #expect(child.waitForExit() == .signal(SIGKILL))
     }
 
-    @Test func `a tool that hangs is ended at the deadline`() throws {
+    @Test func `a tool that hangs is killed at the deadline`() throws {
         #expect(throws: ScenarioFailure.self) {
             try Tool.run(["sleep", "60"], within: .milliseconds(50))
         }
         #expect(try Tool.run(["sh", "-c", "echo a; echo b >&2; exit 4"]).status == 4)
     }
 
-    @Test func `a temporary folder vanishes with its content`() throws {
+    @Test func `a temporary folder is removed with its content`() throws {
         var folder: TemporaryFolder? = try TemporaryFolder()
         let path = try #require(folder?.path)
         _ = folder?.makeFolder("deep")

@@ -34,7 +34,7 @@ struct ServingTests {
         ("bytes=20-10", 200, 0..<1000), ("bytes=0-1,5-6", 200, 0..<1000),
         ("lines=1-2", 200, 0..<1000),
     ])
-    func `a range is answered as it asks`(range: String, status: Int, bytes: Range<Int>) throws {
+    func `a range is answered as requested`(range: String, status: Int, bytes: Range<Int>) throws {
         let response = try player.get("/bytes/a/1000", headers: [("Range", range)])
         #expect(response.status == status)
         #expect(response.body == FixtureCDN.syntheticBytes("a", bytes))
@@ -46,14 +46,14 @@ struct ServingTests {
     }
 
     @Test(arguments: ["bytes=1000-", "bytes=5000-6000", "bytes=-0"])
-    func `a range beyond the end is refused with the length`(range: String) throws {
+    func `a range behind the end gets 416 with the length`(range: String) throws {
         let response = try player.get("/bytes/a/1000", headers: [("Range", range)])
         #expect(response.status == 416)
         #expect(response["Content-Range"] == "bytes */1000")
         cdn.stop()
     }
 
-    @Test func `a range is void when If-Range names another validator`() throws {
+    @Test func `a range is ignored when If-Range has another validator`() throws {
         let tag = try #require(try player.get("/bytes/a/1000")["ETag"])
         let fields = [(name: "Range", value: "bytes=0-9")]
         #expect(
@@ -64,7 +64,7 @@ struct ServingTests {
         cdn.stop()
     }
 
-    @Test func `a validator that still holds is answered 304 without a body`() throws {
+    @Test func `a current validator gets 304 without a body`() throws {
         let first = try player.get("/ts/master.m3u8")
         let tag = try #require(first["ETag"])
         let second = try player.get("/ts/master.m3u8", headers: [("If-None-Match", tag)])
@@ -94,7 +94,7 @@ struct ServingTests {
         #expect(FixtureCDN.syntheticBytes("other", 0..<100) != whole)
     }
 
-    @Test func `a resource in memory comes before a file`() throws {
+    @Test func `a resource in memory has precedence over a file`() throws {
         cdn.put("/ts/master.m3u8", text: "#EXTM3U\n")
         #expect(try player.get("/ts/master.m3u8").text == "#EXTM3U\n")
         cdn.remove("/ts/master.m3u8")
@@ -104,12 +104,12 @@ struct ServingTests {
     }
 
     @Test(arguments: ["/../make-media", "/ts/%2e%2e/%2e%2e/make-media", "/nothing", "/ts"])
-    func `nothing outside the folder and no folder is served`(path: String) throws {
+    func `paths outside of the folder, and folders, are not served`(path: String) throws {
         #expect(try player.get(path).status == 404)
         cdn.stop()
     }
 
-    @Test func `a connection is used again and ended when the client asks for it`() throws {
+    @Test func `a connection is reused and closed when the client asks for it`() throws {
         for _ in 0..<3 { _ = try player.get("/bytes/a/10") }
         #expect(cdn.acceptedConnections == 1)
         let stream = try player.open("/bytes/a/10", headers: [("Connection", "close")])
@@ -121,7 +121,7 @@ struct ServingTests {
         cdn.stop()
     }
 
-    @Test func `a live window slides by hand and ends`() throws {
+    @Test func `a live window is moved by the test and ends`() throws {
         let segments = (0..<3).map { LiveWindow.Segment(uri: "s\($0).ts", duration: 2) }
         let window = cdn.live(
             "/live.m3u8", LiveWindow(segments: segments, targetDuration: 2, windowSize: 2))

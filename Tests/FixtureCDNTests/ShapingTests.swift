@@ -4,7 +4,7 @@ import Testing
 
 /// Links before the sample CDN.
 @Suite(.serialized) struct ShapingTests {
-    /// Seconds that a body takes over a link.
+    /// The seconds that a body takes over a link.
     private func seconds(_ shape: LinkShape, bytes: Int) throws -> Double {
         let cdn = FixtureCDN()
         try cdn.start()
@@ -21,13 +21,13 @@ import Testing
         #expect(try seconds(shape, bytes: 300_000) > 0.25)
     }
 
-    @Test func `a first answer waits for handshake and request`() throws {
+    @Test func `a first response is delayed by handshake and request`() throws {
         let shape = LinkShape(connectDelay: 60, responseDelay: 60)
         #expect(try seconds(shape, bytes: 10) > 0.115)
     }
 
     @Test(arguments: ["3g", "4g", "wifi", "fibre", "burst"])
-    func `profiles are known by name`(name: String) {
+    func `profiles are found by name`(name: String) {
         #expect(LinkShape.profile(name) != nil)
         #expect(LinkShape.profile(name + "x") == nil)
     }

@@ -1,0 +1,35 @@
+extension BucketFixture {
+    /// What is wrong with the store.
+    package enum Fault: Sendable, Equatable {
+        /// Answers begin after so many milliseconds.
+        case slow(Int)
+        /// All requests get this status.
+        case refusing(Int)
+        /// One bit of the last byte of each object that is read is wrong.
+        case corrupting
+        /// One bit in the middle of each object that is read is wrong.
+        case corruptingMiddle
+        /// Each read gets another object's bytes.
+        case swapping
+        /// Answers end after so many bytes of their body.
+        case truncating(Int)
+        /// Each stated length is so many bytes too small.
+        case shortLength(Int)
+        /// Ranges are ignored.
+        case ignoringRanges
+        /// Ranges come from somewhere else than they say.
+        case shiftingRanges
+        /// Writes are not read to their end, and not answered.
+        case hangingWrites
+        /// Writes are answered with an error.
+        case refusingWrites(Int)
+    }
+
+    /// What the store does with writes that are to make a new object (`If-None-Match: *`).
+    package enum Conditions: Sendable {
+        case kept
+        /// 501, as OpenStack Swift answers.
+        case refused
+        case ignored
+    }
+}
