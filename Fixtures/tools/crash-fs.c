@@ -57,6 +57,7 @@ enum fault {
     FAIL_RESERVE,   // fallocate, ftruncate
     FAIL_READ,      // pread
     FAIL_SEND,      // sendfile of a file with a name
+    FAIL_READ_ONE,  // pread of one stored object: the first that is read from then on
     FAULTS
 };
 
@@ -74,6 +75,10 @@ struct record {
 static uint64_t files[DESCRIPTORS];
 // True for a descriptor of a file of ours without a name: it can fail, but leaves nothing to log.
 static char unnamed[DESCRIPTORS];
+// True for a descriptor of a stored object.
+static char objects[DESCRIPTORS];
+// The inode that FAIL_READ_ONE concerns; 0 until an object is read.
+static uint64_t unreadable;
 // The path of a descriptor of a folder of ours.
 static char *folders[DESCRIPTORS];
 static const char *root;
@@ -162,6 +167,7 @@ static int opened(int descriptor, const char *path, int flags, int existed) {
         return descriptor;
     }
     files[descriptor] = found.st_ino;
+    objects[descriptor] = strstr(path + root_length, "/new/") || strstr(path + root_length, "/objects/");
     if ((flags & O_CREAT) && !existed) note_path(CREATE, found.st_ino, 0, path);
     if ((flags & O_TRUNC) && existed) note((struct record){.kind = TRUNCATE, .file = found.st_ino}, NULL, 0);
     return descriptor;
@@ -329,15 +335,26 @@ int fallocate64(int descriptor, int mode, off_t offset, off_t length) {
     return fallocate(descriptor, mode, offset, length);
 }
 
+static int fails_to_read(int descriptor) {
+    if (fails_on(descriptor, FAIL_READ)) return 1;
+    if (!faults || !faults[FAIL_READ_ONE]) return unreadable = 0;
+    if (!file_of(descriptor) || !objects[descriptor]) return 0;
+    pthread_mutex_lock(&lock);
+    if (!unreadable) unreadable = files[descriptor];
+    int is_this = unreadable == files[descriptor];
+    pthread_mutex_unlock(&lock);
+    return is_this && fails(FAIL_READ_ONE);
+}
+
 ssize_t pread(int descriptor, void *bytes, size_t count, off_t offset) {
     REAL(pread);
-    if (fails_on(descriptor, FAIL_READ)) return -1;
+    if (fails_to_read(descriptor)) return -1;
     return real_pread(descriptor, bytes, count, offset);
 }
 
 ssize_t pread64(int descriptor, void *bytes, size_t count, off_t offset) {
     REAL(pread64);
-    if (fails_on(descriptor, FAIL_READ)) return -1;
+    if (fails_to_read(descriptor)) return -1;
     return real_pread64(descriptor, bytes, count, offset);
 }
 

@@ -42,7 +42,7 @@ long csim_call(long number, long a, long b, long c, long d, long e, long f);
 #define csim_syscall_(number, a, b, c, d, e, f, ...) \
     csim_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-int64_t csim_real_monotonic(void);
+int64_t csim_processor_time(void);
 int csim_real_poll(struct pollfd *descriptors, nfds_t count, int timeout);
 
 void csim_descriptors_begin(void);

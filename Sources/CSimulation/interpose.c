@@ -111,11 +111,21 @@ static bool is_file(int number) { return path_of(number)[0] != 0; }
         }                                                             \
     } while (0)
 
+/// Waits as long as the disk takes to sync.
+///
+/// A fiber must not wait while it holds a lock: others would find it held by their own thread. Reads
+/// and writes are made under the lock of an object's name, syncs are not.
+static void wait_for_disk(const char *path) {
+    if (!csim_in_fiber() || !csim.world.delay || !path[0] || strstr(path, ".sqlite")) return;
+    int64_t delay = csim.world.delay(csim.world.context, path);
+    if (delay > 0) csim_sleep_until(csim.now + delay);
+}
+
 // MARK: Time
 
-int64_t csim_real_monotonic(void) {
+int64_t csim_processor_time(void) {
     struct timespec time;
-    csim_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
+    csim_syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &time);
     return time.tv_sec * NANOSECONDS + time.tv_nsec;
 }
 
@@ -588,6 +598,13 @@ int fcntl64(int number, int command, ...) {
     return fcntl(number, command, argument);
 }
 
+/// Gives a file that was written the world's time.
+static void stamp(int number) {
+    struct timespec now = {wall() / NANOSECONDS, wall() % NANOSECONDS};
+    struct timespec times[2] = {now, now};
+    csim_syscall(SYS_utimensat, number, NULL, times, 0);
+}
+
 static ssize_t write_at(int number, const void *bytes, size_t count, off_t offset) {
     if (csim_in_fiber() && is_file(number)) {
         FAIL_IF_WANTED("write", path_of(number), count, -1);
@@ -597,7 +614,9 @@ static ssize_t write_at(int number, const void *bytes, size_t count, off_t offse
         }
         csim_disk_writes(number, offset, (int64_t)count);
     }
-    return csim_syscall(SYS_pwrite64, number, bytes, count, offset);
+    ssize_t written = csim_syscall(SYS_pwrite64, number, bytes, count, offset);
+    if (written > 0 && csim_in_fiber() && is_file(number)) stamp(number);
+    return written;
 }
 
 ssize_t pwrite(int number, const void *bytes, size_t count, off_t offset) {
@@ -613,7 +632,9 @@ ssize_t write(int number, const void *bytes, size_t count) {
         FAIL_IF_WANTED("write", path_of(number), count, -1);
         csim_disk_writes(number, csim_syscall(SYS_lseek, number, 0, SEEK_CUR), (int64_t)count);
     }
-    return csim_syscall(SYS_write, number, bytes, count);
+    ssize_t written = csim_syscall(SYS_write, number, bytes, count);
+    if (written > 0 && csim_in_fiber() && is_file(number)) stamp(number);
+    return written;
 }
 
 ssize_t pread(int number, void *bytes, size_t count, off_t offset) {
@@ -653,6 +674,7 @@ int fallocate(int number, int mode, off_t offset, off_t length) {
 
 static int sync_file(int number, long call) {
     if (csim_in_fiber()) {
+        wait_for_disk(path_of(number));
         FAIL_IF_WANTED("fsync", path_of(number), 0, -1);
         csim_disk_synced(number, call == SYS_syncfs);
         return 0;

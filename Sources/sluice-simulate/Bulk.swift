@@ -39,7 +39,7 @@ struct Bulk {
 
     func run() throws {
         let number = BulkKind.allCases.firstIndex(of: kind) ?? 0
-        let place = Surroundings(number: .max - UInt64(number), processorSeconds: 7_200)
+        let place = RunProcess(number: .max - UInt64(number), processorSeconds: 7_200)
         let settings = [
             "port": "9000", "allow-private": "true", "log-level": "warning", "loops": "1",
             "cache-size": "8MB", "min-free": "0", "cache-dir": "\(place.home)/cache",

@@ -48,11 +48,14 @@ enum ChildRun {
         return word == "oracle=none" ? nil : String(word.dropFirst(7))
     }
 
-    /// Runs a child to its end and returns the oracle that failed.
-    static func oracle(of arguments: [String]) -> String? {
-        guard let (pid, output) = start(arguments) else { return nil }
+    /// Runs a child to its end and returns what it printed; empty if it could not be started.
+    static func output(of arguments: [String]) -> String {
+        guard let (pid, output) = start(arguments) else { return "" }
         var status: CInt = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        return oracle(in: take(output))
+        return take(output)
     }
+
+    /// Runs a child to its end and returns the oracle that failed.
+    static func oracle(of arguments: [String]) -> String? { oracle(in: output(of: arguments)) }
 }

@@ -8,6 +8,8 @@ struct ExtrasPlan {
     let isProtected: Bool
     /// How often the wall clock is set, and how often the disk is full for a while.
     let clockJumps, fullDisks: Int
+    /// How often the disk is slow, and how often it takes no writes, for a while.
+    let slowDisks, readOnlyDisks: Int
     /// Settings of the daemon in addition to those of the plan.
     private(set) var settings: [String: String] = [:]
 
@@ -19,6 +21,8 @@ struct ExtrasPlan {
         isProtected = random.chance(40) && parts.has("protected")
         clockJumps = parts.count("clock-jumps", random.pick([0, 0, 1, 3]))
         fullDisks = parts.count("full-disks", random.pick([0, 0, 0, 1, 2]))
+        slowDisks = parts.count("slow-disks", random.pick([0, 0, 0, 1, 2]))
+        readOnlyDisks = parts.count("read-only-disks", random.pick([0, 0, 0, 0, 1]))
         if random.chance(50) { settings["keys"] = random.pick(["off", "standard", "auto"]) }
     }
 }
@@ -76,6 +80,8 @@ final class Extras {
         }
         for _ in 0..<plan.clockJumps { sometime { [self] in jump() } }
         for _ in 0..<plan.fullDisks { sometime { [self] in fillDisk() } }
+        for _ in 0..<plan.slowDisks { sometime { [self] in slowDisk() } }
+        for _ in 0..<plan.readOnlyDisks { sometime { [self] in lockDisk() } }
         if let lowLatency {
             for _ in 0..<random.number(1...3) {
                 join(LowLatencyViewer(lowLatency, until: end, world, checks, port: 9_000))
@@ -121,8 +127,43 @@ final class Extras {
         world.trace.note(world.now, "disk: \(room) bytes are free")
         csim_disk_set_free(Int64(room))
         isFull = true
+        (world.isDiskBad, world.lastDiskFault) = (true, world.now)
         world.after(Int64(random.number(1...60)) * World.second) { [self] in emptyDisk() }
     }
+
+    /// Lets each sync of a stored file take up to a time.
+    private func slowDisk() {
+        guard !isCalm else { return }
+        world.trace.mark("slow disk")
+        let most = random.pick([5, 60, 400, 3_000])
+        world.trace.note(world.now, "disk: syncs take up to \(most) ms")
+        world.delay = { [self] path in
+            path.contains("/cache/") ? Int64(random.number(0...most)) * World.millisecond : 0
+        }
+        world.after(Int64(random.number(5...60)) * World.second) { [self] in hurryDisk() }
+    }
+
+    private func hurryDisk() { world.delay = { _ in 0 } }
+
+    /// Lets the disk take no writes for a while, as after an error of its file system.
+    private func lockDisk() {
+        guard !isCalm else { return }
+        world.trace.mark("read-only disk")
+        world.trace.note(world.now, "disk: takes no writes")
+        isReadOnly = true
+        (world.isDiskBad, world.lastDiskFault) = (true, world.now)
+        world.after(Int64(random.number(5...40)) * World.second) { [self] in unlockDisk() }
+    }
+
+    private func unlockDisk() {
+        guard isReadOnly else { return }
+        isReadOnly = false
+        (world.isDiskBad, world.lastDiskFault) = (isFull, world.now)
+        world.trace.note(world.now, "disk: takes writes again")
+    }
+
+    /// Whether the disk takes no writes at present.
+    private(set) var isReadOnly = false
 
     private var isFull = false
     private var isCalm = false
@@ -131,13 +172,14 @@ final class Extras {
     /// A count that increases with every call while the disk is full, so that a daemon starting
     /// meanwhile may refuse to run.
     var diskErrors: Int {
-        if isFull { looks += 1 }
+        if isFull || isReadOnly { looks += 1 }
         return looks
     }
 
     private func emptyDisk() {
         guard isFull else { return }
         isFull = false
+        (world.isDiskBad, world.lastDiskFault) = (isReadOnly, world.now)
         world.trace.note(world.now, "disk: there is room again")
         csim_disk_set_free(-1)
     }
@@ -167,6 +209,8 @@ final class Extras {
     func beginCalm() -> [Player] {
         isCalm = true
         emptyDisk()
+        unlockDisk()
+        hurryDisk()
         var players: [Player] = []
         func join(_ player: Player) {
             players.append(player)

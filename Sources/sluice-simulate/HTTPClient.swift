@@ -9,8 +9,6 @@ struct PlayerResponse {
     var body: [UInt8] = []
     /// True if the body ended as its head announced.
     var isWhole = false
-    /// True if the connection could not be established or ended before a complete head.
-    var isNothing: Bool { status == 0 }
 
     func first(_ name: String) -> String? {
         fields.first { $0.name == name }?.value
@@ -30,6 +28,8 @@ final class HTTPClient {
     private var heard: Int64 = 0
     private var abortAfter: Int?
     private var what = ""
+    /// The response to HEAD has the fields of one to GET and no body.
+    private var isHead = false
     private(set) var requests = 0
     /// Bytes per second that this player reads.
     var rate: Int?
@@ -51,7 +51,8 @@ final class HTTPClient {
     /// - Parameters:
     ///   - target: path and query.
     ///   - fields: those beside Host.
-    ///   - order: method and body of a request other than GET.
+    ///   - order: method and body of a request other than GET; POST carries the field that the API
+    ///     needs.
     ///   - abortAfter: the number of body bytes after which the player disconnects.
     ///   - done: called with the response, complete or broken.
     func get(
@@ -68,7 +69,11 @@ final class HTTPClient {
         framing = .head
         input = []
         what = target
+        isHead = order?.method == "HEAD"
         heard = world.now
+        world.trace.step(
+            world.now,
+            .requested(target: target, fields: fields, method: order?.method ?? "GET"))
         if stream?.isOpen != true {
             let descriptor = csim_dial(port)
             guard descriptor >= 0 else {
@@ -83,7 +88,9 @@ final class HTTPClient {
             stream = made
         }
         var lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
-        if let order { lines += "Content-Length: \(order.body.utf8.count)\r\n" }
+        if let order, !isHead {
+            lines += "Content-Length: \(order.body.utf8.count)\r\nSluice-Request: 1\r\n"
+        }
         let head =
             "\(order?.method ?? "GET") \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n"
         stream?.send(Array((head + (order?.body ?? "")).utf8))
@@ -107,6 +114,11 @@ final class HTTPClient {
     private func finish() {
         guard let done else { return }
         self.done = nil
+        world.trace.step(
+            world.now,
+            .answered(
+                target: what, status: response.status, bytes: response.body.count,
+                isWhole: response.isWhole))
         done(response)
     }
 
@@ -193,7 +205,7 @@ final class HTTPClient {
             let value = parts[1].drop { $0 == " " }
             response.fields.append((parts[0].lowercased(), String(value)))
         }
-        if code == 204 || code == 304 {
+        if code == 204 || code == 304 || isHead {
             complete()
             return false
         }

@@ -10,16 +10,19 @@ struct OneSeed {
     private let plan: ScenarioPlan
     private let extras: ExtrasPlan
     private let prints: Bool
+    /// Whether a failure is printed as a test.
+    private let writesStory: Bool
 
-    init(_ seed: UInt64, parts: Parts, rough: Int?, prints: Bool) {
+    init(_ seed: UInt64, parts: Parts, rough: Int?, prints: Bool, writesStory: Bool) {
         self.seed = seed
         plan = ScenarioPlan(seed: seed, parts: parts, rough: rough)
         extras = ExtrasPlan(seed: seed, parts: parts)
         self.prints = prints
+        self.writesStory = writesStory
     }
 
     func run() throws {
-        let place = Surroundings(number: seed, processorSeconds: 60)
+        let place = RunProcess(number: seed, processorSeconds: 60)
         var settings = plan.settings.merging(extras.settings) { $1 }
         settings["cache-dir"] = "\(place.home)/cache"
         let configuration = try readConfiguration(
@@ -30,9 +33,13 @@ struct OneSeed {
         let scenario = Scenario(plan, extras, configuration, trace: trace, log: log)
         scenario.run()
         let failure = scenario.world.failure
-        if failure != nil, !prints {
+        if failure != nil, !prints, !writesStory {
             for line in trace.tail.suffix(60) { place.say(line) }
             place.say("to see all of it: sluice-simulate --seed \(seed) --trace")
+        }
+        if let failure, writesStory {
+            let script = StoryScript(trace.steps, failure)
+            for line in script.lines(seed: seed, settings: settings) { place.say(line) }
         }
         let marks = trace.marks.sorted { $0.key < $1.key }
             .map { "\($0.key.replacing(" ", with: "_"))=\($0.value)" }.joined(separator: " ")

@@ -30,6 +30,11 @@ final class OriginConnection {
         guard !isBusy, !isSilent, let request = readRequest() else { return }
         isBusy = true
         let answer = cdn.answer(request)
+        cdn.world.trace.step(
+            cdn.world.now,
+            .originAnswered(
+                path: request.path, range: request.fields["range"], status: answer.status,
+                bytes: answer.body.count))
         cdn.world.trace.note(
             cdn.world.now,
             "cdn: \(request.method) \(request.path) \(request.fields["range"] ?? "") "
@@ -72,6 +77,8 @@ final class OriginConnection {
         let hasBody = request.method != "HEAD" && answer.status != 304
         if answer.isChunked, hasBody {
             head += "Transfer-Encoding: chunked\r\n"
+        } else if answer.isUnframed, hasBody {
+            head += "Connection: close\r\n"
         } else if answer.status != 304 {
             head += "Content-Length: \(answer.body.count)\r\n"
         }
@@ -110,6 +117,7 @@ final class OriginConnection {
         if answer.isChunked { stream.send(Array("0\r\n\r\n".utf8)) }
         if answer.status == 200, let list = answer.list { cdn.listSent[list] = cdn.world.now }
         if case .closes = answer.ending { return stream.finish() }
+        if answer.isUnframed { return stream.finish() }
         isBusy = false
         next()
     }

@@ -5,10 +5,11 @@
 /// | part | what it covers |
 /// |---|---|
 /// | the name of an `OriginFault` | that kind of fault |
-/// | `kills`, `power-cuts`, `restarts`, `outages`, `disk-faults`, `clock-jumps`, `full-disks` | faults of the daemon and its machine |
+/// | `kills`, `power-cuts`, `restarts`, `outages`, `disk-faults`, `clock-jumps`, `full-disks`, `slow-disks`, `read-only-disks` | faults of the daemon and its machine |
 /// | `films`, `live`, `low-latency`, `restless`, `protected` | content of the CDN: all but one film, live streams, regions |
+/// | the name of an `AdditionKind` | users of another service of the daemon |
 /// | `players`, `calm` | the players during the faults, and those after them |
-/// | `unopened`, `outlived`, `offline`, `torn`, or the name of a scene | that phase of the run |
+/// | `unopened`, `outlived`, `offline`, `torn`, `second`, or the name of a scene | that phase of the run |
 struct Parts {
     /// Nil for all.
     private let kept: Set<String>?
@@ -31,13 +32,15 @@ extension ScenarioPlan {
         let counted = [
             ("kills", kills), ("power-cuts", powerCuts), ("restarts", restarts),
             ("outages", outages), ("disk-faults", diskFaults), ("clock-jumps", extras.clockJumps),
-            ("full-disks", extras.fullDisks), ("films", films.count - 1), ("live", lives),
+            ("full-disks", extras.fullDisks), ("slow-disks", extras.slowDisks),
+            ("read-only-disks", extras.readOnlyDisks), ("films", films.count - 1), ("live", lives),
             ("low-latency", extras.lowLatency ? 1 : 0), ("restless", extras.restless ? 1 : 0),
             ("protected", extras.isProtected ? 1 : 0), ("players", players),
         ]
         names += counted.filter { $0.1 > 0 }.map(\.0) + ["calm"]
+        names += additions.map(\.rawValue)
         names += QuietScenes.names(keepsAll: keepsAll)
-        if keepsAll { names += ["unopened", "outlived", "offline", "torn"] }
+        if keepsAll { names += ["unopened", "outlived", "offline", "torn", "second"] }
         return names
     }
 }

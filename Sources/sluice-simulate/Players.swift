@@ -95,7 +95,10 @@ class Player {
 final class Viewer: Player {
     private let film: Film
     private var left: Int
-    private(set) var fetched: Set<String> = []
+    /// The segments that were stored according to their responses.
+    private(set) var stored: Set<String> = []
+    /// How often a segment was not stored in a row.
+    private var unstored = 0
 
     init(_ film: Film, segments: Int, _ world: World, _ checks: Checks, port: UInt16) {
         self.film = film
@@ -120,14 +123,37 @@ final class Viewer: Player {
         fetch(
             segment.url,
             check: { [checks] in checks.media(segment.path, .whole, $0) },
-            then: { [weak self] _ in
+            then: { [weak self] response in
                 guard let self else { return }
-                fetched.insert(segment.path)
+                let next = noteStored(segment.path, response) ? index + 1 : index
                 world.after(Int64(random.number(0...2_000)) * World.millisecond) { [weak self] in
-                    self?.play(list, from: index + 1)
+                    self?.play(list, from: next)
                 }
             })
     }
+
+    /// Notes whether a segment is stored; false if a viewer of the calm phase must request it again.
+    ///
+    /// What a player joins may have been requested while the disk took nothing; what is requested in
+    /// calm weather is stored.
+    private func noteStored(_ path: String, _ response: PlayerResponse) -> Bool {
+        guard response.first("cache-status")?.contains("no-room") == true else {
+            stored.insert(path)
+            unstored = 0
+            return true
+        }
+        guard mustStore else { return true }
+        left += 1
+        unstored += 1
+        if unstored > Self.mostUnstored {
+            world.fault(.offline, "\(name): \(path) finds no room in calm weather")
+        }
+        return false
+    }
+
+    /// Whether everything it plays must be stored.
+    var mustStore = false
+    private static let mostUnstored = 10
 }
 
 /// Requests ranges at random, and aborts some of them halfway.

@@ -39,6 +39,24 @@ extension Scenario {
         fetchAll(paths, oracle: .durability)
     }
 
+    /// Starts a second daemon on the folder: it refuses, and the first one serves on.
+    func runSecond() {
+        guard world.failure == nil, plan.keepsAll, plan.parts.has("second") else { return }
+        let file = OriginFile(
+            "/scenes/second.ts", size: 20_000, validator: .strong, hasRanges: true,
+            isChunked: false)
+        cdn.add(file)
+        fetchAll([file.path], oracle: .answered)
+        guard world.failure == nil else { return }
+        if daemon.startSecond() > 0 {
+            return world.fault(.startsAndStops, "two daemons run on one folder")
+        }
+        fetchAll([file.path], oracle: .answered)
+        if file.seen.count > 1 {
+            world.fault(.singleFetch, "a second daemon on the folder cost the first one a file")
+        }
+    }
+
     /// Stops the daemon cleanly and starts it again.
     func startAnew() {
         daemon.terminate()

@@ -15,6 +15,7 @@ struct ScenarioPlan {
     /// The length of the rough phase.
     let rough: Int64
     let kills, powerCuts, restarts, outages, diskFaults: Int
+    let additions: [AdditionKind]
 
     /// Makes the plan from the seed, without the absent parts; `rough` is the length of the rough
     /// phase in seconds, nil to take it from the seed.
@@ -59,6 +60,8 @@ struct ScenarioPlan {
         restarts = parts.count("restarts", random.pick([0, 0, 1]))
         outages = parts.count("outages", random.pick([0, 0, 1, 2]))
         diskFaults = parts.count("disk-faults", random.pick([0, 0, 0, 2, 20]))
+        additions = AdditionKind.chosen(
+            seed: seed, keepsAll: settings["cache-size"] != "1MB", parts: parts)
     }
 
     var keepsAll: Bool { settings["cache-size"] != "1MB" }
@@ -68,6 +71,7 @@ struct ScenarioPlan {
             + "\(weather.connectionFaults) % of connections with \(weather.kinds.map(\.rawValue).sorted().joined(separator: " ")), "
             + "\(rough / World.second) s, \(kills) kills, \(powerCuts) power cuts, \(restarts) restarts, "
             + "\(outages) outages, \(diskFaults) disk faults, "
+            + additions.map { "\($0.rawValue), " }.joined()
             + settings.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(
                 separator: ", ")
     }
@@ -80,12 +84,15 @@ final class Scenario {
     let cdn: SimulatedCDN
     let daemon: SimulatedDaemon
     let checks: Checks
-    private let extras: Extras
+    let extras: Extras
+    let additions: [Addition]
     var players: [Player] = []
     var random: Seeded
     private var diskErrors: [CInt] = []
     private var diskFaults = 0
     private var isRough = true
+    /// The sockets of a daemon that has not had a player yet.
+    var socketsAtRest = 0
     /// Whether the next attempt to open a stored file fails, once.
     var failsNextOpen = false
 
@@ -104,6 +111,8 @@ final class Scenario {
         checks = Checks(world: world, cdn: cdn)
         self.extras = Extras(extras, world, cdn, checks)
         daemon = SimulatedDaemon(world, configuration)
+        let stage = Stage(world: world, cdn: cdn, checks: checks, daemon: daemon)
+        additions = plan.additions.map { $0.make(stage) }
     }
 
     /// Runs the plan; a failure is in `world.failure`.
@@ -121,6 +130,7 @@ final class Scenario {
         runLists()
         runOffline()
         runTorn()
+        runSecond()
         runEmpty()
         runStop()
         csim_end()
@@ -174,6 +184,12 @@ final class Scenario {
             }
         }
         players += extras.beginRough(until: end)
+        for addition in additions {
+            for player in addition.beginRough(until: end) {
+                players.append(player)
+                world.after(Int64(random.number(0...20)) * World.second) { player.start() }
+            }
+        }
         watchProcess()
         world.run(until: end)
     }
@@ -197,14 +213,28 @@ final class Scenario {
     }
 
     private var stoppedAt: Int64?
-    private var wantsDaemon = true
+    var wantsDaemon = true
+
+    /// The calls that a disk which takes no writes refuses.
+    private static let changes: Set<String> = [
+        "write", "fallocate", "ftruncate", "open for writing", "mkdir", "unlink", "rename", "link",
+    ]
+
+    private func noteDiskFault() {
+        diskFaults += 1
+        world.lastDiskFault = world.now
+    }
 
     private func diskError(_ call: String, _ path: String, _ count: Int64) -> CInt {
         if failsNextOpen, call.hasPrefix("open"), path.contains("/cache/objects") {
             failsNextOpen = false
-            diskFaults += 1
+            noteDiskFault()
             world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails")
             return EMFILE
+        }
+        if extras.isReadOnly, path.contains("/cache"), Self.changes.contains(call) {
+            noteDiskFault()
+            return EROFS
         }
         guard let error = diskErrors.first, path.contains("/cache"), random.chance(30) else {
             return 0
@@ -219,7 +249,7 @@ final class Scenario {
         }
         if path.contains(".sqlite"), random.chance(50) { return 0 }
         diskErrors.removeFirst()
-        diskFaults += 1
+        noteDiskFault()
         world.trace.mark("disk: \(call) \(String(cString: strerror(error)))")
         world.trace.note(world.now, "disk: \(call) \(path.suffix(40)) fails with \(error)")
         return error
@@ -251,7 +281,7 @@ final class Scenario {
 
     // MARK: The calm phase
 
-    private var complete: [Viewer] = []
+    var complete: [Viewer] = []
 
     /// Ends all faults; every remaining player gets what it requests.
     private func runCalm() {
@@ -265,6 +295,7 @@ final class Scenario {
         let begin = world.now
         for film in plan.films where plan.parts.has("calm") {
             let viewer = Viewer(film, segments: 100, world, checks, port: 9_000)
+            viewer.mustStore = plan.keepsAll
             complete.append(viewer)
             world.after(30 * World.second) { viewer.start() }
         }
@@ -274,7 +305,7 @@ final class Scenario {
             players.append(viewer)
             world.after(45 * World.second) { viewer.start() }
         }
-        let calm = extras.beginCalm()
+        let calm = extras.beginCalm() + additions.flatMap { $0.beginCalm() }
         if plan.parts.has("calm") { players += calm }
         let all = { [unowned self] in players + complete }
         world.run(until: begin + 900 * World.second) {
@@ -301,100 +332,5 @@ final class Scenario {
         let begin = world.now
         world.run(until: begin + 1_200 * World.second) { scenes.isDone }
         if !scenes.isDone { world.fault(.answered, "\(scenes.scene): not done") }
-    }
-
-    // MARK: Without the network
-
-    /// Checks that what was played to the end can be played again while the CDN is unreachable.
-    private func runOffline() {
-        guard world.failure == nil, plan.keepsAll, plan.parts.has("offline") else { return }
-        world.run(until: world.now + 60 * World.second)
-        storeAlone()
-        cdn.beginOutage()
-        readOffline(.offline)
-        // Data stored for a minute and a half also survives a power cut.
-        world.run(until: world.now + 30 * World.second)
-        guard world.failure == nil else { return }
-        daemon.kill(cuttingPower: random.next())
-        daemon.start()
-        world.run(until: world.now + 5 * World.second)
-        readOffline(.durability)
-        cdn.endOutage()
-    }
-
-    private func readOffline(_ oracle: Oracle) {
-        guard world.failure == nil else { return }
-        let begin = world.now
-        let paths = Set(complete.flatMap(\.fetched) + Self.alone).sorted()
-        let readers =
-            paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
-            + extras.beginOffline()
-        for reader in readers { reader.start() }
-        world.run(until: begin + 400 * World.second) { readers.allSatisfy { $0.isDone } }
-        for reader in readers where !reader.isDone {
-            reader.stop()
-            world.fault(oracle, "\(reader.name): stored, and not served without the network")
-        }
-    }
-
-    // MARK: No players left
-
-    private func runEmpty() {
-        guard world.failure == nil else { return }
-        for player in players + complete { player.stop() }
-        world.run(until: world.now + 90 * World.second)
-        let client = HTTPClient(world, port: 9_000)
-        var figures = ""
-        var told = 0
-        client.get("/metrics") { figures = String(decoding: $0.body, as: UTF8.self) }
-        world.run(until: world.now + 5 * World.second)
-        for line in figures.split(separator: "\n") where !line.hasPrefix("#") {
-            let parts = line.split(separator: " ")
-            guard parts.count == 2, Self.atRest.contains(parts[0]) else { continue }
-            told += 1
-            if parts[1] != "0" { world.fault(.returnsToZero, "\(line) with nobody there") }
-        }
-        checkBudget()
-        if told < Self.atRest.count {
-            world.fault(.answered, "\(told) of the figures that must be 0 are answered")
-        }
-        client.leave()
-        if daemon.sockets > socketsAtRest + Self.idleConnections {
-            world.fault(
-                .returnsToZero,
-                "\(daemon.sockets) sockets are open with nobody there, \(socketsAtRest) at the start"
-            )
-        }
-    }
-
-    /// Metrics that are 0 while there are no requests.
-    private static let atRest: Set<Substring> = [
-        "sluice_slots_in_use", "sluice_express_in_use", "sluice_held_in_use",
-        "sluice_transfers_waiting",
-        "sluice_ahead_running",
-    ]
-
-    /// Checks that the players can have caused all requests to the CDN (`OriginAllowance`).
-    private func checkBudget() {
-        let asked = (players + complete).reduce(0) { $0 + $1.client.requests }
-        let most = 25 * (asked + 10) + Int(world.now / (2 * World.second))
-        if cdn.requests > most {
-            world.fault(.budget, "\(cdn.requests) requests to the CDN for \(asked) of players")
-        }
-    }
-
-    /// The number of connections to origins that may stay open.
-    private static let idleConnections = 32
-    private var socketsAtRest = 0
-
-    private func runStop() {
-        guard world.failure == nil else { return }
-        wantsDaemon = false
-        daemon.terminate()
-        world.run(until: world.now + 60 * World.second) { [daemon] in daemon.fibers == 0 }
-        guard world.failure == nil else { return }
-        if daemon.fibers > 0 {
-            world.fault(.startsAndStops, "\(daemon.fibers) threads are left 60 s after SIGTERM")
-        }
     }
 }

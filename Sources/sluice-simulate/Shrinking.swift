@@ -38,6 +38,10 @@ struct Shrinking {
         }
         let words = Self.arguments(seed, kept, seconds).joined(separator: " ")
         print("seed \(seed), \(oracle), after \(runs) runs: sluice-simulate \(words) --trace")
+        // As a test, from the same run.
+        let arguments = Self.arguments(seed, kept, seconds) + ["--story"]
+        for line in ChildRun.output(of: arguments).split(separator: "\n")
+        where !line.hasPrefix("RESULT ") { print(line) }
     }
 
     private static func arguments(_ seed: UInt64, _ parts: [String], _ rough: Int) -> [String] {

@@ -22,6 +22,9 @@ struct Simulate: ParsableCommand {
     @Flag(help: "Print what happens, with --seed.")
     var trace = false
 
+    @Flag(help: "Print the end of a run that fails as a test for ScenarioTests, with --seed.")
+    var story = false
+
     @Option(
         help: "With --seed: the parts that the run has, separated by commas; default all of them.")
     var only: String?
@@ -40,6 +43,13 @@ struct Simulate: ParsableCommand {
 
     @Option(help: "How many more seeds to run, which no run had before. 0...1000000.")
     var fresh = 0
+
+    @Option(
+        help: """
+            A file of more seeds to run, one at the beginning of each line; empty lines and lines that begin with # \
+            are skipped.
+            """)
+    var listed: String?
 
     @Option(help: "Run fresh seeds for this many hours instead.")
     var hours: Double?
@@ -65,7 +75,9 @@ struct Simulate: ParsableCommand {
             try Bulk(bulk, prints: trace).run()
         } else if let seed {
             let names = only?.split(separator: ",").map(String.init)
-            try OneSeed(seed, parts: Parts(names), rough: rough, prints: trace).run()
+            try OneSeed(
+                seed, parts: Parts(names), rough: rough, prints: trace, writesStory: story
+            ).run()
         } else {
             let campaign = Campaign(
                 jobs: jobs ?? max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))), twice: twice,
@@ -76,6 +88,7 @@ struct Simulate: ParsableCommand {
             } else {
                 campaign.add(from..<from + UInt64(max(0, seeds)))
                 campaign.add(unused..<unused + UInt64(max(0, fresh)))
+                if let listed { campaign.add(try SeedList(path: listed).seeds) }
             }
             guard campaign.run() else {
                 if !untilFailure { campaign.shrink(atMost: shrink) }

@@ -53,6 +53,7 @@ final class SimulatedCDN {
     /// Adds a file or a live stream for a scene.
     func add(_ file: OriginFile) { files[file.path] = file }
     func add(_ live: LiveStream) { lives.append(live) }
+    func add(_ film: Film) { films.append(film) }
 
     /// The time at which the last byte of the last good response for a live playlist left, by path.
     var listSent: [String: Int64] = [:]
@@ -60,6 +61,7 @@ final class SimulatedCDN {
     func fault(_ kind: OriginFault) {
         lastFault = world.now
         world.trace.mark("origin: \(kind.rawValue)")
+        world.trace.step(world.now, .originFault(kind.rawValue))
         world.trace.note(world.now, "cdn: \(kind.rawValue)")
     }
 
@@ -123,10 +125,12 @@ final class SimulatedCDN {
         for connection in connections { connection.fallSilent() }
         connections = []
         world.trace.mark("outage")
+        world.trace.step(world.now, .outage(begins: true))
         world.trace.note(world.now, "cdn: outage begins")
     }
 
     func endOutage() {
+        if weather.isOutage { world.trace.step(world.now, .outage(begins: false)) }
         weather.isOutage = false
         lastFault = world.now
         for peer in dead { Stream(world, peer).reset() }
@@ -160,6 +164,7 @@ final class SimulatedCDN {
         case .noHead?: answer.ending = .noHead
         case .garbage?: answer.ending = .garbage
         case .closesAfter?: answer.ending = .closes
+        case .noFraming?: (answer.isUnframed, answer.isChunked) = (true, false)
         default: break
         }
         files[String(head.path.prefix { $0 != "?" })]?.record(head, &answer, at: world.now)
@@ -291,6 +296,8 @@ struct OriginAnswer {
     /// Generates the body when it is sent; nil if the body is fixed at the request.
     var made: (() -> [UInt8])?
     var isChunked = false
+    /// Whether the body ends with the connection, without a length.
+    var isUnframed = false
     var delay: Int64 = 10 * World.millisecond
     var rate = 4_000_000
     var ending = Ending.whole

@@ -15,6 +15,9 @@ final class SimulatedDaemon {
     var diskFaults: () -> Int = { 0 }
     /// The number of the running process, which its fibers carry.
     private(set) var process = 0
+    /// When the running process started, and when one was last told to end.
+    private(set) var startedAt: Int64 = 0
+    private(set) var endedAt: Int64 = -1
 
     init(_ world: World, _ configuration: DaemonConfiguration) {
         self.world = world
@@ -31,7 +34,9 @@ final class SimulatedDaemon {
     func start() {
         guard !isRunning else { return }
         process += 1
+        startedAt = world.now
         world.trace.mark("start")
+        world.trace.step(world.now, .started)
         world.trace.note(world.now, "daemon: process \(process) starts")
         let faults = diskFaults()
         let work = Unmanaged.passRetained(
@@ -44,9 +49,28 @@ final class SimulatedDaemon {
             }, work.toOpaque())
     }
 
+    /// Starts a second process on the folder while the first one runs.
+    ///
+    /// - Returns: the number of its threads 10 s later; it must have refused.
+    func startSecond() -> Int {
+        let number = Int32(process + 1_000)
+        world.trace.note(world.now, "daemon: a second process starts")
+        let work = Unmanaged.passRetained(Process(configuration, world) { true })
+        csim_spawn(
+            number,
+            { raw in
+                guard let raw else { return }
+                Unmanaged<Process>.fromOpaque(raw).takeUnretainedValue().run()
+            }, work.toOpaque())
+        world.run(until: world.now + 10 * World.second)
+        return Int(csim_fibers(number))
+    }
+
     /// Asks the process to stop, as SIGTERM does.
     func terminate() {
         world.trace.mark("terminate")
+        world.trace.step(world.now, .terminated)
+        endedAt = world.now
         world.trace.note(world.now, "daemon: SIGTERM")
         csim_signal(Int32(process), SIGTERM)
     }
@@ -57,6 +81,8 @@ final class SimulatedDaemon {
     /// survives in this program's memory, unlike after the end of a real process.
     func kill(cuttingPower seed: UInt64? = nil) {
         guard isRunning else { return }
+        endedAt = world.now
+        world.trace.step(world.now, seed == nil ? .killed : .powerCut)
         world.trace.mark(seed == nil ? "kill" : "power cut")
         world.trace.note(world.now, seed == nil ? "daemon: SIGKILL" : "power cut")
         csim_kill(Int32(process))
@@ -177,6 +203,8 @@ private func copyFolder(_ from: String, to: String) {
             pwrite(output, buffer, max(0, count), data)
             place = hole
         }
+        let times = [known.st_atim, known.st_mtim]
+        futimens(output, times)
         close(input)
         close(output)
     }

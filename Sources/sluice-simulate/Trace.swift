@@ -26,6 +26,14 @@ final class Trace {
         if lines.count > 2 * most { lines.removeFirst(most) }
     }
 
+    /// The last steps of the run, for a script.
+    private(set) var steps: [RunStep] = []
+
+    func step(_ time: Int64, _ kind: RunStep.Kind) {
+        steps.append(RunStep(time: time, kind: kind))
+        if steps.count > 2 * StoryScript.most { steps.removeFirst(StoryScript.most) }
+    }
+
     func mark(_ kind: String) { marks[kind, default: 0] += 1 }
 
     /// The last lines of the run.

@@ -7,6 +7,8 @@ enum OriginFault: String, CaseIterable {
     case cut, reset, stalled, slow, lateHead, noHead, garbage
     case wholeForRange, otherRange, noLength, closesAfter
     case versionChanges
+    /// The body has neither a length nor chunks, and ends with the connection.
+    case noFraming
 
     /// Faults that end a connection before a response head.
     static let ofConnections: [OriginFault] = [.refused, .blackHole, .slowConnect]

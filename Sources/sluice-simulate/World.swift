@@ -28,14 +28,22 @@ final class World {
     }
     /// The error with which a system call fails, 0 for none; set by the disk's weather.
     var fail: (_ call: String, _ path: String, _ count: Int64) -> CInt = { _, _, _ in 0 }
+    /// For how long a sync of a file takes; set by the disk's weather.
+    var delay: (_ path: String) -> Int64 = { _ in 0 }
     private(set) var failure: Failure?
     /// When the disk last lost its unsynced data.
     var lastPowerCut: Int64 = -1
+    /// When the disk last failed; it may fail at present.
+    var lastDiskFault: Int64 = -1_000 * World.second
+    var isDiskBad = false
 
     /// Monotonic nanoseconds at the start: not near zero, where arithmetic errors stay hidden.
     static let start: Int64 = 1_000_000_000_000
     /// 2027-01-15T08:00:00Z.
     static let wallStart: Int64 = 1_800_000_000_000_000_000
+    /// The most processor time between two waits of a thread: debug builds are slow, and the longest
+    /// text of a run is a playlist of a megabyte.
+    private static let longestTurn = 6 * second
     static let second: Int64 = 1_000_000_000
     static let millisecond: Int64 = 1_000_000
 
@@ -60,6 +68,7 @@ final class World {
         hooks.fail = { context, name, path, count in
             World.of(context).fail(String(cString: name), String(cString: path), count)
         }
+        hooks.delay = { context, path in World.of(context).delay(String(cString: path)) }
         csim_begin(hooks, Self.start, Self.wallStart, random.next())
     }
 
@@ -133,6 +142,12 @@ final class World {
                     trace.note(now, line)
                     checkSecrets(in: line)
                 }
+                if csim_longest_run() > Self.longestTurn {
+                    fault(
+                        .heldLoop,
+                        "a thread ran for \(csim_longest_run() / Self.millisecond) ms of processor time without waiting"
+                    )
+                }
                 // The time that one turn of an event loop takes.
                 csim_set_now(csim_now() + 5_000)
                 continue
@@ -170,7 +185,7 @@ final class World {
 enum Oracle: String {
     case bytes, lengths, status, answered, liveForward, liveFresh, singleFetch, returnsToZero,
         budget
-    case durability, offline, secrets, startsAndStops, grows
+    case durability, offline, secrets, startsAndStops, grows, heldLoop
 }
 
 /// The first failure of a run.

@@ -29,6 +29,10 @@ struct csim_world {
     /// function's, `path` the file's where it has one.
     int (*_Nullable fail)(void *_Nullable context, const char *_Nonnull name, const char *_Nonnull path,
                           int64_t count);
+    /// For how long a sync of a file takes, in nanoseconds: its fiber waits, others run.
+    ///
+    /// Not asked for files of SQLite, whose locks other fibers may want meanwhile.
+    int64_t (*_Nullable delay)(void *_Nullable context, const char *_Nonnull path);
 };
 
 /// Begins the simulation on the calling thread, at a time in nanoseconds of CLOCK_MONOTONIC.
@@ -74,7 +78,7 @@ void csim_refused(int descriptor, int error);
 /// Opens a connection to a listener of the simulated daemon at a loopback port; -1 and errno where none listens.
 int csim_dial(uint16_t port);
 
-/// The longest that a fiber has run without waiting, in nanoseconds of the machine's own time.
+/// The longest that a fiber has run without waiting, in nanoseconds of processor time.
 int64_t csim_longest_run(void);
 
 /// The number of times that a fiber was resumed.

@@ -3,7 +3,7 @@ import CSimulation
 import Glibc
 
 /// The real system's part in a run: a folder in memory, fixed addresses, and a time limit.
-final class Surroundings {
+final class RunProcess {
     /// The same path in each run of a number: paths determine the order of some sets.
     let home: String
     private let output: CInt
@@ -18,6 +18,8 @@ final class Surroundings {
         var limit = rlimit(rlim_cur: seconds, rlim_max: seconds + 5)
         setrlimit(__rlimit_resource_t(RLIMIT_CPU.rawValue), &limit)
         signal(SIGPIPE, SIG_IGN)
+        // A thread that waits for a lock which a waiting fiber holds takes no processor time.
+        alarm(UInt32(20 * seconds))
         // The daemon prints its ready line to standard output.
         output = dup(STDOUT_FILENO)
         dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO)
