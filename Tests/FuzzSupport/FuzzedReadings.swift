@@ -1,9 +1,9 @@
-/// Readings of playlists that change from one to the next as no sane origin's do, made from bytes:
-/// numbers at the edges of their ranges, leaps, resets, lines lost and doubled.
+/// Consecutive versions of playlists, made from bytes, that change as no sane origin's do: numbers
+/// at the edges of their ranges, leaps, resets, lost and duplicated lines.
 ///
-/// The same bytes give the same readings. The drivers in `Fixtures/fuzz/drivers` use this file too.
+/// The same bytes give the same versions. The drivers in `Fixtures/fuzz/drivers` use this file too.
 package struct FuzzedReadings {
-    /// The choices that are left.
+    /// The bytes that determine further choices.
     private var choices: ArraySlice<UInt8>
 
     package init(_ bytes: some Sequence<UInt8>) { choices = Array(bytes)[...] }
@@ -30,7 +30,7 @@ package struct FuzzedReadings {
     /// True in one of `count` cases.
     package mutating func happens(oneIn count: Int) -> Bool { choose(count) == count - 1 }
 
-    /// Numbers at which ranges end.
+    /// Numbers at the ends of ranges.
     package static let edges = [
         "0", "1", "2", "5", "10", "16", "17", "1999", "2001", "49999", "50001", "1000000",
         "500000000", "4294967295", "4294967296", "200000000000", "1125899906842624",
@@ -43,17 +43,17 @@ package struct FuzzedReadings {
 
     package mutating func edge() -> String { Self.edges[choose(Self.edges.count)] }
 
-    /// An edge that Swift can count with, for arguments of functions.
+    /// Such a number as an `Int`, for arguments of functions.
     package mutating func number() -> Int { Int(edge()) ?? (happens(oneIn: 2) ? .min : .max) }
 
-    /// What one reading hands on to the next.
+    /// The state that one version passes to the next.
     private struct State {
         var sequence = 0
         var discontinuity = 0
         var second = 0
     }
 
-    /// Two to five readings of one live media playlist.
+    /// Two to five versions of one live media playlist.
     package mutating func mediaPlaylists() -> [[UInt8]] {
         var state = State()
         return (0..<2 + choose(4)).map { _ in mediaPlaylist(&state) }
@@ -112,7 +112,7 @@ package struct FuzzedReadings {
         lines.append(happens(oneIn: 5) ? "same.ts" : "s\(number).ts")
     }
 
-    /// A multivariant playlist with announcements beyond belief.
+    /// A multivariant playlist with absurd announcements.
     package mutating func multivariantPlaylist() -> [UInt8] {
         var lines = ["#EXTM3U"]
         for index in 0..<1 + choose(3) {
@@ -125,7 +125,7 @@ package struct FuzzedReadings {
         return Array((lines.joined(separator: "\n") + "\n").utf8)
     }
 
-    /// Loses a line, doubles one, moves one, or puts another number into it.
+    /// Drops, duplicates or moves a line, or puts another number into it.
     private mutating func mutate(_ lines: inout [String]) {
         let index = choose(lines.count)
         switch choose(4) {
