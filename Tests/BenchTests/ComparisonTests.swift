@@ -2,7 +2,7 @@ import Testing
 
 @testable import Bench
 
-/// What a comparison makes of the values it was given.
+/// Comparing the measured values of proxies.
 @Suite struct ComparisonTests {
     private func comparison(_ lines: [String] = ["cold.c8"]) -> Comparison {
         var made = Comparison(
@@ -17,24 +17,24 @@ import Testing
         return made
     }
 
-    @Test func `the best peer is neither the daemon nor the origin`() {
+    @Test func `the best peer excludes the daemon and the origin`() {
         let figures = comparison().figures
         #expect(figures.map(\.bestPeer) == ["nginx", "nginx"])
         #expect(figures.map(\.ratio) == [0.5, 1.5])
     }
 
-    @Test func `twice as good is one step however better goes`() {
+    @Test func `twice as good is one step whether higher or lower is better`() {
         let figures = comparison().figures
         #expect(figures[0].gain == 1)
         #expect(abs((figures[1].gain ?? 0) - 0.585) < 0.001)
     }
 
-    @Test func `the spread is the worse one of the two that are compared`() {
+    @Test func `the spread is the larger one of the two`() {
         let spread = comparison().figures[0].spread ?? 0
         #expect(abs(spread - 0.333) < 0.001)
     }
 
-    @Test func `without a peer, or with one at nothing, there is no ratio`() {
+    @Test func `without a peer, or with one at zero, there is no ratio`() {
         var made = Comparison(names: ["sluice"], selection: LineSelection(names: ["failure"]))
         made.add("failure.ways.whole", "sluice", 6)
         made.add("failure.ways.twice", "sluice", 1)
@@ -43,7 +43,7 @@ import Testing
         #expect(made.plot.contains("<rect") == false)
     }
 
-    @Test func `values of lines that were not asked for are dropped`() {
+    @Test func `values of lines that were not requested are dropped`() {
         let made = comparison(["cold.c8.rate"])
         #expect(made.figures.map(\.line.id) == ["cold.c8.rate"])
         #expect(made.figures[0].middle("sluice") == 900)
@@ -67,7 +67,7 @@ import Testing
         #expect(lines.last == #"{"note":"said \"so\""}"#)
     }
 
-    @Test func `bars go to the right where the daemon is better and end at eight times`() {
+    @Test func `bars extend to the right if the daemon is better, and end at eight times`() {
         var made = Comparison(names: [], selection: LineSelection(names: ["small"]))
         made.add("small.keep.cpu", "sluice", 1)
         made.add("small.keep.cpu", "haproxy", 100)

@@ -2,17 +2,17 @@
 import ScenarioSupport
 import Testing
 
-/// The program Cost does each work with n, 2n and 4n items; here the processor time of its thread is
-/// compared, `make cost` counts instructions.
+/// The program Cost runs each work with n, 2n and 4n items; here the processor time of its thread
+/// is compared, `make cost` counts instructions.
 @Suite struct CostTests {
     private struct Case {
         let name: String
         let times: [Double]
 
-        /// By how much more the second doubling costs than the first: 2 where work is linear, 4 where
-        /// it is quadratic.
+        /// The ratio of the costs of the second and the first doubling: 2 for linear work, 4 for
+        /// quadratic.
         var growth: Double { (times[2] - times[1]) / max(times[1] - times[0], 1) }
-        /// What takes a millisecond is settled by chance.
+        /// Times below a millisecond are noise.
         var isTooSteep: Bool { growth > 3 && times[2] > 5e6 }
     }
 
@@ -29,11 +29,12 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(6)))
-    func `no work grows faster than its input`() throws {
+    func `no work grows faster than n log n`() throws {
         var suspects = try run(400)
         #expect(suspects.count > 100)
         suspects = suspects.filter(\.isTooSteep)
-        // Another process may have spoilt one of the three: the larger the size, the less it can.
+        // Another process may have disturbed one of the three: the larger the size, the smaller its
+        // effect.
         for size in [800, 1_600] where !suspects.isEmpty {
             suspects = try run(size, suspects.map(\.name)).filter(\.isTooSteep)
         }

@@ -3,16 +3,18 @@ import Testing
 
 @testable import Bench
 
-/// What the command line of the bench selects.
+/// Which lines the command line of the bench selects.
 @Suite struct OptionTests {
-    @Test func `without names everything is measured except what runs alone`() throws {
+    @Test func `without names everything is measured except lines that need a run of their own`()
+        throws
+    {
         let options = try BenchOptions.parse([])
         #expect(options.lines == Line.workloads)
         #expect(options.groups == ["rewrite", "read", "parse", "play"])
         #expect(options.repetitions == 5)
     }
 
-    @Test func `options and names may come in any order`() throws {
+    @Test func `options and names are accepted in any order`() throws {
         let options = try BenchOptions.parse([
             "cold.c8", "--objects=100000", "--json-file=out.json", "store", "--svg=a=b.svg",
             "--repetitions=7", "--peers=nginx,squid", "--shared",
@@ -26,7 +28,7 @@ import Testing
         #expect(!options.isApart && !options.isJSON)
     }
 
-    @Test func `quick runs the smallest loads once`() throws {
+    @Test func `--quick runs the smallest loads once`() throws {
         let options = try BenchOptions.parse(["--quick", "--peers=none", "--json"])
         #expect(options.repetitions == 1 && options.objects == 500)
         #expect(options.times(5) == 1 && options.times(60) == 6)
@@ -42,7 +44,7 @@ import Testing
         #expect(throws: (any Error).self) { try BenchOptions.parse([argument]) }
     }
 
-    @Test func `every line has a name of its own and can be asked for by it`() throws {
+    @Test func `every line has a unique name and can be requested by it`() throws {
         #expect(Set(Line.all.map(\.id)).count == Line.all.count)
         for line in Line.all {
             #expect(try BenchOptions.parse([line.id]).lines == [line.id])
@@ -51,7 +53,7 @@ import Testing
         #expect(Workload.all.map(\.name) == Line.workloads)
     }
 
-    @Test func `a name stands for what is below it and needs what is above it`() {
+    @Test func `a name selects what is below it and requires what is above it`() {
         let selection = LineSelection(names: ["cold.c8", "large.c1.cpu"])
         #expect(selection.needs("cold") && selection.needs("cold.c8"))
         #expect(!selection.needs("cold.c1") && !selection.needs("small"))

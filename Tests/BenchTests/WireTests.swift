@@ -2,7 +2,7 @@ import Testing
 
 @testable import Bench
 
-/// What the load generator reads of answers, and how configurations are filled in.
+/// How the load generator parses responses, and how configurations are filled in.
 @Suite struct WireTests {
     private func head(_ text: String) -> AnswerHead? {
         Array(text.utf8).withUnsafeBytes { AnswerHead($0) }
@@ -15,7 +15,7 @@ import Testing
             ("HTTP/1.1 304 Not Modified\n\n", 304, nil, 27),
             ("HTTP/1.1 200 OK\r\nContent-Length-X: 5\r\n\r\n", 200, nil, 40),
         ] as [(String, Int, Int?, Int)])
-    func `a head gives status, length and its own size`(
+    func `a head is parsed into status, length and size`(
         text: String, status: Int, length: Int?, count: Int
     ) {
         let found = head(text)
@@ -24,7 +24,7 @@ import Testing
         #expect(found?.count == count)
     }
 
-    @Test func `a head that has not ended is no head yet`() {
+    @Test func `an incomplete head is not a head yet`() {
         let whole = Array("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n".utf8)
         for count in whole.indices {
             let part = Array(whole[..<count])
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `chunks are counted in whatever pieces they come`() {
+    @Test func `chunks are counted however they are split`() {
         let bytes = Array("5;x=y\r\nhello\r\nA\r\n0123456789\r\n0\r\n\r\n".utf8)
         for size in 1...bytes.count {
             var reader = ChunkReader()
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `words between @ are filled in and others left alone`() {
+    @Test func `placeholders between @ are replaced and others left unchanged`() {
         let text = PeerFiles.fill("a @port@ @other@ b@port@", ["port": "8080"])
         #expect(text == "a 8080 @other@ b8080")
     }
