@@ -1,4 +1,4 @@
-// Chromium driven through chromedriver: a page is opened, scripts run in it, pictures are taken.
+// Chromium driven through chromedriver: opens pages, runs scripts, takes pictures.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -19,14 +19,20 @@ final class Browser {
         let driver = try ChildProcess(["chromedriver", "--port=0"])
         self.driver = driver
         var port: Substring?
-        _ = eventually(within: .seconds(20)) {
+        // Programs of this size are read from the disk if nothing ran them for a while.
+        _ = eventually(within: .seconds(60)) {
             let text = String(decoding: driver.standardOutput, as: UTF8.self)
             port = text.firstRange(of: "successfully on port ").map { range in
                 text[range.upperBound...].prefix { $0.isNumber }
             }
-            return port != nil
+            return port != nil || driver.exit != nil
         }
-        guard let port else { throw ScenarioFailure("chromedriver does not start") }
+        guard let port else {
+            let said = driver.standardOutput + driver.standardError
+            throw ScenarioFailure(
+                "chromedriver does not start: \(driver.exit.map { "\($0)" } ?? "it runs"), "
+                    + String(decoding: said.suffix(600), as: UTF8.self))
+        }
         player = ScriptedPlayer("http://127.0.0.1:\(port)")
         let arguments = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
@@ -45,7 +51,7 @@ final class Browser {
         try command(
             "Emulation.setEmulatedMedia",
             "{\"features\":[{\"name\":\"prefers-color-scheme\",\"value\":\"\(scheme)\"}]}")
-        // Windows are no narrower than 500 pixels; telephones are.
+        // Windows cannot be narrower than 500 pixels; telephones are.
         if size.width < 500 {
             try command(
                 "Emulation.setDeviceMetricsOverride",
@@ -61,7 +67,7 @@ final class Browser {
 
     /// A command of the DevTools protocol.
     @discardableResult
-    private func command(_ name: String, _ parameters: String) throws -> String {
+    func command(_ name: String, _ parameters: String) throws -> String {
         try post("/goog/cdp/execute", "{\"cmd\":\"\(name)\",\"params\":\(parameters)}")
     }
 
@@ -107,6 +113,50 @@ final class Browser {
         guard let start = text.firstRange(of: "\"data\":\"")?.upperBound else { return }
         try writeFile(
             "\(folder)/\(name).png", Self.bytes(ofBase64: text[start...].prefix { $0 != "\"" }))
+    }
+
+    /// Presses and releases a key as a person does: `Tab`, `Enter`, `Escape`.
+    func press(_ key: String) throws {
+        let codes = ["Tab": 9, "Enter": 13, "Escape": 27]
+        guard let code = codes[key] else { throw ScenarioFailure("no such key: \(key)") }
+        let text = key == "Enter" ? ",\"text\":\"\\r\"" : ""
+        for type in ["keyDown", "keyUp"] {
+            try command(
+                "Input.dispatchKeyEvent",
+                "{\"type\":\"\(type)\",\"key\":\"\(key)\",\"code\":\"\(key)\","
+                    + "\"windowsVirtualKeyCode\":\(code)\(type == "keyDown" ? text : "")}")
+        }
+    }
+
+    /// What a screen reader is told of an element.
+    struct AccessibleNode: Equatable {
+        let role: String
+        let name: String
+        let isFocusable: Bool
+    }
+
+    /// What a screen reader is told of the page, in its order.
+    func accessibilityTree() throws -> [AccessibleNode] {
+        let text = try command("Accessibility.getFullAXTree", "{}")
+        // A name lists its sources before its value; members are in alphabetical order.
+        func value(_ member: String, before next: String, of node: Substring) -> String {
+            guard let start = node.firstRange(of: "\"\(member)\":{")?.upperBound else { return "" }
+            let end = node[start...].firstRange(of: "\"\(next)\":")?.lowerBound ?? node.endIndex
+            var (found, rest) = ("", node[start..<end])
+            while let range = rest.firstRange(of: "\"value\":\"") {
+                rest = rest[range.upperBound...]
+                found = String(rest.prefix { $0 != "\"" })
+            }
+            return found
+        }
+        return text.split(separator: "{\"backendDOMNodeId\"").dropFirst()
+            .filter { $0.contains("\"ignored\":false") }
+            .map { node in
+                AccessibleNode(
+                    role: value("role", before: "sources", of: node),
+                    name: value("name", before: "nodeId", of: node),
+                    isFocusable: node.contains("\"name\":\"focusable\""))
+            }
     }
 
     private static func bytes(ofBase64 text: Substring) -> [UInt8] {

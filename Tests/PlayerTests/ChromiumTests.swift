@@ -1,16 +1,16 @@
-// Chromium without a window: the page reports to the server it came from when a video has ended.
+// Chromium without a window: the page reports the end of a video to its server.
 import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Beside the other players: much of its time it waits for the clock of the media.
+/// Beside the other players: most of its time it waits for the clock of the media.
 @Suite(
     .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
     .enabled(if: Tool.exists("chromium"), "needs chromium"))
 struct ChromiumTests {
-    @Test func `Chromium plays every stream to its end, also with the origin gone`() throws {
+    @Test func `Chromium plays every stream to its end, also without the origin`() throws {
         let stage = try Stage()
-        // A page on the streams' own server: some do not play across origins without CORS.
+        // A page on the streams' own server, because some do not play across origins without CORS.
         let direct = try Self.show(Stream.allCases.map(\.path), on: stage.cdn)
         #expect(direct.count { $0.hasPrefix("ended") } == Stream.allCases.count, "\(direct)")
 
@@ -20,7 +20,7 @@ struct ChromiumTests {
         let urls = Stream.allCases.map { stage.through($0) }
         #expect(try Self.show(urls, on: site) == direct)
 
-        // The browser may change to another variant the next time, so have them all.
+        // The browser may switch to another variant the next time, so all are stored.
         for url in urls { _ = try Tool.framemd5(url) }
         let asked = try stage.figure("origin_requests_total")
         stage.cdn.stop()
@@ -28,7 +28,7 @@ struct ChromiumTests {
         #expect(try stage.figure("origin_requests_total") == asked)
     }
 
-    /// Plays all `urls` side by side, four times as fast as meant, on a page that `site` serves.
+    /// Plays all `urls` concurrently at four times the speed, on a page that `site` serves.
     ///
     /// Returns for each how it ended: position, duration and decoded frames.
     private static func show(_ urls: [String], on site: FixtureCDN) throws -> [String] {

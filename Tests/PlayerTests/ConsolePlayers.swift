@@ -1,4 +1,4 @@
-// The console in a real browser: what a person does there, and what a hostile title cannot do.
+// The console in a real browser: what a person does there, and hostile titles.
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -20,9 +20,9 @@ struct ConsolePlayers {
     private static let rows = "[...document.querySelectorAll('#fall tbody tr')]"
 
     @Test(arguments: ["auto", "hls.js"])
-    func `a pasted URL plays on the page, and each request is told`(_ how: String) throws {
+    func `a pasted URL plays on the page, and each request is shown`(_ how: String) throws {
         let stage = try Stage()
-        // The file is where set-up puts it, and comes from no third party.
+        // The file is where setup puts it, and is loaded from no third party.
         _ = try HLSJS.module()
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/")
@@ -36,7 +36,7 @@ struct ConsolePlayers {
         )
         #expect(try browser.value("document.querySelector('[data-fact=Buffer]').innerText") != "–")
         #expect(try browser.comes("document.querySelectorAll('#play-log li').length >= 2"))
-        // Once more: from the store.
+        // A second time, from the store.
         try submit(browser, "play-form", "play-url", stage.cdn.url(Stream.transportStream.path))
         #expect(try browser.comes("\(Self.rows).some((row) => row.dataset.outcome === 'hit')"))
         let foreign = """
@@ -47,7 +47,7 @@ struct ConsolePlayers {
         try browser.picture("play-\(how)")
     }
 
-    @Test func `a daemon without hls.js says so on the page`() throws {
+    @Test func `a daemon without hls.js shows a message on the page`() throws {
         let stage = try Stage(["--console-player", "/nowhere/hls.mjs"])
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/")
@@ -59,7 +59,7 @@ struct ConsolePlayers {
                 "document.getElementById('play-note').innerText.includes('--console-player')"))
     }
 
-    @Test func `names of a stream are text and never markup`() throws {
+    @Test func `names of a stream are shown as text, never as markup`() throws {
         let stage = try Stage()
         let name = "<img src=x onerror=document.title='hurt'>"
         stage.cdn.put(
@@ -77,7 +77,7 @@ struct ConsolePlayers {
         try browser.open(stage.daemon.baseURL + "/#library")
         #expect(
             try browser.comes("document.getElementById('titles').innerText.includes('<img src=x')"))
-        // A request whose name is markup, and a question about one.
+        // A request whose name is markup, and a `why` query for one.
         _ = try player.get(stage.through(stage.cdn.url("/evil/%3Cimg%20src=x%20onerror=1%3E.ts")))
         try browser.run("location.hash = '#tools'")
         let url = "https://cdn.example.com/<img src=x onerror=document.title='hurt'>.m3u8"
@@ -87,7 +87,7 @@ struct ConsolePlayers {
         #expect(try browser.comes("\(Self.rows).length > 0"))
         #expect(
             try browser.value("document.querySelectorAll('img, script:not([src])').length") == "0")
-        #expect(try browser.value("document.title") == "Sluice")
+        #expect(try browser.value("document.title") == "Tools · Sluice")
     }
 
     @Test func `an outage appears on the page and ends`() throws {
@@ -105,7 +105,7 @@ struct ConsolePlayers {
             try browser.comes(
                 "\(outage)?.innerText.includes(':\(stage.cdn.port) has not answered')"))
         try browser.picture("outage")
-        // A page that is not seen does not listen, and knows at once what is when it is seen again.
+        // A hidden page does not listen, and is current immediately when it is shown again.
         let seen = { (isHidden: Bool) in
             "Object.defineProperty(document, 'hidden', { value: \(isHidden), configurable: true });"
                 + "document.dispatchEvent(new Event('visibilitychange'));"
@@ -117,6 +117,13 @@ struct ConsolePlayers {
         try stage.cdn.start()
         #expect(try browser.comes("document.querySelector('#outages [data-state=ended]')"))
         #expect(try browser.comes("document.getElementById('outages').hidden"))
+        // The time line has it, after a restart too.
+        let line = "document.querySelector('#outage-line .outage-bar')?.ariaLabel"
+        #expect(try browser.comes("\(line)?.startsWith('1 outages of')"))
+        try browser.picture("outage-line")
+        let history = try ScriptedPlayer(stage.daemon.baseURL).get("/api/history").text
+        #expect(history.contains("\"outages\":[{\"origin\":\"http://127.0.0.1:\(stage.cdn.port)\""))
+        #expect(!history.contains("\"end\":null"))
     }
 
     @Test func `titles are pinned and purged with the page's buttons`() throws {
@@ -144,14 +151,75 @@ struct ConsolePlayers {
         try browser.run("\(button("Purge")).click()")
         #expect(try browser.comes("document.getElementById('ask').open"))
         try browser.run("document.querySelector('#ask [value=no]').click()")
-        #expect(try browser.comes("!document.getElementById('ask').open"))
+        #expect(try browser.comes("\(button("Purge")).ariaDisabled !== 'true'"))  // Takes clicks.
         #expect(try stage.figure("stored_objects") > 0)
         try browser.run("\(button("Purge")).click()")
         #expect(try browser.comes("document.getElementById('ask').open"))
         try browser.run("document.getElementById('ask-yes').click()")
         #expect(
             try browser.comes("document.getElementById('toast').innerText.startsWith('Removed')"))
-        #expect(try stage.figure("stored_objects") == 0)
+        #expect(try eventually { try stage.figure("stored_objects") == 0 })
+    }
+
+    @Test func `a title is exported into a folder of the browser`() throws {
+        let stage = try Stage()
+        try stage.keepWhole(stage.through(.transportStream))
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#library")
+        let button =
+            "[...document.querySelectorAll('#titles button')].find((one) => one.innerText === 'Export')"
+        #expect(try browser.comes(button))
+        // Nobody can choose a folder here: the browser's private one takes its place.
+        try browser.run(
+            "window.showDirectoryPicker = async () => { window.chosen = await (await navigator.storage.getDirectory()).getDirectoryHandle('out', { create: true }); return window.chosen; }"
+        )
+        try browser.run("\(button).click()")
+        let toast = "document.getElementById('toast').innerText"
+        #expect(try browser.comes("\(toast).includes('is exported')"))
+        try browser.run(
+            "(async () => { const found = []; for await (const [name, file] of window.chosen.entries()) found.push(name + ' ' + (await file.getFile()).size); window.found = found.join(', '); })()"
+        )
+        #expect(try browser.comes("window.found?.includes('index.m3u8')"))
+        let found = try browser.value("window.found")
+        let count = found.split(separator: ",").count
+        #expect(count > 10 && !found.contains(" 0,"), "\(found)")
+        // Where a browser cannot write folders, the command is named.
+        try browser.run("window.showDirectoryPicker = undefined")
+        try browser.run("\(button).click()")
+        #expect(try browser.comes("document.getElementById('copy').open"))
+        let command = try browser.value("document.getElementById('copy-text').value")
+        #expect(command.hasPrefix("sluice export "))
+    }
+
+    @Test func `settings name their source, and a proposal is accepted or refused`() throws {
+        let stage = try Stage(["--keys", "standard"])
+        for number in 0..<4 {
+            for token in ["a", "b", "c"] {
+                let url = stage.cdn.url("/bytes/2000/p\(number).ts?sess=\(token)\(number)")
+                let player = ScriptedPlayer(stage.daemon.baseURL)
+                #expect(try player.get(stage.through(url)).status == 200)
+            }
+        }
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/#tools")
+        let settings = "document.getElementById('settings').innerText"
+        #expect(try browser.comes("\(settings).includes('keys') && \(settings).includes('flag')"))
+        try browser.run("document.querySelector('#settings summary').click()")
+        #expect(try browser.comes("\(settings).includes('drain-timeout')"))
+        let button = { (label: String) in
+            "[...document.querySelectorAll('#keys button')].find((one) => one.innerText === '\(label)')"
+        }
+        #expect(try browser.comes(button("Accept")))
+        try browser.run("\(button("Accept")).click()")
+        let rule = "document.getElementById('copy-text').value"
+        #expect(try browser.comes("document.getElementById('copy').open"))
+        #expect(try browser.value(rule) == "\"key-rule\": [\"127.0.0.1=drop sess\"]")
+        try browser.picture("proposal")
+        try browser.run("document.querySelector('#copy button').click()")
+        #expect(try browser.comes("!\(button("Accept")).disabled"))
+        try browser.run("\(button("Refuse")).click()")
+        #expect(try browser.comes("document.getElementById('keys').innerText.includes('vetoed')"))
+        #expect(try browser.comes("!\(button("Accept")) && !\(button("Refuse"))"))
     }
 
     @Test func `downloads and recordings are ordered on the page`() throws {
@@ -177,8 +245,7 @@ struct ConsolePlayers {
         try browser.picture("library")
     }
 
-    @Test func `a playlist stands beside what is wrong in it, and leads to those it names`() throws
-    {
+    @Test func `a playlist is shown with its errors and links to the playlists in it`() throws {
         let stage = try Stage()
         stage.cdn.put(
             "/odd/main.m3u8",
@@ -205,10 +272,10 @@ struct ConsolePlayers {
         try browser.picture("inspect")
         try submit(browser, "inspect-form", "inspect-url", stage.cdn.url("/bytes/1000/a.ts"))
         #expect(
-            try browser.comes("document.getElementById('toast').innerText.includes('no playlist')"))
+            try browser.comes("document.getElementById('alarm').innerText.includes('no playlist')"))
     }
 
-    @Test func `a feed is ordered, moved and ended on the page`() throws {
+    @Test func `a feed is started, moved and ended on the page`() throws {
         let stage = try Stage()
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/#library")
@@ -237,34 +304,36 @@ struct ConsolePlayers {
         #expect(try ScriptedPlayer(stage.daemon.baseURL).get("/api/feeds").text == "[]\n")
     }
 
-    @Test func `requests stand on one axis of time where that is chosen`() throws {
+    @Test func `requests are shown on one time axis on request`() throws {
         let stage = try Stage()
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/")
         #expect(try browser.comes("document.querySelector('.dot.connected')"))
         let player = ScriptedPlayer(stage.daemon.baseURL)
         for name in ["first", "second"] {
-            #expect(
-                try player.get(stage.through(stage.cdn.url("/bytes/1000/\(name).ts"))).status == 200
-            )
+            let url = stage.through(stage.cdn.url("/bytes/1000/\(name).ts"))
+            #expect(try player.get(url).status == 200)
             #expect(
                 try browser.comes(
                     "\(Self.rows).some((row) => row.innerText.includes('\(name).ts'))"))
+            // The starts of the two bars are then many pixels apart.
+            #expect(try browser.comes("Date.now() - (window.seen ??= Date.now()) > 3000"))
+            try browser.run("window.seen = undefined;")
         }
         #expect(try browser.value("document.querySelectorAll('#fall .before').length") == "0")
         try browser.run(
             "const axis = document.getElementById('fall-axis'); axis.value = '60';"
                 + "axis.dispatchEvent(new Event('change'));")
-        // The newest is on top; what came before it begins further to the left.
+        // The newest request is on top; earlier ones begin further to the left.
         #expect(
             try browser.value(
                 "\(Self.rows).map((row) => row.querySelector('.phase').getBoundingClientRect().left)"
-                    + ".every((left, place, all) => place === 0 || left < all[place - 1])")
-                == "true")
+                    + ".filter((left, place, all) => place === 0 || left < all[place - 1]).length")
+                == "2")
         try browser.picture("waterfall")
     }
 
-    @Test func `the token is asked for, and a session ends with a click`() throws {
+    @Test func `the token is requested, and a session ends with a click`() throws {
         let stage = try Stage(["--token", "acc3ss-token"])
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/")
@@ -281,14 +350,14 @@ struct ConsolePlayers {
         try browser.run("document.getElementById('sign-out').click()")
         #expect(try browser.comes("!document.getElementById('sign-in').hidden"))
         #expect(try browser.value("fetch('/api/stats').then(() => 1) && 1") == "1")
-        // An entry's token in the address signs in, and leaves the address.
+        // An entry's token in the address signs in, and is removed from the address.
         try browser.open(stage.daemon.baseURL + "/?token=acc3ss-token")
         #expect(try browser.comes("document.querySelector('.dot.connected')"))
         #expect(try browser.value("location.search") == "")
     }
 
     @Test(arguments: [("light", 1_280, 900), ("dark", 1_280, 900), ("phone", 360, 740)])
-    func `nothing is wider than the window`(_ name: String, _ width: Int, _ height: Int) throws {
+    func `no element is wider than the window`(_ name: String, _ width: Int, _ height: Int) throws {
         let stage = try Stage()
         try stage.keepWhole(stage.through(.transportStream))
         let browser = try Browser(size: (width, height), isDark: name == "dark")
@@ -306,7 +375,7 @@ struct ConsolePlayers {
                 #expect(try browser.comes("document.querySelector('#origins tbody')"))
             }
             if view == "network" {
-                // What was kept whole before counts, whoever asked for it.
+                // What was stored before counts, whoever requested it.
                 #expect(
                     try browser.comes(
                         "document.querySelector('#plot-history .line.one').getAttribute('d')"))
@@ -318,7 +387,7 @@ struct ConsolePlayers {
             }
             let over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             #expect(try browser.value(over) == "0", "\(view)")
-            // Every control has a name for those who do not see it.
+            // Every control has an accessible name.
             let nameless = """
                 [...document.querySelectorAll('button, input, select, [role=img], [role=region]')]
                   .filter((one) => one.checkVisibility() && !one.ariaLabel && !one.innerText && !one.labels?.length)

@@ -2,12 +2,12 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// ffmpeg and ffprobe see through the daemon exactly what they see direct.
+/// ffmpeg and ffprobe get through the daemon exactly what they get directly.
 extension Players {
     @Suite(.enabled(if: Tool.exists("ffmpeg") && Tool.exists("ffprobe"), "needs ffmpeg"))
     struct FFmpeg {
         @Test(arguments: Stream.allCases)
-        func `ffmpeg decodes every frame of every variant, also with the origin gone`(
+        func `ffmpeg decodes every frame of every variant, also without the origin`(
             stream: Stream
         ) throws {
             try expectSamePerformance(of: stream) { url in
@@ -31,19 +31,19 @@ extension Players {
             #expect(try stage.figure("parent_failures_total") == 0)
         }
 
-        /// Not in fragmented MP4, where the demuxer of ffmpeg 5.1 finds nothing after a seek.
+        /// Not for fragmented MP4, where the demuxer of ffmpeg 5.1 finds nothing after a seek.
         @Test(arguments: [
             Stream.transportStream, .rotatedKey, .packedAudio, .plainFile,
         ])
-        func `ffmpeg seeks into the middle, also with the origin gone`(stream: Stream) throws {
+        func `ffmpeg seeks into the middle, also without the origin`(stream: Stream) throws {
             try expectSamePerformance(of: stream) { url in
                 let frames = try #require(try Tool.framemd5(url, ["-ss", "5"]))
                 return Performance(frames.split(separator: "\n"))
             }
         }
 
-        /// Direct, ffmpeg loses the rest of such a segment and exits as if all were well.
-        @Test func `ffmpeg loses no frame to an origin that breaks off`() throws {
+        /// Directly, ffmpeg loses the rest of such a segment and exits without an error.
+        @Test func `ffmpeg loses no frame when the origin cuts a response`() throws {
             let stage = try Stage()
             let direct = try Tool.framemd5(stage.cdn.url(Stream.transportStream.path))
             stage.cdn.setBehaviour("fails=1&reset=20000", for: "/ts/160p/seg001.ts")
@@ -55,7 +55,9 @@ extension Players {
         }
 
         @Test(arguments: Stream.allCases)
-        func `ffprobe describes every stream and programme alike`(stream: Stream) throws {
+        func `ffprobe describes every stream and programme as it does directly`(stream: Stream)
+            throws
+        {
             try expectSamePerformance(of: stream, keepsWhole: true) { url in
                 let result = try Tool.run(
                     ["ffprobe", "-v", "error", "-show_streams", "-show_programs", "-of", "compact"]
@@ -65,8 +67,8 @@ extension Players {
             }
         }
 
-        /// ffmpeg knows no EXT-X-DEFINE and asks an origin for names with braces.
-        @Test func `ffmpeg plays a list with variables as if it had none`() throws {
+        /// ffmpeg does not support EXT-X-DEFINE and requests names with braces.
+        @Test func `ffmpeg plays a list with variables like one without`() throws {
             let stage = try Stage()
             let plain = try #require(try Tool.framemd5(stage.cdn.url(Stream.manyTags.path)))
             #expect(try Tool.framemd5(stage.cdn.url("/tags/variables.m3u8")) != plain)

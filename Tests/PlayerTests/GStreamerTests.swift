@@ -7,14 +7,14 @@ extension Players {
     @Suite(.enabled(if: isInstalled, "needs gstreamer1.0-tools and its plugins"))
     struct GStreamer {
         /// The new demuxer, hlsdemux2, comes with `playbin3` and plays every stream; the old one,
-        /// with `playbin`, the two commonest kinds: on a busy machine it once hung for good, on the
-        /// encrypted stream and straight from the origin, in some 140 plays.
+        /// with `playbin`, the two most common kinds: on a busy machine it once hung permanently,
+        /// on the encrypted stream directly from the origin, in some 140 plays.
         static let performances =
             Stream.allCases.map { ($0, "playbin3") }
             + [Stream.transportStream, .fragmentedMP4].map { ($0, "playbin") }
 
         @Test(arguments: performances)
-        func `GStreamer plays to the end, also with the origin gone`(
+        func `GStreamer plays to the end, also without the origin`(
             stream: Stream, element: String
         ) throws {
             try expectSamePerformance(of: stream) { url in
@@ -23,13 +23,13 @@ extension Players {
                         "gst-launch-1.0", "--quiet", element, "uri=\(url)",
                         // Pins the variant.
                         "connection-speed=10000",
-                        // RGBA: planar formats have padding, whose bytes nobody sets.
+                        // RGBA: planar formats have padding, whose bytes are undefined.
                         "video-sink=videoconvert ! video/x-raw,format=RGBA"
                             + " ! checksumsink hash=md5 sync=false",
                         "audio-sink=checksumsink hash=md5 sync=false",
                     ])
                 #expect(result.status == 0 && result.errors.isEmpty, "\(result.stderr)")
-                // The lines of the two sinks mix as they come.
+                // The lines of the two sinks are interleaved.
                 let lines = result.stdout.split(separator: "\n").sorted()
                 #expect(lines.count > stream.videoFrames)
                 return Performance(lines)

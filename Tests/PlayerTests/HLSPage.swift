@@ -1,10 +1,10 @@
-// hls.js in Chromium: a page that plays one stream and reports what becomes of it.
+// hls.js in Chromium: a page that plays one stream and reports the result.
 import FixtureCDN
 import ScenarioSupport
 
-/// hls.js, which is no part of the repository: `Fixtures/tools/get-hlsjs` fetches it.
+/// hls.js, which is not part of the repository: `Fixtures/tools/get-hlsjs` fetches it.
 enum HLSJS {
-    /// The ES module, fetched where set-up has not done so; throws where it cannot be had.
+    /// The ES module, fetched if setup has not done so; throws if that fails.
     static func module() throws -> [UInt8] { try fetched.get() }
 
     private static let fetched = Result { () throws -> [UInt8] in
@@ -37,8 +37,8 @@ struct HLSPage {
                 setInterval(() => report("shown"), 500);
                 document.documentElement.append(video);
                 const hls = new Hls();
-                // A list that does not fit the one before is parsed again and again, and in the end
-                // fatal.
+                // A list that does not match the previous one is parsed again and again, and
+                // finally reported as a fatal error.
                 hls.on(Hls.Events.ERROR, (_, data) => {
                   if (data.fatal || data.details === "levelParsingError")
                     report("error:" + encodeURIComponent(data.details + " "
@@ -51,11 +51,10 @@ struct HLSPage {
                 """)
     }
 
-    /// Plays until so many frames were shown, or the stream has ended.
+    /// Plays until this many frames were shown, or the stream has ended.
     ///
-    /// Throws what hls.js reports as an error; `options` are further ones of the browser.
-    ///
-    /// - Returns: the number of frames.
+    /// Throws what hls.js reports as an error; `options` are further ones of the browser. -
+    /// Returns: the number of frames.
     func watch(frames: Int, _ options: [String] = []) throws -> Int {
         let profile = try TemporaryFolder()
         let browser = try ChildProcess(

@@ -2,13 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// A thousand short segments in a row on connections that stay open.
+/// A thousand short segments in a row on persistent connections.
 extension Players {
     @Suite
     struct KeepAlive {
         private static let count = 1000
 
-        @Test func `a thousand segments come over one connection`() throws {
+        @Test func `a thousand segments are fetched over one connection`() throws {
             let stage = try Stage()
             try Self.putPlaylist(on: stage.cdn)
             let player = ScriptedPlayer(stage.daemon.baseURL)
@@ -32,11 +32,11 @@ extension Players {
             let proxied = try Self.play(stage.through(stage.cdn.url("/tiny/index.m3u8")))
             #expect(direct.performance.lines.count >= Self.count)
             #expect(proxied.performance == direct.performance)
-            // One for the playlist, which ffmpeg closes, and two that it reads from in turn.
+            // One for the playlist, which ffmpeg closes, and two that it reads from alternately.
             #expect(proxied.connections <= 3)
         }
 
-        @Test func `a connection of HTTP 1 0 is closed after its answer`() throws {
+        @Test func `a connection of HTTP/1.0 is closed after its response`() throws {
             let stage = try Stage()
             let host = stage.daemon.baseURL.dropFirst("http://".count)
             let target = "/" + stage.cdn.url("/audio/seg000.aac")

@@ -1,12 +1,12 @@
-// Real players on live streams, all of them at one stream at once: frames flow until it ends, and
-// the origin is asked for each segment once.
+// Real players on live streams, all watching one stream: frames are decoded until it ends, and each
+// segment is requested once from the origin.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Synchronization
 import Testing
 
-/// Beside few others: the clock of the stream must not run away from busy cores.
+/// Beside few others: the clock of the stream must not get ahead of busy cores.
 @Suite(.serialized, .timeLimit(.minutes(5)), .tags(.timed), .grouped)
 struct LivePlayers {}
 
@@ -65,7 +65,7 @@ private enum LivePlayer: String, CaseIterable, Sendable {
         return frames.stdout.split(separator: "\n").count { !$0.hasPrefix("#") }
     }
 
-    /// The page reports how many frames it has shown, again and again.
+    /// The page reports the number of shown frames repeatedly.
     private func chromium(_ url: String, _ site: FixtureCDN) throws -> Int {
         let profile = try TemporaryFolder()
         site.put(
@@ -109,10 +109,10 @@ private enum LivePlayer: String, CaseIterable, Sendable {
 private let framesASegment = 48
 
 extension LivePlayers {
-    /// Lets all players watch what `advance` moves on, from three segments to six.
+    /// Lets all players watch a stream that `advance` moves, from three segments to six.
     ///
-    /// `isOnce` says whether the origin is asked for each segment once whoever plays it. Where
-    /// parts are ranges, hls.js asks for each part of a segment under the segment's path.
+    /// `isOnce` says whether each segment is requested once from the origin whoever plays it. If
+    /// parts are ranges, hls.js requests each part of a segment under the segment's path.
     private func watchTogether(
         _ path: String, _ stage: Stage, isOnce: Bool = true, partsAreRanges: Bool = false,
         end: @Sendable () -> Bool
@@ -172,13 +172,13 @@ extension LivePlayers {
         }
     }
 
-    /// What is another in each reading of a stream's list.
+    /// What differs in each version of a stream's list.
     private static let rotations = [
         "rotate=query", "rotate=path", "edges", "edges&rotate=query", "edges&rotate=path",
     ]
 
     @Test(arguments: rotations)
-    func `all players watch a stream whose tokens or servers change with each reading`(
+    func `all players watch a stream whose tokens or servers change with each reload`(
         _ rotation: String
     ) throws {
         let stage = try Stage()
@@ -196,7 +196,7 @@ extension LivePlayers {
     }
 
     @Test(.enabled(if: Tool.exists("chromium"), "needs chromium"), arguments: [false, true])
-    func `hls.js watches a low-latency stream whose tokens change with each reading`(
+    func `hls.js watches a low-latency stream whose tokens change with each reload`(
         _ partsAreRanges: Bool
     ) throws {
         let stage = try Stage()
@@ -205,8 +205,8 @@ extension LivePlayers {
         defer { site.stop() }
         var settings = LowLatencyStream.Settings()
         settings.isClocked = true
-        // More than delta updates show, and just behind the beginning of the media, whose last frames
-        // no player gets out of parts: these are cut at any byte.
+        // More than delta updates contain, and just behind the beginning of the media, whose last
+        // frames no player decodes from parts: these are cut at any byte.
         settings.windowSize = 12
         settings.firstParts = 28
         settings.partsAreRanges = partsAreRanges
@@ -223,7 +223,7 @@ extension LivePlayers {
     }
 }
 
-/// Servers that have the same live list, each asked in its turn.
+/// Servers that have the same live list, used in turn.
 private final class Edges {
     private let servers: [FixtureCDN]
 
@@ -238,7 +238,7 @@ private final class Edges {
     deinit { servers.forEach { $0.stop() } }
 
     /// Lets each server answer in this way, and the origin redirect to them; without servers the
-    /// origin answers so itself.
+    /// origin answers itself.
     func rotate(_ behaviour: Behaviour, of path: String, on origin: FixtureCDN) {
         for server in servers { server.setBehaviour(behaviour, for: path) }
         let bases = servers.map(\.baseURL).joined(separator: ",")

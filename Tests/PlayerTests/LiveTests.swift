@@ -1,4 +1,4 @@
-// A live stream: the window slides on while ffmpeg watches it, and ends when the origin says so.
+// A live stream: the window slides while ffmpeg watches it, and ends when the origin says so.
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -18,7 +18,7 @@ struct LiveTests {
                 windowSize: 3))
         stage.cdn.resetLog()
         let url = stage.through(stage.cdn.url("/live.m3u8"))
-        // Three segments from the end is where ffmpeg begins: with the first one here.
+        // ffmpeg begins three segments before the end, here at the first one.
         let watching = Background { try Tool.framemd5(url) }
         let start = ContinuousClock.now
         for newest in 2..<6 {
@@ -29,8 +29,8 @@ struct LiveTests {
         let isWhole = try watching.value(within: .seconds(20)) == whole
         #expect(whole != nil && isWhole)
         #expect((0..<6).allSatisfy { stage.cdn.requestCount("/ts/160p/seg00\($0).ts") == 1 })
-        // Every state of the window was seen, and the origin asked at most once in half a target
-        // duration, which is a second here.
+        // Every state of the window was seen, with at most one origin request in half a target
+        // duration, here a second.
         let seconds = Int((ContinuousClock.now - start) / .seconds(1))
         #expect((5...seconds + 2).contains(stage.cdn.requestCount("/live.m3u8")))
     }

@@ -7,10 +7,10 @@ extension Players {
     @Suite(.enabled(if: Tool.exists("mpv"), "needs mpv"))
     struct MPV {
         @Test(arguments: Stream.allCases)
-        func `mpv plays to the end, also with the origin gone`(stream: Stream) throws {
+        func `mpv plays to the end, also without the origin`(stream: Stream) throws {
             try expectSamePerformance(of: stream) { url in
-                // Apart, because mpv that encodes both on a busy machine now and then ends the
-                // pictures with the first second: in 2 of 137 plays straight from the origin.
+                // Separately, because mpv that encodes both on a busy machine occasionally ends the
+                // video with the first second: in 2 of 137 plays directly from the origin.
                 var pictures: [Substring] = []
                 if stream.videoFrames > 0 {
                     pictures = try Self.frames(of: url, "--no-audio", "--ovc=rawvideo")
@@ -22,7 +22,7 @@ extension Players {
             }
         }
 
-        /// The hash of every frame that mpv makes of one track of a stream.
+        /// The hash of every frame that mpv decodes of one track of a stream.
         private static func frames(of url: String, _ choice: String...) throws -> [Substring] {
             let result = try Tool.run(
                 [
@@ -30,7 +30,7 @@ extension Players {
                     "--of=framemd5", "--o=-",
                 ] + choice + [url])
             #expect(result.status == 0, "mpv fails on \(url)")
-            // With which time base it stamps them depends on which of its threads comes first.
+            // Their time base depends on which of mpv's threads is first.
             return result.stdout.split(separator: "\n").filter { !$0.hasPrefix("#") }
                 .compactMap { $0.split(separator: ",").last }
         }

@@ -3,13 +3,13 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Players and titles of which only some is kept, with the origin gone: each plays over the hole to the
-/// end, in bounded time, and asks for nothing that is not there.
+/// Players and partly stored titles, with the origin gone: each plays over the hole to the end, in
+/// bounded time, and requests nothing that is missing.
 extension Players {
     @Suite(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
     struct Offline {
         @Test(arguments: Remains.allCases, OfflinePlayer.allCases)
-        fileprivate func `a title with a hole plays on to its end`(
+        fileprivate func `a title with a hole plays to its end`(
             remains: Remains, player: OfflinePlayer
         ) throws {
             guard player.isInstalled else { return }
@@ -22,7 +22,7 @@ extension Players {
         }
 
         @Test(arguments: [OfflinePlayer.ffmpeg, .mpv])
-        fileprivate func `the first play after an outage began shows what every later one does`(
+        fileprivate func `the first play after an outage is like every later one`(
             player: OfflinePlayer
         ) throws {
             guard player.isInstalled else { return }
@@ -35,11 +35,11 @@ extension Players {
     }
 }
 
-/// What was played of a stream before its origin went away.
+/// What was played of a stream before its origin was gone.
 private enum Remains: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    /// Pictures without their middle, sound whole.
+    /// Video without its middle, complete audio.
     case holeInPictures = "a transport stream without its middle"
-    /// One rendition as far as the middle, another one from there on.
+    /// One rendition up to the middle, another one from there on.
     case twoHalves = "a transport stream in two halves"
     /// One segment of fragmented MP4 is missing.
     case holeInFragments = "fragmented MP4 without a segment"
@@ -47,7 +47,7 @@ private enum Remains: String, CaseIterable, Sendable, CustomTestStringConvertibl
     var testDescription: String { rawValue }
     var stream: Stream { self == .holeInFragments ? .fragmentedMP4 : .transportStream }
 
-    /// Frames that are left to play: 48 a segment.
+    /// Frames that remain to be played: 48 per segment.
     var frames: Int {
         switch self {
         case .holeInPictures: 192
@@ -56,7 +56,7 @@ private enum Remains: String, CaseIterable, Sendable, CustomTestStringConvertibl
         }
     }
 
-    /// Which segments of which lists are kept.
+    /// The stored segments of each list.
     private var kept: [(list: String, numbers: [Int])] {
         switch self {
         case .holeInPictures: [("/ts/240p", [0, 1, 4, 5]), ("/ts/sound", Array(0..<6))]
@@ -66,7 +66,8 @@ private enum Remains: String, CaseIterable, Sendable, CustomTestStringConvertibl
         }
     }
 
-    /// A daemon that has this of the stream, while its origin is gone; it knows that if `isNoticed`.
+    /// A daemon that has stored this of the stream, while its origin is gone; it has noticed that
+    /// if `isNoticed`.
     func stage(isNoticed: Bool = true) throws -> Stage {
         let stage = try Stage(["--look-ahead", "off"])
         let player = ScriptedPlayer(stage.daemon.baseURL)
@@ -82,18 +83,18 @@ private enum Remains: String, CaseIterable, Sendable, CustomTestStringConvertibl
         }
         stage.cdn.stop()
         guard isNoticed else { return stage }
-        // Where something is missing the daemon learns that nobody answers.
+        // A request for a missing segment shows the daemon that the origin does not answer.
         #expect(try player.get(stage.through(stage.cdn.url("/missing.ts"))).status == 502)
         return stage
     }
 }
 
-/// The players, each as it counts the pictures that it plays.
+/// The players, each with its way to count the frames that it plays.
 private enum OfflinePlayer: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case ffmpeg, mpv, vlc, playbin3, playbin, chromium
 
     var testDescription: String { rawValue }
-    /// VLC's multiplexer cuts access units at every change, direct too.
+    /// VLC's multiplexer cuts access units at every change, directly from the origin too.
     var losesSome: Bool { self == .vlc }
 
     var isInstalled: Bool {
@@ -107,7 +108,7 @@ private enum OfflinePlayer: String, CaseIterable, Sendable, CustomTestStringConv
         }
     }
 
-    /// Plays a URL to its end; throws where that takes longer than half a minute.
+    /// Plays a URL to its end; throws if that takes longer than half a minute.
     func frames(of url: String) throws -> Int {
         switch self {
         case .ffmpeg:

@@ -2,11 +2,11 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Players over TLS: they show what they show over HTTP in the clear.
+/// Players over TLS show the same as over HTTP in the clear.
 extension Players {
     @Suite struct OverTLS {
         @Test(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"), arguments: Stream.allCases)
-        func `ffmpeg that checks the certificate decodes the same frames`(stream: Stream) throws {
+        func `ffmpeg with certificate verification decodes the same frames`(stream: Stream) throws {
             let stage = try SecureStage()
             let secure = try Tool.framemd5(
                 stage.through(stream), ["-tls_verify", "1", "-ca_file", stage.authority])
@@ -16,7 +16,7 @@ extension Players {
         }
 
         @Test(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
-        func `ffmpeg that does not know the authority plays nothing`() throws {
+        func `ffmpeg that does not trust the authority plays nothing`() throws {
             let stage = try SecureStage()
             let other = try SecureStage()
             let options = ["-tls_verify", "1", "-ca_file", other.authority]
@@ -27,7 +27,7 @@ extension Players {
         @Test(
             .enabled(if: Tool.exists("mpv"), "needs mpv"),
             arguments: [Stream.transportStream, .fragmentedMP4, .plainFile])
-        func `mpv that checks the certificate shows the same frames`(stream: Stream) throws {
+        func `mpv with certificate verification shows the same frames`(stream: Stream) throws {
             let stage = try SecureStage()
             let options = ["--tls-verify=yes", "--tls-ca-file=\(stage.authority)"]
             let secure = try Self.frames(of: stage.through(stream), options)
@@ -36,20 +36,20 @@ extension Players {
         }
 
         @Test(.enabled(if: Tool.exists("chromium"), "needs chromium"))
-        func `hls js plays to the end over TLS and in HTTP2`() throws {
+        func `hls.js plays to the end over TLS and HTTP/2`() throws {
             let stage = try SecureStage()
             let site = FixtureCDN()
             try site.start()
             defer { site.stop() }
             let page = try HLSPage(stage.through(.fragmentedMP4), site)
             let frames = Stream.fragmentedMP4.videoFrames
-            // The browser's own store of authorities is not touched.
+            // The browser's own store of authorities is not changed.
             let shown = try page.watch(frames: frames, ["--ignore-certificate-errors"])
             #expect(shown >= frames - 24)
             #expect(try stage.plain.figure("http2_requests_total") > 0)
         }
 
-        /// The hash of every frame that mpv makes of the pictures.
+        /// The hash of every video frame that mpv decodes.
         private static func frames(of url: String, _ options: [String]) throws -> [Substring] {
             let result = try Tool.run(
                 [

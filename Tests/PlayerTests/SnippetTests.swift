@@ -3,8 +3,8 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// The files of `Fixtures/players`, as people copy them: players are given the origin's URL, and what
-/// they play comes through the daemon all the same.
+/// The files of `Fixtures/players`, used as people copy them: players get the origin's URL, and
+/// play through the daemon.
 extension Players {
     @Suite struct Snippets {
         private static let stream = Stream.transportStream
@@ -34,7 +34,7 @@ extension Players {
         }
 
         @Test(.enabled(if: Tool.exists("mpv") && Tool.exists("curl"), "needs mpv and curl"))
-        func `mpv gives the daemon its token and leaves other URLs alone`() throws {
+        func `mpv sends the token to the daemon and leaves other URLs unchanged`() throws {
             let stage = try Stage(["--token", "acc3ss-token"])
             let script =
                 Self.script(stage.daemon.baseURL)
@@ -44,8 +44,8 @@ extension Players {
             let url = stage.cdn.url(Self.stream.path)
             let first = try Self.mpvFrames(url, script)
             #expect(first.count > 20)
-            // mpv reads the sound alone to its end; without the origin, lists end where the
-            // pictures stored beside it end.
+            // mpv reads the audio alone to its end; without the origin, lists end where the video
+            // stored beside it ends.
             try stage.keepWhole(stage.asArgument(Self.stream) + "&token=acc3ss-token")
             stage.cdn.stop()
             #expect(try Self.mpvFrames(url, script) == first)
@@ -58,7 +58,7 @@ extension Players {
             ]
         }
 
-        /// The hashes of the sound that mpv makes of a URL.
+        /// The hashes of the audio that mpv decodes of a URL.
         private static func mpvFrames(_ url: String, _ arguments: [String]) throws -> [Substring] {
             let result = try Tool.run(
                 [
@@ -70,10 +70,33 @@ extension Players {
                 .compactMap { $0.split(separator: ",").last }
         }
 
+        // MARK: VLC
+
+        @Test(.enabled(if: Tool.exists("cvlc"), "needs vlc-bin"))
+        func `VLC plays an origin's URL through the daemon with the script`() throws {
+            let stage = try Stage()
+            let folder = try TemporaryFolder()
+            chmod(folder.path, 0o755)
+            for name in ["vlc", "vlc/lua", "vlc/lua/playlist"] { _ = folder.makeFolder(name) }
+            let script = folder.file("vlc/lua/playlist/sluice.lua")
+            try writeFile(script, try readFile(Fixture.path("players/vlc-sluice.lua")))
+            chmod(script, 0o644)
+            let result = try Tool.run(
+                VLC.asSomebody + [
+                    "env", "XDG_DATA_HOME=\(folder.path)", "SLUICE_DAEMON=\(stage.daemon.baseURL)",
+                    "cvlc", "--quiet", "--play-and-exit", stage.cdn.url(Self.stream.path),
+                    "--sout", "#std{access=file,mux=ts,dst=-}",
+                ])
+            #expect(result.status == 0 && result.output.count > 100_000, "\(result.stderr)")
+            #expect(try stage.figure("playlists_rewritten_total") > 0)
+        }
+
         // MARK: hls.js
 
         @Test(.enabled(if: Tool.exists("node"), "needs node"))
-        func `hls-js asks the daemon for URLs of origins and for its own as they are`() throws {
+        func `hls.js requests origins' URLs through the daemon, and the daemon's own as they are`()
+            throws
+        {
             let program = """
                 import { throughSluice } from "\(Fixture.path("players/hls-sluice.mjs"))";
                 const options = throughSluice("http://127.0.0.1:9000/");
@@ -104,7 +127,7 @@ extension Players {
             #expect(try stage.figure("playlists_rewritten_total") > 0)
         }
 
-        @Test func `sluice-play changes the URLs of playlists only, and keeps all else`() throws {
+        @Test func `sluice-play changes the URLs of playlists only`() throws {
             let stage = try Stage()
             let result = try Tool.run(
                 try Self.play(stage) + [
@@ -121,7 +144,6 @@ extension Players {
 
         @Test func `sluice-channels rewrites a list of channels`() throws {
             let stage = try Stage()
-            let folder = try TemporaryFolder()
             let list = """
                 #EXTM3U\r
                 #EXTINF:-1 tvg-id="one",One\r
@@ -131,16 +153,10 @@ extension Players {
                 http://tv.example.com/a b|Referer=https://r/
                 last
                 """
-            try writeFile(folder.file("channels.m3u"), Array(list.utf8))
-            let script = "\"$0\" <\"$1\""
-            let result = try Tool.run(
-                Self.environment(stage) + [
-                    "sh", "-c", script, Fixture.path("players/sluice-channels"),
-                    folder.file("channels.m3u"),
-                ])
+            let rewritten = try Self.throughDaemon(list, stage)
             let base = stage.daemon.baseURL
             #expect(
-                result.stdout == """
+                rewritten == """
                     #EXTM3U
                     #EXTINF:-1 tvg-id="one",One
                     \(base)/http://tv.example.com/one.m3u8?u=1&p=2
@@ -149,7 +165,109 @@ extension Players {
                     \(base)/proxy?url=http%3A%2F%2Ftv.example.com%2Fa%2520b&h_Referer=https%3A%2F%2Fr%2F
                     last
 
-                    """, "\(result.stderr)")
+                    """)
+        }
+
+        @Test(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
+        func `each channel of a rewritten list plays through the daemon`() throws {
+            let stage = try Stage()
+            let streams = [Stream.transportStream, .fragmentedMP4]
+            let rewritten = try Self.throughDaemon(Self.channels(streams, stage), stage)
+            let channels = rewritten.split(separator: "\n").filter { !$0.hasPrefix("#") }
+            #expect(channels.count == 2, "\(rewritten)")
+            for (channel, stream) in zip(channels, streams) {
+                #expect(channel.hasPrefix(stage.daemon.baseURL))
+                let through = try Self.ffmpegFrames(String(channel))
+                #expect(try through == Self.ffmpegFrames(stage.cdn.url(stream.path)))
+            }
+            #expect(try stage.figure("playlists_rewritten_total") > 2)
+        }
+
+        @Test(
+            .enabled(if: Tool.exists("cvlc"), "needs vlc-bin"), arguments: [false, true])
+        func `VLC plays a list of channels one after another`(daemonReadsList: Bool) throws {
+            let stage = try Stage()
+            let streams = [Stream.transportStream, .fragmentedMP4]
+            let list = Self.channels(streams, stage)
+            let folder = try TemporaryFolder()
+            chmod(folder.path, 0o755)
+            var place = folder.file("channels.m3u")
+            if daemonReadsList {
+                stage.cdn.put("/channels.m3u", text: list, contentType: "audio/x-mpegurl")
+                place = stage.through(stage.cdn.url("/channels.m3u"))
+            } else {
+                try writeFile(place, Self.throughDaemon(list, stage).utf8)
+                chmod(place, 0o644)
+            }
+            let result = try Tool.run(
+                VLC.asSomebody + [
+                    "cvlc", "--quiet", "--play-and-exit", place,
+                    "--sout", "#std{access=file,mux=ts,dst=-}",
+                ])
+            #expect(result.status == 0 && result.output.count > 200_000, "\(result.stderr)")
+            for stream in streams {
+                let folder = stream.path.prefix { $0 != "." }.dropLast("master".count)
+                let last = stage.cdn.requests.filter {
+                    $0.path.hasPrefix(folder) && $0.path.contains("seg005.")
+                }
+                #expect(!last.isEmpty, "\(stream)")
+            }
+            // VLC requested nothing of the origin itself.
+            let asked = try stage.figure("origin_requests_total")
+            let probes = try stage.figure("origin_probes_total")
+            #expect(asked + probes >= stage.cdn.requestCount())
+        }
+
+        /// A list of channels as providers write it.
+        private static func channels(_ streams: [Stream], _ stage: Stage) -> String {
+            let entries = streams.enumerated().map { index, stream in
+                "#EXTINF:-1 tvg-id=\"\(index)\",Channel \(index)\n\(stage.cdn.url(stream.path))\n"
+            }
+            return "#EXTM3U\n" + entries.joined()
+        }
+
+        /// What `sluice-channels` makes of a list.
+        private static func throughDaemon(_ list: String, _ stage: Stage) throws -> String {
+            let folder = try TemporaryFolder()
+            try writeFile(folder.file("channels.m3u"), list.utf8)
+            let result = try Tool.run(
+                environment(stage) + [
+                    "sh", "-c", "\"$0\" <\"$1\"", Fixture.path("players/sluice-channels"),
+                    folder.file("channels.m3u"),
+                ])
+            #expect(result.status == 0, "\(result.stderr)")
+            return result.stdout
+        }
+
+        // MARK: Kodi
+
+        /// `KodiFiles` plays it.
+        @Test(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
+        func `Kodi's file names its add-on and the type that the daemon sends, and its URL plays`()
+            throws
+        {
+            let stage = try Stage()
+            let file = try readFile(Fixture.path("players/kodi.strm"))
+            let text = String(decoding: file, as: UTF8.self)
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+            // Properties come before the URL, and the URL is the last line.
+            let properties = lines.prefix { $0.hasPrefix("#KODIPROP:") }
+                .map { $0.dropFirst("#KODIPROP:".count).split(separator: "=", maxSplits: 1) }
+            #expect(lines.count == properties.count + 2 && lines.last == "")
+            #expect(properties.contains(["inputstream", "inputstream.adaptive"]))
+            let entry = try #require(lines.dropLast().last)
+            let prefix = "http://127.0.0.1:9000/https://cdn.example.com/vod/master.m3u8"
+            #expect(entry == prefix)
+            let url = stage.through(stage.cdn.url(Self.stream.path))
+            let type = try ScriptedPlayer(stage.daemon.baseURL).get(url)["Content-Type"] ?? ""
+            #expect(properties.contains(["mimetype", Substring(type)]), "\(type)")
+            #expect(!(try Self.ffmpegFrames(url)).isEmpty)
+        }
+
+        private static func ffmpegFrames(_ url: String) throws -> String {
+            let result = try Tool.run(["ffmpeg", "-v", "error", "-i", url, "-f", "framemd5", "-"])
+            #expect(result.status == 0, "\(result.stderr)")
+            return result.stdout
         }
 
         private static func environment(_ stage: Stage) throws -> [String] {

@@ -1,4 +1,4 @@
-// The stage players perform on: the sample CDN with the bundled streams, and the daemon before it.
+// The stage for players: the sample CDN with the bundled streams, and the daemon before it.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -15,13 +15,13 @@ enum Stream: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case byteRanges = "/byterange/master.m3u8"
     case rotatedKey = "/aes/master.m3u8"
     case packedAudio = "/audio/master.m3u8"
-    /// A discontinuity, an interstitial, steering and more that players step over.
+    /// A discontinuity, an interstitial, steering and more that players skip.
     case manyTags = "/tags/master.m3u8"
     case plainFile = "/plain/clip.mp4"
 
     var path: String { rawValue }
     var testDescription: String { rawValue }
-    /// What the script that made them put in: 12 seconds at 24 frames per second.
+    /// The frames that the script which made the streams put in: 12 seconds at 24 per second.
     var videoFrames: Int { self == .packedAudio ? 0 : 288 }
 }
 
@@ -69,7 +69,8 @@ final class Stage: Sendable {
         return "\(daemon.baseURL)/proxy?url=\(encoded.joined())"
     }
 
-    /// Reads everything that a playlist leads to through the daemon, so that the title is kept whole.
+    /// Reads everything that a playlist refers to through the daemon, so that the title is stored
+    /// completely.
     func keepWhole(_ link: String, depth: Int = 0) throws {
         let answer = try ScriptedPlayer(daemon.baseURL).get(link)
         guard depth < 3, answer.body.starts(with: Array("#EXTM3U".utf8)) else { return }
@@ -95,7 +96,7 @@ final class Stage: Sendable {
     }
 }
 
-/// What a player made of a stream: one line for every decoded frame.
+/// What a player decoded of a stream: one line for every frame.
 struct Performance: Equatable, CustomTestStringConvertible {
     let lines: [Substring]
 
@@ -104,12 +105,12 @@ struct Performance: Equatable, CustomTestStringConvertible {
     var testDescription: String { "\(lines.count) lines, last \(lines.last ?? "none")" }
 }
 
-/// Plays a stream direct, through the daemon, and through the daemon with the origin gone: the
-/// three must be the same, and the last must not cost the origin a single attempt.
+/// Plays a stream directly, through the daemon, and through the daemon with the origin gone: the
+/// three must be equal, and the last must not cause an origin request.
 ///
-/// The second and third are given the stream in different forms, which are one entry to the daemon.
-/// A player that reads only part of a title is shown the rest as missing once the origin is gone:
-/// with `keepsWhole` everything is stored before that.
+/// The second and third get the stream's URL in different forms, which are one entry for the
+/// daemon. A player that reads only part of a title would see the rest as missing once the origin
+/// is gone: with `keepsWhole` everything is stored before that.
 func expectSamePerformance(
     of stream: Stream, keepsWhole: Bool = false, by play: (_ url: String) throws -> Performance
 ) throws {
@@ -120,7 +121,7 @@ func expectSamePerformance(
 
     #expect(try play(stage.through(stream)) == direct)
     let asked = try stage.figure("origin_requests_total")
-    // What was fetched ahead and given up before its turn came was counted and never sent.
+    // A prefetch that was cancelled in the queue was counted and never sent.
     let probes = try stage.figure("origin_probes_total")
     #expect(asked + probes >= stage.cdn.requestCount() && stage.cdn.requestCount() > 0)
 

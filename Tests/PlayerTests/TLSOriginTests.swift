@@ -22,14 +22,15 @@ extension Players {
             #expect(front.accessLog.allSatisfy { $0.hasPrefix(version) })
         }
 
-        @Test func `many segments at once share a connection over HTTP2`() throws {
+        @Test func `many concurrent segments share a connection over HTTP/2`() throws {
             let cdn = try Self.startedCDN()
             defer { cdn.stop() }
             let front = try NginxFront(.proxy(cdn))
             defer { front.stop() }
             let stage = try Stage(["--ca-file", front.caFile])
             let base = stage.daemon.baseURL + "/" + front.baseURL
-            // As every player does, ask for a playlist first: it tells what the origin speaks.
+            // Request a playlist first, as every player does: it shows which protocol the origin
+            // speaks.
             #expect(try ScriptedPlayer(base).get("\(base)/ts/master.m3u8").status == 200)
             let areWhole = try inParallel(48) { number in
                 let size = 20_000 + number
@@ -43,7 +44,7 @@ extension Players {
             #expect(connections.count <= 2)
         }
 
-        @Test func `a certificate nobody vouches for is refused with words`() throws {
+        @Test func `an untrusted certificate is rejected with a message`() throws {
             let cdn = try Self.startedCDN()
             defer { cdn.stop() }
             let front = try NginxFront(.proxy(cdn))
@@ -56,7 +57,7 @@ extension Players {
             #expect(cdn.requestCount() == 0)
         }
 
-        @Test func `a server that speaks no TLS is refused with words`() throws {
+        @Test func `a server without TLS is rejected with a message`() throws {
             let stage = try Stage()
             let origin = try ScriptedOrigin()
             let refusal = Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)

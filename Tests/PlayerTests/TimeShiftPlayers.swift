@@ -2,13 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Real players before longer windows and recordings of live streams.
+/// Real players with longer windows and recordings of live streams.
 extension Players {
     @Suite(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
     struct TimeShiftPlayers {}
 }
 
-/// The segments of a bundled stream as a live one, with windows that are shorter than a player's.
+/// The segments of a bundled stream as a live one, with windows shorter than a player needs.
 private struct LiveStage {
     let stage: Stage
     let window: LiveWindow
@@ -30,15 +30,15 @@ private struct LiveStage {
                 windowSize: windowSize))
     }
 
-    /// What a player is given: an entry with a window of a minute.
+    /// The player's URL: an entry with a window of a minute.
     var shifted: String { "\(stage.daemon.baseURL)/dvr=1m/\(stage.cdn.url("/live.m3u8"))" }
 
-    /// The frames of the stream as it is played straight from its film.
+    /// The frames of the stream when its film is played directly.
     func direct() throws -> String? {
         try Tool.framemd5(stage.cdn.url("/\(kind.rawValue)/160p/index.m3u8"))
     }
 
-    /// Loads the list until it has so many segments.
+    /// Loads the list until it has this many segments.
     func list(_ count: Int) throws -> Bool {
         try eventually {
             let list = try ScriptedPlayer(stage.daemon.baseURL).get(shifted).text
@@ -46,12 +46,12 @@ private struct LiveStage {
         }
     }
 
-    /// Waits until so many resources were fetched behind the player.
+    /// Waits until this many resources were fetched behind the player.
     func hasFetched(_ count: Int) throws -> Bool {
         try eventually { try stage.figure("time_shift_fetched_total") >= count }
     }
 
-    /// Moves the origin over the whole stream, with no player but a list that is loaded.
+    /// Advances the origin over the whole stream, without a player; only the list is loaded.
     func run() throws -> Bool {
         let sections = kind == .fragmentedMP4 ? 1 : 0
         guard try list(3), try hasFetched(3 + sections) else { return false }
@@ -86,7 +86,7 @@ extension Players.TimeShiftPlayers {
         #expect(played.stdout.split(separator: "\n").count { !$0.hasPrefix("#") } == 288)
     }
 
-    @Test func `ffmpeg plays on behind a hole`() throws {
+    @Test func `ffmpeg continues behind a hole`() throws {
         let live = try LiveStage(.transportStream, windowSize: 2)
         #expect(try live.list(2))
         #expect(try live.hasFetched(2))
@@ -121,7 +121,7 @@ extension Players.TimeShiftPlayers {
     }
 
     @Test(arguments: LiveStage.Kind.allCases)
-    fileprivate func `ffmpeg plays a recording with the origin gone`(
+    fileprivate func `ffmpeg plays a recording without the origin`(
         _ kind: LiveStage.Kind
     ) throws {
         let live = try LiveStage(kind, windowSize: 3)

@@ -1,4 +1,4 @@
-// Pictures of titles: made by the real ffmpeg of stored fixtures, and by programs that fail.
+// Pictures of titles: made by ffmpeg from stored fixtures, and by programs that fail.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -8,7 +8,7 @@ import Testing
 struct TitlePicturePlayers {
     private static let on = ["--title-pictures", "on"]
 
-    /// Keeps a stream, and returns the path of its title's picture.
+    /// Stores a stream, and returns the path of its title's picture.
     private func keep(_ stream: Stream, _ stage: Stage) throws -> String {
         try stage.keepWhole(stage.through(stream))
         var path: String?
@@ -34,11 +34,11 @@ struct TitlePicturePlayers {
     @Test(
         .enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"),
         arguments: [Stream.transportStream, .fragmentedMP4, .byteRanges])
-    func `a stored title has a picture, and its origin is not asked`(_ stream: Stream) throws {
+    func `a stored title has a picture without origin requests`(_ stream: Stream) throws {
         let stage = try Stage(Self.on)
         let path = try keep(stream, stage)
         let before = stage.cdn.requests.count
-        let player = ScriptedPlayer(stage.daemon.baseURL)
+        let player = ScriptedPlayer(stage.daemon.baseURL, deadline: .seconds(60))
         let picture = try player.get(path)
         #expect(picture.status == 200, "\(picture.text)")
         #expect(picture["Content-Type"] == "image/jpeg")
@@ -50,10 +50,13 @@ struct TitlePicturePlayers {
         #expect(try player.get(path).body == picture.body)
         #expect(stage.cdn.requests.count == before)
         #expect(try player.get(path, method: "POST").status == 405)
+        #expect(eventually { stage.daemon.standardError.contains("ffmpeg makes pictures") })
+        let log = stage.daemon.standardError
+        #expect(log.contains("install bubblewrap") != Tool.exists("bwrap"), "\(log)")
     }
 
     @Test(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
-    func `encrypted and audio titles have no picture, and unknown ones neither`() throws {
+    func `encrypted, audio and unknown titles have no picture`() throws {
         for stream in [Stream.rotatedKey, .packedAudio] {
             let stage = try Stage(Self.on)
             let answer = try ScriptedPlayer(stage.daemon.baseURL).get(keep(stream, stage))
@@ -65,7 +68,34 @@ struct TitlePicturePlayers {
         #expect(none.status == 404 && none.text.contains("no title 0123456789ab"))
     }
 
-    @Test func `pictures are off unless they are turned on`() throws {
+    @Test(.enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
+    func `a file whose movie box stands last has a picture`() throws {
+        let folder = try TemporaryFolder()
+        let film = folder.file("film.mp4")
+        let made = try Tool.run(
+            ["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc=s=640x360:d=3"]
+                + ["-pix_fmt", "yuv420p", film])
+        #expect(made.status == 0, "\(made.stderr)")
+        let bytes = try readFile(film)
+        let media = try #require(bytes.firstRange(of: Array("mdat".utf8)))
+        let movie = try #require(bytes.firstRange(of: Array("moov".utf8)))
+        #expect(media.lowerBound < movie.lowerBound)
+        let stage = try Stage(Self.on)
+        stage.cdn.put("/film.mp4", bytes)
+        let player = ScriptedPlayer(stage.daemon.baseURL, deadline: .seconds(60))
+        #expect(try player.get(stage.through(stage.cdn.url("/film.mp4"))).body == bytes)
+        var path: String?
+        _ = try eventually {
+            let text = try player.get("/api/titles").text
+            let id = text.firstRange(of: "{\"id\":\"").map { text[$0.upperBound...].prefix(12) }
+            path = id.map { "/api/titles/\($0)/picture" }
+            return path != nil
+        }
+        let picture = try player.get(try #require(path))
+        #expect(picture.status == 200 && picture["Content-Type"] == "image/jpeg", "\(picture.text)")
+    }
+
+    @Test func `pictures are off by default`() throws {
         let stage = try Stage()
         let answer = try ScriptedPlayer(stage.daemon.baseURL)
             .get(keep(.transportStream, stage))
@@ -76,7 +106,7 @@ struct TitlePicturePlayers {
         ("exec sleep 600", "longer than 20 s"), ("exec yes", "more than 200000 bytes"),
         ("exit 1", "status 1"), ("kill -9 $$", "a signal"), ("echo rubbish", "no picture"),
     ])
-    func `a program that fails is reported, and the daemon goes on`(
+    func `a failing program is reported, and the daemon continues`(
         _ script: String, _ reason: String
     ) throws {
         let folder = try TemporaryFolder()
@@ -90,7 +120,7 @@ struct TitlePicturePlayers {
         _ = try stage.daemon.waitForExit()
     }
 
-    @Test func `a daemon without ffmpeg says so`() throws {
+    @Test func `a daemon without ffmpeg reports it`() throws {
         let folder = try TemporaryFolder()
         let stage = try stage(folder, nil)
         let answer = try ScriptedPlayer(stage.daemon.baseURL)

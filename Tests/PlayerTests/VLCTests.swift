@@ -3,12 +3,12 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// VLC, which remultiplexes what it plays; the result is decoded and compared.
+/// VLC, which remultiplexes what it plays; its output is decoded and compared.
 extension Players {
     @Suite(.enabled(if: Tool.exists("cvlc") && Tool.exists("ffmpeg"), "needs vlc-bin and ffmpeg"))
     struct VLC {
         @Test(arguments: Stream.allCases)
-        func `VLC plays to the end, also with the origin gone`(stream: Stream) throws {
+        func `VLC plays to the end, also without the origin`(stream: Stream) throws {
             let folder = try TemporaryFolder()
             try expectSamePerformance(of: stream) { url in
                 let result = try Tool.run(
@@ -18,7 +18,8 @@ extension Players {
                     ])
                 #expect(result.status == 0, "\(result.stderr)")
                 try writeFile(folder.file("played.ts"), result.output)
-                // Its multiplexer cuts the first and last access units, direct too.
+                // Its multiplexer cuts the first and last access units, directly from the origin
+                // too.
                 let frames = try Tool.framemd5(folder.file("played.ts")) ?? ""
                 let lines = frames.split(separator: "\n")
                 #expect(lines.count > stream.videoFrames)
@@ -27,7 +28,7 @@ extension Players {
         }
 
         /// VLC refuses to run as root.
-        private static var asSomebody: [String] {
+        static var asSomebody: [String] {
             guard geteuid() == 0 else { return [] }
             return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         }
