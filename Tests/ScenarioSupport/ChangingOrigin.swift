@@ -1,5 +1,5 @@
-// An origin whose resources change and whose answers differ in all that HTTP leaves open, with its own
-// HTTP code: what a cache sends on has to agree with one version that this origin had.
+// An origin with its own HTTP code whose resources change and whose responses vary in everything
+// that HTTP leaves open: a cache must send bytes of one version that this origin had.
 import CLinux
 import FixtureCDN
 import Glibc
@@ -18,7 +18,7 @@ package struct OriginTraits: Sendable, Equatable {
     package var validator = Validator.strong
     package var framing = Framing.length
     package var takesRanges = true
-    /// The body is labelled as gzip coded; to a cache it is bytes like any others.
+    /// The body is labelled as coded with gzip; for a cache it is bytes like any others.
     package var isEncoded = false
     package var cacheControl: String?
     package var lengths: [Int] = [100_000]
@@ -30,21 +30,21 @@ package struct OriginTraits: Sendable, Equatable {
     package init() {}
 }
 
-/// A faulty answer of an origin.
+/// A faulty response of an origin.
 package enum OriginFault: Sendable, Equatable {
-    /// So many body bytes, then the end of the connection.
+    /// This many body bytes, then the end of the connection.
     case cut(Int)
-    /// So many body bytes, then a TCP reset.
+    /// This many body bytes, then a TCP reset.
     case reset(Int)
     /// A status without content of the resource.
     case status(Int)
-    /// A 206 of a range that begins so many bytes later than the one asked for.
+    /// A 206 for a range that begins this many bytes after the requested one.
     case shifted(Int)
     /// A 206 without Content-Range.
     case unlabelled
-    /// The whole body, and then nothing for so many milliseconds.
+    /// The whole body, and then a pause of this many milliseconds.
     case lingering(Int)
-    /// A 206 of so many first bytes, whatever was asked for.
+    /// A 206 for this many first bytes, whatever was requested.
     case unaskedPart(Int)
 }
 
@@ -104,7 +104,7 @@ package final class ChangingOrigin: Sendable {
     /// Removes the remaining faults.
     package func heal(_ subject: Int) { state.withLock { $0.subjects[subject].faults = [] } }
 
-    /// Takes the lines that say what was asked and answered since.
+    /// Takes the lines about requests and responses since the last call.
     package func takeLog() -> [String] {
         state.withLock { state in
             defer { state.log = [] }
@@ -124,7 +124,7 @@ package final class ChangingOrigin: Sendable {
         }
     }
 
-    /// The validators of a version: entity tag and date, as far as it has them.
+    /// The validators of a version: entity tag and date, if it has them.
     package func validators(_ subject: Int, _ version: Int) -> (tag: String?, date: String?) {
         let kind = state.withLock { $0.subjects[subject].traits.validator }
         let tag = "\"s\(subject)-v\(version)\""
@@ -206,7 +206,7 @@ package final class ChangingOrigin: Sendable {
     }
 }
 
-/// What the origin answers to one request, by RFC 9110 unless a fault is wanted.
+/// The origin's response to one request, by RFC 9110 unless it has a fault.
 private struct OriginAnswer {
     var status = 200
     var fields: [WireHead.Field] = []
@@ -368,8 +368,8 @@ package enum WireRange: Equatable {
 }
 
 /// Dates of HTTP.
-private enum DateLine {
-    static func text(_ seconds: Int) -> String {
+package enum DateLine {
+    package static func text(_ seconds: Int) -> String {
         var at = time_t(seconds)
         var parts = tm()
         gmtime_r(&at, &parts)

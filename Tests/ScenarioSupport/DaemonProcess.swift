@@ -6,14 +6,15 @@ import Synchronization
 package final class DaemonProcess: Sendable {
     private let child: ChildProcess
     private let transcript: Transcript
-    /// What the ready line names: `http://127.0.0.1:8080`, without a slash at the end; `https` where
+    /// The URL of the ready line: `http://127.0.0.1:8080`, without a slash at the end; `https` if
     /// the daemon listens for TLS only.
     package let baseURL: String
 
-    /// Starts `sluice` with `arguments` and waits for its ready line, `sluice ready http://HOST:PORT`.
+    /// Starts `sluice` with `arguments` and waits for its ready line, `sluice ready
+    /// http://HOST:PORT`.
     ///
     /// The binary is `$SLUICE_BINARY`, or the one built beside the running tests. Throws with the
-    /// transcript when it ends or stays silent instead.
+    /// transcript if it ends or stays silent.
     package init(
         _ arguments: [String], binary: String? = nil,
         environment: [(name: String, value: String)] = [], handed: [Int32] = [],
@@ -90,7 +91,7 @@ package final class DaemonProcess: Sendable {
         return 0
     }
 
-    /// What the ready line of the TLS port names: `https://127.0.0.1:8443`; nil without such a port.
+    /// The URL of the TLS port's ready line: `https://127.0.0.1:8443`; nil without such a port.
     package var secureURL: String? {
         var found: String?
         _ = eventually(within: .seconds(2)) {

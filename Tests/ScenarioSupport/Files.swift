@@ -1,4 +1,4 @@
-// Files of the scenarios: the committed fixtures and folders that vanish with the test.
+// Files of the scenarios: the committed fixtures, and temporary folders.
 import Glibc
 
 /// The files under `Fixtures/`.
@@ -72,7 +72,7 @@ package func listFolder(_ path: String) -> [String] {
     return names.sorted()
 }
 
-/// An empty folder of its own that is removed with everything in it when this value is.
+/// An empty folder that is removed with its content together with this value.
 package final class TemporaryFolder: Sendable {
     package let path: String
 

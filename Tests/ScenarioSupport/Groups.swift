@@ -50,7 +50,7 @@ package struct Grouping: SuiteTrait, TestTrait, TestScoping {
         "crowded": .crowded, "timed": .timed, "threads": .threads,
     ]
 
-    /// How many cases of each test this runner has reached; all runners see the same order.
+    /// How many cases of each test this runner has reached; all runners have the same order.
     private static let cases = Mutex<[String: Int]>([:])
 
     /// Creates the file of the test's next case in `queue`; false if another runner has.

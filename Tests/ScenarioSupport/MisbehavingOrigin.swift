@@ -19,9 +19,9 @@ package struct SeededNumbers: RandomNumberGenerator, Sendable {
     }
 }
 
-/// Bodies are `content`; the first folder of a path names whose cost a request is.
+/// Bodies are `content`; the first folder of a path names the player request that is charged.
 package final class MisbehavingOrigin: Sendable {
-    /// One way to answer.
+    /// One kind of response.
     package enum Fault: String, Sendable, CaseIterable {
         case none, cut, cutFromStart, cutChunked, refused, unavailable, busy, missing, closed
         case garbage, redirect, redirectAround, unaskedPart, otherPart, notModified, silent, stalled
@@ -37,12 +37,12 @@ package final class MisbehavingOrigin: Sendable {
     private struct State {
         var port: UInt16 = 0
         var listener: Int32 = -1
-        /// Each folder has numbers of its own, so that requests of others do not change them.
+        /// Each folder has its own random numbers, so that requests of others do not change them.
         var numbers: [String: SeededNumbers] = [:]
         /// Folders with one permanent fault.
         var lasting: [String: Fault] = [:]
         var costs: [String: Cost] = [:]
-        /// Folders answered without faults, at no cost.
+        /// Folders that are answered without faults and without counting.
         var calm: Set<String> = []
         /// The currently valid token, by folder.
         var tokens: [String: Int] = [:]
@@ -68,7 +68,7 @@ package final class MisbehavingOrigin: Sendable {
 
     package func cost(_ folder: String) -> Cost { state.withLock { $0.costs[folder] ?? Cost() } }
 
-    /// Answers everything below a folder as it should be, or no longer.
+    /// Starts or stops answering everything below a folder without faults.
     package func setCalm(_ folder: String, _ isCalm: Bool) {
         state.withLock {
             if isCalm { $0.calm.insert(folder) } else { $0.calm.remove(folder) }
@@ -101,7 +101,7 @@ package final class MisbehavingOrigin: Sendable {
         }
     }
 
-    /// The fault of the next answer, and a number below 50,000 for its place.
+    /// The fault of the next response, and a number below 50,000 for its position.
     private func draw(_ folder: String) -> (Fault, Int) {
         state.withLock { state in
             var name: UInt64 = seed
@@ -119,10 +119,10 @@ package final class MisbehavingOrigin: Sendable {
         }
     }
 
-    /// False where the connection is to be closed.
+    /// False if the connection is to be closed.
     private func answer(_ head: WireHead, on socket: WireSocket) throws -> Bool {
         guard let folder = head.path.split(separator: "/").first.map(String.init) else {
-            // Asked whether it is there.
+            // A request whether the resource exists.
             try socket.send(encodeHead("HTTP/1.1 204 Here", []))
             return true
         }
@@ -203,7 +203,7 @@ package final class MisbehavingOrigin: Sendable {
 
     // MARK: Tokens
 
-    /// Stands in a playlist for the token of its folder.
+    /// Placeholder in a playlist for the token of its folder.
     package static let token = "TOKEN"
 
     /// Inserts a new token into a playlist; the previous ones expire.
@@ -214,7 +214,7 @@ package final class MisbehavingOrigin: Sendable {
             state.tokens[folder, default: 0] += 1
             return state.tokens[folder] ?? 0
         }
-        // What was given while all was well is dead when it is asked for.
+        // Links given while there were no faults have expired when they are requested.
         if isCalm { state.withLock { $0.tokens[folder] = token + 1 } }
         return body.replacing(mark, with: Array("\(token)".utf8))
     }
@@ -230,7 +230,7 @@ package final class MisbehavingOrigin: Sendable {
         encodeHead("HTTP/1.1 \(code) Fault", [("Content-Length", "0"), ("Connection", "close")])
     }
 
-    /// What an origin should answer.
+    /// The response that an origin should give.
     private static func proper(_ head: WireHead, _ body: [UInt8]) -> [UInt8] {
         let tag: WireHead.Field = ("ETag", "\"one\"")
         let bounds = (head["Range"] ?? "").dropFirst("bytes=".count).split(separator: "-")

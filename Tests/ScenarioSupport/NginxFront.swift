@@ -2,13 +2,13 @@ package import FixtureCDN
 import Glibc
 import Synchronization
 
-/// A real nginx in front of the sample CDN or of a folder: TLS and HTTP/2 as a foreign server speaks them.
+/// A real nginx in front of the sample CDN or of a folder, for TLS and HTTP/2 by foreign code.
 package final class NginxFront: Sendable {
-    /// What nginx hands out.
+    /// What nginx serves.
     package enum Source: Sendable {
-        /// Passes requests on, unbuffered, so that faults and delays of the CDN show through.
+        /// Forwards requests unbuffered, so that faults and delays of the CDN are visible.
         case proxy(FixtureCDN)
-        /// Passes requests on to another origin, such as `http://127.0.0.1:8080`.
+        /// Forwards requests to another origin, such as `http://127.0.0.1:8080`.
         case address(String)
         /// Serves the files of a folder itself.
         case folder(String)
@@ -23,12 +23,12 @@ package final class NginxFront: Sendable {
     /// Whether nginx and openssl are on this machine; tests that need them are skipped otherwise.
     package static var isAvailable: Bool { program != nil && Tool.exists("openssl") }
 
-    /// Makes a CA and a certificate and starts nginx on a free port, with HTTP/2 unless told not to.
+    /// Makes a CA and a certificate and starts nginx on a free port, with HTTP/2 by default.
     ///
-    /// It resumes TLS sessions by tickets only; `protocols` are its `ssl_protocols`, nil for its defaults.
-    /// With `asksForCertificate` it refuses clients without a certificate of its CA, such as
-    /// `certificate`. Its certificate is good for `days`, and over where these are negative.
-    /// Returns when it accepts connections; throws with its words when it does not.
+    /// It resumes TLS sessions by tickets only; `protocols` are its `ssl_protocols`, nil for its
+    /// defaults. With `asksForCertificate` it rejects clients without a certificate of its CA, such
+    /// as `certificate`. Its certificate is valid for `days`, and expired if these are negative.
+    /// Returns when it accepts connections; throws with its output if it does not.
     package init(
         _ source: Source, address: String = "127.0.0.1", http2: Bool = true,
         protocols: String? = nil, asksForCertificate: Bool = false, days: Int = 3_650
@@ -38,9 +38,9 @@ package final class NginxFront: Sendable {
         try Self.makeCertificates(in: folder, address: address, days: days)
         for name in ["body", "proxy", "fastcgi", "uwsgi", "scgi"] { _ = folder.makeFolder(name) }
         var words = ""
-        // The free port may be taken by somebody else before nginx binds it.
+        // Another process may take the free port before nginx binds it.
         for _ in 0..<5 {
-            let port = try Self.freePort(address)
+            let port = try freePort(address)
             let settings = Settings(
                 folder: folder, address: address, port: port, http2: http2, protocols: protocols,
                 asksForCertificate: asksForCertificate)
@@ -73,7 +73,7 @@ package final class NginxFront: Sendable {
     package var certificate: String { folder.file("server.pem") }
     package var key: String { folder.file("server.key") }
 
-    /// One line a request: protocol, status, method, target, number of its connection.
+    /// One line per request: protocol, status, method, target, number of its connection.
     package var accessLog: [String] {
         let bytes = (try? readFile(folder.file("access.log"))) ?? []
         return bytes.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
@@ -94,13 +94,6 @@ package final class NginxFront: Sendable {
         ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"].first {
             access($0, X_OK) == 0
         }
-    }
-
-    private static func freePort(_ address: String) throws -> UInt16 {
-        let probe = FixtureCDN(address: address)
-        try probe.start()
-        defer { probe.stop() }
-        return probe.port
     }
 
     private static func accepts(_ address: String, _ port: UInt16) -> Bool {
@@ -132,7 +125,7 @@ package final class NginxFront: Sendable {
         }
     }
 
-    /// The configuration file; one process, so that its id is all there is to end.
+    /// The configuration file; one process, so that ending it by its id ends everything.
     private struct Settings {
         let folder: TemporaryFolder
         let address: String

@@ -15,12 +15,12 @@ final class OriginRun {
         self.onRequest = onRequest
     }
 
-    /// Closes the connection as the steps said.
+    /// Closes the connection as the steps say.
     func finish() {
         resets ? socket.abort() : socket.close()
     }
 
-    /// Reads a request with its content; nil when the peer closed instead.
+    /// Reads a request with its content; nil if the peer closed instead.
     func nextRequest() throws -> WireHead? {
         guard let head = try socket.readHead() else { return nil }
         let body: [UInt8] =

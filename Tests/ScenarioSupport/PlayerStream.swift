@@ -1,6 +1,6 @@
 import Glibc
 
-/// A response on its way to a player, read as slowly and as far as the scenario wants.
+/// A response to a player, read as slowly and as far as the scenario wants.
 package final class PlayerStream {
     private let socket: WireSocket
     private let method: String
@@ -8,19 +8,19 @@ package final class PlayerStream {
     private let start = ContinuousClock.now
     private var framing = Framing.none
     private var head: WireHead?
-    /// Body bytes left of the length or of the current chunk.
+    /// Remaining body bytes of the length or of the current chunk.
     private var left = 0
     private var isEnded = false
 
-    /// The interim responses that came before the head.
+    /// The interim responses before the head.
     package private(set) var interims: [WireHead] = []
-    /// Whether the request went out on a connection used before.
+    /// Whether the request was sent on a reused connection.
     package let isReused: Bool
     /// From the sending of the request to the first byte; nil before that.
     package private(set) var timeToFirstByte: Duration?
-    /// Why the body is not whole; nil while it may be.
+    /// Why the body is incomplete; nil while it may be complete.
     package private(set) var broken: String?
-    /// The longest time that this player has waited in which no byte came.
+    /// The longest time in which this player received no byte.
     package private(set) var longestSilence = Duration.zero
 
     init(
@@ -35,7 +35,7 @@ package final class PlayerStream {
 
     /// Time since the request was sent.
     package var age: Duration { ContinuousClock.now - start }
-    /// Whether the whole body has been read, or will not come any more.
+    /// Whether the whole body has been read, or will not arrive any more.
     package var isDone: Bool { isEnded }
 
     /// Reads the response head; interim responses are kept in `interims`.
@@ -93,7 +93,7 @@ package final class PlayerStream {
         return body
     }
 
-    /// Reads to the end of the body, broken or not.
+    /// Reads to the end of the body, complete or not.
     package func readRest() throws -> [UInt8] { try read(Int.max) }
 
     /// Reads to the end of the body at about `bytesPerSecond`.
@@ -110,22 +110,22 @@ package final class PlayerStream {
         return body
     }
 
-    /// Reads what comes until the peer ends the connection, whether or not it is a response.
+    /// Reads until the peer ends the connection, whether or not it is a response.
     package func readBytes() throws -> [UInt8] {
         while try socket.fill() == .data {}
         return socket.input
     }
 
-    /// Waits until the peer closes the connection; false when it sends more or stays.
+    /// Waits until the peer closes the connection; false if it sends more or stays.
     package func waitForClose() -> Bool { socket.waitForClose() }
 
     /// Sends more bytes on the same connection.
     package func send(_ bytes: some Collection<UInt8>) throws { try socket.send(bytes) }
 
-    /// Leaves in good order, in the middle of the body perhaps.
+    /// Closes the connection, possibly in the middle of the body.
     package func close() { socket.close() }
 
-    /// Leaves with a TCP reset.
+    /// Closes the connection with a TCP reset.
     package func abort() { socket.abort() }
 
     private func end() {

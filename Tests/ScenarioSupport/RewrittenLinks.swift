@@ -1,7 +1,7 @@
-// Links as they stand in rewritten playlists.
+// Links of rewritten playlists.
 
-/// The origin URL that an unsigned link leads to, read from its handle with our own decoder; nil for
-/// short forms and for anything else.
+/// The origin URL of an unsigned link, decoded from its handle with separate code; nil for short
+/// forms and for other texts.
 package func origin(of link: String) -> String? {
     let parts = link.split(separator: "?", maxSplits: 1)
     let path = parts[0].split(separator: "/")
@@ -22,7 +22,7 @@ package func originName(_ link: String) -> String? {
     origin(of: link).flatMap { $0.prefix { $0 != "?" }.split(separator: "/").last }.map(String.init)
 }
 
-/// The path of a link, which players compare from reload to reload.
+/// The path of a link, which players compare between reloads.
 package func path(of link: String) -> String { String(link.prefix { $0 != "?" }) }
 
 private func base64URL(_ text: Substring) -> [UInt8]? {

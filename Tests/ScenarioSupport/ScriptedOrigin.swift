@@ -5,14 +5,14 @@ import Synchronization
 
 /// An origin that follows a script, with its own HTTP code.
 ///
-/// Scripts are of two kinds. `connection(...)` is played on the next connection that is accepted,
-/// step by step. `answer(path, ...)` waits for a request for that path on any connection without a
-/// script of its own, and is used up by it; several for one path are used in order.
-/// `verify()` fails when a step was missed or a script is left over.
+/// Scripts are of two kinds. `connection(...)` is played on the next accepted connection, step by
+/// step. `answer(path, ...)` waits for a request for that path on any connection without a script
+/// of its own, and is used once; several for one path are used in order. `verify()` fails if a step
+/// was missed or a script is left over.
 package final class ScriptedOrigin: Sendable {
     /// One step of a script.
     package enum Step: Sendable {
-        /// Reads a request, which must be this one; a path without `?` fits any query.
+        /// Reads a request, which must be this one; a path without `?` matches any query.
         case expect(_ method: String, _ path: String)
         /// Waits until a barrier is open.
         case hold(until: Barrier)
@@ -22,11 +22,11 @@ package final class ScriptedOrigin: Sendable {
         case cut(afterBytes: Int)
         /// Sends bytes as they are.
         case send(_ bytes: [UInt8])
-        /// Does nothing for some time.
+        /// Waits for some time.
         case pause(Duration)
-        /// Does nothing until the peer leaves.
+        /// Waits until the peer closes.
         case stall
-        /// Closes in good order.
+        /// Closes the connection.
         case close
         /// Closes with a TCP reset.
         case reset
@@ -79,7 +79,7 @@ package final class ScriptedOrigin: Sendable {
         state.withLock { $0.connectionScripts.append(Script(path: nil, steps: steps)) }
     }
 
-    /// Plays `steps` for the next request of `path`, whose head is read already.
+    /// Plays `steps` for the next request of `path`, whose head has been read already.
     package func answer(_ path: String, _ steps: Step...) {
         state.withLock { $0.answers.append(Script(path: path, steps: steps)) }
     }
@@ -158,7 +158,7 @@ package final class ScriptedOrigin: Sendable {
                 }
             })
         defer {
-            // Forgotten before it is closed, so that `stop()` cannot meet the number used anew.
+            // Removed before it is closed, so that `stop()` cannot meet the reused number.
             state.withLock { _ = $0.open.remove(descriptor) }
             run.finish()
         }

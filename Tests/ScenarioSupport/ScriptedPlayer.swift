@@ -2,18 +2,19 @@ import Glibc
 
 /// A blocking HTTP client for scenarios, with its own HTTP code.
 ///
-/// One value belongs to one thread; make one for every player. Every wait ends at the deadline.
+/// Each value belongs to one thread; make one for every player. Every wait ends at the deadline.
 package final class ScriptedPlayer {
     private let base: String
     private let transcript: Transcript?
     private let limit: Duration
     private var idle: (address: HostPort, socket: WireSocket)?
 
-    /// Whether connections are used again.
+    /// Whether connections are reused.
     package var keepsAlive = true
-    /// Whether changing API requests carry the header that a foreign page cannot send.
+    /// Whether changing API requests carry the field that a foreign page cannot send.
     package var provesChanges = true
-    /// The receive buffer of new connections in bytes; small ones make a slow reader felt at once.
+    /// The receive buffer of new connections in bytes; with small ones a slow reader has an effect
+    /// immediately.
     package var receiveBuffer: Int32?
 
     /// A player of `base`, `http://127.0.0.1:8080` for example; each wait takes at most `deadline`.
@@ -23,7 +24,8 @@ package final class ScriptedPlayer {
         limit = deadline
     }
 
-    /// Asks for a path of the base or a whole URL and reads the response to its end, broken or not.
+    /// Requests a path of the base or a whole URL and reads the response to its end, complete or
+    /// not.
     package func get(
         _ path: String, headers: [WireHead.Field] = [], method: String = "GET",
         body: [UInt8]? = nil
@@ -49,14 +51,14 @@ package final class ScriptedPlayer {
         if !headers.contains(where: { $0.name.lowercased() == "host" }) {
             fields.insert(("Host", address.description), at: 0)
         }
-        // Changes need it; it stands on no other request.
+        // Changes require it; no other request has it.
         if method == "POST", target.hasPrefix("/api/"), provesChanges {
             fields.append(("Sluice-Request", "1"))
         }
         if !keepsAlive { fields.append(("Connection", "close")) }
         if let body { fields.append(("Content-Length", "\(body.count)")) }
         let request = encodeHead("\(method) \(target) HTTP/1.1", fields) + (body ?? [])
-        // A kept connection the peer has closed meanwhile is not used.
+        // A kept connection that the peer has closed meanwhile is not used.
         let kept = takeIdle(address)
         let socket = try kept ?? connect(address)
         let stream = PlayerStream(socket, method: method, reused: kept != nil) { [weak self] in
@@ -101,10 +103,10 @@ package struct PlayerResponse: Sendable {
     package let duration: Duration
     /// The longest time in which no byte came.
     package let longestSilence: Duration
-    /// Why the body is not whole; nil when it is.
+    /// Why the body is incomplete; nil if it is complete.
     package let broken: String?
     package let reusedConnection: Bool
-    /// The interim responses that came before the head.
+    /// The interim responses before the head.
     package let interims: [WireHead]
 
     package var status: Int { head.status }

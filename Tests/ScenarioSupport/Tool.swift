@@ -1,9 +1,9 @@
 import FixtureCDN
 import Glibc
 
-/// Other programs a scenario runs to the end, ffmpeg before all.
+/// Other programs that a scenario runs to their end, mainly ffmpeg.
 package enum Tool {
-    /// What a program left behind; `status` is its exit code, or 128 plus the signal that ended it.
+    /// The result of a program; `status` is its exit code, or 128 plus the signal that ended it.
     package struct Result: Sendable {
         package let status: Int32
         package let output: [UInt8]
@@ -13,7 +13,7 @@ package enum Tool {
         package var stderr: String { String(decoding: errors, as: UTF8.self) }
     }
 
-    /// Runs a program and waits for it; one that runs longer than `limit` is killed, and this throws.
+    /// Runs a program and waits for it; one that exceeds `limit` is killed, and this throws.
     package static func run(_ arguments: [String], within limit: Duration = .seconds(60)) throws
         -> Result
     {
@@ -61,15 +61,15 @@ package enum Tool {
         return access(beside, X_OK) == 0 ? beside : nil
     }()
 
-    /// The hash of every decoded frame of a stream as ffmpeg's framemd5 prints them; nil when it fails
-    /// or complains about broken data.
+    /// The hash of every decoded frame of a stream as ffmpeg's framemd5 prints them; nil if it
+    /// fails or reports broken data.
     ///
-    /// Every audio and video stream is decoded; `arguments` go before the input.
+    /// Every audio and video stream is decoded; `arguments` precede the input.
     package static func framemd5(_ url: String, _ arguments: [String] = []) throws -> String? {
         let result = try run(
             ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error"] + arguments
                 + ["-i", url, "-map", "0:v?", "-map", "0:a?", "-f", "framemd5", "-"])
-        // ffmpeg exits with 0 when it lost segments: only the complaint tells.
+        // ffmpeg exits with 0 if it lost segments: only its message shows it.
         guard result.status == 0, result.errors.isEmpty else { return nil }
         return result.stdout.split(separator: "\n").filter { !$0.hasPrefix("#") }
             .joined(separator: "\n")

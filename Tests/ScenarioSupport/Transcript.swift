@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What both sides said, in order, for the message of a failed scenario.
+/// The messages of both sides in order, for the report of a failed scenario.
 package final class Transcript: Sendable, CustomStringConvertible {
     private struct Entry {
         let at: ContinuousClock.Instant
@@ -17,12 +17,13 @@ package final class Transcript: Sendable, CustomStringConvertible {
     package func note(_ who: String, _ text: String) {
         let entry = Entry(at: .now, who: who, text: text)
         entries.withLock {
-            // A scenario that loops must not fill the memory.
+            // A scenario in an endless loop must not fill the memory.
             if $0.count < 5000 { $0.append(entry) }
         }
     }
 
-    /// Adds bytes: text as it is, anything after the first 600 bytes or binary only as a count.
+    /// Adds bytes: text as it is, binary data and everything behind the first 600 bytes only as a
+    /// count.
     package func bytes(_ who: String, _ bytes: some Collection<UInt8>) {
         let shown = bytes.prefix(600)
         let isText = shown.allSatisfy { $0 >= 0x20 && $0 < 0x7F || $0 == 0x0A || $0 == 0x0D }

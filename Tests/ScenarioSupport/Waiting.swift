@@ -1,12 +1,12 @@
-// Waits of the scenarios: none is without a deadline, none stands for a fixed sleep.
+// Waits of the scenarios: each has a deadline, none is a fixed sleep.
 import FixtureCDN
 import Glibc
 import Synchronization
 
-/// How long a scenario waits for anything before it fails.
+/// The longest wait of a scenario before it fails.
 package let patience: Duration = .seconds(10)
 
-/// Polls `condition` until it holds; false when it still does not after `limit`.
+/// Polls `condition` until it holds; false if it does not within `limit`.
 package func eventually(
     within limit: Duration = patience, _ condition: () throws -> Bool
 ) rethrows -> Bool {
@@ -18,7 +18,7 @@ package func eventually(
     }
 }
 
-/// A meeting point of threads: opens when as many as it was made for have arrived.
+/// A meeting point of threads: opens when the given number have arrived.
 package final class Barrier: Sendable {
     package let name: String
     private let parties: Int
@@ -66,7 +66,7 @@ package struct ScenarioFailure: Error, CustomStringConvertible, Sendable {
     }
 }
 
-/// Work on a thread of its own: blocking players must not hold the threads of the test runner.
+/// Work on a separate thread: blocking players must not hold the threads of the test runner.
 package final class Background<Value: Sendable>: Sendable {
     private let result = Mutex<Result<Value, any Error>?>(nil)
 
@@ -90,7 +90,8 @@ package final class Background<Value: Sendable>: Sendable {
     }
 }
 
-/// Runs `body` for 0..<count at the same time, each on its own thread; results in that order.
+/// Runs `body` for 0..<count concurrently, each on its own thread; returns the results in that
+/// order.
 package func inParallel<Value: Sendable>(
     _ count: Int, within limit: Duration = .seconds(30),
     _ body: @escaping @Sendable (Int) throws -> Value

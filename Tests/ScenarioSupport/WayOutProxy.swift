@@ -3,7 +3,7 @@ import FixtureCDN
 import Glibc
 import Synchronization
 
-/// A forward proxy with its own SOCKS 5 and HTTP code; whatever the name, it connects to 127.0.0.1.
+/// A forward proxy with its own SOCKS 5 and HTTP code that connects to 127.0.0.1 for any name.
 package final class WayOutProxy: Sendable {
     package enum Kind: Sendable {
         case socks5, http
@@ -18,12 +18,12 @@ package final class WayOutProxy: Sendable {
     private let kind: Kind
     private let user: String?
     private let password: String
-    /// Microseconds that each connection takes more.
+    /// Additional microseconds for each connection.
     private let delay: UInt32
     private let state = Mutex(State())
     package let port: UInt16
 
-    /// Listens on a free port of 127.0.0.1, and asks for credentials where `user` is given.
+    /// Listens on a free port of 127.0.0.1, and requires credentials if `user` is given.
     ///
     /// Each connection takes `delay` seconds, as over a long line.
     package init(
@@ -41,7 +41,7 @@ package final class WayOutProxy: Sendable {
         }
     }
 
-    /// The `host:port` of each request that was passed on.
+    /// The `host:port` of each forwarded request.
     package var asked: [String] { state.withLock { $0.asked } }
     /// Requests without the right credentials.
     package var refused: Int { state.withLock { $0.refused } }
@@ -185,7 +185,7 @@ private final class Wire: Sendable {
         }
     }
 
-    /// Exactly so many bytes; nil when the peer has gone.
+    /// Exactly this many bytes; nil if the peer has closed.
     func read(_ count: Int) -> [UInt8]? {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -208,7 +208,7 @@ private final class Wire: Sendable {
             .split(separator: "\r\n").map(String.init)
     }
 
-    /// Passes bytes both ways until one side ends.
+    /// Copies bytes both ways until one side ends.
     static func relay(_ one: Wire, _ other: Wire) {
         defer { other.end() }
         var buffer = [UInt8](repeating: 0, count: 65_536)

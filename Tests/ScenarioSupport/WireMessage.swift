@@ -1,4 +1,5 @@
-// The scenarios' own tiny HTTP/1.1: heads, field look-up and body framing, independent of ours.
+// The scenarios' own small HTTP/1.1: heads, fields and framing of bodies, independent of the
+// daemon's.
 
 /// The head of a request or response.
 package struct WireHead: Sendable, CustomStringConvertible {
@@ -10,7 +11,7 @@ package struct WireHead: Sendable, CustomStringConvertible {
     /// As received, with the empty line.
     package let bytes: [UInt8]
 
-    /// Parses a head that ends in an empty line; throws when a line is no field.
+    /// Parses a head that ends in an empty line; throws if a line is not a field.
     package init(_ bytes: [UInt8]) throws {
         self.bytes = bytes
         var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map {
@@ -50,7 +51,7 @@ package struct WireHead: Sendable, CustomStringConvertible {
         fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     }
 
-    /// Whether the connection goes on after this message.
+    /// Whether the connection continues after this message.
     var keepsAlive: Bool {
         let connection = (self["Connection"] ?? "").lowercased()
         if connection.contains("close") { return false }
@@ -60,7 +61,7 @@ package struct WireHead: Sendable, CustomStringConvertible {
     package var description: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// How the end of a body is known.
+/// How the end of a body is determined.
 enum Framing: Equatable {
     case none
     case length(Int)
@@ -94,7 +95,7 @@ enum Framing: Equatable {
     }
 }
 
-/// Writes a message head out of its parts.
+/// Writes a message head from its parts.
 func encodeHead(_ startLine: String, _ fields: [WireHead.Field]) -> [UInt8] {
     var text = startLine + "\r\n"
     for field in fields { text += "\(field.name): \(field.value)\r\n" }

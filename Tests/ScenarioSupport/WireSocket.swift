@@ -18,7 +18,7 @@ final class WireSocket {
     private let name: String
     private let limit: Duration
 
-    /// Takes over a connected descriptor.
+    /// Takes ownership of a connected descriptor.
     init(descriptor: Int32, name: String, transcript: Transcript?, limit: Duration = patience) {
         self.descriptor = descriptor
         self.name = name
@@ -56,7 +56,7 @@ final class WireSocket {
         return wire
     }
 
-    /// Sends everything; throws when the peer is gone or does not take it in time.
+    /// Sends everything; throws if the peer has closed or does not accept it in time.
     func send(_ bytes: some Collection<UInt8>) throws {
         transcript?.bytes("\(name) >", bytes)
         var rest = Array(bytes)[...]
@@ -74,7 +74,7 @@ final class WireSocket {
         }
     }
 
-    /// Reads what is there, at most `most` bytes, into `input`, waiting for the first of them.
+    /// Reads available bytes, at most `most`, into `input`, waiting for the first of them.
     func fill(most: Int = 64 * 1024) throws -> ReadEnd {
         var buffer = [UInt8](repeating: 0, count: most)
         while true {
@@ -99,7 +99,7 @@ final class WireSocket {
         }
     }
 
-    /// Whether the connection is open and nothing has come on it.
+    /// Whether the connection is open and has received nothing.
     var isQuiet: Bool {
         guard descriptor >= 0, input.isEmpty else { return false }
         var watch = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -113,7 +113,7 @@ final class WireSocket {
         return taken
     }
 
-    /// Reads a head through its empty line; nil when the connection ends before its first byte.
+    /// Reads a head through its empty line; nil if the connection ends before its first byte.
     func readHead() throws -> WireHead? {
         while true {
             if let end = endOfHead() {
@@ -131,7 +131,7 @@ final class WireSocket {
         }
     }
 
-    /// Waits until the peer closes; false when it sends something instead or nothing happens.
+    /// Waits until the peer closes; false if it sends something instead or nothing happens.
     func waitForClose() -> Bool {
         while let end = try? fill() {
             if end != .data { return true }
@@ -139,7 +139,7 @@ final class WireSocket {
         return false
     }
 
-    /// Closes in good order.
+    /// Closes the connection.
     func close() {
         guard descriptor >= 0 else { return }
         Glibc.close(descriptor)

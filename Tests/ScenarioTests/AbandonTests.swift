@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Players that hang up: the origin is left alone soon, unless the bytes are as good as there.
+/// When a player hangs up, the fetch ends soon, unless it is nearly complete.
 extension Stories {
     @Suite(.tags(.timed)) struct AbandonTests {
         @Test func `the fetch ends when its only player has left`() throws {
@@ -97,7 +97,7 @@ extension Stories {
 
         @Test func `a player that hangs up and asks again is served first`() throws {
             let story = try Story()
-            // It has 300 ms for it, which a busy machine may take now and then, but not each time.
+            // It has 300 ms, which a busy machine may exceed occasionally, but not every time.
             let requests = try (0..<5).map { turn in
                 let path = segment("again\(turn)", 1_000)
                 story.cdn.hold(path)
@@ -126,7 +126,8 @@ extension Stories {
                 #expect(eventually { story.cdn.activeRequests == 1 })
                 stream.abort()
             }
-            // What a player waits for the next channel, and what the former fetch lives by itself.
+            // How long a player waits for the next channel, and how long the former fetch lives by
+            // itself.
             let waits = try (0..<5).map { turn in
                 try leave(turn)
                 return try story.get(segment("next\(turn)", 1_000)).timeToFirstByte

@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of the access token: it opens the daemon, and leaves it on no way.
+/// The access token: it opens the daemon, and is sent to no origin.
 extension Stories {
     @Suite(.tags(.timed)) struct AccessTokenTests {}
 }
@@ -95,5 +95,11 @@ extension Stories.AccessTokenTests {
     private func contains(_ path: String, _ text: String) -> Bool {
         guard let bytes = try? readFile(path) else { return false }
         return bytes.firstRange(of: Array(text.utf8)) != nil
+    }
+
+    @Test func `health needs no access token, since load balancers ask for it`() throws {
+        let story = try Story(["--token", Self.token])
+        #expect(try story.player().get("/api/health?ready").status == 200)
+        #expect(try story.player().get("/api/stats").status == 401)
     }
 }

@@ -2,8 +2,8 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Random requests to the daemon's own pages, by seed: each is answered or refused in words, and the
-/// daemon goes on.
+/// Random requests to the daemon's own pages, by seed: each is answered or rejected with a message,
+/// and the daemon continues.
 extension Stories {
     @Suite(.tags(.timed)) struct AdminFuzzTests {}
 }
@@ -17,6 +17,7 @@ extension Stories.AdminFuzzTests {
         ("POST", "/api/purge", ["url", "title", "host", "older-than"]),
         ("GET", "/api/why", ["url"]), ("GET", "/api/keys", ["url"]),
         ("POST", "/api/keys/forget", ["origin"]),
+        ("POST", "/api/keys/refuse", ["origin", "name"]),
         (
             "POST", "/api/downloads",
             ["url", "variant", "audio", "subtitles", "from", "to", "rate", "h_Range"]
@@ -57,7 +58,7 @@ extension Stories.AdminFuzzTests {
     }
 
     @Test(arguments: [1, 2] as [UInt64])
-    func `whatever the daemon's own pages are asked for, they answer`(seed: UInt64) throws {
+    func `the daemon's own pages answer random requests`(seed: UInt64) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod([segment("a", 20_000)]))
         _ = try story.get("/l.m3u8")
@@ -72,7 +73,7 @@ extension Stories.AdminFuzzTests {
             }
             let answer = try story.player().get(
                 story.daemon.baseURL + target, method: page.method)
-            // 502 and 504 are what an origin that nobody can reach is answered with.
+            // 502 and 504 are the responses for an unreachable origin.
             #expect(
                 answer.status < 500 || (502...504).contains(answer.status),
                 "\(page.method) \(target.prefix(200)): \(answer.status) \(answer.text.prefix(200))")

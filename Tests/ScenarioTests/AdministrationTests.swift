@@ -3,19 +3,20 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Hands on the store: pin, purge, verify, df; through the daemon, and on the folder without one.
+/// Administration of the store: pin, purge, verify, df; through the daemon, and on its folder
+/// without one.
 extension Stories {
     @Suite(.tags(.crowded)) struct AdministrationTests {}
 }
 
 extension Story {
-    /// A command that asks this story's daemon.
+    /// A command to the daemon of this story.
     func ask(_ arguments: String...) throws -> Tool.Result {
         try Tool.run(
             [DaemonProcess.builtBinary()] + arguments + ["--daemon", daemon.baseURL])
     }
 
-    /// A command on this story's folder itself.
+    /// A command on the cache folder of this story.
     func onFolder(_ arguments: String...) throws -> Tool.Result {
         try Tool.run(
             [DaemonProcess.builtBinary()] + arguments + ["--cache-dir", cacheFolder])

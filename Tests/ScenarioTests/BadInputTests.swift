@@ -2,9 +2,9 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of what should not happen: origins that lie, are gone, or send nonsense.
+/// Origins that send wrong responses, are unreachable, or send nonsense.
 ///
-/// The answer says whose fault it is, nothing wrong is kept, and the daemon goes on.
+/// The response says whose fault it is, nothing wrong is stored, and the daemon continues.
 extension Stories {
     @Suite(.tags(.crowded)) struct BadInputTests {}
 }

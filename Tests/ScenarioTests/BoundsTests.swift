@@ -3,8 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What one player request may cost an origin that misbehaves for good: requests, connections and
-/// slots.
+/// What one player request may cost a permanently faulty origin: requests, connections and slots.
 extension Stories {
     @Suite(.tags(.timed)) struct BoundsTests {
         /// Content-Length is 100 too large, and ranges are ignored: each attempt ends at the same
@@ -63,7 +62,7 @@ extension Stories {
             func fields(_ start: Int) -> [WireHead.Field] {
                 [("ETag", "\"one\""), ("Content-Range", "bytes \(start)-29999/30000")]
             }
-            // A thousand bytes for each request, until the first player may ask once more.
+            // A thousand bytes for each request, until the first player's budget allows one more.
             for piece in 0..<23 {
                 let rest = Array(body[(piece * 1_000)...])
                 origin.answer(
@@ -78,7 +77,7 @@ extension Stories {
             let first = Background { try story.player().get(url) }
             #expect(eventually(within: .seconds(20)) { origin.requestCount("/a.ts") == 24 })
             let second = try story.player().open(url)
-            // It waits where the first one waits, for the last attempt that this one may make.
+            // It waits with the first one, for the last attempt that its budget allows.
             let start = try second.read(23_000)
             lastRequest.arrive()
             let isWhole = try start + second.readRest() == body
@@ -93,7 +92,7 @@ extension Stories {
         {
             let story = try Story()
             let path = segment("far", 2_000)
-            // Nine redirects before each answer, of which the first two are failures.
+            // Nine redirects before each response, of which the first two are failures.
             for hop in 0..<9 {
                 let next = hop == 8 ? path : "/hop\(hop + 1).ts"
                 story.cdn.setBehaviour(Behaviour(query: "location=\(next)"), for: "/hop\(hop).ts")
@@ -131,7 +130,7 @@ extension Stories {
             _ = try stream.read(300_000)
             stream.abort()
             #expect(try story.settled("connections") { $0 == 1 } == 1)
-            // The grace time, and an attempt that was on its way.
+            // The grace time, and an attempt that was already sent.
             let left = eventually(within: .seconds(2)) { story.cdn.requestCount(path) > 4 }
             #expect(!left)
             let count = story.cdn.requestCount(path)
@@ -174,7 +173,7 @@ extension Stories {
             _ = try stream.read(3_900_000)
             stream.abort()
             #expect(try story.settled("connections") { $0 == 1 } == 1)
-            // The grace time of a player that may come back is over.
+            // The grace time for a returning player is over.
             #expect(!eventually(within: .milliseconds(500)) { story.cdn.activeRequests == 0 })
             let next = segment("next", 2_000)
             #expect(isContent(try story.get(next).body, of: next))
@@ -187,7 +186,7 @@ extension Stories {
             let story = try Story()
             story.cdn.stop()
             let answers = try (0..<60).map { number in
-                // The pace of the requests, not a wait for anything.
+                // The pace of the requests, and not a wait for a condition.
                 usleep(50_000)
                 return Background { try story.get(segment("r\(number)", 1_000)).status }
             }.map { try $0.value(within: .seconds(10)) }

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of certificates, sessions and of what is refused on the TLS port.
+/// Certificates, sessions and rejected connections on the TLS port.
 extension Stories {
     @Suite(.tags(.timed)) struct CertificateTests {}
 }
@@ -51,8 +51,8 @@ extension Stories.CertificateTests {
         }
         #expect(eventually { (try? readFile(output))?.count == 200_000 })
         try old.replace(by: other)
-        try stage.reload(untilLogged: "configuration read again")
-        // The loops take it up one after the other.
+        try stage.reload(untilLogged: "configuration reloaded")
+        // The loops switch to it one after the other.
         #expect(try eventually { try stage.verify(other.authority) == 0 })
         let isSettled = try eventually {
             try (0..<8).allSatisfy { _ in try stage.verify(before) == 60 }
@@ -77,14 +77,14 @@ extension Stories.CertificateTests {
         for fault in faults {
             let good = try readFile(fault.file)
             try writeFile(fault.file, fault.bytes)
-            try stage.reload(untilLogged: "configuration left as it was")
+            try stage.reload(untilLogged: "configuration not changed")
             let said = stage.story.daemon.standardError
             #expect(said.contains(fault.reason) && said.contains(fault.file), "\(said)")
             for _ in 0..<4 { #expect(try stage.verify(identity.authority) == 0) }
             try writeFile(fault.file, good)
         }
         unlink(identity.key)
-        try stage.reload(untilLogged: "configuration left as it was")
+        try stage.reload(untilLogged: "configuration not changed")
         #expect(stage.story.daemon.standardError.contains("cannot be read: No such file"))
         #expect(try stage.verify(identity.authority) == 0)
     }
@@ -126,7 +126,7 @@ extension Stories.CertificateTests {
         }
         let without = try Tool.run(start + one.options, within: patience)
         #expect(without.status == 78)
-        #expect(without.stderr.contains("tls-cert and tls-key are for a tls-port"))
+        #expect(without.stderr.contains("tls-cert and tls-key need a tls-port"))
     }
 }
 
@@ -143,13 +143,13 @@ extension Stories.CertificateTests {
         #expect(first.stdout.contains("\nNew, TLSv1"), "\(first.stdout) \(first.stderr)")
         #expect(first.stdout.contains("HTTP/1.1 200"))
         for _ in 0..<4 {
-            // A ticket of TLS 1.3 may be used once by the client; it is given a new one each time.
+            // A client may use a ticket of TLS 1.3 once, and gets a new one each time.
             let next = try stage.client(version, "-sess_in", ticket, "-sess_out", ticket)
             #expect(next.stdout.contains("\nReused, TLSv1"), "\(next.stdout)")
             #expect(next.stdout.contains("HTTP/1.1 200"))
         }
         try identity.replace(by: Identity("127.0.0.1"))
-        try stage.reload(untilLogged: "configuration read again")
+        try stage.reload(untilLogged: "configuration reloaded")
         let isReplaced = try eventually {
             try (0..<8).allSatisfy { _ in try stage.verify(stage.authority) == 60 }
         }
@@ -177,7 +177,7 @@ extension Stories.CertificateTests {
             let address = String(stage.secureURL.dropFirst("https://".count))
             let result = try Tool.run(["openssl", "s_client", "-connect", address] + options)
             #expect(result.status != 0, "\(options)")
-            // It is the daemon who refuses, by an alert.
+            // The daemon rejects it, by an alert.
             #expect(result.stderr.contains(" alert "), "\(options) \(result.stderr)")
         }
         // openssl(1) cannot offer RC4 any more: ECDHE-ECDSA, ECDHE-RSA and RSA with RC4 and SHA-1.
@@ -192,7 +192,7 @@ extension Stories.CertificateTests {
     @Test func `a renegotiation in TLS 1 2 is refused`() throws {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let address = stage.secureURL.dropFirst("https://".count)
-        // openssl s_client(1) takes a line R for the wish to begin again.
+        // openssl s_client(1) starts a renegotiation at a line R.
         let script = "echo R | openssl s_client -connect \(address) -tls1_2"
         let result = try Tool.run(["timeout", "20", "sh", "-c", script])
         #expect(result.stderr.contains("no renegotiation"), "\(result.stderr)")
@@ -208,7 +208,7 @@ extension Stories.CertificateTests {
             sent += 1
             usleep(100_000)
         }
-        // A limit that began again with each byte would have let it come to its end.
+        // If each byte restarted the limit, the handshake would have completed.
         let isEnded = sent < hello.count
         #expect(isEnded)
         #expect(try stage.story.settled("tls_handshakes_failed_total") { $0 == 1 } == 1)
@@ -237,7 +237,7 @@ extension Stories.CertificateTests {
         for _ in 0..<5 {
             let players = try pieces.map { try stage.strayPlayer().sendRaw($0) }
             for (player, piece) in zip(players, pieces) {
-                // Throws where the daemon does not close; it may send an alert before.
+                // Throws if the daemon does not close; it may send an alert before.
                 #expect(try player.readBytes().count < 100, "\(piece.prefix(8))")
             }
         }

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of clearing: it is over at once, whatever is stored, and a kill changes nothing of that.
+/// Clearing is complete immediately, whatever is stored, even if the daemon is killed afterwards.
 extension Stories {
     @Suite(.tags(.timed)) struct ClearStories {}
 }

@@ -3,90 +3,12 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of several daemons behind HAProxy, with the settings of the manual.
+/// Several daemons behind HAProxy, with the settings of the manual.
 extension Stories {
     @Suite(
         .tags(.crowded),
         .enabled(if: Cluster.isAvailable, "needs haproxy: apt-get install haproxy"))
     struct ClusterTests {}
-}
-
-/// Daemons, HAProxy before them, and the CDN.
-private final class Cluster: Sendable {
-    private static let program = "/usr/sbin/haproxy"
-    static var isAvailable: Bool { access(program, X_OK) == 0 }
-
-    let cdn = FixtureCDN()
-    let nodes: [DaemonProcess]
-    private let folder: TemporaryFolder
-    private let balancer: Shared<ChildProcess>
-    let port: UInt16
-
-    /// `joined` are the nodes that HAProxy knows from the start, the first ones.
-    init(nodes count: Int = 3, joined: Int = 3) throws {
-        let folder = try TemporaryFolder()
-        self.folder = folder
-        try cdn.start()
-        nodes = try (0..<count).map { try Story.serve(folder.makeFolder("node\($0)")) }
-        let probe = FixtureCDN()
-        try probe.start()
-        port = probe.port
-        probe.stop()
-        balancer = Shared(try Self.balance(Array(nodes[..<joined]), folder, port))
-        try awaitNodes()
-    }
-
-    deinit {
-        balancer.value.end()
-        for node in nodes { node.kill(SIGKILL) }
-        for node in nodes { _ = try? node.waitForExit() }
-        cdn.stop()
-    }
-
-    var url: String { "http://127.0.0.1:\(port)" }
-
-    /// Starts HAProxy anew, with all nodes.
-    func joinAll() throws {
-        balancer.value.end()
-        let all = try Self.balance(nodes, folder, port)
-        balancer.update { $0 = all }
-        try awaitNodes()
-    }
-
-    private func awaitNodes() throws {
-        let isUp = eventually(within: .seconds(20)) {
-            (try? ScriptedPlayer(url).get("/api/health"))?.status == 200
-        }
-        if !isUp {
-            throw ScenarioFailure(String(decoding: balancer.value.standardError, as: UTF8.self))
-        }
-    }
-
-    private static func balance(
-        _ nodes: [DaemonProcess], _ folder: TemporaryFolder, _ port: UInt16
-    ) throws -> ChildProcess {
-        let text = String(
-            decoding: try readFile(Fixture.path("cluster/haproxy.cfg")), as: UTF8.self)
-        var lines: [String] = []
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            if line.contains("server node") || line.contains("bind :8443") { continue }
-            // Nodes are as good as old ones from the beginning.
-            lines.append(
-                String(line).replacing("bind :8080", with: "bind 127.0.0.1:\(port)")
-                    .replacing(" slowstart 30s", with: ""))
-        }
-        for (number, node) in nodes.enumerated() {
-            lines.append("    server node\(number + 1) \(node.baseURL.dropFirst(7))")
-        }
-        try writeFile(folder.file("haproxy.cfg"), (lines.joined(separator: "\n") + "\n").utf8)
-        return try ChildProcess([program, "-db", "-f", folder.file("haproxy.cfg")])
-    }
-
-    func stat(_ name: String, of node: DaemonProcess) throws -> Int {
-        let text = try ScriptedPlayer(node.baseURL).get("/api/stats").text
-        guard let found = text.firstRange(of: "\"\(name)\":") else { return 0 }
-        return Int(text[found.upperBound...].prefix { $0.isNumber }) ?? 0
-    }
 }
 
 extension Stories.ClusterTests {
@@ -169,7 +91,9 @@ extension Stories.ClusterTests {
     }
 
     @Test func `a node that is added takes a share, and leaves the rest where it was`() throws {
-        let cluster = try Cluster(nodes: 4, joined: 3)
+        // HAProxy may still count a request that the player has seen end. With four nodes and one
+        // request at a time that is more than the fair share of its node, and the next is sent on.
+        let cluster = try Cluster(nodes: 4, joined: 3, boundsLoad: false)
         put(2, segments: 48, on: cluster.cdn)
         for stream in 0..<2 { #expect(try play(stream, cluster, viewer: 0) == 0) }
         cluster.cdn.resetLog()
@@ -180,6 +104,9 @@ extension Stories.ClusterTests {
         // A quarter of 96 is 24.
         #expect((8...48).contains(moved.count), "\(moved.count) of 96 moved")
         let taken = try cluster.stat("origin_requests_total", of: cluster.nodes[3])
-        #expect(taken >= moved.count)
+        let byNode = try cluster.nodes.map { try cluster.stat("origin_requests_total", of: $0) }
+        #expect(
+            taken >= moved.count,
+            "\(moved.count) moved; by node \(byNode); HAProxy: \(cluster.haproxyMessages)")
     }
 }

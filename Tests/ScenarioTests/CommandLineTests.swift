@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of the program itself: commands, exit codes and settings.
+/// The program's commands, exit codes and settings.
 extension Stories {
     @Suite(.tags(.crowded)) struct CommandLineTests {}
 }
@@ -46,7 +46,8 @@ extension Stories.CommandLineTests {
             good.stdout == story.cdn.url("/a.ts?b=1") + "\n" + story.cdn.url("/a.ts?b=1") + "\n")
         let bad = try sluice("decode", "/s/AAAA/x.ts", link)
         #expect(bad.status == 1)
-        #expect(bad.stderr.contains("not a URL of ours") && bad.stdout.hasSuffix("/a.ts?b=1\n"))
+        #expect(
+            bad.stderr.contains("not a link of this daemon") && bad.stdout.hasSuffix("/a.ts?b=1\n"))
     }
 
     @Test
@@ -194,7 +195,7 @@ extension Stories.CommandLineTests {
         let story = try Story(["--retention", "lru"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
         #expect(try story.get("/a.ts").text == "bytes")
-        #expect(story.daemon.standardError.contains("retention is no setting any more, and 'lru'"))
+        #expect(story.daemon.standardError.contains("retention is no longer a setting, and 'lru'"))
     }
 
     @Test

@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of playlists that leave compressed for players that ask for it.
+/// Playlists that are compressed for players that accept it.
 extension Stories {
     @Suite(.tags(.timed)) struct CompressionTests {}
 }

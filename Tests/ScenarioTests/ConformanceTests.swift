@@ -2,8 +2,8 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Our own conformance cases, out of `Fixtures/http/conformance`: what the public suite of HTTP
-/// caches does not touch.
+/// Our own conformance cases in `Fixtures/http/conformance`, which cover what the public suite of
+/// HTTP caches does not.
 extension Stories {
     @Suite(.tags(.crowded)) struct ConformanceTests {}
 }
@@ -72,13 +72,13 @@ extension Stories.ConformanceTests {
     }
 }
 
-/// A scripted origin and a daemon with a mount on it, and what a case has come to.
+/// A scripted origin and a daemon with a mount on it, and the outcome of a case.
 final class ConformanceStage {
     private let origin: ScriptedOrigin
     private let folder: TemporaryFolder
     private var daemon: DaemonProcess
     private var last: PlayerResponse?
-    /// Where answers that are not made of fields and a body come from: one connection each.
+    /// Responses that are not made of fields and a body: one connection each.
     private static let path = "/x/it"
 
     init() throws {
@@ -132,7 +132,7 @@ final class ConformanceStage {
     private func queue(_ what: String, _ parts: [String]) {
         let body = Array((Self.value("body", in: parts) ?? "").utf8)
         guard let status = Int(what) else {
-            // Once more for libcurl, which tries a kept connection that broke a second time.
+            // Twice, because libcurl repeats the request once if a kept connection fails.
             origin.answer(Self.path, .close)
             return
         }
@@ -175,7 +175,7 @@ final class ConformanceStage {
     }
 
     private func checkOrigin(_ count: Int, _ parts: [String]) {
-        // What is asked behind an answer may take a moment.
+        // Requests behind a response may take a moment.
         _ = eventually { origin.requests.count >= count }
         #expect(origin.requests.count == count, "\(origin.requests)")
         guard let request = origin.requests.last else { return }

@@ -3,8 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of the console without a browser: who gets the page, what its events say, who may sign in
-/// and who may change something.
+/// The console without a browser: access to the page, its events, sign-in and changes.
 extension Stories {
     @Suite(.tags(.crowded)) struct ConsoleTests {}
 }
@@ -43,7 +42,7 @@ extension Stories.ConsoleTests {
             let file = try story.follow(path, headers: Self.page)
             #expect(file.status == 200 && file["Content-Security-Policy"] == Self.policy, "\(path)")
             bytes += file.body.count
-            // What scripts import, and what the page links to.
+            // Imports of scripts, and links of the page.
             for part in file.text.split(separator: "\"") {
                 if path == "/", part.hasPrefix("console/") { waiting.append("/\(part)") }
                 if part.hasPrefix("./"), part != "./hls.mjs" {
@@ -55,7 +54,7 @@ extension Stories.ConsoleTests {
             }
             #expect(!file.text.contains("https://cdn.jsdelivr"), "\(path)")
         }
-        #expect(known.count == 14 && bytes < 150_000, "\(known.sorted()), \(bytes) bytes")
+        #expect(known.count == 15 && bytes < 150_000, "\(known.sorted()), \(bytes) bytes")
     }
 
     @Test func `a file that has not changed is not sent again`() throws {
@@ -108,7 +107,7 @@ extension Stories.ConsoleTests {
         #expect(!field.contains(Self.token))
         let cookie = [("Cookie", String(field.prefix { $0 != ";" }))]
         #expect(try story.follow("/api/stats", headers: cookie).status == 200)
-        // Another port of this host is the same site: its pages' requests carry the cookie.
+        // Another port of this host is the same site: requests of its pages carry the cookie.
         for foreign in [
             ("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Site", "cross-site"),
             ("Origin", "http://127.0.0.1:1"),
@@ -168,7 +167,7 @@ extension Stories.ConsoleTests {
         let path = segment("a", 50_000)
         for _ in 0..<2 { #expect(try story.get(path).status == 200) }
         let points = "\"points\":[["
-        // Counters of bytes follow the last byte.
+        // Counters of bytes are updated after the last byte.
         #expect(
             try eventually {
                 try story.follow("/api/history").text.contains(",100000,50000,2,1,0]")
@@ -190,7 +189,9 @@ extension Stories.ConsoleTests {
         #expect(try story.follow("/api/settings").status == 401)
         let text = try story.follow("/api/settings", headers: right).text
         for row in [
-            #"{"name":"slots","values":["7"]}"#, #"{"name":"token","values":["***"]}"#,
+            #"{"name":"slots","values":["7"],"source":"flag","reload":false}"#,
+            #"{"name":"token","values":["***"],"source":"flag","reload":false}"#,
+            #"{"name":"drain-timeout","values":["10"],"source":"default","reload":false}"#,
             #"["*.example=http://***@127.0.0.1:1"]"#,
             #"["/demo/=http://127.0.0.1:1/vod/","/other/=http://127.0.0.1:1/b/"]"#,
         ] {
@@ -237,9 +238,9 @@ extension Stories.ConsoleTests {
 
     // MARK: Events
 
-    /// Reads events until one fits; throws at the deadline.
+    /// Reads events until one matches; throws at the deadline.
     ///
-    /// `text` holds what was read of the stream and not looked at yet.
+    /// `text` holds the part of the stream that was read and not examined yet.
     private func event(
         _ stream: PlayerStream, _ text: inout String, _ fits: (String) -> Bool
     ) throws -> String {
@@ -272,7 +273,7 @@ extension Stories.ConsoleTests {
         var text = ""
         let hello = try event(stream, &text) { $0.hasPrefix("event: hello\n") }
         #expect(hello.contains("data: {\"v\":1,\"version\":"))
-        // Several threads answer these, so they come in any order.
+        // Several threads answer these, so they arrive in any order.
         var found: [String: String] = [:]
         _ = try event(stream, &text) { event in
             for name in ["figures", "origins", "downloads", "disk"]
@@ -340,7 +341,7 @@ extension Stories.ConsoleTests {
         #expect(try stream.readHead().status == 200)
         let before = story.daemon.anonymousBytes
         let asking = story.player()
-        // Events of 700 bytes, more of them than the sockets' buffers and the daemon's hold.
+        // Events of 700 bytes, more than the buffers of the sockets and the daemon hold.
         let argument = String(repeating: "n", count: 32) + "=1"
         let query = Array(repeating: argument, count: 8).joined(separator: "&")
         for _ in 0..<12_000 { _ = try asking.get(story.url("\(path)?\(query)")) }
@@ -355,7 +356,7 @@ extension Stories.ConsoleTests {
         let stream = try story.player().open("/api/events")
         #expect(try stream.readHead().status == 200)
         story.daemon.kill(SIGTERM)
-        // Far less than the time that running responses have.
+        // Far less than the time limit of running responses.
         #expect(try story.daemon.waitForExit(within: .seconds(30)) == .code(0))
         #expect(try stream.readRest().isEmpty == false)
     }

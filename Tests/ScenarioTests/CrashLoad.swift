@@ -1,10 +1,10 @@
-// What players do to a daemon that is about to be killed, and what may not happen to them.
+// The load of players on a daemon that is about to be killed, and the checks of their responses.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Synchronization
 
-/// What one round of kills saw.
+/// The findings of one round of kills.
 struct CrashTally: Sendable {
     var kills = 0
     var answers = 0
@@ -12,9 +12,9 @@ struct CrashTally: Sendable {
     var hits = 0
     /// Answers without content.
     var refusals: [String] = []
-    /// Answers that no generation of the origin's explains.
+    /// Responses that match no generation of the origin's content.
     var faults: [String] = []
-    /// Files and bytes on the disk that no object claims.
+    /// Files and bytes on the disk that belong to no object.
     var orphans: [String] = []
 
     static func += (sum: inout Self, part: Self) {
@@ -29,7 +29,7 @@ struct CrashTally: Sendable {
 }
 
 extension CrashWorld {
-    /// Kills the daemon again and again, and looks after every restart at all there is.
+    /// Kills the daemon repeatedly, and checks everything after each restart.
     func round(kills: Int, until end: ContinuousClock.Instant?, _ dice: inout SeededDice) throws
         -> CrashTally
     {
@@ -51,7 +51,7 @@ extension CrashWorld {
         return tally
     }
 
-    /// Players do as they like until the daemon is killed under them.
+    /// Players make random requests until the daemon is killed.
     func loadAndKill(_ dice: inout SeededDice) throws -> CrashTally {
         let isOver = Shared(false)
         let oldest = present
@@ -66,7 +66,7 @@ extension CrashWorld {
         }
         let delay = dice.roll(dice.oneIn(4) ? 300_000 : 60_000)
         usleep(UInt32(delay / 2))
-        // Objects change in the middle of it all, too.
+        // Objects change meanwhile, too.
         for _ in 0..<dice.roll(3) { renew(dice.roll(CrashSubject.all.count), &dice) }
         usleep(UInt32(delay / 2))
         if dice.oneIn(8) {
@@ -94,12 +94,12 @@ extension CrashWorld {
         do {
             return try read(subject, range, mostBytes, oldest[subject])
         } catch {
-            // Nobody is there any more, or not yet.
+            // The daemon has ended, or has not started yet.
             return CrashTally()
         }
     }
 
-    /// Reads one object, or a part, and compares what came with what the origin has had.
+    /// Reads an object, or a part of it, and compares the bytes with what the origin has had.
     func read(_ subject: Int, _ range: String?, _ mostBytes: Int, _ oldest: Int) throws
         -> CrashTally
     {
@@ -132,7 +132,7 @@ extension CrashWorld {
         return tally
     }
 
-    /// Reads every object whole, as nobody disturbs.
+    /// Reads every object whole, without other load.
     func readEverything() throws -> CrashTally {
         let newest = present
         setHaste(true)
@@ -152,7 +152,7 @@ extension CrashWorld {
 
     // MARK: Orphans
 
-    /// What lies in the folder and belongs to no object, once nothing is under way.
+    /// Files in the folder that belong to no object while nothing is running.
     func orphans() throws -> [String] {
         var found: [String] = []
         _ = try eventually {
@@ -185,7 +185,7 @@ extension CrashWorld {
     }
 }
 
-/// What a response says about its place in the whole.
+/// The position of a response's bytes in the whole.
 private struct ContentRange {
     var start = 0
     /// One past the last byte; nil for a response that is the whole.

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What ran in two crashes in a row starts paused, and a person takes it up again.
+/// Work that ran in two consecutive crashes starts paused, and a person resumes it.
 extension Stories {
     @Suite(.tags(.timed)) struct CrashLoopTests {
         /// A download that never ends by itself.

@@ -2,17 +2,17 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// The crash rig: kills at random instants under a load of everything, and a look at all the bytes
-/// after every one of them.
+/// The crash rig: kills at random instants under a mixed load, with a check of all bytes after
+/// each.
 ///
-/// `Fixtures/tools/crash` runs it for as long as one likes; here it takes about two minutes.
+/// `Fixtures/tools/crash` runs it for any time; here it takes about two minutes.
 extension Stories {
     @Suite(.tags(.crowded, .threads)) struct CrashTests {
         @Test(arguments: 0..<CrashSettings.rounds)
-        func `no kill at any instant leaves a wrong byte or an orphan`(round: Int) throws {
+        func `a kill at any instant leaves no wrong byte and no orphaned file`(round: Int) throws {
             let seed = CrashSettings.seed &+ UInt64(round)
             var dice = SeededDice(seed, 0)
-            // Every other round evicts all the time.
+            // Every other round evicts constantly.
             let world = try CrashWorld(cacheSize: round % 2 == 0 ? "4MB" : "1GB", &dice)
             let tally = try world.round(
                 kills: CrashSettings.killsPerRound, until: CrashSettings.endOfRound, &dice)

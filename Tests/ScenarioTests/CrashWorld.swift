@@ -1,21 +1,22 @@
-// What the crash rig plays with: an origin whose objects change, and a daemon that is killed.
+// The origin of the crash rig, whose objects change, and its daemon, which is killed.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
 import Synchronization
 
-/// How long and how hard the rig works, from the environment; `Fixtures/tools/crash` sets these.
+/// How long and how hard the rig works, from the environment, which `Fixtures/tools/crash` sets.
 enum CrashSettings {
     private static let killsOfARound = 50
     private static let secondsOfARound = 20
 
-    /// `SLUICE_CRASH_KILLS`: kills in all; 300 unless a time is given.
+    /// `SLUICE_CRASH_KILLS`: the number of kills; 300 unless a time is given.
     private static let kills = number("SLUICE_CRASH_KILLS")
-    /// `SLUICE_CRASH_SECONDS`: about how long to go on, instead of or beside a number of kills.
+    /// `SLUICE_CRASH_SECONDS`: the approximate duration, instead of or beside a number of kills.
     private static let seconds = number("SLUICE_CRASH_SECONDS")
-    /// `SLUICE_CRASH_SEED`: what all dice of a run follow from; another one every day by default.
+    /// `SLUICE_CRASH_SEED`: the seed of all random choices of a run; by default a new one every
+    /// day.
     static let seed = UInt64(number("SLUICE_CRASH_SEED") ?? time(nil) / 86_400)
-    /// `SLUICE_CRASH_IMAGES`: disks that a simulated power cut leaves.
+    /// `SLUICE_CRASH_IMAGES`: the number of disks that a simulated power cut leaves.
     static let images = number("SLUICE_CRASH_IMAGES") ?? 120
 
     /// Rounds of a run; each begins with an empty cache.
@@ -29,7 +30,7 @@ enum CrashSettings {
         return seconds == nil ? killsOfARound : Int.max
     }
 
-    /// When a round that begins now has had its share of the time.
+    /// When a round that begins now ends.
     static var endOfRound: ContinuousClock.Instant? {
         seconds.map { .now + .seconds(Double($0) / Double(rounds)) }
     }
@@ -56,22 +57,22 @@ struct SeededDice: RandomNumberGenerator {
     /// A number in 0..<sides.
     mutating func roll(_ sides: Int) -> Int { Int(next() % UInt64(max(1, sides))) }
 
-    /// True once in so many times.
+    /// True once in this many times.
     mutating func oneIn(_ times: Int) -> Bool { roll(times) == 0 }
 }
 
 /// One object of the origin's.
 struct CrashSubject: Sendable {
     let path: String
-    /// The grammar of `Behaviour`.
+    /// The behaviour, in the grammar of `Behaviour`.
     let behaviour: String
     let sizes: ClosedRange<Int>
-    /// Asked for under the mount, where HTTP's own rules demand a revalidation every time.
+    /// Requested under the mount, where HTTP's own rules demand a revalidation every time.
     let isRevalidated: Bool
-    /// What is kept for as long as there is room; not what the end of a connection may have cut.
+    /// Kept while there is room; false for bodies that a closed connection may have cut.
     var isKept: Bool { !behaviour.contains("cc=") && !behaviour.contains("eof=") }
 
-    /// Small and large, with and without lengths, ranges, haste and honesty.
+    /// Small and large objects, with and without lengths, ranges, speed limits and correct lengths.
     static let all: [CrashSubject] = {
         var all: [CrashSubject] = []
         func add(_ count: Int, _ sizes: ClosedRange<Int>, _ behaviour: String) {
@@ -102,12 +103,12 @@ struct CrashSubject: Sendable {
 /// The origin, the folder and the daemon of one round.
 final class CrashWorld: Sendable {
     let cdn = FixtureCDN()
-    /// Where the cache lies that the round began with.
+    /// The cache folder that the round began with.
     let firstFolder: String
     private let temporary: TemporaryFolder
     private let arguments: [String]
     private let folder: Shared<String>
-    /// Every content that each subject ever had, the present one last.
+    /// Every content that each subject has had, the current one last.
     private let generations: Mutex<[[[UInt8]]]>
     private let running: Shared<DaemonProcess?> = Shared(nil)
 
@@ -126,7 +127,7 @@ final class CrashWorld: Sendable {
         setHaste(false)
     }
 
-    /// Lets the origin send as fast as it can, or as its subjects' behaviour says.
+    /// Lets the origin send as fast as it can, or as the subjects' behaviour says.
     func setHaste(_ isHasty: Bool) {
         for subject in CrashSubject.all {
             var behaviour = Behaviour(query: subject.behaviour)
@@ -145,17 +146,17 @@ final class CrashWorld: Sendable {
         let subject = CrashSubject.all[index]
         let size = Int.random(in: subject.sizes, using: &dice)
         let bytes = FixtureCDN.syntheticBytes("\(subject.path)-\(dice.next())", 0..<size)
-        // First what is right, then what is served.
+        // Recorded as valid first, then served.
         generations.withLock { $0[index].append(bytes) }
         cdn.put(subject.path, bytes)
     }
 
-    /// The number of the present generation of each subject.
+    /// The number of each subject's current generation.
     var present: [Int] { generations.withLock { $0.map { $0.count - 1 } } }
 
     /// The generation that has `bytes` at `start`, of those from `oldest` on.
     ///
-    /// With a total, one of that length only.
+    /// With a total, only one of that length.
     func generation(
         of subject: Int, with bytes: [UInt8], at start: Int, total: Int?, from oldest: Int
     ) -> (number: Int, length: Int)? {
@@ -171,7 +172,7 @@ final class CrashWorld: Sendable {
         return nil
     }
 
-    /// The URL to ask the daemon for.
+    /// The URL at the daemon.
     func url(of subject: Int) throws -> String {
         let path = CrashSubject.all[subject].path
         guard CrashSubject.all[subject].isRevalidated else {
@@ -200,7 +201,7 @@ final class CrashWorld: Sendable {
         running.update { $0 = daemon }
     }
 
-    /// Ends the daemon in good order.
+    /// Stops the daemon cleanly.
     func stop() throws {
         let exit = try daemon().terminate(within: .seconds(20))
         guard exit == .code(0) else { throw ScenarioFailure("the daemon ended with \(exit)") }
@@ -214,7 +215,7 @@ final class CrashWorld: Sendable {
         running.update { $0 = nil }
     }
 
-    /// Starts the daemon and kills it so soon that it may not be ready.
+    /// Starts the daemon and kills it, possibly before it is ready.
     func startAndKill(afterMicroseconds delay: Int) throws {
         let command = [try DaemonProcess.builtBinary()] + arguments + ["--cache-dir", cacheFolder]
         let child = try ChildProcess(command)
@@ -233,7 +234,7 @@ final class CrashWorld: Sendable {
     }
 }
 
-/// Compares quickly in a build for debugging, too.
+/// Compares quickly in a debug build, too.
 func isSame(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
     left.withUnsafeBytes { left in
         right.withUnsafeBytes { right in

@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of pages: a browser player on another site asks the daemon.
+/// Browser players of pages on other sites.
 extension Stories {
     @Suite(.tags(.crowded)) struct CrossOriginTests {}
 }

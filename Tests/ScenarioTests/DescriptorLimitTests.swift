@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of a system that lets the daemon open few files and sockets.
+/// Limits of the system on the daemon's open files and sockets.
 extension Stories {
     @Suite(.tags(.timed)) struct DescriptorLimitTests {}
 }
@@ -23,7 +23,7 @@ extension Stories.DescriptorLimitTests {
 
     @Test
     func
-        `players beyond what the limit carries are told so at once, and origins are still reached`()
+        `players beyond the limit get 503 immediately, and origins are still reached`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -41,7 +41,7 @@ extension Stories.DescriptorLimitTests {
             eventually { daemon.standardError.contains("max-connections is lowered from 20000") })
         #expect(daemon.standardError.contains("may open 256 files and sockets"))
 
-        // Each holds its connection, and all of them are answered: with content, or 503.
+        // Each keeps its connection, and all are answered: with content, or 503.
         var held: [ScriptedPlayer] = []
         var statuses: [Int: Int] = [:]
         for index in 0..<120 {

@@ -1,4 +1,4 @@
-// What a run of the differential test does: resources, actions in groups, all from one seed.
+// The plan of a run of the differential test: resources and groups of actions, all from one seed.
 import ScenarioSupport
 
 /// One request of a client.
@@ -18,11 +18,11 @@ struct DifferentialAsk: Sendable, Equatable {
     var method = "GET"
     var range: String?
     var condition = Condition.none
-    /// Leaves after so many bytes of the body.
+    /// Hangs up after this many bytes of the body.
     var leavesAfter: Int?
 }
 
-/// What may happen at some moment of a run.
+/// An action at some moment of a run.
 enum DifferentialAction: Sendable, Equatable {
     case ask(DifferentialAsk)
     case change(Int)
@@ -31,7 +31,7 @@ enum DifferentialAction: Sendable, Equatable {
     case clear
     case restart(isKill: Bool)
 
-    /// The resource that it is about.
+    /// The resource that it concerns.
     var subject: Int? {
         switch self {
         case .ask(let ask): ask.subject
@@ -59,10 +59,10 @@ extension DifferentialAction: CustomStringConvertible {
     }
 }
 
-/// A run: groups of actions, one group after the other, the actions of one side by side.
+/// A run: groups of actions, one group after the other, the actions of a group concurrently.
 struct DifferentialPlan: Sendable {
     struct Timed: Sendable, Equatable {
-        /// Milliseconds after the beginning of its group.
+        /// Milliseconds since the beginning of its group.
         var at: Int
         var action: DifferentialAction
     }
@@ -100,7 +100,7 @@ extension DifferentialPlan {
         cacheSize = sizes[dice.roll(sizes.count)]
         traits = (0..<6).map { _ in Self.traits(&dice) }
         groups = []
-        // Some resources never change and never fail: what they are asked for has to succeed.
+        // Some resources never change and never fail, so requests for them must succeed.
         let steady = Set((0..<6).filter { $0 % 2 == 0 })
         for _ in 0..<14 { groups.append(Self.group(traits, steady, &dice)) }
     }

@@ -1,11 +1,11 @@
 import ScenarioSupport
 
-/// Whether an answer is one that HTTP allows, given what the origin had.
+/// Whether HTTP allows a response, given the origin's content.
 struct DifferentialVerdict {
     let ask: DifferentialAsk
     let answer: PlayerResponse
     let traits: OriginTraits
-    /// Every version that the origin had until the end of the answer.
+    /// Every version that the origin had until the end of the response.
     let bodies: [[UInt8]]
     /// The version that the origin had when the request was sent.
     let oldest: Int
@@ -13,7 +13,7 @@ struct DifferentialVerdict {
     let isSteady: Bool
     let tags: [(tag: String?, date: String?)]
 
-    /// What is wrong; nil for nothing.
+    /// What is wrong; nil if nothing is.
     var complaint: String? {
         let what = answer.complete ? "whole" : "broken off (\(answer.broken ?? ""))"
         let described = "\(answer.status) with \(answer.body.count) bytes, \(what)"
@@ -30,7 +30,7 @@ struct DifferentialVerdict {
         case 416: return judgeUnsatisfiable
         case 404 where !isSteady: return nil
         case 500..<600:
-            // Ranges of coded bodies are refused by playback URLs.
+            // Playback URLs reject ranges of coded bodies.
             if traits.isEncoded, ask.range != nil || ask.method == "HEAD", !ask.isMounted {
                 return nil
             }
@@ -39,7 +39,7 @@ struct DifferentialVerdict {
         }
     }
 
-    /// The versions that may be sent: of what may not be stored, only those of the time of the request.
+    /// The allowed versions: if the response must not be stored, only those during the request.
     private var eligible: ArraySlice<[UInt8]> {
         ask.isMounted && traits.cacheControl == "no-store" ? bodies[oldest...] : bodies[...]
     }
@@ -49,7 +49,7 @@ struct DifferentialVerdict {
             if isSteady { return "broken although the origin works" }
             return bodies.contains { $0.starts(with: answer.body) } ? nil : "wrong bytes"
         }
-        // A body that ends with its connection may have been cut without anybody knowing.
+        // A body that ends with its connection may have been cut unnoticed.
         if traits.framing == .close, !isSteady,
             bodies.contains(where: { $0.starts(with: answer.body) })
         {
@@ -59,7 +59,7 @@ struct DifferentialVerdict {
             ? nil : "the bytes of no version\(firstDifference(from: 0))"
     }
 
-    /// Where the body leaves the version that it begins like.
+    /// The offset at which the body differs from the version that it begins like.
     private func firstDifference(from start: Int) -> String {
         let ends = bodies.map { body in
             zip(body.dropFirst(start), answer.body).prefix { $0 == $1 }.count
@@ -78,7 +78,7 @@ struct DifferentialVerdict {
 
     private var judgePart: String? {
         guard let asked = ask.range else { return "a part that nobody asked for" }
-        // A mount passes on what an origin says of its parts, and that it says nothing.
+        // A mount passes on the origin's statements about its parts, also that there are none.
         if contentRange == nil, ask.isMounted, !isSteady { return nil }
         guard let text = contentRange, text.hasPrefix("bytes ") else { return "no Content-Range" }
         let parts = text.dropFirst(6).split { $0 == "-" || $0 == "/" }
@@ -95,13 +95,13 @@ struct DifferentialVerdict {
             return slice.starts(with: answer.body) && isAsked(first...last, asked, body.count)
         }
         if fits { return nil }
-        // Of a body of unknown length, a range may be promised that reaches beyond its end.
+        // For a body of unknown length a range beyond its end may be promised.
         if !answer.complete, parts[2] == "*", traits.framing != .length,
             bodies.contains(where: { first < $0.count && $0[first...].starts(with: answer.body) })
         {
             return nil
         }
-        // Under a mount, what an origin says of itself is passed on.
+        // Under a mount the origin's own statements are passed on.
         if ask.isMounted, !isSteady,
             bodies.contains(where: {
                 last < $0.count && $0[first...last].starts(with: answer.body)
@@ -139,8 +139,8 @@ struct DifferentialVerdict {
                 && told == "bytes */\(body.count)"
         }
         if isRight { return nil }
-        // A body that ends with its connection may have been cut without anybody knowing: its end is
-        // then taken for the end of all bytes (RFC 9112 section 8).
+        // A body that ends with its connection may have been cut unnoticed: its end then counts as
+        // the end of all bytes (RFC 9112 section 8).
         if traits.framing == .close, !isSteady, ask.isMounted, let contentRange,
             let length = Int(contentRange.dropFirst("bytes */".count)),
             bodies.contains(where: { length < $0.count }),

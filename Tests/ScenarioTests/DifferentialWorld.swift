@@ -2,14 +2,14 @@ import FixtureCDN
 import Glibc
 import ScenarioSupport
 
-/// Runs a plan of the differential test and judges every answer by the versions that the origin had.
+/// Runs a plan of the differential test and checks every response against the origin's versions.
 final class DifferentialWorld: Sendable {
     let plan: DifferentialPlan
     let origin: ChangingOrigin
     private let daemon: Shared<DaemonProcess>
     private let arguments: [String]
     private let folder: TemporaryFolder
-    /// Resources that changed or failed: what is asked of others has to succeed.
+    /// Resources that changed or failed: requests for others must succeed.
     private let unsettled = Shared<Set<Int>>([])
     let checked = Shared(0)
 
@@ -30,7 +30,7 @@ final class DifferentialWorld: Sendable {
         origin.stop()
     }
 
-    /// Runs everything; the first group that showed something wrong ends it.
+    /// Runs everything up to the first group with a violation.
     func run() throws -> [String] {
         for (number, group) in plan.groups.enumerated() {
             let wrong = try run(group)
@@ -121,7 +121,7 @@ final class DifferentialWorld: Sendable {
         return verdict.complaint
     }
 
-    /// More than the requests of one group could lead to, were each of them asked twice.
+    /// More than the requests of one group could cause if each were sent twice.
     private static let mostRequests = 20
 
     private func fields(of ask: DifferentialAsk) -> [WireHead.Field] {

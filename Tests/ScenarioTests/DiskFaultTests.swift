@@ -1,4 +1,4 @@
-// A disk that fails in every way it can, under a running daemon: the player still plays.
+// A disk that fails in every way under a running daemon: players still get their bytes.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -12,11 +12,11 @@ struct DiskFault: Sendable, CustomTestStringConvertible {
     var testDescription: String { "\(calls) with \(String(cString: strerror(error)))" }
 
     static let all: [DiskFault] = [
-        // A disk that is full, or a user's share of it.
+        // A full disk or quota.
         DiskFault(calls: [.write], error: ENOSPC), DiskFault(calls: [.reserve], error: ENOSPC),
         DiskFault(calls: [.create, .write, .reserve], error: EDQUOT),
         DiskFault(calls: [.create, .write, .reserve, .rename], error: ENOSPC),
-        // A disk that breaks.
+        // A failing disk.
         DiskFault(calls: [.write], error: EIO), DiskFault(calls: [.sync], error: EIO),
         DiskFault(calls: [.rename], error: EIO), DiskFault(calls: [.unlink], error: EIO),
         DiskFault(calls: [.open], error: EIO), DiskFault(calls: [.read], error: EIO),
@@ -37,7 +37,7 @@ extension Stories {
         .enabled(if: Tool.cCompiler != nil, "faults are made by a library that is built here"))
     struct DiskFaultTests {
         @Test(arguments: DiskFault.all)
-        func `whatever the disk refuses, players get every byte`(fault: DiskFault) throws {
+        func `players get every byte whatever the disk fails to do`(fault: DiskFault) throws {
             let disk = try FailingDisk()
             let story = disk.story
             let before = (0..<4).map { segment("before\($0)", 150_000) }
@@ -45,7 +45,7 @@ extension Stories {
             let growing = try disk.openGrowing()
             try disk.fail(fault)
             #expect(try disk.finish(growing))
-            // Stored, new, of unknown length, and asked for by several at once.
+            // Stored, new, of unknown length, and requested by several at once.
             let during = before + (0..<4).map { segment("during\($0)", 400_000) } + [disk.chunked]
             for path in during {
                 let answers = try inParallel(2) { _ in try story.get(path) }
@@ -60,7 +60,7 @@ extension Stories {
         }
 
         @Test(arguments: [ENOSPC, EIO, EDQUOT])
-        func `a disk that refuses the very first byte costs the player none`(error: Int32) throws {
+        func `a disk that fails at the first byte costs the player none`(error: Int32) throws {
             let disk = try FailingDisk()
             try disk.fail(DiskFault(calls: [.write], error: error))
             let story = disk.story
@@ -90,6 +90,42 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == before)
         }
 
+        @Test(arguments: [2, 6_000])
+        func `a playlist that cannot be read when it was just stored is fetched once more`(
+            segments: Int
+        ) throws {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let path = "/unreadable/list.m3u8"
+            story.cdn.put(path, text: vod((0..<segments).map { "s\($0).ts" }))
+            try disk.fail(DiskFault(calls: [.readOne], error: EIO))
+            #expect(try story.links(in: path).count == segments)
+            #expect(story.cdn.requestCount(path) == 2)
+            #expect(story.daemon.standardError.contains("a stored text cannot be read"))
+            try disk.heal()
+            try story.restart()
+            #expect(try story.links(in: path).count == segments)
+            #expect(story.cdn.requestCount(path) == 2)
+        }
+
+        @Test func `JSON of HLS that cannot be read is never passed on unchanged`() throws {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let path = "/unreadable/steer"
+            let next = story.cdn.url("/unreadable/next")
+            story.cdn.setBehaviour("type=application/json", for: path)
+            story.cdn.put(
+                path,
+                text: #"{"VERSION":1,"RELOAD-URI":"\#(next)","PATHWAY-PRIORITY":["a"]}"#)
+            try disk.fail(DiskFault(calls: [.readOne], error: EIO))
+            for round in 0..<2 {
+                let answer = try story.get(path)
+                #expect(answer.status == 200)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                #expect(text.contains("RELOAD-URI") && !text.contains(next), "\(round)")
+            }
+        }
+
         @Test(arguments: [ENOSPC, EIO])
         func `a complete object is kept although its header could not be written immediately`(
             error: Int32
@@ -97,7 +133,7 @@ extension Stories {
             let disk = try FailingDisk()
             let story = disk.story
             let paths = (0..<5).map { segment("whole\($0)", 60_000) }
-            // Apart from its head, so that the header comes when all is there, a moment later.
+            // Delayed behind its head, so that the header is written when all bytes have arrived.
             let streams = try paths.map { path in
                 story.cdn.hold(path, afterBytes: 30_000)
                 let stream = try story.open(path)
@@ -126,7 +162,7 @@ extension Stories {
             let began = ContinuousClock.now
             let paths = (0..<20).map { segment("shared\($0)", 200_000) }
             for path in paths { _ = try story.get(path) }
-            // Longer than a header waits to be written.
+            // Longer than a header waits before it is written.
             usleep(500_000)
             try story.restart(SIGKILL)
             let syncs = try disk.syncsOfObjects()
@@ -137,14 +173,14 @@ extension Stories {
             }
         }
 
-        /// A few files are open and asked one by one, many were let go and are asked together.
+        /// A few files are open and synced one by one, many were closed and are synced together.
         @Test(arguments: [6, 700])
         func `objects whose sync fails at a stop are fetched again`(count: Int) throws {
             let disk = try FailingDisk()
             let story = disk.story
             let paths = (0..<count).map { segment("unsynced\($0)", 20_000) }
             for path in paths { _ = try story.get(path) }
-            // Longer than a header waits to be written.
+            // Longer than a header waits before it is written.
             usleep(500_000)
             try disk.fail(DiskFault(calls: [.sync], error: EIO))
             story.stop()
@@ -177,7 +213,7 @@ extension Stories {
                 }
             }
             #expect(!wrong.contains(true) && story.daemon.isRunning)
-            // The crowd is gone: one player finds room again.
+            // The other players have left: one player finds descriptors again.
             #expect(eventually { (try? story.get(known))?.complete == true })
             let path = segment("after", 60_000)
             #expect(
@@ -189,7 +225,7 @@ extension Stories {
             return answer.status == 206 && isContent(answer.body, of: path, from: 1000, count: 1000)
         }
 
-        /// New objects are stored again after the pause, and what was known is right.
+        /// New objects are stored again after the pause, and known ones are correct.
         private func expectStoring(_ story: Story, known: [String]) throws {
             for path in known { #expect(isContent(try story.get(path).body, of: path)) }
             let path = segment("healed", 100_000)
@@ -204,7 +240,7 @@ extension Stories {
     }
 }
 
-/// A story on a disk that can be told to fail.
+/// A story on a disk that can be made to fail.
 private final class FailingDisk {
     let story: Story
     let chunked = segment("chunked", 300_000)
@@ -223,7 +259,7 @@ private final class FailingDisk {
         story.cdn.setBehaviour("chunked=1&norange=1", for: chunked)
     }
 
-    /// A body that is on its way when the disk fails.
+    /// A body that is being received when the disk fails.
     func openGrowing() throws -> PlayerStream {
         story.cdn.hold(slow, afterBytes: 300_000)
         let stream = try story.open(slow)
@@ -231,7 +267,7 @@ private final class FailingDisk {
         return stream
     }
 
-    /// How often objects, alone or all together, were waited for until now.
+    /// How often objects, separately or all together, were synced until now.
     func syncsOfObjects() throws -> Int {
         let log = try recorder.log()
         var objects: Set<UInt64> = []
@@ -247,7 +283,7 @@ private final class FailingDisk {
         return count
     }
 
-    /// Lets it go on to its end; true when that was right.
+    /// Lets it continue to its end; true if all bytes were correct.
     func finish(_ stream: PlayerStream) throws -> Bool {
         story.cdn.release(slow)
         let rest = try stream.readRest()

@@ -3,8 +3,9 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// A cache folder that is not what it should be: moved, torn apart, read-only, somebody else's, or
-/// from the future. A clear message, no damage, and where the daemon runs the player plays.
+/// A cache folder that was moved, partly deleted, is read-only, foreign, or of a newer version.
+///
+/// The message is clear, nothing is damaged, and if the daemon runs the player gets its bytes.
 extension Stories {
     @Suite(.tags(.timed)) struct DiskFolderTests {
         @Test func `a folder moved away under the daemon stops no player`() throws {
@@ -20,7 +21,7 @@ extension Stories {
             }
             #expect(story.daemon.isRunning && !story.daemon.standardError.isEmpty)
             story.stop()
-            // Nothing was made where the folder had been that would be in the way of moving it back.
+            // Nothing was created at the folder's path that would prevent moving it back.
             #expect(rename(elsewhere, path) == 0)
             try story.restart()
             story.cdn.stop()
@@ -46,7 +47,7 @@ extension Stories {
             #expect(story.daemon.isRunning)
             story.stop()
             if (try? story.restart()) == nil {
-                // Without its format file a folder could be anybody's, and is refused.
+                // A folder without its format file could be foreign, and is rejected.
                 #expect(part == "format")
                 #expect(try Tool.run(["rm", "-rf", story.cacheFolder]).status == 0)
                 try story.restart()
@@ -130,7 +131,7 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
         }
 
-        /// How the daemon ends on a folder that it cannot have, and what it says.
+        /// The exit status and message of the daemon for a folder that it cannot use.
         static func refusal(_ folder: String) throws -> (ChildProcess.Exit?, String) {
             let command = ["serve", "--port", "0", "--cache-dir", folder]
             let child = try ChildProcess([try DaemonProcess.builtBinary()] + command)

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of `sluice doctor`: the machine, the settings, and a stream direct and through a daemon.
+/// `sluice doctor`: the machine, the settings, and a stream direct and through a daemon.
 extension Stories {
     @Suite(.tags(.crowded)) struct DoctorTests {}
 }
@@ -33,14 +33,14 @@ extension Stories.DoctorTests {
         #expect(result.status == 0, "\(result.stdout)\(result.stderr)")
         for text in [
             "ok configuration", "ok cache folder", "disk space", "file system", "descriptors",
-            "clock", "memory", "libraries sluice", "which will be made",
+            "clock", "memory", "libraries sluice", "which will be created",
         ] {
             #expect(rows(result).contains { $0.contains(text) }, "\(text)\n\(result.stdout)")
         }
         #expect(access(folder.file("cache"), F_OK) != 0)
     }
 
-    @Test func `a wrong setting is a problem, told with all others, and ends with 2`() throws {
+    @Test func `a wrong setting is a problem, reported with all others, and ends with 2`() throws {
         let result = try sluice("doctor", "--port", "70000", "--policy", "often")
         #expect(result.status == 2)
         #expect(rows(result).count { $0.hasPrefix("problem configuration") } == 2)
@@ -61,7 +61,7 @@ extension Stories.DoctorTests {
         #expect(rows(result).contains { $0.hasPrefix("problem cache folder") })
     }
 
-    @Test func `a stream is tried direct and through a daemon made for it, which leaves nothing`()
+    @Test func `a stream is tested directly and through a temporary daemon, which leaves nothing`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -96,7 +96,7 @@ extension Stories.DoctorTests {
         #expect(result.stdout.contains("bytes are the same direct and through Sluice"))
     }
 
-    @Test func `a daemon that runs is found by its port and is asked`() throws {
+    @Test func `a running daemon is found by its port and queried`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod([segment("a", 30_000)]))
         let result = try sluice(
@@ -108,7 +108,7 @@ extension Stories.DoctorTests {
         #expect(try story.stat("misses_total") > 0)
     }
 
-    @Test func `an origin that is dead is one line, and nothing further is tried`() throws {
+    @Test func `an unreachable origin is one line, and nothing further is tested`() throws {
         let cdn = try sample()
         let url = cdn.url("/ts/master.m3u8?tok=hidden")
         cdn.stop()
@@ -130,7 +130,7 @@ extension Stories.DoctorTests {
         #expect(cdn.requestCount() == 1)
     }
 
-    @Test func `what the daemon refuses is told in its words`() throws {
+    @Test func `an error of the daemon is reported with its message`() throws {
         let cdn = try sample()
         defer { cdn.stop() }
         let result = try sluice("doctor", "--port", "0", cdn.url("/ts/master.m3u8"))
@@ -153,7 +153,7 @@ extension Stories.DoctorTests {
         #expect(with.status == 0, "\(with.stdout)")
     }
 
-    @Test func `what players and caches stumble over is warned of, and is no problem`() throws {
+    @Test func `features that break players or caches cause warnings, not problems`() throws {
         let cdn = try sample()
         defer { cdn.stop() }
         cdn.put(
@@ -177,7 +177,7 @@ extension Stories.DoctorTests {
         }
     }
 
-    @Test func `a stream of many playlists and long segments is looked at in part`() throws {
+    @Test func `a stream with many playlists and long segments is tested in part`() throws {
         let cdn = try sample()
         defer { cdn.stop() }
         var list = "#EXTM3U\n"
@@ -194,12 +194,99 @@ extension Stories.DoctorTests {
         #expect(direct.count { $0 > 0 } < 20, "\(direct)")
     }
 
-    @Test func `a file that is no playlist is tried as one`() throws {
+    @Test func `the URL that a player has is tested as the origin's in it`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private",
+            "http://127.0.0.1:9000/" + cdn.url("/bytes/50000/film.mp4?tok=hidden"))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("it leads through a daemon; its origin's"))
+        #expect(result.stdout.contains("50000 bytes are the same direct and through Sluice"))
+        #expect(!result.stdout.contains("hidden"))
+    }
+
+    @Test(arguments: ["doctor", "report"])
+    func `a URL that is none is named, with what to try and without its query`(_ command: String)
+        throws
+    {
+        let result = try sluice(command, "--port", "0", "cdn.example.com/a.m3u8?tok=hidden")
+        #expect(result.status == 64)
+        #expect(result.stderr.contains("the URL 'cdn.example.com/a.m3u8' is not usable"))
+        #expect(result.stderr.contains("try https://cdn.example.com/a.m3u8"))
+        #expect(!result.stderr.contains("hidden"))
+        let scheme = try sluice(command, "--port", "0", "rtmp://cdn.example.com/a")
+        #expect(scheme.status == 64 && !scheme.stderr.contains("try https"))
+    }
+
+    @Test func `a file that is not a playlist is tested as one`() throws {
         let cdn = try sample()
         defer { cdn.stop() }
         let result = try sluice(
             "doctor", "--port", "0", "--allow-private", cdn.url("/bytes/50000/film.mp4"))
         #expect(result.status == 0, "\(result.stdout)")
         #expect(result.stdout.contains("50000 bytes are the same direct and through Sluice"))
+    }
+}
+
+extension Stories.DoctorTests {
+    @Test func `the direct part takes the daemon's ways, a redirect those of its own origin`()
+        throws
+    {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let proxy = try WayOutProxy(.socks5, user: "me", password: "hidden")
+        defer { proxy.stop() }
+        let port = port(cdn.url("/"))
+        // No resolver knows the first name; the second one has an address of its own.
+        cdn.setBehaviour(
+            .init(query: "location=http%3A%2F%2Fmedia.example%3A\(port)%2Fts%2Fmaster.m3u8"),
+            for: "/film.m3u8")
+        let ways = [
+            "--origin-proxy", "cdn.test=socks5h://me:hidden@127.0.0.1:\(proxy.port)",
+            "--resolve", "media.example:\(port)=127.0.0.1",
+        ]
+        let result = try Tool.run(
+            [try DaemonProcess.builtBinary(), "doctor", "--port", "0", "--allow-private"] + ways
+                + ["http://cdn.test:\(port)/film.m3u8"])
+        #expect(result.status == 0, "\(result.stdout)\(result.stderr)")
+        let way = "through socks5h://127.0.0.1:\(proxy.port) (with credentials)"
+        #expect(rows(result).contains("ok way to the origin \(way)"), "\(result.stdout)")
+        #expect(result.stdout.contains("6 read: multivariant, VOD"), "\(result.stdout)")
+        #expect(result.stdout.contains("bytes are the same direct and through Sluice"))
+        #expect(!result.stdout.contains("hidden"))
+        #expect(!proxy.asked.isEmpty && proxy.asked.allSatisfy { $0 == "cdn.test:\(port)" })
+        let direct = try sluice(
+            "doctor", "--port", "0", "--allow-private", "http://cdn.test:\(port)/film.m3u8")
+        #expect(direct.status == 2 && direct.stdout.contains("does not answer"))
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func `a signal ends the daemon made for a check, and its folder is removed`(_ number: CInt)
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let work = folder.makeFolder("work")
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let path = segment("held", 20_000)
+        cdn.put("/l.m3u8", text: vod([path]))
+        // The direct requests are those of a page; only the daemon's are held.
+        cdn.hold(path, without: "Origin")
+        let doctor = try ChildProcess(
+            [try DaemonProcess.builtBinary(), "doctor", "--port", "0", "--allow-private"]
+                + ["--cache-dir", folder.file("cache"), cdn.url("/l.m3u8")],
+            environment: [("TMPDIR", work)])
+        // The daemon has been asked: it runs, and the doctor waits for it.
+        #expect(
+            eventually(within: .seconds(30)) {
+                cdn.requests.contains { $0.path == path && $0["Origin"] == nil }
+            })
+        #expect(!listFolder(work).isEmpty)
+        doctor.kill(number)
+        #expect(doctor.waitForExit() == .signal(number))
+        #expect(listFolder(work).isEmpty)
+        #expect(try Tool.run(["pgrep", "-f", work]).stdout.isEmpty)
+        cdn.release(path)
     }
 }

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Downloads that exist are changed only by orders that can be met, and cost each byte once.
+/// Existing downloads are changed only by valid orders, and each byte is fetched once.
 extension Stories.Downloads {
     @Test(arguments: [
         ("/bytes/1000000/a.mp4", 1), ("/bytes/a/1000000", 1), ("/bytes/10000000/b.mp4", 3),
@@ -79,6 +79,75 @@ extension Stories.Downloads {
         #expect(try stage.wait(id, for: "complete")["pieces"] == "16")
         #expect(stage.cdn.requestCount("/bytes/film-v2-3/20000") == 1)
         #expect(stage.cdn.requestCount("/bytes/film-v1-3/20000") == 1)
+    }
+
+    @Test(.enabled(if: Tool.cCompiler != nil, "faults are made by a library built here"))
+    func `an order that a full disk does not take is refused, and nothing of it is kept`() throws {
+        let disk = try FullDisk()
+        let stage = DownloadStage(on: disk.story)
+        let order = "/api/downloads?url=\(DownloadStage.encoded(stage.title()))"
+        try disk.fill()
+        let answer = try stage.ask("POST", order)
+        #expect(answer.status == 507)
+        #expect(answer.text.contains("order it again"))
+        #expect(!(try stage.ask("GET", "/api/downloads")).text.contains("\"id\""))
+        try disk.makeRoom()
+        let id = try stage.order(stage.cdn.url("/film/master.m3u8"))
+        try disk.story.restart(SIGKILL)
+        #expect(try stage.wait(id, for: "complete")["state"] == "complete")
+    }
+
+    @Test(arguments: ["pause", "resume", "cancel"])
+    func `a confirmed change is found after a kill`(_ verb: String) throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let id = try stage.order(url, "&audio=none")
+        if verb == "resume" {
+            #expect(try stage.ask("POST", "/api/downloads/\(id)/pause").status == 200)
+        }
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/\(verb)").status == 200)
+        try stage.story.restart(SIGKILL)
+        let found = try stage.download(id)
+        switch verb {
+        case "pause": #expect(found["state"] == "paused")
+        case "cancel":
+            #expect(found.status == 404)
+            #expect(!(try stage.ask("GET", "/api/titles")).text.contains("\"pinned\":true"))
+        default:
+            stage.cdn.release("/bytes/film-v2-4/20000")
+            _ = try stage.wait(id, for: "complete")
+        }
+    }
+
+    @Test(
+        .enabled(if: Tool.cCompiler != nil, "faults are made by a library built here"),
+        arguments: ["pause", "resume", "cancel"])
+    func `a change that a full disk does not take is refused, and not made`(
+        _ verb: String
+    ) throws {
+        let disk = try FullDisk()
+        let stage = DownloadStage(on: disk.story)
+        let url = stage.title()
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let id = try stage.order(url, "&audio=none")
+        #expect(eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") > 0 })
+        if verb == "resume" {
+            #expect(try stage.ask("POST", "/api/downloads/\(id)/pause").status == 200)
+        }
+        try disk.fill()
+        let answer = try stage.ask("POST", "/api/downloads/\(id)/\(verb)")
+        #expect(answer.status == 507)
+        #expect(answer.text.contains("is left as it was") && answer.text.contains("ask again"))
+        // A running one may wait for the disk.
+        let isPaused = try stage.download(id)["state"] == "paused"
+        #expect(isPaused == (verb == "resume"))
+        try disk.makeRoom()
+        try disk.story.restart(SIGKILL)
+        let found = try stage.download(id)
+        #expect(found.status == 200)
+        #expect((found["state"] == "paused") == (verb == "resume"))
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/\(verb)").status == 200)
     }
 
     @Test func `a complete download is neither paused nor resumed`() throws {

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Downloads of what is not as it should be: whose fault it is said to be, and what is kept.
+/// Downloads with faults: whose fault is reported, and what is kept.
 extension Stories.Downloads {
     @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
     func `a download waits while the disk is full, and keeps what it has`() throws {
@@ -20,6 +20,39 @@ extension Stories.Downloads {
         _ = try stage.wait(id, for: "complete")
         #expect(stage.cdn.requestCount("/bytes/film-v2-0/1000000") == 1)
         stage.story.stop()
+    }
+
+    @Test(.enabled(if: Tool.cCompiler != nil, "faults are made by a library built here"))
+    func `a download whose playlists found no room is complete once they are stored`() throws {
+        let folder = try TemporaryFolder()
+        let recorder = try DiskRecorder()
+        let path = folder.makeFolder("cache")
+        let story = try Story(
+            ["--min-free", "0"], cacheFolder: path,
+            environment: recorder.environment(path, isLogged: false))
+        let stage = DownloadStage(on: story)
+        try recorder.fail(.create, with: ENOSPC)
+        let id = try stage.order(stage.title())
+        #expect(try stage.wait(id, for: "waiting")["reason"].contains("no room"))
+        #expect(stage.cdn.requestCount("/film/master.m3u8") > 0)
+        try recorder.fail(.create, with: 0)
+        _ = try stage.wait(id, for: "complete")
+        stage.cdn.stop()
+        for path in ["/film/master.m3u8", "/film/high.m3u8", "/film/en.m3u8"] {
+            #expect(try stage.story.get(path).status == 200)
+        }
+    }
+
+    @Test func `a download whose playlist is purged meanwhile reads it again`() throws {
+        let stage = try DownloadStage()
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let id = try stage.order(stage.title())
+        _ = eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") > 0 }
+        _ = try stage.story.ask("purge", stage.cdn.url("/film/high.m3u8"))
+        stage.cdn.release("/bytes/film-v2-4/20000")
+        _ = try stage.wait(id, for: "complete")
+        #expect(stage.cdn.requestCount("/film/high.m3u8") == 2)
+        #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
     }
 
     @Test func `a missing title fails with the origin's answer`() throws {

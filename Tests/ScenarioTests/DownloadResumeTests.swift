@@ -3,9 +3,9 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Downloads that are interrupted: by people, by kills, by the network, by the clock and the disk.
+/// Downloads that are interrupted by people, kills, the network, the clock or the disk.
 extension Stories.Downloads {
-    /// Orders a title whose fourth segment does not come, and waits until the first has.
+    /// Orders a title whose fourth segment does not arrive, and waits until the first has.
     private func halfWay(_ stage: DownloadStage, segments: Int = 8) throws -> String {
         let url = stage.title(segments: segments)
         stage.cdn.hold("/bytes/film-v2-4/20000")
@@ -14,7 +14,8 @@ extension Stories.Downloads {
         #expect(came)
         let isThere = try eventually { (Int(try stage.download(id)["pieces_done"]) ?? 0) >= 5 }
         #expect(isThere)
-        // A kill may cost what arrived within the last tenth of a second; listings wait for that.
+        // A kill may lose what arrived within the last tenth of a second; listings wait for the
+        // commit.
         _ = try stage.ask("GET", "/api/titles")
         return id
     }

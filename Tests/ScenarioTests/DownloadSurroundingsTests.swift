@@ -2,8 +2,8 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What speaks against many transfers at once, and another network: under the shipped program, with
-/// the kernel's files replaced in a name space of its own.
+/// Conditions that lower the concurrency, and a network change, under the shipped program in a
+/// namespace with its own kernel files.
 extension Stories {
     @Suite(.tags(.timed), .enabled(if: geteuid() == 0, "name spaces need root"))
     struct DownloadSurroundings {
@@ -41,7 +41,7 @@ extension Stories {
 
         @Test func `a network change is noticed, and a mobile network is recognized`() throws {
             let stage = try SurroundedDaemon { _ in "true" }
-            #expect(!stage.daemon.standardError.contains("another network"))
+            #expect(!stage.daemon.standardError.contains("network changed"))
             for words in [
                 "link add wwan0 type bridge", "address add 192.0.2.2/24 dev wwan0",
                 "link set wwan0 up", "route add default via 192.0.2.1",
@@ -58,12 +58,12 @@ extension Stories {
     }
 }
 
-/// A daemon in name spaces of its own for mounts and networks.
+/// A daemon in its own mount and network namespaces.
 private final class SurroundedDaemon {
     let daemon: DaemonProcess
     private let folder: TemporaryFolder
 
-    /// `prepare` is given a folder to write to, and says a command to run before the daemon.
+    /// `prepare` receives a folder to write to, and returns a command to run before the daemon.
     init(_ prepare: (String) throws -> String) throws {
         folder = try TemporaryFolder()
         let place = folder.makeFolder("made")
@@ -81,7 +81,7 @@ private final class SurroundedDaemon {
         try Tool.run(["nsenter", "--target", "\(daemon.pid)", "--net"] + command)
     }
 
-    /// Whether the daemon's figures hold texts before long.
+    /// Whether the daemon's figures contain texts before the deadline.
     func hasFigures(_ texts: String...) throws -> Bool {
         let program = try DaemonProcess.builtBinary()
         return try eventually {

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Downloads, as whoever orders them sees them.
+/// Downloads as their users see them.
 extension Stories {
     @Suite(.tags(.timed, .threads), .serialized) struct Downloads {}
 }
@@ -16,9 +16,12 @@ final class DownloadStage: Sendable {
         story = try Story(arguments, cacheFolder: cacheFolder)
     }
 
+    init(on story: Story) { self.story = story }
+
     var cdn: FixtureCDN { story.cdn }
 
-    /// Puts a title of two heights and two languages under a path; its master's URL.
+    /// Puts a title of two heights and two languages under a path; returns its multivariant
+    /// playlist's URL.
     func title(_ name: String = "film", segments: Int = 6, bytes: Int = 20_000) -> String {
         for (list, kind) in [("low", "v1"), ("high", "v2"), ("en", "a1"), ("fr", "a2")] {
             var text = "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n"
@@ -44,7 +47,7 @@ final class DownloadStage: Sendable {
         return cdn.url("/\(name)/master.m3u8")
     }
 
-    /// Gives an order; the download's number.
+    /// Gives an order; returns the download's number.
     func order(_ url: String, _ arguments: String = "") throws -> String {
         let answer = try ask("POST", "/api/downloads?url=\(Self.encoded(url))\(arguments)")
         #expect(answer.status == 201)
@@ -66,10 +69,10 @@ final class DownloadStage: Sendable {
         return Answer(status: response.status, text: response.text)
     }
 
-    /// How a download stands.
+    /// The state of a download.
     func download(_ id: String) throws -> Answer { try ask("GET", "/api/downloads/\(id)") }
 
-    /// Waits until a download is in a state, or fails the test with what it is in.
+    /// Waits until a download reaches a state, or fails the test with the one it has.
     func wait(_ id: String, for state: String) throws -> Answer {
         var last = try download(id)
         let isThere = try eventually(within: .seconds(30)) {

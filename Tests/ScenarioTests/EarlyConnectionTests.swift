@@ -2,10 +2,10 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Connections to the origins that a playlist names, opened before the player asks for its segments.
+/// Connections to the origins in a playlist, opened before the player requests its segments.
 extension Stories {
     @Suite(.tags(.timed)) struct EarlyConnections {
-        /// A playlist on the story's CDN whose segments lie elsewhere.
+        /// A playlist on the story's CDN with its segments elsewhere.
         private func list(_ story: Story, _ segments: [String]) throws -> [String] {
             let entries = segments.map { "#EXTINF:4,\n\($0)\n" }.joined()
             story.cdn.put(
@@ -108,7 +108,7 @@ extension Stories {
             }
         }
 
-        @Test func `bytes that a server sends on an unused connection answer no request`() throws {
+        @Test func `bytes that a server sends on an unused connection are not a response`() throws {
             let story = try Story()
             let other = try ScriptedOrigin()
             let late = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"

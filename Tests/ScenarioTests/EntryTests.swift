@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of entries: every way in which a person or a program may name what is to be played.
+/// Entries: every form in which a person or a program may name a stream.
 extension Stories {
     @Suite(.tags(.crowded)) struct EntryTests {}
 }

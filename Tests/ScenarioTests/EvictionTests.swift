@@ -1,4 +1,4 @@
-// A cache that is small, a disk that is full, a folder that takes nothing: streaming goes on.
+// A small cache, a full disk and a read-only folder: streaming continues.
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -82,7 +82,7 @@ extension Stories {
             story.cdn.setBehaviour(Behaviour(query: framing), for: path)
             let answers = try inParallel(2) { _ in try story.get(path) }
             for answer in answers { #expect(answer.complete && isContent(answer.body, of: path)) }
-            // A body whose length says that there is no room is not even tried.
+            // A body whose length exceeds the room is not attempted.
             let refused = try story.stat("storage_failures_total") + story.stat("bypassed_total")
             #expect(refused > 0)
             #expect(isContent(try story.get(path).body, of: path))
@@ -100,7 +100,7 @@ extension Stories {
                 let path = segment("roll\(index)", 500_000)
                 #expect(isContent(try story.get(path).body, of: path))
             }
-            // Eviction has made room; after the pause for a full disk storing goes on.
+            // Eviction has made room; after the pause for a full disk, storing resumes.
             let path = segment("kept", 500_000)
             let isKept = try eventually(within: .seconds(15)) {
                 try story.get(path)["Cache-Status"]?.contains("hit") == true

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Bodies and statuses under odd origins and small caches: right and whole, or visibly broken.
+/// Bodies and statuses under odd origins and small caches: correct and complete, or visibly broken.
 extension Stories {
     @Suite(.tags(.timed)) struct ExactBytesTests {
         @Test(arguments: ["1MB", "2MB"], [OriginTraits.Validator.strong, .date, .weak, .none])
@@ -31,7 +31,7 @@ extension Stories {
             }
             for isMounted in [false, true] { #expect(try stage.isWhole(isMounted: isMounted)) }
             #expect(stage.origin.requests(0) == 2)
-            // What was passed on is given back, and the store works on.
+            // Passed-on bytes are freed, and the store continues.
             let player = stage.player()
             #expect(try player.get("/api/health").status == 200)
         }
@@ -150,7 +150,7 @@ extension Stories {
             }
             for _ in 0..<4 {
                 let answers = try inParallel(6) { index in
-                    // Some come while the first bytes are given up already.
+                    // Some arrive while the first bytes are already being freed.
                     usleep(UInt32(index) * 8_000)
                     return try stage.ask(isMounted: false)
                 }
@@ -193,7 +193,7 @@ extension Stories {
     }
 }
 
-/// A daemon before an origin of one odd resource.
+/// A daemon before an origin with one odd resource.
 private final class ExactStage: Sendable {
     let origin: ChangingOrigin
     private let daemon: DaemonProcess
@@ -241,7 +241,7 @@ private final class ExactStage: Sendable {
         }
     }
 
-    /// Whether a whole body is right, and ends as it should.
+    /// Whether a complete body is correct, and ends as it should.
     func isWhole(isMounted: Bool) throws -> Bool {
         let answer = try ask(isMounted: isMounted)
         return answer.status == 200 && answer.complete && answer.body == body

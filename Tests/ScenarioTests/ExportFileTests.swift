@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Exports to one file, and what the daemon refuses to make.
+/// Exports to one file, and those that the daemon rejects.
 extension Stories.Downloads {
     @Test(.enabled(if: Tool.exists("ffmpeg"), "ffmpeg makes the files"), arguments: ["mp4", "mkv"])
     func `an export to a file is one file, and reports omitted subtitles`(

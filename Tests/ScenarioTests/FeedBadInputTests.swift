@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Orders and positions that no feed can take: each is refused with what is wrong, and harms nothing.
+/// Invalid orders and positions of feeds are rejected with the reason, and do no harm.
 extension Stories {
     @Suite(.tags(.crowded)) struct FeedBadInputTests {
         @Test func `invalid orders are refused with the reason`() throws {

@@ -1,7 +1,7 @@
 import ScenarioSupport
 import Testing
 
-/// The stand of feeds in arithmetic: what it finds, and what it refuses.
+/// The simulated bench for feeds: its results, and the arguments that it rejects.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedBenchTests {
         private func bench(_ arguments: [String]) throws -> Tool.Result {

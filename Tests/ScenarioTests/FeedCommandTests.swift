@@ -2,10 +2,10 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// `sluice feed`: the same feeds from a file, with the viewer's place from standard input.
+/// `sluice feed`: feeds from a file, with the viewer's position from standard input.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedCommandTests {
-        /// Runs the command on a list of URLs, with these lines as its input.
+        /// Runs the command on a list of URLs with these lines as input.
         private func run(
             _ feed: ShownFeed, _ arguments: [String] = [], input: [String], list: String? = nil
         ) throws -> Tool.Result {

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Feeds while the CDN or the disk fails: clear answers, nothing wedged, and what was got is kept.
+/// Feeds while the CDN or the disk fails: clear answers, no hang, and fetched bytes are kept.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedFaultTests {
         @Test func `a CDN that becomes unreachable is reported, and stored items play`() throws {

@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Titles of which only the first segments are kept.
+/// Titles of which only the first segments are stored.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedHeadTests {
         private let names = (0..<6).map { "/bytes/50000/h\($0).ts" }

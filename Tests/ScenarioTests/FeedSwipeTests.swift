@@ -3,10 +3,10 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What a swipe costs: nothing more for what the viewer left, and no time.
+/// What a swipe costs: no more bytes for items that the viewer left, and no time.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedSwipeTests {
-        /// Bytes that were sent of an item's segments.
+        /// Bytes sent of an item's segments.
         private func sent(_ feed: ShownFeed, _ item: Int) -> Int {
             (0..<5).reduce(0) { $0 + feed.story.cdn.bytesSent(feed.segment(item, $1)) }
         }
@@ -25,7 +25,7 @@ extension Stories {
             let before = inAll()
             let left = { feed.story.cdn.requests.filter { !$0.isFinished && $0.path.isOfFirstTen } }
             #expect(eventually { sent(feed, 30) > 0 })
-            // Two buffers of sockets for each of the transfers, and the tenth of a second.
+            // Two socket buffers for each of the transfers, and a tenth of a second.
             let sockets = 5 * 2 * 65_536
             #expect(inAll() - before <= 87_500 + sockets, "\(inAll() - before) bytes")
             #expect(left().allSatisfy { $0.bodyBytes < 3_000_000 })
@@ -45,7 +45,7 @@ extension Stories {
             #expect(eventually { feed.story.cdn.activeRequests == 0 })
             #expect(feed.story.cdn.bytesSent(first) < 1_200_000)
             #expect(isContent(try feed.player.get(link).body, of: first))
-            // Bytes that were on their way when the transfer was cut come again; no others do.
+            // Only bytes in flight when the transfer was cancelled are repeated.
             #expect(feed.story.cdn.firstByteServedTwice(first) ?? .max >= 700_000)
         }
 

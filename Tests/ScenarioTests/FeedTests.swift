@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Feeds: what is got ready around the item that a viewer sees, and what bad orders come to.
+/// Feeds: what is fetched around the item that a viewer sees, and invalid orders.
 extension Stories {
     @Suite(.tags(.timed)) struct FeedTests {
         @Test func `the active item is fetched whole, its neighbours' beginnings too`() throws {
@@ -29,7 +29,7 @@ extension Stories {
             feed.story.cdn.hold(first, afterBytes: 100_000)
             _ = try feed.put()
             #expect(eventually { feed.story.cdn.bytesSent(first) == 100_000 })
-            // What is still on its way when a transfer ends comes again, so it is waited for.
+            // Bytes in flight at the end of a transfer are repeated, so the test waits for them.
             #expect(try feed.story.get(first, range: "bytes=0-99999").body.count == 100_000)
             _ = try feed.move(to: 30)
             #expect(try feed.settles(30, "whole"))
@@ -203,7 +203,7 @@ struct ShownFeed {
 
     func state() throws -> String { try send("GET", "").text }
 
-    /// Waits until an item is got ready so far.
+    /// Waits until an item has reached a state.
     func settles(_ index: Int, _ readiness: String) throws -> Bool {
         try eventually {
             let items = try state().split(separator: "{")

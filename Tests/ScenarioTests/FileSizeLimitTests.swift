@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of a system that lets the daemon write short files only.
+/// A system limit on the size of the daemon's files.
 extension Stories {
     @Suite(.tags(.timed)) struct FileSizeLimitTests {}
 }
@@ -22,7 +22,7 @@ extension Stories.FileSizeLimitTests {
             let answer = try stage.ask(isMounted: isMounted)
             #expect(answer.status == 200 && answer.complete && answer.body == stage.body)
         }
-        // One that ends with its connection is asked for its end.
+        // For a body that ends with its connection the origin is asked for its end.
         #expect(stage.origin.requests(0) == (framing == .close ? 4 : 2))
     }
 
@@ -50,7 +50,7 @@ extension Stories.FileSizeLimitTests {
         #expect(last.status == 206 && last.body.elementsEqual(stage.body.suffix(3_000_000)))
     }
 
-    /// With the lower limit the files between the two are too many, and the faster one waits.
+    /// With the lower limit too many files lie between the two readers, and the faster one waits.
     @Test(arguments: [1_048_576, 262_144])
     func `two readers at different speeds get all of a body longer than a file may be`(
         limit: Int
@@ -104,7 +104,7 @@ extension Stories.FileSizeLimitTests {
     }
 }
 
-/// A daemon whose files may have some length only, before an origin of one resource.
+/// A daemon with a limited file size, before an origin with one resource.
 private final class ShortFileStage: Sendable {
     let origin: ChangingOrigin
     let story: Story
@@ -134,7 +134,7 @@ private final class ShortFileStage: Sendable {
         return try player.open("/" + origin.baseURL + origin.path(0))
     }
 
-    /// Files without names that the daemon has open.
+    /// Unnamed files that the daemon has open.
     var openBodies: Int {
         let folder = "/proc/\(story.daemon.pid)/fd"
         return listFolder(folder).count { name in

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of the first day with the program: what is misspelt, misplaced or meant otherwise.
+/// The first day with the program: misspelt, misplaced or misunderstood input.
 extension Stories {
     @Suite(.tags(.timed)) struct FirstUseTests {}
 }
@@ -122,10 +122,10 @@ extension Stories.FirstUseTests {
         #expect(truncate(huge, 4 << 30) == 0)
         for (path, words) in [
             ("/dev/zero", "is a device"), (folder.path, "is a folder"),
-            (huge, "the most that is read"),
+            (huge, "the limit"),
             (folder.file("none"), "cannot be read"),
         ] {
-            // With a memory limit, so that reading it all could not succeed.
+            // With a memory limit, under which reading it completely would fail.
             let result = try Tool.run(
                 ["prlimit", "--as=4294967296", program] + command + [path], within: .seconds(20))
             #expect(result.status != 0 && result.status < 128, "\(result.status)")
@@ -149,7 +149,7 @@ extension Stories.FirstUseTests {
         }
         let daemon = story.daemon.baseURL
         let all = try sluice("ls", "--daemon", daemon).stdout
-        // Two lines that are alike before the sizes would leave only the number to tell them by.
+        // Two lines that are equal up to the sizes would be distinguishable only by the number.
         let rows = all.split(separator: "\n").dropFirst()
         let names = rows.filter { $0.contains(" vod ") }.map {
             $0.split(separator: " ").dropFirst().joined(separator: " ").components(before: " vod")
@@ -194,7 +194,7 @@ extension Stories.FirstUseTests {
 }
 
 extension String {
-    /// What stands before the first occurrence of a text.
+    /// The text before the first occurrence of another.
     fileprivate func components(before mark: String) -> String {
         firstRange(of: mark).map { String(self[..<$0.lowerBound]) } ?? self
     }

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Addresses and interfaces that the configuration names for origins.
+/// Addresses and interfaces that the configuration sets for origins.
 extension Stories {
     @Suite(.tags(.crowded)) struct FixedAddressTests {}
 }
@@ -25,11 +25,11 @@ extension Stories.FixedAddressTests {
         func get(_ authority: String, _ headers: [WireHead.Field] = []) throws -> PlayerResponse {
             try player.get("\(daemon.baseURL)/http://\(authority)\(path)", headers: headers)
         }
-        // A page of another site reaches no private origin by it.
+        // It lets no page of another site reach a private origin.
         let page = [("Origin", "https://page.example"), ("Sec-Fetch-Site", "cross-site")]
         #expect(try get("cdn.test:\(cdn.port)", page).status == 403)
         #expect(isContent(try get("cdn.test:\(cdn.port)").body, of: path))
-        // Leave for one name is none for the address under another.
+        // Permission for one name does not cover the address under another.
         let other = try get("127.0.0.1:\(cdn.port)")
         #expect(other.status == 403 && other.text.contains("127.0.0.1"))
     }

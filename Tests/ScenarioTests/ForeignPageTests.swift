@@ -2,13 +2,12 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of pages on other sites: they may play public streams, reach no network that is not theirs,
-/// and change nothing.
+/// Pages of other sites may play public streams, reach no private network, and change nothing.
 extension Stories {
     @Suite(.tags(.timed)) struct ForeignPageTests {}
 }
 
-/// What a browser sends for a page that is not ours.
+/// The fields that a browser sends for a foreign page.
 private let foreign: [[WireHead.Field]] = [
     [("Origin", "https://evil.example"), ("Sec-Fetch-Site", "cross-site")],
     [("Origin", "null")], [("Origin", "https://evil.example")],
@@ -31,7 +30,7 @@ extension Stories.ForeignPageTests {
             #expect(answer["Access-Control-Allow-Origin"] == nil, "\(page)")
         }
         #expect(cdn.requestCount() == 0)
-        // Nor what is stored by then, by entry or by link.
+        // Nor may they reach stored responses, by entry or by link.
         let link = uriLines(try player.get(entry).text)[0]
         for _ in 0..<3 { #expect(try player.get(link).text == "secret") }
         for page in foreign {

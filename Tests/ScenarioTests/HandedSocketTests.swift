@@ -4,11 +4,11 @@ import ScenarioSupport
 import Synchronization
 import Testing
 
-/// Sockets that a service manager opens and hands over (sd_listen_fds(3)), so that daemons can follow
-/// each other on one port.
+/// Sockets that a service manager opens and passes on (sd_listen_fds(3)), so that daemons can
+/// succeed each other on one port.
 extension Stories {
     @Suite(.tags(.timed)) struct HandedSocketTests {
-        /// A cache folder, and daemons on it that are handed sockets.
+        /// A cache folder, and daemons on it that receive sockets.
         private struct Service {
             let cache: TemporaryFolder
             let sockets: [ListeningSocket]
@@ -41,7 +41,7 @@ extension Stories {
                     handed: sockets.map(\.descriptor))
             }
 
-            /// Starts what is expected to refuse.
+            /// Starts a daemon that is expected to reject its sockets.
             func fail(_ options: [String] = []) throws -> (ChildProcess.Exit?, String) {
                 let child = try ChildProcess(
                     ["sh"] + command(options), environment: environment,
@@ -75,7 +75,8 @@ extension Stories {
                 Background {
                     var answers = 0
                     while !isOver.load(ordering: .relaxed) {
-                        // A connection for each: nobody sends a first request again by itself.
+                        // A connection for each request: no client repeats a first request by
+                        // itself.
                         let path = segment("s\(number)-\(answers % 7)", 200_000)
                         let answer = try ScriptedPlayer(base).get("/\(origin)\(path)")
                         guard answer.status == 200, answer.complete,
@@ -96,7 +97,7 @@ extension Stories {
             isOver.store(true, ordering: .relaxed)
             let answers = try load.map { try $0.value(within: .seconds(30)) }
             #expect(answers.allSatisfy { $0 > 10 }, "\(answers)")
-            // What one daemon stored is the next one's.
+            // Objects stored by one daemon are available to the next.
             #expect(cdn.requestCount() == 28)
         }
 
@@ -133,7 +134,7 @@ extension Stories {
                 ], environment: [("LISTEN_FDS", "1")])
             #expect(child.waitForExit() == .code(78))
             let text = String(decoding: child.standardError, as: UTF8.self)
-            #expect(text.contains("handed over what is no listening TCP socket"))
+            #expect(text.contains("not a listening TCP socket"))
         }
 
         @Test func `sockets for another process are left alone`() throws {

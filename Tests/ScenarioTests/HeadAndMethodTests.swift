@@ -2,14 +2,14 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of requests that are not a plain GET: HEAD, probes, other methods, other versions.
+/// Requests that are not a plain GET: HEAD, probes, other methods, other versions.
 extension Stories {
     @Suite(.tags(.crowded)) struct HeadAndMethodTests {}
 }
 
 extension Stories.HeadAndMethodTests {
     /// RFC 9110 section 15.5.6.
-    @Test func `405 of the API names the methods that the path takes`() throws {
+    @Test func `a 405 of the API lists the methods of the path`() throws {
         let story = try Story()
         for (method, path, allowed) in [
             ("POST", "/api/stats", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"),

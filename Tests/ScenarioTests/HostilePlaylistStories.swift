@@ -2,17 +2,17 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of playlists made to do harm, told through the daemon: passed or refused by rule, with a
-/// message, in bounded time and memory.
+/// Malicious playlists through the daemon: passed on or rejected by rule, with a message, in
+/// bounded time and memory.
 extension Stories {
     @Suite(.tags(.crowded)) struct HostilePlaylistStories {}
 }
 
-/// A list under test, and what has to stand in the answer to it.
+/// A list under test, and the text expected in the response.
 struct Hostile: Sendable, CustomStringConvertible {
     let description: String
     let text: String
-    /// In the message of a refusal, or in the list that the player gets.
+    /// In the message of a rejection, or in the list that the player gets.
     let expected: String
 
     init(_ name: String, _ text: String, _ expected: String) {
@@ -96,8 +96,8 @@ extension Stories.HostilePlaylistStories {
         }
     }
 
-    /// What a player needs to play, and what it may ignore, with a URI of a scheme that players open
-    /// by themselves.
+    /// Tags that a player needs, and others that it may ignore, with a URI of a scheme that players
+    /// open by themselves.
     static let needed = [
         "%", "#EXT-X-KEY:METHOD=AES-128,URI=\"%\"", "#EXT-X-MAP:URI=\"%\"", "#EXT-X-PART:URI=\"%\"",
         "#EXT-X-MEDIA:TYPE=AUDIO,URI=\"%\"", "#EXT-X-STREAM-INF:BANDWIDTH=1\n%",
@@ -151,7 +151,7 @@ extension Stories.HostilePlaylistStories {
     }
 
     @Test
-    func `a list whose variable comes from a query parameter says whose fault its absence is`()
+    func `a list whose variable needs an absent query parameter says whose fault it is`()
         throws
     {
         let story = try Story()

@@ -2,13 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of `sluice inspect`: what is said of playlists at an origin and in files.
+/// `sluice inspect`: its findings about playlists at an origin and in files.
 extension Stories {
     @Suite(.tags(.crowded)) struct InspectTests {}
 }
 
 extension Stories.InspectTests {
-    /// An origin with a multivariant playlist of two variants, one of them gone.
+    /// An origin with a multivariant playlist of two variants, one of them missing.
     static func origin() throws -> FixtureCDN {
         let cdn = FixtureCDN()
         try cdn.start()

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// TLS sessions with origins that outlive the daemon, where its user consents.
+/// TLS sessions with origins that survive restarts, if the user consents.
 extension Stories {
     @Suite(.tags(.timed), .enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     struct KeptTickets {

@@ -3,13 +3,13 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of the settings of origins: the object of the file, the flags, and what is wrong in them.
+/// The settings of origins: the object in the file, the flags, and errors in them.
 extension Stories {
     @Suite(.tags(.crowded)) struct KeysConfigurationTests {}
 }
 
 extension Stories.KeysConfigurationTests {
-    /// What `sluice check` says of a configuration file.
+    /// The output of `sluice check` for a configuration file.
     private func check(_ json: String, _ arguments: [String] = []) throws -> (Int32, String) {
         let folder = try TemporaryFolder()
         let file = folder.file("sluice.json")
@@ -56,7 +56,7 @@ extension Stories.KeysConfigurationTests {
         #expect(story.cdn.requestCount(path) == 2)
         try writeFile(file, Array(#"{"origins": {"127.0.0.1": {"rules": ["drop s"]}}}"#.utf8))
         daemon.kill(SIGHUP)
-        // The rule's text alone also stands in what is being learnt.
+        // The rule's text alone also occurs in the findings.
         let isRead = try eventually {
             try player.get("/api/keys").text.contains("\"pattern\":\"127.0.0.1\"")
         }

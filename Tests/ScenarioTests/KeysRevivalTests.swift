@@ -3,13 +3,14 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of tokens that die under a player: its old links go on working.
+/// Tokens that expire during play: the player's old links continue to work.
 extension Stories {
     @Suite(.tags(.crowded)) struct KeysRevivalTests {}
 }
 
 extension Stories.KeysRevivalTests {
-    /// Puts a film with three segments under a token: the entry is free, all else needs it.
+    /// Puts a film with three segments under a token: the entry is free, everything else requires
+    /// it.
     private func put(_ story: Story, _ token: String, playlistToo: Bool = false) {
         let names = (0..<3).map { "/bytes/30000/s\($0).ts?\(token)" }
         let list = playlistToo ? "/v/l.m3u8?\(token)" : "/v/l.m3u8"
@@ -121,6 +122,39 @@ extension Stories.KeysRevivalTests {
         try story.restart()
         put(story, "token=b")
         #expect(try story.player().get(path(of: links[1])).status == 200)
+    }
+
+    @Test func `a reused name under a new token has its new bytes, also after a restart`() throws {
+        let story = try Story()
+        func show(_ first: Int, _ token: String, _ content: String) throws -> [String] {
+            let names = (first...first + 2).map { "s\($0).ts" }
+            for name in names { story.cdn.put("/\(name)", text: "\(content) of \(name)") }
+            let head = ["#EXT-X-MEDIA-SEQUENCE:\(first)"]
+            story.cdn.put(
+                "/l.m3u8",
+                text: vod(names.map { "\($0)?\(token)" }, head: head)
+                    .replacing("#EXT-X-ENDLIST\n", with: ""))
+            let count = story.cdn.requestCount("/l.m3u8")
+            var list = ""
+            #expect(
+                try eventually {
+                    list = try story.get("/l.m3u8").text
+                    return story.cdn.requestCount("/l.m3u8") > count
+                })
+            return uriLines(list)
+        }
+        for link in try show(0, signature(1), "first") { _ = try story.follow(link) }
+        _ = try show(17, signature(1), "first")
+        let links = try show(0, signature(1), "second").map(path)
+        try story.restart()
+        story.cdn.setBehaviour(Behaviour(query: "need\(signature(2))"), for: "/s*")
+        story.cdn.put(
+            "/l.m3u8",
+            text: vod(
+                (0...2).map { "s\($0).ts?\(signature(2))" }, head: ["#EXT-X-MEDIA-SEQUENCE:0"]
+            )
+            .replacing("#EXT-X-ENDLIST\n", with: ""))
+        #expect(try story.player().get(links[1]).text == "second of s1.ts")
     }
 
     private func path(of link: String) -> String {

@@ -3,13 +3,13 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of keys: one object is one object whichever token, order or mirror its URL carries, and
-/// what chooses content never is.
+/// Cache keys: a resource is one object under any token, order or mirror of its URL, and parameters
+/// that select content are never merged.
 extension Stories {
     @Suite(.tags(.crowded)) struct KeysTests {}
 }
 
-/// A token as Fastly's validation wants it; the expiry tells them apart.
+/// A token in Fastly's format; different expiry times make different tokens.
 func signature(_ number: Int) -> String {
     let digits = String(number)
     let mac = String(repeating: "0", count: 40 - digits.count) + digits
@@ -17,7 +17,7 @@ func signature(_ number: Int) -> String {
 }
 
 extension Stories.KeysTests {
-    /// How often the origin is asked when all these queries of one path are played.
+    /// The number of origin requests when a path is played with all these queries.
     private func requests(_ queries: [String], _ arguments: [String] = []) throws -> Int {
         let story = try Story(arguments)
         let path = segment("a", 50_000)
@@ -154,14 +154,14 @@ extension Stories.KeysTests {
 
     // MARK: Learning
 
-    /// Plays three segments with a parameter that means nothing.
+    /// Plays three segments with a parameter without meaning.
     private func visit(_ story: Story, _ visit: Int) throws {
         for name in ["a", "b", "c"] {
             _ = try story.get("\(segment(name, 20_000))?sess=\(visit)&seg=7")
         }
     }
 
-    /// Waits for what the daemon learns behind its answers.
+    /// Waits for the learning that runs behind responses.
     private func knows(_ story: Story, _ text: String) throws -> Bool {
         try eventually { try story.player().get("/api/keys").text.contains(text) }
     }
@@ -175,7 +175,7 @@ extension Stories.KeysTests {
         #expect(try !story.player().get("/api/keys").text.contains("\"name\":\"seg\""))
     }
 
-    @Test func `in auto what was learnt holds, after a restart too`() throws {
+    @Test func `findings apply in auto mode, also after a restart`() throws {
         let story = try Story(["--keys", "auto"])
         for number in 1...4 { try visit(story, number) }
         let learnt = story.cdn.requestCount()
@@ -187,7 +187,24 @@ extension Stories.KeysTests {
         #expect(story.cdn.requestCount() <= learnt + 3)
     }
 
-    @Test func `one counter-example vetoes what was learnt`() throws {
+    @Test func `a refused proposal is vetoed, also after a restart`() throws {
+        let story = try Story()
+        for number in 1...4 { try visit(story, number) }
+        #expect(try knows(story, "\"state\":\"proposed\""))
+        func refuse(_ name: String) throws -> Tool.Result {
+            try sluice(
+                "keys", "--refuse", name, "--origin", story.cdn.baseURL, "--daemon",
+                story.daemon.baseURL)
+        }
+        #expect(try refuse("other").status == 1)
+        #expect(try refuse("sess").status == 0)
+        #expect(try knows(story, "\"state\":\"vetoed\""))
+        try story.restart()
+        #expect(try knows(story, "\"state\":\"vetoed\""))
+        #expect(try sluice("keys", "--refuse", "sess").status == 64)
+    }
+
+    @Test func `one counter-example vetoes a finding`() throws {
         let story = try Story()
         for number in 1...4 { try visit(story, number) }
         let path = segment("a", 20_000)

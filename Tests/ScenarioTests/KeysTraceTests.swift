@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What normalised keys are worth: one catalogue watched under rotating tokens, through two mirror
+/// The gain of normalised keys: one catalogue watched under rotating tokens, through two mirror
 /// hosts, with shuffled parameters; without and with normalisation.
 extension Stories {
     @Suite(.tags(.timed)) struct KeysTraceTests {}
@@ -16,7 +16,7 @@ private struct Watched {
     let query: String
 }
 
-/// The same requests in every run: films by popularity, each visit with a token of its own.
+/// The same requests in every run: films by popularity, each visit with its own token.
 private struct Trace {
     static let films = 12
     static let segments = 6

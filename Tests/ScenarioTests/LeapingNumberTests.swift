@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of playlists whose numbers leap beyond anything that can be counted, told through the daemon.
+/// Playlists whose numbers leap out of range, through the daemon.
 extension Stories {
     @Suite(.tags(.timed)) struct LeapingNumberTests {}
 }
@@ -10,7 +10,7 @@ extension Stories {
 /// A dated live window of two segments of 6 s, `<name>0.ts` and `<name>1.ts`, of 3000 bytes each.
 private func window(_ first: String, _ name: String, head: [String] = []) -> String {
     var lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-TARGETDURATION:6"]
-    // Lists with parts are reloaded after half a part target: stories wait less.
+    // Lists with parts are reloaded after half a part target, which shortens the test.
     lines += ["#EXT-X-PART-INF:PART-TARGET=0.1", "#EXT-X-MEDIA-SEQUENCE:\(first)"] + head
     lines.append("#EXT-X-PROGRAM-DATE-TIME:2026-01-01T00:00:00Z")
     for number in 0..<2 { lines += ["#EXTINF:6,", segment("\(name)\(number)", 3_000)] }
@@ -85,7 +85,7 @@ extension Stories.LeapingNumberTests {
 }
 
 extension Stories.LeapingNumberTests {
-    /// A bandwidth and a duration whose product is beyond what 64 bits count.
+    /// The product of bandwidth and duration exceeds 64 bits.
     @Test(arguments: [("9223372036854775807", "10"), ("200000000000", "400000000")])
     func `a feed survives an item of absurd bandwidth, and a restart with it`(
         bandwidth: String, duration: String
@@ -102,7 +102,7 @@ extension Stories.LeapingNumberTests {
         for _ in 0..<2 {
             try story.restart()
             #expect(try story.follow("/api/feeds").text.contains("\"name\":\"f\""))
-            // The plan of the absurd item is made anew.
+            // The plan of the absurd item is made again.
             _ = try feed.move(to: 2)
             #expect(try feed.settles(2, "whole"))
             _ = try feed.move(to: 0)

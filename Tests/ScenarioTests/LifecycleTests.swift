@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of the daemon's start and end: what it takes hold of, whom it tells, what it leaves.
+/// Start and end of the daemon: the resources it claims, its notifications, and what it leaves.
 extension Stories {
     @Suite(.tags(.timed)) struct LifecycleTests {}
 }

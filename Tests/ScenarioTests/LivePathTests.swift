@@ -2,20 +2,20 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of live lists whose URLs are others in each reading: players find each segment under the
-/// path that it had, and its bytes behind it.
+/// Live lists whose URLs differ in each version: players find each segment under its former path,
+/// with its bytes.
 extension Stories {
     @Suite(.tags(.timed)) struct LivePathTests {}
 }
 
-/// What changes from reading to reading.
+/// What changes from version to version.
 enum Rotating: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case query, path, edges, edgesAndQuery, edgesAndPath, nothing
 
     var testDescription: String { rawValue }
     var hasEdges: Bool { rawValue.hasPrefix("edges") }
 
-    /// How the list is written, beside where it is.
+    /// The form of the list, besides its location.
     fileprivate var behaviour: Behaviour {
         switch self {
         case .query, .edgesAndQuery: "rotate=query"
@@ -25,7 +25,7 @@ enum Rotating: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-/// A live list, perhaps on two servers in turn, with an initialization section.
+/// A live list, possibly on two alternating servers, with an initialization section.
 private final class RotatingChannel {
     let story: Story
     let window: LiveWindow
@@ -58,7 +58,7 @@ private final class RotatingChannel {
 
     deinit { edges.forEach { $0.stop() } }
 
-    /// The next reading that the origin gives.
+    /// The next version that the origin serves.
     func read(_ entry: String? = nil) throws -> LiveText {
         let count = story.cdn.requestCount(path)
         var text = ""
@@ -143,7 +143,7 @@ extension Stories.LivePathTests {
             let section = try channel.story.follow(path(of: try #require(list.maps.first)))
             #expect(section.body.count == 900)
         }
-        // What the stored list names is found after a restart, too.
+        // Resources of the stored list are found after a restart, too.
         try channel.story.restart()
         let known = try #require(second.segments[2])
         let found = try channel.story.follow(path(of: known))
@@ -217,7 +217,7 @@ extension Stories.LivePathTests {
                 let path = path(of: link)
                 #expect(paths.updateValue(path, forKey: number) ?? path == path)
                 let found = try channel.story.follow(link)
-                // What is not known to be kept yet stands in the list as a gap.
+                // A segment that is not known to be stored yet is listed as a gap.
                 guard !found.body.isEmpty else { continue }
                 #expect(try channel.story.follow(path).body == found.body)
             }
@@ -255,7 +255,7 @@ extension Stories.LivePathTests {
             }
         }
         #expect(Set(segments.values).count == segments.count && segments.count >= 12)
-        // Parts that are ranges of one resource have its path.
+        // Parts that are ranges of one resource share its path.
         let resources =
             partsAreRanges ? Set(parts.keys.map { $0.prefix { $0 != "." } }).count : parts.count
         #expect(Set(parts.values).count == resources)
@@ -287,7 +287,7 @@ extension Stories.LivePathTests {
         #expect(list.contains("#EXT-X-BYTERANGE:2000@1500\n"))
         #expect(list.contains("BYTERANGE=\"300@4200\",INDEPENDENT=YES\n"))
         #expect(list.contains("#EXT-X-PART:BYTERANGE=\"300@4500\",DURATION"))
-        // A list that has ended from the start is left as it is.
+        // A list that has ended from the start is not changed.
         channel.story.cdn.put("/vod.m3u8", text: text + "#EXT-X-ENDLIST\n")
         let vod = try channel.story.get("/vod.m3u8").text
         #expect(vod.contains("#EXT-X-BYTERANGE:2000\n") && !vod.contains("?u="))

@@ -2,13 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of names that an origin gives a second time: what was stored under them is never served as
-/// what they stand for now.
+/// Names that an origin reuses: bytes stored under their former meaning are never served for the
+/// new one.
 extension Stories {
     @Suite(.tags(.timed)) struct LivePlaylistEpochs {}
 }
 
-/// A live list whose origin is driven by hand, with one segment of `content` under each name.
+/// A live list whose origin the test moves, with one segment of `content` under each name.
 private final class Channel {
     let story: Story
     let path: String
@@ -61,7 +61,7 @@ extension Stories.LivePlaylistEpochs {
         let links = try channel.show(0, names(0...2), "second")
         #expect(try channel.play(links) == names(0...2).map { "second of \($0)" })
         if restarts { return }
-        // Who holds the old list plays on with what is stored; the rest is gone.
+        // A player with the old list gets stored segments; the rest is gone.
         #expect(links != former)
         #expect(try channel.play([former[1]]) == ["first of s1.ts"])
         #expect(try channel.story.stat("live_epochs_total") == 1)
@@ -79,7 +79,7 @@ extension Stories.LivePlaylistEpochs {
         #expect(try channel.show(0, names(0...2), "second") == second)
         let bytes = channel.story.cdn.bytesSent("/s1.ts")
         #expect(try channel.play(second).last == "second of s2.ts")
-        // Asked about once, since nobody saw what the origin did meanwhile.
+        // Revalidated once, since the daemon did not see what the origin did meanwhile.
         #expect(channel.story.cdn.bytesSent("/s1.ts") == bytes)
     }
 

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// A story of a stream that is watched for long: memory, descriptors and disk stay as they are.
+/// A stream that is watched for long: memory, descriptors and disk do not grow.
 extension Stories {
     @Suite(.tags(.timed)) struct LivePlaylistLong {}
 }
@@ -40,7 +40,7 @@ extension Stories.LivePlaylistLong {
     func `a live stream's resources do not grow with watching time`() throws {
         let stage = try LowLatencyStage(["--cache-size", "1MB"], segmentBytes: 16_000)
         let watching = Watching(stage)
-        // SLUICE_LONG_LIVE watches longer by hand; 6,000 parts took 200 KiB in their second half.
+        // SLUICE_LONG_LIVE sets a longer time; 6,000 parts took 200 KiB in their second half.
         let count = getenv("SLUICE_LONG_LIVE").flatMap { Int(String(cString: $0)) } ?? 400
         try watching.watch(count / 2)
         let daemon = stage.story.daemon
@@ -53,7 +53,7 @@ extension Stories.LivePlaylistLong {
         #expect(descriptors <= before.descriptors + 16)
         #expect(try stage.story.settled("stored_bytes") { $0 <= 1_000_000 } <= 1_000_000)
         #expect(eventually { diskBytes(stage.story.cacheFolder) < 3_000_000 })
-        // Nothing was asked for twice.
+        // Nothing was requested twice.
         #expect(stage.reloads == watching.parts)
     }
 }

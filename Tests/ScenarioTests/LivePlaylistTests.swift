@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of lists that change: how long one is reused, and what happens when it cannot be renewed.
+/// Lists that change: how long one is reused, and what happens if it cannot be renewed.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct LivePlaylistTests {}
 }
@@ -168,7 +168,7 @@ extension Stories.LivePlaylistTests {
         story.cdn.put("/film.m3u8", text: vod([segment("film", 40_000)]))
         let film = try #require(try story.links(in: "/film.m3u8").first)
         #expect(try story.follow(film).status == 200)
-        // Listed a moment after they were kept.
+        // Listed shortly after they were stored.
         let areListed = try eventually {
             let kinds = try story.follow("/api/df").text
             return kinds.contains("\"live media\"") && kinds.contains("\"media\"")

@@ -3,12 +3,12 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of texts of megabytes: no loop that serves others is held while one is read and rewritten.
+/// Texts of megabytes: no loop that serves others is held while one is parsed and rewritten.
 extension Stories {
     @Suite(.tags(.timed)) struct LongTextStories {}
 }
 
-/// A daemon that is asked for long texts, and how long the answers took.
+/// A daemon that is asked for long texts, and the response times.
 private final class LongTextStage {
     let story: Story
     private var longest = Duration.zero
@@ -17,7 +17,7 @@ private final class LongTextStage {
         story = try Story(arguments)
     }
 
-    /// A list of so many segments, about 55 bytes each.
+    /// A list of this many segments, about 55 bytes each.
     static func list(
         _ count: Int = 60_000, from first: Int = 0, isLive: Bool = false, head: [String] = [],
         query: String = ""
@@ -33,7 +33,7 @@ private final class LongTextStage {
 
     func put(_ text: String, as path: String = "/l.m3u8") { story.cdn.put(path, text: text) }
 
-    /// Asks, and notes how long the answer took.
+    /// Sends a request, and notes the response time.
     func get(
         _ link: String, isCompressed: Bool = false, from daemon: DaemonProcess? = nil
     ) throws -> PlayerResponse {
@@ -48,7 +48,7 @@ private final class LongTextStage {
     /// The path of an entry for a path of the CDN.
     func entry(_ path: String = "/l.m3u8") -> String { "/" + story.cdn.url(path) }
 
-    /// Asks for a list until it is as it should be; the last one otherwise.
+    /// Requests a list until it is as expected; the last one otherwise.
     func list(
         _ link: String, where isExpected: (PlayerResponse) -> Bool
     ) throws -> PlayerResponse {
@@ -61,10 +61,11 @@ private final class LongTextStage {
         return answer
     }
 
-    /// Checks that no loop was held for more than a small part of the time that a text takes to make.
+    /// Checks that no loop was held for more than a small part of the time that a text takes to
+    /// make.
     ///
-    /// Where the text is made on a loop, that loop is held for nearly all of that time, in a debug build
-    /// for 260 ms and more. 150 ms are what a busy machine may keep any thread waiting.
+    /// If the text is made on a loop, that loop is held for nearly all of that time, in a debug
+    /// build for 260 ms and more. A busy machine may delay any thread by 150 ms.
     func expectFreeLoops(
         of daemon: DaemonProcess? = nil, _ location: SourceLocation = #_sourceLocation
     ) throws {
@@ -106,7 +107,7 @@ extension Stories.LongTextStories {
         let (story, entry) = (stage.story, stage.entry())
         let lists = try inParallel(6) { _ in try story.player().get(entry).body }
         #expect(Set(lists.map(\.count)).count == 1 && lists.allSatisfy { $0 == lists[0] })
-        // Each session's text is its own; all six have the same session.
+        // Each session has its own text; all six have the same session.
         #expect(try story.stat("playlists_rewritten_total") < 6)
     }
 
@@ -127,7 +128,7 @@ extension Stories.LongTextStories {
         let link = "/proxy?url=\(percentEncoded(stage.story.cdn.url("/l.m3u8")))&dvr=12h"
         for first in [0, 3] {
             stage.put(LongTextStage.list(20_000, from: first, isLive: true))
-            // What has left the window stays.
+            // Segments that have left the window stay in the list.
             let answer = try stage.list(link) { uriLines($0.text).count == 20_000 + first }
             #expect(answer.text.contains("#EXT-X-MEDIA-SEQUENCE:0\n"))
             #expect(uriLines(answer.text).count == 20_000 + first)
@@ -140,7 +141,7 @@ extension Stories.LongTextStories {
         let head = ["#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES"]
         stage.put(LongTextStage.list(isLive: true, head: head))
         #expect(try stage.get(stage.entry()).status == 200)
-        // The first two are there; the last one is asked for until the list has it.
+        // The first two exist; the last one is requested until the list contains it.
         for number in [0, 59_999] {
             #expect(try stage.get(stage.entry() + "?_HLS_msn=\(number)").status == 200)
         }
@@ -234,7 +235,7 @@ extension Stories.LongTextStories {
         let players = (0..<6).map { number in
             Background { try story.player().get("/" + story.cdn.url("/\(number).m3u8")) }
         }
-        // The lists are there, and the first two are being prepared.
+        // The lists are stored, and the first two are being prepared.
         #expect(eventually { (try? story.stat("stored_objects")) == 6 })
         story.daemon.kill(SIGTERM)
         _ = try story.daemon.waitForExit(within: .seconds(30))

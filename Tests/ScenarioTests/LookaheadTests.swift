@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What is fetched ahead of a player that plays, and what it never costs.
+/// What is fetched ahead of a player, and what it must not cost.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct LookaheadTests {
         @Test func `the second segment of a play is a hit`() throws {
@@ -146,14 +146,14 @@ extension Stories {
     }
 }
 
-/// A title of 16 segments of 4 s that a player plays through a daemon that looks ahead.
+/// A title of 16 segments of 4 s, played through a daemon with look-ahead.
 struct PlayedTitle {
     let size: Int
     let story: Story
     private let links: [String]
     private let player: ScriptedPlayer
 
-    /// Loads the title's list; `rate` paces every segment, in bytes a second.
+    /// Loads the title's list; `rate` limits every segment, in bytes per second.
     init(
         _ arguments: [String] = [], seconds: Int = 12, size: Int = 60_000, rate: Int? = nil
     ) throws {
@@ -175,10 +175,10 @@ struct PlayedTitle {
         try player.get(links[number], headers: headers)
     }
 
-    /// Asks for a segment on a connection of its own, and reads nothing of it.
+    /// Requests a segment on a separate connection, and reads nothing of it.
     func open(_ number: Int) throws -> PlayerStream { try story.player().open(links[number]) }
 
-    /// Waits until a segment was fetched, and with it all that is wanted just now.
+    /// Waits until a segment was fetched, and with it everything that is currently wanted.
     func isFetched(_ number: Int) throws -> Bool {
         guard eventually({ story.cdn.bytesSent(path(number)) == size }) else { return false }
         return try story.settled("ahead_running") { $0 == 0 } == 0

@@ -2,13 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of parts: streamed as they are made, fetched once, and put together to their segment.
+/// Parts: streamed as they are made, fetched once, and assembled into their segment.
 extension Stories {
     @Suite(.tags(.timed)) struct LowLatencyPartsTests {}
 }
 
 extension Stories.LowLatencyPartsTests {
-    /// The link of the part that is announced.
+    /// The link of the announced part.
     private func hint(_ stage: LowLatencyStage) throws -> String {
         let text = try stage.story.follow(stage.list).text
         let line = try #require(text.split(separator: "\n").first { $0.contains("PRELOAD-HINT") })
@@ -218,7 +218,7 @@ extension Stories.LowLatencyPartsTests {
             #EXT-X-PRELOAD-HINT:TYPE=PART,URI="s1.ts",BYTERANGE-START=1000
             """
         origin.answer("/ll/list.m3u8", .respond(200, [], Array(list.utf8)))
-        /// An answer that does not say where it ends; without its last chunk it is cut.
+        /// A response without a stated end; without its last chunk it is incomplete.
         func part(from start: Int, to end: Int, isCut: Bool) -> [UInt8] {
             let head =
                 "HTTP/1.1 206 OK\r\nContent-Range: bytes \(start)-9007199254740991/*\r\n"

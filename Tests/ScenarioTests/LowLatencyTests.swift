@@ -2,12 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of low-latency lists: reloads that are held, asked once for all, and given as they come.
+/// Low-latency lists: reloads are held, requested once for all players, and passed on as they
+/// arrive.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct LowLatencyTests {}
 }
 
-/// A stream that is moved by hand, and the links to its lists.
+/// A stream that the test moves, and the links to its lists.
 final class LowLatencyStage: Sendable {
     let story: Story
     let stream: LowLatencyStream
@@ -25,23 +26,23 @@ final class LowLatencyStage: Sendable {
         list = try #require(try story.links(in: "/ll/master.m3u8").first)
     }
 
-    /// The link with the directives for the part that is made next.
+    /// The link with the directives for the next part.
     var next: String {
         let (segment, part) = stream.position
         return "\(list)?_HLS_msn=\(segment)&_HLS_part=\(part)"
     }
 
-    /// Players that ask for a link at once; their answers come when they are asked for.
+    /// Players that request a link at once; their responses are read on demand.
     func ask(_ link: String, players: Int = 1) -> [Background<PlayerResponse>] {
         let base = story.daemon.baseURL
         return (0..<players).map { _ in Background { try ScriptedPlayer(base).get(link) } }
     }
 
-    /// How often the origin was asked for the list.
+    /// The number of requests for the list at the origin.
     var reloads: Int { story.cdn.requestCount("/ll/video.m3u8") }
 }
 
-/// The link of the last part that a list names.
+/// The link of the last part in a list.
 func lastPartLink(_ list: PlayerResponse) -> String? {
     list.text.split(separator: "\n").last { $0.hasPrefix("#EXT-X-PART:") }
         .flatMap { links(String($0)).first }
@@ -50,7 +51,7 @@ func lastPartLink(_ list: PlayerResponse) -> String? {
 /// The name of that part at the origin.
 func lastPart(_ list: PlayerResponse) -> String? { lastPartLink(list).flatMap(originName) }
 
-/// The names at the origin of what the tags of a list name: parts and the hint.
+/// The origin's names in the tags of a list: parts and the hint.
 func partNames(_ list: PlayerResponse) -> [String] {
     list.text.split(separator: "\n").filter { $0.hasPrefix("#") }
         .flatMap { links(String($0)) }.compactMap(originName)
@@ -62,7 +63,7 @@ extension Stories.LowLatencyTests {
         let stage = try LowLatencyStage()
         for _ in 0..<5 {
             let (segment, part) = stage.stream.position
-            // Some come when it is held, some when it has been given.
+            // Some arrive while it is held, some after it was answered.
             let waiting = stage.ask(stage.next, players: 100)
             #expect(eventually { stage.story.cdn.activeRequests == 1 })
             stage.stream.advance()
@@ -88,7 +89,7 @@ extension Stories.LowLatencyTests {
         let former = stage.next
         #expect(try held[0].value().status == 200)
         let (segment, _) = stage.stream.position
-        // The next one is held for one player, and what is there serves the others.
+        // The next one is held for one player, and the present list serves the others.
         let waiting = stage.ask(former)
         #expect(eventually { stage.reloads == 2 && stage.story.cdn.activeRequests == 1 })
         for directives in ["?_HLS_msn=\(segment - 1)", "?_HLS_msn=\(segment)&_HLS_part=0", ""] {
@@ -185,7 +186,7 @@ extension Stories.LowLatencyTests {
         let stage = try LowLatencyStage(["--first-byte-timeout", "1"])
         let held = stage.ask(stage.next)
         #expect(eventually { stage.story.cdn.activeRequests == 1 })
-        // Nothing but time itself shows that the timeout has passed.
+        // Only elapsed time shows that the timeout has passed.
         let begin = ContinuousClock.now
         _ = eventually(within: .seconds(5)) { ContinuousClock.now - begin > .seconds(1.3) }
         stage.stream.advance()

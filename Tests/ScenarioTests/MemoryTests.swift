@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// How much memory many slow players take: a bound that does not grow with bodies or with time.
+/// The memory of many slow players: a bound that grows neither with bodies nor with time.
 extension Stories {
     @Suite(.tags(.timed)) struct MemoryTests {
         @Test func `700 slow players stay under 40 MB`() throws {

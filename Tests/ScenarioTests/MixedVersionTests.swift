@@ -3,11 +3,11 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of an origin without validators whose content changes and keeps its length: what a player
-/// gets in one response is one version, or visibly broken.
+/// An origin without validators whose content changes and keeps its length: one response to a
+/// player has one version, or is visibly broken.
 extension Stories {
     @Suite(.tags(.timed)) struct MixedVersionTests {
-        /// Two stretches of one version are stored; the hole between them is of the next one.
+        /// Two spans of one version are stored; the hole between them is of the next one.
         @Test(arguments: [false, true])
         func `a hole is not filled with another version than what follows it`(
             takesRanges: Bool
@@ -15,7 +15,7 @@ extension Stories {
             let stage = try VersionStage { $0.takesRanges = takesRanges }
             try stage.store(3_000_000..<3_400_000)
             stage.origin.change(0)
-            // Nothing stored precedes this; what follows it is of the former version.
+            // Nothing stored precedes this; the bytes that follow are of the former version.
             let middle = try stage.ask("bytes=2500000-3399999")
             expectOne(stage.isOneVersion(middle, from: 2_500_000))
             for range in ["bytes=0-", "bytes=100000-3200000", "bytes=2900000-3100000"] {
@@ -87,7 +87,7 @@ private func expectOne(_ isOne: Bool, sourceLocation: SourceLocation = #_sourceL
     #expect(isOne, sourceLocation: sourceLocation)
 }
 
-/// A daemon before an origin of one file without any validator, which is all of a film.
+/// A daemon before an origin of one film without any validator.
 private final class VersionStage: Sendable {
     let origin: ChangingOrigin
     private let story: Story
@@ -114,7 +114,7 @@ private final class VersionStage: Sendable {
 
     deinit { origin.stop() }
 
-    /// The version of now.
+    /// The current version.
     var body: [UInt8] { origin.body(0, origin.version(0)) }
 
     private func player() -> ScriptedPlayer {
@@ -133,14 +133,14 @@ private final class VersionStage: Sendable {
         try player().open(path, headers: [("Range", range)])
     }
 
-    /// Has a stretch stored, and waits until nothing is on its way.
+    /// Has a span stored, and waits until no transfer runs.
     func store(_ range: Range<Int>) throws {
         let answer = try ask("bytes=\(range.lowerBound)-\(range.upperBound - 1)")
         expectOne(answer.body.elementsEqual(body[range]))
         #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
     }
 
-    /// Downloads the film, whatever becomes of it.
+    /// Downloads the film, with any outcome.
     func download() throws {
         let url = DownloadStage.encoded(story.cdn.url("/film.m3u8"))
         let order = try player().get("/api/downloads?url=\(url)", method: "POST")
@@ -160,7 +160,7 @@ private final class VersionStage: Sendable {
         }
     }
 
-    /// Whether an answer is of one version, or is broken before it would be mixed.
+    /// Whether a response is of one version, or is broken before it would be mixed.
     func isOneVersion(_ answer: PlayerResponse, from start: Int) -> Bool {
         (answer.status == 200 || answer.status == 206) && isPart(answer.body, from: start)
     }

@@ -2,8 +2,8 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// What monitoring systems read: the metrics, the dashboard and the alert rules made for them, and the
-/// daemon's log as JSON.
+/// Interfaces to monitoring systems: the metrics, the dashboard and the alert rules made for them,
+/// and the daemon's log as JSON.
 extension Stories {
     @Suite(.tags(.crowded)) struct MonitoringTests {}
 }

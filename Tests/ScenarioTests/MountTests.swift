@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of mounts, the classic reverse proxy, and of standing behind another proxy.
+/// Mounts, the classic reverse proxy, and daemons behind another proxy.
 extension Stories {
     @Suite(.tags(.crowded)) struct MountTests {}
 }
@@ -20,7 +20,7 @@ extension Stories.MountTests {
     }
 
     @Test
-    func `a mount passes paths and queries as they are, and HTTP decides what is kept`() throws {
+    func `a mount passes paths and queries unchanged, and HTTP decides what is stored`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let player = ScriptedPlayer(daemon.baseURL)
@@ -57,7 +57,7 @@ extension Stories.MountTests {
         "/demo/../secret.ts", "/demo/x/../../secret.ts", "/demo/%2e%2e/secret.ts",
         "/demo/..%2Fsecret.ts",
     ])
-    func `no path climbs out of a mount`(_ path: String) throws {
+    func `no path leaves its mount`(_ path: String) throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         cdn.put("/secret.ts", Array("secret".utf8))
@@ -121,7 +121,7 @@ extension Stories.MountTests {
     ]
 
     @Test
-    func `links are relative to the root, so that any name in front works`() throws {
+    func `links are relative to the root, so that any host name in front works`() throws {
         let story = try Story(["--host-name", "tv.example"])
         #expect(try link(story, [("Host", "tv.example")]).hasPrefix("/s/"))
         let based = try Story(["--base-path", "/hls"])

@@ -1,8 +1,8 @@
-// A small disk of its own for stories in which one is full or read-only; needs root.
+// A small separate disk for stories in which one is full or read-only; needs root.
 import ScenarioSupport
 
 /// A small file system that can be made read-only.
-final class MountedDisk {
+final class MountedDisk: Sendable {
     let path: String
     private let folder: TemporaryFolder
 
@@ -15,7 +15,7 @@ final class MountedDisk {
     }
 
     deinit {
-        // Lazily, since a failed story may leave a daemon on it for a moment.
+        // Lazily, because a failed story may leave a daemon on it for a moment.
         _ = try? Tool.run(["umount", "-l", path])
     }
 

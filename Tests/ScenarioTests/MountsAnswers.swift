@@ -2,14 +2,14 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of answers that come through a mount: redirects, interim responses, failures.
+/// Responses through a mount: redirects, interim responses, failures.
 extension Stories {
     @Suite(.tags(.crowded)) struct MountsAnswers {}
 }
 
 extension Stories.MountsAnswers {
     @Test(arguments: ["GET", "POST"])
-    func `a redirect is the client's to follow, in terms of the mount`(_ method: String) throws {
+    func `a redirect is passed to the client, with the mount's path`(_ method: String) throws {
         let story = try MountedStory()
         let places = [
             ("b", "/mt/b"), ("/o/b?x=1#f", "/mt/b?x=1#f"), (story.origin.url("/o/b"), "/mt/b"),
@@ -27,7 +27,7 @@ extension Stories.MountsAnswers {
     }
 
     @Test(arguments: ["GET", "POST"])
-    func `interim responses reach clients that can read them, and are never kept`(
+    func `interim responses reach clients that support them, and are never stored`(
         _ method: String
     ) throws {
         let story = try MountedStory()
@@ -46,7 +46,7 @@ extension Stories.MountsAnswers {
     }
 
     @Test
-    func `an answer streams as it comes`() throws {
+    func `a response is streamed as it arrives`() throws {
         let story = try MountedStory()
         let gate = Barrier("go on")
         story.origin.answer(
@@ -62,7 +62,7 @@ extension Stories.MountsAnswers {
     @Test(arguments: [
         "Content-Length: 10\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
     ])
-    func `an answer that breaks off is seen as broken`(_ rest: String) throws {
+    func `a response that is cut is visibly incomplete`(_ rest: String) throws {
         let story = try MountedStory()
         story.origin.answer("/o/a", .send(Array("HTTP/1.1 200 OK\r\n\(rest)".utf8)), .close)
         let answer = try story.ask("POST", "/a")
@@ -70,7 +70,7 @@ extension Stories.MountsAnswers {
     }
 
     @Test
-    func `an unsafe request is never sent twice`() throws {
+    func `an unsafe request is never repeated`() throws {
         let story = try MountedStory()
         story.origin.answer("/o/a", .respond(200))
         #expect(try story.ask("GET", "/a").status == 200)
@@ -84,7 +84,7 @@ extension Stories.MountsAnswers {
     }
 
     @Test
-    func `slow uploads hold up nobody else`() throws {
+    func `slow uploads delay nobody else`() throws {
         let story = try MountedStory(["--slots", "1"])
         let uploads = try (0..<8).map { index in
             try story.send(
@@ -148,7 +148,7 @@ extension Stories.MountsAnswers {
     ]
 
     @Test(arguments: failures, ["GET", "POST"])
-    func `a failing origin is answered for, with the registered name of the failure`(
+    func `a failing origin gives an error with the registered name of the failure`(
         _ failure: Failure, _ method: String
     ) throws {
         let story = try MountedStory(["--first-byte-timeout", "1"])
@@ -167,7 +167,7 @@ extension Stories.MountsAnswers {
     @Test(arguments: [
         ("http://127.0.0.1:1/", "connection_refused"), ("http://no-such.invalid/", "dns_error"),
     ])
-    func `an unreachable origin is answered for`(_ place: String, _ error: String) throws {
+    func `an unreachable origin gives an error`(_ place: String, _ error: String) throws {
         let folder = try TemporaryFolder()
         let daemon = try Story.serve(folder.file("cache"), ["--mount", "/gone/=\(place)"])
         for method in ["GET", "POST"] {
@@ -178,7 +178,7 @@ extension Stories.MountsAnswers {
     }
 
     @Test
-    func `a private address is named as prohibited`() throws {
+    func `a private address is reported as prohibited`() throws {
         let folder = try TemporaryFolder()
         let daemon = try DaemonProcess([
             "serve", "--port", "0", "--cache-dir", folder.file("cache"),

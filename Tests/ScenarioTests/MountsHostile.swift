@@ -1,4 +1,4 @@
-// Stories of messages that two readers could read in two ways (RFC 9112 section 11), from files.
+// Messages that two parsers could read differently (RFC 9112 section 11), from files.
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -22,7 +22,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// The bytes that a text with escapes stands for.
+    /// The bytes of a text with escapes.
     static func unescape(_ text: String, host: String = "") -> [UInt8] {
         var output: [UInt8] = []
         var rest = text[...]
@@ -63,7 +63,7 @@ extension Stories {
 
 extension Stories.MountsHostile {
     @Test(.timeLimit(.minutes(5)))
-    func `a hostile request is refused, or read as the RFC says`() throws {
+    func `an ambiguous request is rejected, or parsed as the RFC says`() throws {
         let story = try MountedStory()
         let cases = HostileCase.read("hostile-requests.tsv")
         #expect(cases.count > 60)
@@ -88,7 +88,7 @@ extension Stories.MountsHostile {
     }
 
     @Test(arguments: HostileCase.read("hostile-responses.tsv"), ["GET", "POST"])
-    func `a hostile answer is refused, or read as the RFC says`(
+    func `an ambiguous response is rejected, or parsed as the RFC says`(
         _ line: HostileCase, _ method: String
     ) throws {
         let story = try MountedStory()

@@ -3,14 +3,14 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of requests that no cache may answer: they go through a mount as they are, once.
+/// Requests that no cache may answer pass through a mount unchanged, once.
 extension Stories {
     @Suite(.tags(.crowded)) struct MountsMethods {}
 }
 
 extension Stories.MountsMethods {
     @Test(arguments: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "X_a!b"])
-    func `any method reaches the origin with its body and comes back with its answer`(
+    func `any method reaches the origin with its body, and its response is returned`(
         _ method: String
     ) throws {
         let story = try MountedStory()
@@ -28,7 +28,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `a method without a body is sent without one`() throws {
+    func `a method without a body is forwarded without one`() throws {
         let story = try MountedStory()
         story.origin.answer("/o/a", .respond(204))
         #expect(try story.ask("DELETE", "/a").status == 204)
@@ -37,7 +37,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `connection fields are passed on in neither direction`() throws {
+    func `connection fields are forwarded in neither direction`() throws {
         let story = try MountedStory()
         story.origin.answer(
             "/o/a",
@@ -67,7 +67,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `a chunked body is passed on whole, without its trailers`() throws {
+    func `a chunked body is forwarded whole, without its trailers`() throws {
         let story = try MountedStory()
         story.origin.answer("/o/a", .respond(200))
         let stream = try story.send(
@@ -134,7 +134,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `an unsafe request makes stale what is stored, a failed one does not`() throws {
+    func `a successful unsafe request makes stored responses stale`() throws {
         let story = try MountedStory()
         let kept: [WireHead.Field] = [("Cache-Control", "max-age=100")]
         for word in ["one", "two"] {
@@ -162,7 +162,7 @@ extension Stories.MountsMethods {
 
 extension Stories.MountsMethods {
     @Test
-    func `the daemon answers preflights for its own grants, the origin others`() throws {
+    func `the daemon answers preflights for its own CORS grants, the origin others`() throws {
         let story = try MountedStory()
         let page: [WireHead.Field] = [("Origin", "http://localhost:8000")]
         let own = try story.ask(
@@ -175,7 +175,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `hops are counted`() throws {
+    func `proxy hops are counted`() throws {
         let story = try MountedStory()
         #expect(try story.ask("OPTIONS", "/a", [("Max-Forwards", "0")]).status == 204)
         for method in ["TRACE", "CONNECT"] {
@@ -188,7 +188,7 @@ extension Stories.MountsMethods {
     }
 
     @Test
-    func `playback URLs take no method but GET, HEAD and OPTIONS, and the connection lives`()
+    func `playback URLs accept only GET, HEAD and OPTIONS, and the connection stays open`()
         throws
     {
         let story = try Story()

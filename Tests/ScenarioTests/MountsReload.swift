@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of a configuration that changes while the daemon runs, and of many mounts.
+/// A configuration that changes while the daemon runs, and many mounts.
 extension Stories {
     @Suite(.tags(.crowded, .threads)) struct MountsReload {}
 }
@@ -14,7 +14,7 @@ extension Stories.MountsReload {
         try writeFile(file, "{\"mount\": [\(list)]}".utf8)
     }
 
-    /// Asks until the status is as expected, or the deadline has passed.
+    /// Repeats a request until the status is as expected, or the deadline has passed.
     private func status(
         _ player: ScriptedPlayer, _ path: String, becomes expected: Int
     ) throws -> Bool {
@@ -47,7 +47,7 @@ extension Stories.MountsReload {
     }
 
     @Test
-    func `a faulty configuration changes nothing, and the log names the fault`() throws {
+    func `a faulty configuration changes nothing, and the log names the error`() throws {
         let cdn = FixtureCDN()
         try cdn.start()
         defer { cdn.stop() }
@@ -61,13 +61,13 @@ extension Stories.MountsReload {
             let before = daemon.standardError.count
             daemon.kill(SIGHUP)
             #expect(eventually { daemon.standardError.count > before })
-            #expect(daemon.standardError.contains("configuration left as it was"))
+            #expect(daemon.standardError.contains("configuration not changed"))
             #expect(try ScriptedPlayer(daemon.baseURL).get("/x1/a").text == "one")
         }
     }
 
     @Test
-    func `a thousand mounts lead where they should, the longest path first`() throws {
+    func `with a thousand mounts the longest matching path wins`() throws {
         let cdn = FixtureCDN()
         try cdn.start()
         defer { cdn.stop() }

@@ -26,7 +26,7 @@ final class MountedStory {
     /// A new player.
     func player() -> ScriptedPlayer { ScriptedPlayer(daemon.baseURL) }
 
-    /// Asks for a path of the mount, on a new connection.
+    /// Requests a path of the mount, on a new connection.
     func ask(
         _ method: String, _ path: String, _ headers: [WireHead.Field] = [], body: [UInt8]? = nil
     ) throws -> PlayerResponse {

@@ -2,7 +2,7 @@ import Posix
 import ScenarioSupport
 import Testing
 
-/// Two daemons that two network paths join, one the other's origin (Fixtures/tools/two-paths).
+/// Two daemons connected by two network paths, one the other's origin (Fixtures/tools/two-paths).
 extension Stories {
     @Suite(
         .tags(.timed),
@@ -14,7 +14,7 @@ private enum TwoPaths {
     static let script = Fixture.repository + "/Fixtures/tools/two-paths"
     static let isPossible = (try? Tool.run([script, "-", "-", "possible"]).status) == 0
 
-    /// Runs a story of the script; gives its lines by what stands before their colon.
+    /// Runs a story of the script; returns its lines by the name before the colon.
     static func run(_ story: String, _ mptcp: String) throws -> [String: String] {
         let programs = [try DaemonProcess.builtBinary(), try Tool.built("sample-cdn")]
         let run = try Tool.run([script] + programs + [story, mptcp])
@@ -26,7 +26,7 @@ private enum TwoPaths {
 
 extension Stories.MultipathTests {
     @Test(arguments: ["lose-1", "lose-2"], ["on", "auto"])
-    func `a transfer survives the loss of either path, and nothing is asked for again`(
+    func `a transfer survives the loss of either path without repeated requests`(
         story: String, mptcp: String
     ) throws {
         let found = try TwoPaths.run(story, mptcp)

@@ -3,11 +3,12 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Names of origins that a server looks up over HTTPS (RFC 8484).
+/// Names of origins that a server resolves over HTTPS (RFC 8484).
 extension Stories {
     @Suite(.tags(.timed), .enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     struct NameServers {
-        /// A DNS message (RFC 1035 section 4.1): the answer to any question, 127.0.0.1 for all of `host`.
+        /// A DNS message (RFC 1035 section 4.1): the answer to any question, 127.0.0.1 for all
+        /// subdomains of `host`.
         private func message(_ host: String?) -> [UInt8] {
             let code: UInt8 = host == nil ? 3 : 0
             let head: [UInt8] = [0, 0, 0x81, 0x80 | code, 0, 0, 0, host == nil ? 0 : 1, 0, 0, 0, 0]
@@ -22,7 +23,7 @@ extension Stories {
             try Story(["--ca-file", front.caFile, "--doh-url", front.url(path)])
         }
 
-        @Test func `an origin that only the server knows is found`() throws {
+        @Test func `an origin that only the server can resolve is found`() throws {
             let server = try ScriptedOrigin()
             let front = try NginxFront(.address(server.baseURL))
             defer { front.stop() }
@@ -46,12 +47,12 @@ extension Stories {
             #expect(Set(server.bodies.map { $0[24] }) == [1, 28])
         }
 
-        @Test func `a server that fails is named as the reason, not the origin`() throws {
+        @Test func `a server that fails is reported as the cause, not the origin`() throws {
             let server = try ScriptedOrigin()
             let front = try NginxFront(.address(server.baseURL))
             let story = try story(front)
             let url = story.url(for: "http://film.test/a.ts")
-            // The daemon asks again for as long as its player has patience.
+            // The daemon retries while its player has patience.
             for _ in 0..<100 { server.answer("/dns-query", .respond(200, [], message(nil))) }
             let unknown = try story.player().get(url)
             #expect(unknown.status == 502)

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of the first play after an outage has begun: nobody has noticed it yet, and a list that is
+/// The first play after an outage has begun: the daemon has not noticed it yet, and a list that was
 /// served whole cannot be taken back.
 extension Stories {
     @Suite(.tags(.timed)) struct OfflineFirstPlayTests {}
@@ -19,7 +19,7 @@ enum Silence: CaseIterable, Sendable, CustomTestStringConvertible {
 }
 
 extension Stories.OfflineFirstPlayTests {
-    /// A story that keeps one of two variants, and that without its third segment.
+    /// A story that has stored one of two variants, and that without its third segment.
     private func partlyKept() throws -> Story {
         let story = try Story(["--connect-timeout", "1"])
         try story.keep(master: variant("low") + variant("high"))
@@ -40,7 +40,7 @@ extension Stories.OfflineFirstPlayTests {
     }
 
     @Test(arguments: Silence.allCases)
-    func `the first play after a restart is cut like the second`(_ how: Silence) throws {
+    func `the first play after a restart is shortened like the second`(_ how: Silence) throws {
         let story = try partlyKept()
         let hole = try silence(story, how)
         defer { hole?.end() }
@@ -52,7 +52,7 @@ extension Stories.OfflineFirstPlayTests {
         #expect(try story.stat("origin_outages_total") == 1)
     }
 
-    @Test func `the first play after connections are refused is cut like the second`() throws {
+    @Test func `the first play after refused connections is shortened like the second`() throws {
         let story = try partlyKept()
         story.cdn.stop()
         for _ in 0..<2 {
@@ -61,18 +61,18 @@ extension Stories.OfflineFirstPlayTests {
         }
     }
 
-    @Test func `a media playlist by itself is cut at its first play`() throws {
+    @Test func `a media playlist by itself is shortened at its first play`() throws {
         let story = try Story()
         story.put(list: "l")
         try story.keep("l", 0..<2, 3..<6)
-        // Its answer was remembered, and must not be repeated.
+        // Its response was remembered, and must not be repeated.
         for _ in 0..<2 { #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 l4 l5 .") }
         story.cdn.stop()
-        // What the origin answered before is believed for half a second.
+        // The origin's previous response is trusted for half a second.
         #expect(try eventually { outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 ." })
     }
 
-    @Test func `a playlist that needs revalidation is cut once its origin is unreachable`()
+    @Test func `a playlist that needs revalidation is shortened once its origin is unreachable`()
         throws
     {
         let story = try Story(["--policy", "refresh"])
@@ -82,12 +82,14 @@ extension Stories.OfflineFirstPlayTests {
         #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
     }
 
-    @Test func `another origin that is down does not vouch for the one that a list needs`() throws {
+    @Test func `an origin's health is judged by the origin of the segments, not of the list`()
+        throws
+    {
         let story = try partlyKept()
         let other = FixtureCDN()
         try other.start()
         other.stop()
-        // Two refusals that are far enough apart.
+        // Two refused connections that are far enough apart.
         let isDown = try eventually {
             _ = try story.player().get(story.url(for: other.url("/a.ts")))
             return try story.stat("origin_outages_total") == 1
@@ -98,7 +100,7 @@ extension Stories.OfflineFirstPlayTests {
     }
 
     @Test(arguments: Silence.allCases)
-    func `a title that is stored completely waits for no origin`(_ how: Silence) throws {
+    func `a completely stored title waits for no origin`(_ how: Silence) throws {
         let story = try Story(["--connect-timeout", "4"])
         try story.keep(master: variant("l"))
         story.put(list: "l")

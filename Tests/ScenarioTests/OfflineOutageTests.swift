@@ -2,17 +2,17 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of origins that answer nobody: noticed once, answered from the store, asked in the
-/// background, forgiven.
+/// Origins that do not answer: noticed once, replaced by the store, probed in the background, used
+/// again.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct OfflineOutageTests {}
 }
 
-/// The time for an answer from the store, once a failure was noticed.
+/// The time limit for a response from the store, once a failure was noticed.
 private let atOnce = Duration.milliseconds(100)
 
 extension Stories.OfflineOutageTests {
-    /// A story whose origin swallows connections; `/a.ts` is stored and has to be asked about.
+    /// A story whose origin swallows connections; `/a.ts` is stored and must be revalidated.
     private func blackHoled(_ arguments: [String] = ["--policy", "refresh"]) throws -> (
         Story, BlackHole
     ) {
@@ -26,7 +26,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `an origin that swallows connections is waited for once`() throws {
+    func `an origin that accepts no connection is waited for once`() throws {
         let (story, hole) = try blackHoled()
         defer { hole.end() }
         let first = try story.get("/a.ts")
@@ -42,7 +42,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `a missing object fails immediately and the origin is named`() throws {
+    func `a missing object fails immediately, and the origin is named`() throws {
         let (story, hole) = try blackHoled()
         defer { hole.end() }
         _ = try story.get("/a.ts")
@@ -56,10 +56,12 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `those who wait for its first word are told when the first of them is`() throws {
+    func `requests that wait for the origin's first byte fail together with the first of them`()
+        throws
+    {
         let (story, hole) = try blackHoled()
         defer { hole.end() }
-        // By itself each would try once more.
+        // Without shared knowledge each would make one more attempt.
         let answers = try inParallel(8) { number in
             try story.get("/n\(number).ts")
         }
@@ -69,7 +71,10 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `it is probed in the background, and used again after its first answer`() throws {
+    func
+        `an origin that is down is probed in the background, and used again after its first response`()
+        throws
+    {
         let (story, hole) = try blackHoled()
         _ = try story.get("/a.ts")
         #expect(try story.settled("origin_probes_total") { $0 > 0 } > 0)
@@ -86,7 +91,10 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `a refusing origin is down after its second failure, and up after one answer`() throws {
+    func
+        `an origin that refuses connections is down after the second failure, and up after one response`()
+        throws
+    {
         let story = try Story()
         story.put(list: "l")
         try story.keep("l", 0..<2, 3..<6)
@@ -96,13 +104,13 @@ extension Stories.OfflineOutageTests {
         #expect(outline(try story.get("/l.m3u8")) == "l0 l1 | l3 l4 l5 .")
         #expect(try story.stat("offline_lists_total") == 1)
         try story.cdn.start()
-        // Where refusals come at once, whoever wants something is the probe.
+        // If connections are refused immediately, any request is the probe.
         #expect(try story.follow(hidden).status == 200)
         #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 l4 l5 .")
     }
 
     @Test
-    func `one silent file is not an outage`() throws {
+    func `one resource without a response is not an outage`() throws {
         let story = try Story(["--first-byte-timeout", "1"])
         for name in ["silent", "a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
         story.cdn.setBehaviour("fb=20000", for: "/silent.ts")
@@ -129,7 +137,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `a list is cut where its segments lie with another origin that is down`() throws {
+    func `a list is shortened where its segments belong to another origin that is down`() throws {
         let story = try Story()
         let media = FixtureCDN()
         try media.start()
@@ -141,7 +149,7 @@ extension Stories.OfflineOutageTests {
         media.stop()
         #expect(try story.follow(found[2]).status == 502)
         #expect(outline(try story.get("/l.m3u8")) == "s0 s1 .")
-        // What lies elsewhere is as it was.
+        // Segments of the other origin are as before.
         story.put(list: "other")
         _ = try story.get("/other.m3u8")
         #expect(outline(try story.get("/other.m3u8")).hasSuffix("other5 ."))
@@ -173,7 +181,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `a daemon that starts without a network plays what is kept`() throws {
+    func `a daemon that starts without a network plays stored titles`() throws {
         let (story, hole) = try blackHoled(["--policy", "media"])
         defer { hole.end() }
         try story.restart()
@@ -182,7 +190,7 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
-    func `why says that an origin does not answer, and what a list is meanwhile`() throws {
+    func `why reports that an origin does not answer, and the form of a list meanwhile`() throws {
         let (story, hole) = try blackHoled(["--policy", "media"])
         defer { hole.end() }
         _ = try story.get("/new.ts")

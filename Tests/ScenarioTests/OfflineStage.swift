@@ -2,8 +2,7 @@ import FixtureCDN
 import Glibc
 import ScenarioSupport
 
-/// What stories of missing networks need: titles of which some is kept, and an origin that swallows
-/// connections.
+/// What stories of outages need: partly stored titles, and an origin that swallows connections.
 extension Story {
     /// Puts a media playlist of segments of four seconds on the CDN, `/<name>.m3u8`.
     func put(list name: String, count: Int = 6, head: [String] = [], type: String = "ts") {
@@ -11,7 +10,7 @@ extension Story {
         cdn.put("/\(name).m3u8", text: vod(uris, head: head))
     }
 
-    /// Plays segments of such a list, so that they and what the list needs are kept.
+    /// Plays segments of such a list, so that they and what the list needs are stored.
     func keep(_ name: String, _ numbers: Range<Int>...) throws {
         let text = try get("/\(name).m3u8").text
         let media = uriLines(text)
@@ -22,20 +21,20 @@ extension Story {
         }
     }
 
-    /// Puts a multivariant playlist, `/m.m3u8`, on the CDN and has it kept.
+    /// Puts a multivariant playlist, `/m.m3u8`, on the CDN and has it stored.
     func keep(master lines: [String]) throws {
         cdn.put("/m.m3u8", text: (["#EXTM3U"] + lines).joined(separator: "\n") + "\n")
         guard try get("/m.m3u8").status == 200 else { throw ScenarioFailure("no master") }
     }
 
-    /// A player on a daemon over the same cache that asks nobody; the daemon ends with `daemon`.
+    /// A player of an offline daemon on the same cache; the daemon ends with `daemon`.
     func offline() throws -> (player: OfflinePlayer, daemon: DaemonProcess) {
         let daemon = try succeed(["--policy", "offline"])
         return (OfflinePlayer(ScriptedPlayer(daemon.baseURL), cdn), daemon)
     }
 }
 
-/// A variant of a multivariant playlist, in lines.
+/// The lines of a variant in a multivariant playlist.
 func variant(_ name: String, _ attributes: String = "") -> [String] {
     ["#EXT-X-STREAM-INF:BANDWIDTH=100000\(attributes)", "\(name).m3u8"]
 }
@@ -52,7 +51,7 @@ struct OfflinePlayer {
 
     func get(_ path: String) throws -> PlayerResponse { try player.get("/" + cdn.url(path)) }
 
-    /// The multivariant playlist, and the media playlists that it names, by name.
+    /// The multivariant playlist, and the media playlists in it, by name.
     func title() throws -> (master: PlayerResponse, lists: [String: PlayerResponse]) {
         let master = try get("/m.m3u8")
         var lists: [String: PlayerResponse] = [:]
@@ -61,13 +60,13 @@ struct OfflinePlayer {
     }
 }
 
-/// The file name of a link, without its extension; that at the origin, where the link tells it.
+/// The file name of a link without its extension; the name at the origin, if the link contains it.
 func fileName(_ link: String) -> String {
     let name = originName(link) ?? link.split(separator: "/").last.map(String.init) ?? link
     return String(name.prefix { $0 != "." })
 }
 
-/// A list in short: the names of its segments, `|` for a discontinuity, `.` for its end.
+/// A list in short form: the names of its segments, `|` for a discontinuity, `.` for its end.
 func outline(_ list: PlayerResponse?) -> String {
     guard let list, list.status == 200 else { return "\(list?.status ?? 0)" }
     return list.text.split(separator: "\n").compactMap { line in
@@ -79,13 +78,13 @@ func outline(_ list: PlayerResponse?) -> String {
     }.joined(separator: " ")
 }
 
-/// A port that takes connections and never answers: its queue is full, so that the system drops every
-/// further attempt (listen(2)).
+/// A port that completes no connection: its queue is full, so that the system drops further
+/// attempts (listen(2)).
 final class BlackHole: Sendable {
     private let listener: Int32
     private let clients: [Int32]
 
-    /// Swallows what is sent to a port of 127.0.0.1, where nobody listens just now.
+    /// Swallows connections to a port of 127.0.0.1 without a listener.
     init(port: UInt16) throws {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -106,7 +105,7 @@ final class BlackHole: Sendable {
             throw ScenarioFailure("port \(port) cannot be taken: errno \(errno)")
         }
         self.listener = listener
-        // One connection fills a queue of none; the rest make sure.
+        // One connection fills a queue of length zero; the others make sure.
         clients = (0..<4).map { _ in
             let client = made()
             _ = fcntl(client, F_SETFL, fcntl(client, F_GETFL) | O_NONBLOCK)
@@ -115,7 +114,7 @@ final class BlackHole: Sendable {
         }
     }
 
-    /// Leaves the port to others.
+    /// Releases the port.
     func end() {
         for client in clients { close(client) }
         close(listener)

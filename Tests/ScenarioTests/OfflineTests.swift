@@ -2,13 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of the four policies, and of playing again when the origin is gone.
+/// The four policies, and playing again when the origin is gone.
 extension Stories {
     @Suite(.tags(.timed)) struct OfflineTests {}
 }
 
 extension Stories.OfflineTests {
-    /// Everything that a multivariant playlist leads to, in order; nil for what did not come whole.
+    /// Everything that a multivariant playlist refers to, in order; nil for incomplete responses.
     private func playAll(_ player: ScriptedPlayer, _ entry: String) throws -> [[UInt8]?] {
         func fetch(_ link: String) throws -> PlayerResponse { try player.get(link) }
         let master = try fetch(entry)
@@ -57,7 +57,7 @@ extension Stories.OfflineTests {
     }
 
     @Test
-    func `media keeps what a playlist names whatever its age, but not against no-store`() throws {
+    func `media reuses resources of a playlist at any age, but respects no-store`() throws {
         let story = try Story()
         for (name, control) in [("a", "max-age=0"), ("b", "no-cache"), ("c", "no-store")] {
             story.cdn.put("/\(name).ts", Array(name.utf8))
@@ -72,7 +72,7 @@ extension Stories.OfflineTests {
     }
 
     @Test
-    func `rfc respects max-age and asks with the tag when it is over`() throws {
+    func `rfc respects max-age and revalidates with the entity tag afterwards`() throws {
         let story = try Story(["--policy", "rfc"])
         story.cdn.put("/fresh.ts", Array("fresh".utf8))
         story.cdn.put("/old.ts", Array("old".utf8))
@@ -89,7 +89,7 @@ extension Stories.OfflineTests {
     }
 
     @Test
-    func `rfc obeys the player's directives, and no-store`() throws {
+    func `rfc respects the player's directives, and no-store`() throws {
         let story = try Story(["--policy", "rfc"])
         for name in ["a", "b"] { story.cdn.put("/\(name).ts", Array(name.utf8)) }
         story.cdn.setBehaviour("cc=max-age=3600", for: "/a.ts")
@@ -100,7 +100,7 @@ extension Stories.OfflineTests {
     }
 
     @Test
-    func `refresh always revalidates, and a 304 costs no bytes`() throws {
+    func `refresh always revalidates, and a 304 transfers no body`() throws {
         let story = try Story(["--policy", "refresh"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
@@ -113,7 +113,8 @@ extension Stories.OfflineTests {
     }
 
     @Test(arguments: ["refresh", "rfc"])
-    func `with the origin gone what is stored is served and marked`(_ policy: String) throws {
+    func `stored responses are served and marked while the origin is gone`(_ policy: String) throws
+    {
         let story = try Story(["--policy", policy])
         story.cdn.put("/a.ts", Array("bytes".utf8))
         story.cdn.setBehaviour("cc=max-age=0", for: "/a.ts")

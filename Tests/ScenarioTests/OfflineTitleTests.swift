@@ -3,14 +3,14 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of titles of which only some is kept: what their lists say without the network.
+/// Partly stored titles: their lists without the network.
 extension Stories {
     @Suite(.tags(.timed)) struct OfflineTitleTests {}
 }
 
 extension Stories.OfflineTitleTests {
     @Test
-    func `of three renditions only the completely stored one is listed`() throws {
+    func `only the completely stored one of three renditions is listed`() throws {
         let story = try Story()
         for name in ["low", "mid", "high"] { story.put(list: name) }
         try story.keep(master: variant("low") + variant("mid") + variant("high"))
@@ -26,7 +26,7 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
-    func `a rendition that is kept in part is played over its holes, to an end`() throws {
+    func `a partly stored rendition is played over its holes, to an end`() throws {
         let story = try Story()
         story.put(list: "low")
         story.put(list: "high", head: ["#EXT-X-MEDIA-SEQUENCE:7"])
@@ -61,7 +61,7 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
-    func `groups stay consistent, and what can be missed goes`() throws {
+    func `groups stay consistent, and optional renditions are removed`() throws {
         let story = try Story()
         for name in ["sd", "hd", "ac3", "aac", "en", "de"] { story.put(list: name) }
         let media = { (type: String, group: String, name: String) in
@@ -73,7 +73,7 @@ extension Stories.OfflineTitleTests {
                 media("SUBTITLES", "s", "en"), media("SUBTITLES", "s", "de"),
             ] + variant("hd", ",AUDIO=\"a2\",SUBTITLES=\"s\"")
                 + variant("sd", ",AUDIO=\"a1\",SUBTITLES=\"s\""))
-        // The sound of the better pictures was never played, and one text only in part.
+        // The audio of the better variant was never played, and one subtitle track only in part.
         for name in ["hd", "sd", "aac", "de"] { try story.keep(name, 0..<6) }
         try story.keep("en", 0..<2)
         let (player, daemon) = try story.offline()
@@ -116,7 +116,7 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
-    func `a rendition borrows what it misses from another one of its codecs`() throws {
+    func `a rendition borrows missing segments from another one with the same codecs`() throws {
         let story = try Story()
         let codecs = [("low", "avc1.4d400c"), ("high", "avc1.4d401f"), ("other", "hvc1.1.6.L93")]
         for (name, _) in codecs { story.put(list: name) }
@@ -161,7 +161,7 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
-    func `a live list ends with what is kept of it`() throws {
+    func `a live list ends with its stored segments`() throws {
         let story = try Story()
         _ = story.cdn.live("/live.m3u8", liveWindow(target: 2, window: 4))
         for number in 0..<4 { story.cdn.put("/s\(number).ts", Array("\(number)".utf8)) }
@@ -185,7 +185,7 @@ extension Stories.OfflineTitleTests {
         story.cdn.stop()
         for signal in [SIGTERM, SIGKILL] {
             let (player, daemon) = try story.offline()
-            // The media playlist by itself, as a player asks that goes on where it was.
+            // The media playlist by itself, as a player requests it that continues.
             let sound = try player.get("/sound.m3u8")
             let (_, lists) = try player.title()
             #expect(outline(sound) == "sound0 sound1 sound2 sound3 sound4 sound5 .")

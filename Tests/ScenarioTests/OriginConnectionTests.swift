@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Which connections to an origin transfers share, and which they have for themselves.
+/// Which transfers to an origin share connections.
 extension Stories {
     @Suite(.tags(.timed), .enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     struct OriginConnections {
@@ -11,7 +11,7 @@ extension Stories {
             let cdn = FixtureCDN()
             try cdn.start()
             defer { cdn.stop() }
-            // Headless for a while, so that all have been asked for before the first one answers.
+            // Without heads for a while, so that all are requested before the first one answers.
             for number in 0..<12 { cdn.setBehaviour("fb=500", for: segment("s\(number)", 9_000)) }
             let front = try NginxFront(.proxy(cdn), http2: http2)
             defer { front.stop() }
@@ -27,12 +27,12 @@ extension Stories {
             return Set(front.accessLog.compactMap { $0.split(separator: " ").last })
         }
 
-        @Test func `a burst shares the first connection where the origin speaks HTTP2`() throws {
+        @Test func `a burst shares the first connection if the origin speaks HTTP/2`() throws {
             #expect(try burst(http2: true).count <= 2)
         }
 
         @Test
-        func `a playlist does not wait behind segments on their HTTP2 connection`() throws {
+        func `a playlist does not wait behind segments on their HTTP/2 connection`() throws {
             let cdn = FixtureCDN()
             try cdn.start()
             defer { cdn.stop() }
@@ -61,7 +61,7 @@ extension Stories {
             #expect(Set(lists.map { $0[4] }).isDisjoint(with: media.map { $0[4] }))
         }
 
-        @Test func `a burst has a connection each where the origin speaks HTTP1`() throws {
+        @Test func `a burst has a connection each if the origin speaks HTTP/1.1`() throws {
             #expect(try burst(http2: false).count == 12)
         }
     }

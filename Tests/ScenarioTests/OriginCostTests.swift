@@ -2,11 +2,11 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// What requests to origins cost, as the access log, `/metrics`, `/api/origins` and `sluice origins`
-/// say it.
+/// The costs of requests to origins in the access log, `/metrics`, `/api/origins` and `sluice
+/// origins`.
 extension Stories {
     @Suite(.tags(.timed)) struct OriginCosts {
-        /// The words of each line of a log, once there are so many lines.
+        /// The words of each line of a log, once it has this many lines.
         private func lines(_ path: String, _ count: Int) -> [[String]] {
             var lines: [[String]] = []
             _ = eventually {
@@ -27,7 +27,7 @@ extension Stories {
                 uniquingKeysWith: { first, _ in first })
         }
 
-        @Test func `the log says of a miss what it cost, and nothing more of a hit`() throws {
+        @Test func `the log contains the costs of a miss, and none for a hit`() throws {
             let folder = try TemporaryFolder()
             let log = folder.path + "/access.log"
             let story = try Story(["--access-log", log])
@@ -50,7 +50,7 @@ extension Stories {
             }
         }
 
-        @Test func `a broken body and a failure have their tries in the log`() throws {
+        @Test func `the log contains the attempts of an incomplete body and of a failure`() throws {
             let folder = try TemporaryFolder()
             let log = folder.path + "/access.log"
             let story = try Story(["--access-log", log])
@@ -65,7 +65,7 @@ extension Stories {
             #expect(lines[1][5] == "failed" && fields(lines[1])["tries"] == "1", "\(lines[1])")
         }
 
-        @Test func `a request that a mount passes through has its costs in the log`() throws {
+        @Test func `the log contains the costs of a request that a mount passes through`() throws {
             let cdn = FixtureCDN()
             try cdn.start()
             defer { cdn.stop() }
@@ -108,8 +108,8 @@ extension Stories {
             let table = try sluice("origins", "--daemon", story.daemon.baseURL)
             let rows = table.stdout.split(separator: "\n")
             #expect(table.status == 0 && rows.count == 3, "\(table.stdout)")
-            #expect(rows[0].hasPrefix("origin") && rows[0].hasSuffix("resumed"))
-            // The origin that was asked last comes first.
+            #expect(rows[0].hasPrefix("origin") && rows[0].hasSuffix("resumed  yielding"))
+            // The origin of the last request comes first.
             #expect(rows[1].hasPrefix(other.baseURL) && rows[2].hasPrefix(story.cdn.baseURL))
             #expect(rows[2].contains("15 kB") && rows[2].contains(" HTTP/1.1 "))
         }
@@ -128,7 +128,7 @@ extension Stories {
                 try eventually { try story.player().get("/api/origins").text.contains(wanted) })
         }
 
-        /// Segments that all have a request under way before the first one answers.
+        /// Segments that are all requested before the first one answers.
         private func burst(_ names: [String], _ get: @escaping @Sendable (String) throws -> Bool)
             throws
         {
@@ -166,7 +166,7 @@ extension Stories {
             }
             #expect(try get("first-near"))
             try burst(near, get)
-            // At most one of them found a connection that was free.
+            // At most one of them found an idle connection.
             #expect(eventually { front.handshakes.resumed > 0 }, "\(front.handshakes)")
             #expect(front.handshakes.full == 1)
             #expect(try getMoved("first-far"))

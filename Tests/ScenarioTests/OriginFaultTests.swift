@@ -3,17 +3,17 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Origins that break, lie or are slow to work: what the player sees, and what the cache keeps.
+/// Origins that fail, send wrong data or are slow: what the player sees, and what the cache stores.
 extension Stories {
     @Suite(.tags(.timed)) struct OriginFaultTests {
-        /// How an origin breaks after the first megabyte of two.
+        /// How an origin fails after the first of two megabytes.
         static let breaks = [
             "reset=1000000", "trunc=1000000", "stall=1000000", "reset=1000000&chunked=1",
             "trunc=1000000&chunked=1", "stall=1000000&chunked=1",
         ]
 
         @Test(arguments: breaks)
-        func `an origin that breaks once in the middle is resumed and nobody notices`(
+        func `a single failure within a body is resumed unnoticed`(
             fault: String
         ) throws {
             let story = try Story(["--stall-timeout", "1"])
@@ -29,7 +29,8 @@ extension Stories {
         }
 
         @Test(arguments: [true, false])
-        func `a 304 that nobody asked for ends a body, and is no answer`(isMounted: Bool) throws {
+        func `an unexpected 304 fails a resumed body, and is not a response`(isMounted: Bool) throws
+        {
             let origin = try ScriptedOrigin()
             defer { origin.stop() }
             let body = FixtureCDN.syntheticBytes("a", 0..<5_000)
@@ -40,7 +41,7 @@ extension Stories {
             func url(_ path: String) -> String {
                 isMounted ? story.daemon.baseURL + "/mt" + path : story.url(for: origin.url(path))
             }
-            // Throws where the player waits in vain.
+            // Throws if the player waits in vain.
             let broken = try story.player().get(url("/a.ts"))
             #expect(broken.status == 200 && !broken.complete)
             #expect(broken.body == Array(body.prefix(broken.body.count)))
@@ -48,7 +49,7 @@ extension Stories {
             #expect(unasked.status == 502 && unasked.text.contains("304"), "\(unasked.text)")
         }
 
-        @Test func `a stall longer than the daemon's patience is still taken up once`() throws {
+        @Test func `a stall longer than the daemon's patience is resumed once`() throws {
             let story = try Story(["--stall-timeout", "8"])
             let path = segment("patience", 2_000_000)
             story.cdn.setBehaviour("stall=1000000&fails=1", for: path)
@@ -56,7 +57,7 @@ extension Stories {
         }
 
         @Test(arguments: ["reset=1000000", "trunc=1000000", "trunc=1000000&chunked=1"])
-        func `an origin that stays down gives a broken body, and the half is of use`(
+        func `an origin that stays down gives an incomplete body, and the stored half is used`(
             fault: String
         ) throws {
             let story = try Story()
@@ -74,7 +75,7 @@ extension Stories {
         }
 
         @Test(arguments: ["trunc=1000000&chunked=1&noetag=1", "reset=1000000&eof=1&noetag=1"])
-        func `without validator and length a cut body is cut visibly and not kept`(
+        func `without validator and length an incomplete body is visibly cut and not stored`(
             fault: String
         ) throws {
             let story = try Story()
@@ -104,7 +105,7 @@ extension Stories {
             #expect(again["ETag"] == "\"two\"")
         }
 
-        @Test func `a body shorter than promised is never a whole one`() throws {
+        @Test func `a body shorter than announced is never complete`() throws {
             let story = try Story()
             let path = segment("short", 500_000)
             story.cdn.setBehaviour("wronglength=1000&noetag=1&lastmod=", for: path)
@@ -113,7 +114,7 @@ extension Stories {
             #expect(try !story.get(path).complete)
         }
 
-        @Test func `a part that promises more than its Content-Range is no part of anything`()
+        @Test func `a part longer than its Content-Range is rejected`()
             throws
         {
             let origin = try ScriptedOrigin()
@@ -134,7 +135,7 @@ extension Stories {
             origin.stop()
         }
 
-        @Test func `an origin that promises bytes and sends none is given up, not asked for ever`()
+        @Test func `an origin that announces bytes and sends none fails after a few attempts`()
             throws
         {
             let origin = try ScriptedOrigin()
@@ -156,7 +157,7 @@ extension Stories {
         }
 
         @Test
-        func `two 503s before a 200 are not seen`() throws {
+        func `two 503s before a 200 are not visible`() throws {
             let story = try Story()
             let path = segment("busy", 100_000)
             story.cdn.setBehaviour("status=503&fails=2", for: path)
@@ -165,7 +166,7 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 3)
         }
 
-        @Test func `a 503 that stays is told as the origin's fault and not kept`() throws {
+        @Test func `a permanent 503 is reported as the origin's fault and not stored`() throws {
             let story = try Story()
             let path = segment("out", 100_000)
             story.cdn.setBehaviour("status=503", for: path)
@@ -178,7 +179,7 @@ extension Stories {
         }
 
         @Test(arguments: [404, 403, 410, 401])
-        func `a refusal passes as it is and is not kept`(status: Int) throws {
+        func `an error of the origin is passed on and not stored`(status: Int) throws {
             let story = try Story()
             let path = segment("refused", 100_000)
             story.cdn.setBehaviour(Behaviour(query: "status=\(status)"), for: path)
@@ -190,7 +191,7 @@ extension Stories {
         }
 
         @Test
-        func `Retry-After is waited for, and told to the player when it is too long`() throws {
+        func `Retry-After is awaited, and passed on to the player if it is too long`() throws {
             let story = try Story()
             let soon = segment("soon", 10_000)
             story.cdn.setBehaviour("status=503&fails=1&header=Retry-After:1", for: soon)
@@ -204,7 +205,7 @@ extension Stories {
             #expect(story.cdn.requestCount(later) == 1)
         }
 
-        @Test func `an origin that cannot be reached is a 502, and later works`() throws {
+        @Test func `an unreachable origin gives 502, and works later`() throws {
             let story = try Story()
             let path = segment("dead", 10_000)
             story.cdn.stop()

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Whose certificates the daemon trusts for which origin, and what it says where it does not.
+/// Which certificates the daemon trusts for which origin, and its messages if it does not.
 extension Stories {
     @Suite(.tags(.crowded), .enabled(if: NginxFront.isAvailable, "needs nginx and openssl"))
     struct OriginTrustTests {}
@@ -30,14 +30,14 @@ extension Stories.OriginTrustTests {
         try story.player().get(story.url(for: "https://\(host):\(front.port)\(Self.path)"))
     }
 
-    /// The pin of a certificate's public key, as openssl computes it.
+    /// The pin of a certificate's public key, computed by openssl.
     private func pin(of certificate: String) throws -> String {
         let script =
             "openssl x509 -in \(certificate) -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | openssl base64"
         return "sha256//" + (try Tool.run(["sh", "-c", script]).stdout.prefix { $0 != "\n" })
     }
 
-    @Test func `an authority is trusted for the origins that name it, and only there`() throws {
+    @Test func `an authority is trusted only for the origins that name it`() throws {
         let (cdn, front) = try front()
         defer {
             front.stop()
@@ -53,7 +53,7 @@ extension Stories.OriginTrustTests {
         #expect(eventually { story.daemon.standardError.contains(advice) })
     }
 
-    @Test func `an origin with another authority than its own setting names is refused`() throws {
+    @Test func `an origin with another authority than its setting names is rejected`() throws {
         let (cdn, front) = try front()
         let (otherCDN, other) = try self.front()
         defer {
@@ -62,7 +62,7 @@ extension Stories.OriginTrustTests {
             cdn.stop()
             otherCDN.stop()
         }
-        // The file for all does not help where the origin has its own.
+        // The general file does not apply if the origin has its own.
         let story = try Story([
             "--ca-file", front.caFile, "--origin-ca", "localhost=\(other.caFile)",
         ])
@@ -72,7 +72,7 @@ extension Stories.OriginTrustTests {
         #expect(refusal.text.contains("correct --origin-ca localhost=FILE"), "\(refusal.text)")
     }
 
-    @Test func `a certificate is shown to the origin that asks for one`() throws {
+    @Test func `a client certificate is sent to an origin that requests one`() throws {
         let (cdn, front) = try front(asksForCertificate: true)
         defer {
             front.stop()
@@ -104,7 +104,8 @@ extension Stories.OriginTrustTests {
         #expect(!refusal.text.contains("--origin-ca"))
     }
 
-    @Test func `a certificate for another name, and one that has expired, are told apart`() throws {
+    @Test func `a certificate for another name and an expired one have different messages`() throws
+    {
         let proxy = try WayOutProxy(.socks5)
         let (cdn, front) = try front()
         let (oldCDN, old) = try self.front(days: -1)
@@ -129,7 +130,7 @@ extension Stories.OriginTrustTests {
         for text in [misnamed.text, expired.text] { #expect(!text.contains("--origin-ca")) }
     }
 
-    @Test func `a file that cannot be used is a fault of the configuration`() throws {
+    @Test func `an unusable file is a configuration error`() throws {
         let (cdn, front) = try front()
         defer {
             front.stop()

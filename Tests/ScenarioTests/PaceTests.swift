@@ -2,13 +2,13 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stored media that goes out as fast as its line was, so that players judge the line.
+/// Stored media is sent at the rate at which it was received, so that players measure the link.
 extension Stories {
     @Suite(.tags(.timed)) struct PaceTests {
         private static let line = 1_000_000
         private static let length = 400_000
 
-        /// Bytes a second of a body, from its first byte to its last, as players measure.
+        /// Bytes per second of a body, from its first byte to its last, as players measure.
         private func speed(_ story: Story, _ path: String) throws -> Double {
             let stream = try story.open(path)
             let first = try stream.read(1)
@@ -19,7 +19,7 @@ extension Stories {
             return Double(body.count) / (time / .seconds(1))
         }
 
-        /// A story in which these segments are stored after they came over a line of a known rate.
+        /// A story with stored segments that were received at a known rate.
         private func played(_ arguments: [String], _ paths: [String]) throws -> Story {
             let story = try Story(arguments)
             for path in paths {
@@ -29,7 +29,7 @@ extension Stories {
             return story
         }
 
-        @Test func `a stored segment looks no faster than the line that brought it`() throws {
+        @Test func `a stored segment is sent no faster than it was received`() throws {
             let paths = (0..<2).map { segment("paced\($0)", Self.length) }
             let story = try played(["--pace", "line"], paths)
             let before = story.cdn.requestCount()
@@ -40,13 +40,13 @@ extension Stories {
             #expect(story.cdn.requestCount() == before)
         }
 
-        @Test func `every reader has the told rate for itself`() throws {
+        @Test func `every reader has the configured rate for itself`() throws {
             let path = segment("told", Self.length)
             let story = try played(["--pace", "2MB"], [path])
             let streams = try (0..<2).map { _ in try story.open(path) }
             let begin = ContinuousClock.now
             for stream in streams { #expect(isContent(try stream.readRest(), of: path)) }
-            // A step of 20 ms is there from the start.
+            // A step of 20 ms is allowed from the start.
             #expect(ContinuousClock.now - begin > .milliseconds(150))
         }
 

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// The settings for other caches that stand in the manual, each in the program that it is for.
+/// The manual's settings for other caches, each in the program that it is for.
 extension Stories {
     @Suite(.tags(.crowded)) struct ParentSnippets {}
 }
@@ -12,18 +12,12 @@ extension Stories.ParentSnippets {
     private static let nginx = "/usr/sbin/nginx"
     private static let varnish = "/usr/sbin/varnishd"
 
-    private static func freePort() throws -> UInt16 {
-        let probe = FixtureCDN()
-        try probe.start()
-        defer { probe.stop() }
-        return probe.port
-    }
-
     private static func snippet(_ name: String) throws -> String {
         String(decoding: try readFile(Fixture.path("cluster/\(name)")), as: UTF8.self)
     }
 
-    /// Plays a stream through a daemon and its parent, and a second daemon finds it there.
+    /// Plays a stream through a daemon and its parent, and verifies that a second daemon gets it
+    /// from the parent.
     private func expectPlays(_ parent: String, _ cdn: FixtureCDN) throws {
         let path = "/bytes/90000/a%20b.ts"
         for name in [path, "/bytes/90000/a b.ts", "/l.m3u8", "/s.ts"] {
@@ -57,7 +51,7 @@ extension Stories.ParentSnippets {
         try cdn.start()
         defer { cdn.stop() }
         let folder = try TemporaryFolder()
-        let port = try Self.freePort()
+        let port = try freePort()
         let settings = try Self.snippet("nginx-parent.conf")
             .replacing("127.0.0.1:8081", with: "127.0.0.1:\(port)")
             .replacing("/var/cache/nginx/parent", with: folder.makeFolder("parent"))
@@ -85,7 +79,7 @@ extension Stories.ParentSnippets {
         try cdn.start()
         defer { cdn.stop() }
         let folder = try TemporaryFolder()
-        let port = try Self.freePort()
+        let port = try freePort()
         let settings = try Self.snippet("varnish-parent.vcl")
             .replacing("192.0.2.1", with: "127.0.0.1")
             .replacing(".port = \"80\"", with: ".port = \"\(cdn.port)\"")

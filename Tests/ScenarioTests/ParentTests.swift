@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of daemons in a row: misses go to a parent, and the origin is asked where that fails.
+/// Daemons in a row: misses go to a parent, and to the origin if that fails.
 extension Stories {
     @Suite(.tags(.crowded)) struct ParentTests {}
 }
@@ -41,7 +41,8 @@ final class Chain: Sendable {
 }
 
 extension Stories.ParentTests {
-    /// Everything that an entry leads to: the bodies of what is no playlist, in the order of the lists.
+    /// Everything that an entry refers to: the bodies that are not playlists, in the order of the
+    /// lists.
     private func walk(_ story: Story, _ link: String, depth: Int = 0) throws -> [[UInt8]] {
         let answer = try story.follow(link)
         guard answer.status == 200 else { throw ScenarioFailure("\(answer.status) for \(link)") }
@@ -56,7 +57,7 @@ extension Stories.ParentTests {
         "/ts/master.m3u8", "/fmp4/master.m3u8", "/byterange/master.m3u8", "/aes/master.m3u8",
         "/audio/master.m3u8", "/tags/master.m3u8", "/plain/clip.mp4",
     ])
-    func `two daemons in a row give what one gives, and the origin is asked once`(
+    func `two daemons in a row give the same bytes as one, with one origin request`(
         _ path: String
     ) throws {
         let alone = try Story(playing: [])
@@ -75,7 +76,7 @@ extension Stories.ParentTests {
         #expect(asked.count == alone.cdn.requests.count { $0.method == "GET" })
     }
 
-    @Test func `a range, a query and a name with blanks reach the origin as they were`() throws {
+    @Test func `a range, a query and a name with blanks reach the origin unchanged`() throws {
         let chain = try Chain()
         let path = "/bytes/90000/a%20b.ts"
         let answer = try chain.story.get(path + "?x=a//b&y=%2F", range: "bytes=100-199")
@@ -84,7 +85,7 @@ extension Stories.ParentTests {
         #expect(try chain.story.stat("parent_failures_total") == 0)
     }
 
-    @Test func `the answer tells what either cache did`() throws {
+    @Test func `a response contains the Cache-Status of both caches`() throws {
         let chain = try Chain()
         let path = segment("a", 9_000)
         let answer = try chain.story.get(path)
@@ -117,7 +118,7 @@ extension Stories.ParentTests {
         #expect(try story.stat("parent_failures_total") == 0)
     }
 
-    @Test func `a live window moves through two daemons`() throws {
+    @Test func `a live window advances through two daemons`() throws {
         let chain = try Chain()
         let story = chain.story
         story.cdn.put("/live.m3u8", text: liveList(7, ["a.ts", "b.ts"]))
@@ -141,7 +142,7 @@ extension Stories.ParentTests {
         return "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(segments)"
     }
 
-    @Test func `a redirect is followed by the child, and names in the list are its new place's`()
+    @Test func `the child follows a redirect, and names in the list resolve against its target`()
         throws
     {
         let chain = try Chain()
@@ -153,7 +154,7 @@ extension Stories.ParentTests {
         #expect(try chain.story.stat("parent_failures_total") == 0)
     }
 
-    @Test func `a parent gives no stale list for a fresh one while the origin is gone`() throws {
+    @Test func `a parent gives no stale list as fresh while the origin is gone`() throws {
         let chain = try Chain()
         let story = chain.story
         story.cdn.put("/live.m3u8", text: liveList(7, ["a.ts", "b.ts"]))
@@ -167,7 +168,9 @@ extension Stories.ParentTests {
         #expect(first.status == 200)
     }
 
-    @Test func `what is under a mount goes to the parent too, and is stored in both`() throws {
+    @Test func `resources under a mount are requested from the parent too, and stored in both`()
+        throws
+    {
         let cdn = FixtureCDN()
         try cdn.start()
         defer { cdn.stop() }
@@ -186,7 +189,7 @@ extension Stories.ParentTests {
 
     // MARK: Parents that fail
 
-    @Test func `the origin is asked while a parent refuses connections`() throws {
+    @Test func `the origin is requested while a parent refuses connections`() throws {
         let chain = try Chain()
         chain.parent.kill(SIGKILL)
         _ = try chain.parent.waitForExit()
@@ -194,14 +197,14 @@ extension Stories.ParentTests {
             let path = segment("s\(number)", 9_000)
             #expect(isContent(try chain.story.get(path).body, of: path))
         }
-        // The first one found out; the others went past it, but for those that came while the
-        // second question was under way.
+        // The first one failed; the others skipped the parent, except those that arrived during the
+        // second request.
         #expect(try chain.story.stat("parent_failures_total") <= 2)
         #expect(try chain.story.stat("origin_errors_total") == 0)
     }
 
     @Test(arguments: ["status=503", "reset=4000", "trunc=4000", "status=502"])
-    func `the origin is asked where a parent fails`(_ fault: String) throws {
+    func `the origin is requested if a parent fails`(_ fault: String) throws {
         let parent = FixtureCDN()
         try parent.start()
         defer { parent.stop() }
@@ -217,7 +220,7 @@ extension Stories.ParentTests {
         #expect(try story.stat("parent_failures_total") == 1)
     }
 
-    @Test func `what the origin itself answers is told, and not asked again`() throws {
+    @Test func `an error of the origin itself is passed on without another request`() throws {
         let chain = try Chain()
         chain.story.cdn.setBehaviour("status=404", for: "/gone.ts")
         #expect(try chain.story.get("/gone.ts").status == 404)
@@ -225,7 +228,7 @@ extension Stories.ParentTests {
         #expect(try chain.story.stat("parent_failures_total") == 0)
     }
 
-    @Test func `daemons that are each other's parents say so`() throws {
+    @Test func `daemons that are each other's parents report the loop`() throws {
         let probe = FixtureCDN()
         try probe.start()
         let port = probe.port
@@ -239,7 +242,7 @@ extension Stories.ParentTests {
 
     // MARK: Secrets
 
-    @Test func `headers of a session go past a parent that is not trusted`() throws {
+    @Test func `headers of a session are not sent to an untrusted parent`() throws {
         let chain = try Chain()
         let story = chain.story
         story.cdn.setBehaviour("needheader=X-Key:s3cret", for: "/l.m3u8")
@@ -250,7 +253,7 @@ extension Stories.ParentTests {
         #expect(try story.stat("parent_requests_total") == 0)
     }
 
-    @Test func `cookies of a session go past a parent that is not trusted`() throws {
+    @Test func `cookies of a session are not sent to an untrusted parent`() throws {
         let chain = try Chain()
         let story = chain.story
         story.cdn.setBehaviour("cookie=id%3D7", for: "/l.m3u8")
@@ -262,7 +265,7 @@ extension Stories.ParentTests {
         #expect(try story.stat("parent_requests_total") == 1)
     }
 
-    @Test func `a trusted parent carries headers and cookies of sessions`() throws {
+    @Test func `a trusted parent forwards headers and cookies of sessions`() throws {
         let chain = try Chain(option: "--trusted-parent")
         let story = chain.story
         story.cdn.setBehaviour("cookie=id%3D7&needheader=X-Key:s3cret", for: "/l.m3u8")
@@ -286,7 +289,7 @@ extension Stories.ParentTests {
         }
     }
 
-    @Test func `browsers are shown nothing in the form for children`() throws {
+    @Test func `browsers get no content in the form for children`() throws {
         let story = try Story()
         story.cdn.put("/x.html", text: "<script>alert(1)</script>", contentType: "text/html")
         let refusal = try story.follow("/o/f/" + story.cdn.url("/x.html"))
@@ -296,7 +299,7 @@ extension Stories.ParentTests {
 
     // MARK: Other caches
 
-    @Test func `settings of parents are checked`() throws {
+    @Test func `settings of parents are validated`() throws {
         for text in ["", "cdn:80", "http://h/{what}", "http://h/{host}", "http://h/?q"] {
             let check = try sluice("check", "--parent", text)
             #expect(check.status != 0 && check.stderr.contains("a parent is wrong"), "\(text)")

@@ -36,7 +36,7 @@ extension Stories {
             let daemon = story.daemon.baseURL
             story.cdn.put("/list.m3u8", text: vod([segment("a", 1_000)]))
             let url = story.cdn.url("/list.m3u8") + "|User-Agent=Kodi&Authorization=Basic%20eA"
-            // The session is another than that without headers, and so is its playlist.
+            // The session differs from the one without headers, and so does its playlist.
             #expect(try story.player().get("\(daemon)/\(url)").status == 200)
             let plain = try sluice("why", story.cdn.url("/list.m3u8"), "--daemon", daemon)
             #expect(plain.status == 0 && plain.stdout.contains("stored      no"), "\(plain.stdout)")

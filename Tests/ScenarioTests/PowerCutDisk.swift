@@ -2,20 +2,20 @@ import FixtureCDN
 import Glibc
 import ScenarioSupport
 
-/// A disk that forgets: what can be on it after the power went at some place of a log.
+/// A model of the disk states that are possible after a power cut at some point of a log.
 ///
-/// The model. Bytes that were written before a completed fsync(2) or fdatasync(2) of their file
-/// began are there. Of every other sector of 512 bytes the disk holds any one of the versions that
-/// it has had since, so that writes may be missing, torn and in another order; so is a file's size,
-/// on its own: a file may have grown while its bytes are still zeros. Names obey one of two models,
-/// by lot. A *journal* (ext4, XFS): changes of names are made durable in their order, and every
-/// sync of anything takes all the earlier ones along. *Reordered* (what POSIX leaves open): the
-/// names of each folder on their own, durable once that folder was synced; a rename between two
-/// folders may be seen in both or in neither. syncfs(2) makes everything durable.
+/// Bytes that were written before a completed fsync(2) or fdatasync(2) of their file began are
+/// present. Of every other sector of 512 bytes the disk holds any one of its versions since then,
+/// so that writes may be missing, torn and reordered; so is a file's size, independently: a file
+/// may have grown while its bytes are still zeros. Names follow one of two models, chosen at
+/// random. A *journal* (ext4, XFS): changes of names become durable in their order, and every sync
+/// includes all earlier ones. *Reordered* (what POSIX allows): the names of each folder
+/// independently, durable once that folder was synced; a rename between two folders may be visible
+/// in both or in neither. syncfs(2) makes everything durable.
 struct PowerCutDisk {
     private static let sector = 512
 
-    /// How much of what was not synced is kept.
+    /// The share of unsynced changes that is kept.
     private enum Style: CaseIterable { case nothing, everything, byFile, byPage, bySector }
 
     private struct File {
@@ -28,7 +28,7 @@ struct PowerCutDisk {
     private struct NameChange {
         let at: Int
         let path: String
-        /// The file that the name stands for from now on; nil: it is gone.
+        /// The file that the name refers to from then on; nil if it was removed.
         let file: Int?
         var isFolder = false
         /// The folder whose names it changes.
@@ -93,7 +93,7 @@ struct PowerCutDisk {
 
     // MARK: Making one
 
-    /// Writes one of the disks that can be, `from` being the folder that was recorded.
+    /// Writes one of the possible disks; `from` is the recorded folder.
     func write(to folder: String, from root: String, _ dice: inout SeededDice) throws -> String {
         let isJournaled = dice.oneIn(2)
         let style = Style.allCases[dice.roll(Style.allCases.count)]
@@ -112,7 +112,7 @@ struct PowerCutDisk {
             if change.isFolder {
                 mkdir(path, 0o700)
             } else if let file = change.file {
-                // Without its folder a file is lost.
+                // A file without its folder is lost.
                 guard access(parent(of: path), F_OK) == 0 else { continue }
                 try writeFile(path, content(of: file, style, seed: dice.next()))
                 chmod(path, 0o600)
@@ -125,7 +125,7 @@ struct PowerCutDisk {
         String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex))
     }
 
-    /// Some place between what is synced and the cut, often one of the two.
+    /// A point between the last sync and the cut, often one of the two.
     private func pick(_ synced: Int, _ dice: inout SeededDice) -> Int {
         switch dice.roll(3) {
         case 0: synced
@@ -134,14 +134,14 @@ struct PowerCutDisk {
         }
     }
 
-    /// A content that a file can have.
+    /// A possible content of a file.
     private func content(of number: Int, _ style: Style, seed: UInt64) -> [UInt8] {
         let file = files[number]
         let synced = max(file.syncedTo, everythingSyncedTo)
         var dice = SeededDice(seed, number)
         let fileCut = style == .everything ? cut : style == .nothing ? synced : pick(synced, &dice)
         let sizeCut = style == .byPage || style == .bySector ? pick(synced, &dice) : fileCut
-        /// Up to which record the changes of a sector are on the disk.
+        /// The record up to which the changes of a sector are on the disk.
         func sectorCut(_ sector: Int) -> Int {
             switch style {
             case .nothing, .everything, .byFile: return fileCut
@@ -196,7 +196,7 @@ extension DiskRecord.Kind {
     }
 }
 
-/// Bytes that are zero until they are set; quick in a build for debugging, too.
+/// Bytes that are zero until they are set; fast in a debug build, too.
 private struct GrowingBytes {
     var bytes: [UInt8] = []
 

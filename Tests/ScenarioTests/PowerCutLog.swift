@@ -3,7 +3,7 @@ import FixtureCDN
 import Glibc
 import ScenarioSupport
 
-/// The library that records, built on the spot, and the log it writes.
+/// The recording library, built by the test, and the log that it writes.
 final class DiskRecorder: Sendable {
     let logPath: String
     private let temporary: TemporaryFolder
@@ -11,7 +11,9 @@ final class DiskRecorder: Sendable {
     private let faultPath: String
 
     /// Calls that can be made to fail; the order is that of the library.
-    enum Fault: Int { case open, create, write, sync, rename, unlink, reserve, read, send }
+    enum Fault: Int {
+        case open, create, write, sync, rename, unlink, reserve, read, send, readOne
+    }
 
     init() throws {
         temporary = try TemporaryFolder()
@@ -27,9 +29,9 @@ final class DiskRecorder: Sendable {
         guard built.status == 0 else { throw ScenarioFailure("cc: \(built.stderr)") }
     }
 
-    /// What the daemon's environment must have for its changes of a folder to be seen.
+    /// The environment of a daemon whose changes of a folder are recorded.
     func environment(_ folder: String, isLogged: Bool = true) -> [(name: String, value: String)] {
-        // What is preloaded already stays, the sanitizer's helper for one.
+        // Libraries that are already preloaded stay, such as the sanitizer's.
         let others = getenv("LD_PRELOAD").map { " " + String(cString: $0) } ?? ""
         let always = [
             (name: "LD_PRELOAD", value: library + others),
@@ -49,10 +51,22 @@ final class DiskRecorder: Sendable {
         guard count == 4 else { throw ScenarioFailure("cannot set a fault") }
     }
 
-    /// All that was recorded.
+    /// Removes a last record that a kill left incomplete (write(2)).
+    ///
+    /// The next daemon appends to the log, and its records would begin inside the torn one. Call this
+    /// while no daemon runs.
+    func dropTornRecord() throws {
+        let bytes = try readFile(logPath)
+        let whole = try DiskLog(bytes).length
+        if whole < bytes.count, truncate(logPath, off_t(whole)) != 0 {
+            throw ScenarioFailure("cannot shorten \(logPath): error \(errno)")
+        }
+    }
+
+    /// All records.
     func log() throws -> DiskLog { try DiskLog(readFile(logPath)) }
 
-    /// The length of the log now, as a moment to come back to.
+    /// The current length of the log, as a point to return to.
     func now() throws -> Int { try readFile(logPath).count }
 }
 
@@ -65,18 +79,20 @@ struct DiskRecord {
     }
 
     let kind: Kind
-    /// The inode, which may be used again for another file once its own is gone.
+    /// The inode, which may be reused for another file once its own is gone.
     let inode: UInt64
-    /// Where bytes go; of a sync, its number.
+    /// The offset of the bytes; for a sync, its number.
     let offset: Int
     let length: Int
-    /// Place in the log.
+    /// The position in the log.
     let payload: Range<Int>
 }
 
 struct DiskLog {
     let bytes: [UInt8]
     private(set) var records: [DiskRecord] = []
+    /// The bytes up to the end of the last whole record.
+    var length: Int { records.last?.payload.upperBound ?? 0 }
 
     init(_ bytes: [UInt8]) throws {
         self.bytes = bytes
@@ -104,7 +120,7 @@ struct DiskLog {
         }
     }
 
-    /// The number of records that were there when the log had so many bytes.
+    /// The number of records when the log had this many bytes.
     func count(before length: Int) -> Int {
         records.firstIndex { $0.payload.upperBound > length } ?? records.count
     }

@@ -3,8 +3,8 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Simulated power cuts: a run of the daemon is recorded, and the daemon is started on disks as the
-/// power could have left them at any instant of it.
+/// Simulated power cuts: a run of the daemon is recorded, and the daemon is started on disks in
+/// states that are possible at any instant of it.
 extension Stories {
     @Suite(
         .tags(.crowded),
@@ -13,7 +13,7 @@ extension Stories {
         private static let rounds = max(4, CrashSettings.images / 30)
 
         @Test(arguments: 0..<rounds)
-        func `no power cut leaves a wrong byte, an orphan or a hole in what was promised`(
+        func `a power cut leaves no wrong byte, no orphan and no hole in synced objects`(
             round: Int
         ) throws {
             let seed = CrashSettings.seed &+ UInt64(round)
@@ -32,7 +32,7 @@ extension Stories {
     }
 }
 
-/// A run that was recorded: a good end, a kill -9 and another good end in one log.
+/// A recorded run: a clean stop, a kill -9 and another clean stop in one log.
 private final class RecordedRun {
     struct Image {
         var name: String
@@ -42,14 +42,14 @@ private final class RecordedRun {
 
     let log: DiskLog
     private let world: CrashWorld
-    /// Places in the log at which the daemon had ended well, and what was complete then.
+    /// Positions in the log of clean stops, and what was complete then.
     private var goodEnds: [(at: Int, complete: [Int])] = []
 
     init(cacheSize: String, _ dice: inout SeededDice) throws {
         world = try CrashWorld(cacheSize: cacheSize, &dice)
         let recorder = try DiskRecorder()
         let environment = recorder.environment(world.firstFolder)
-        // What nobody evicts, revalidates or may not keep must be there after a good end.
+        // After a clean stop everything must exist that is not evicted, revalidated or unstorable.
         let lasting = CrashSubject.all.indices.filter {
             cacheSize == "1GB" && CrashSubject.all[$0].isKept
         }
@@ -62,13 +62,14 @@ private final class RecordedRun {
                 moments.append(try recorder.now())
             } else {
                 _ = try world.loadAndKill(&dice)
+                try recorder.dropTornRecord()
             }
         }
         log = try recorder.log()
         goodEnds = moments.map { (log.count(before: $0), lasting) }
     }
 
-    /// Starts the daemon on one disk that the power can have left, and looks at everything.
+    /// Starts the daemon on a possible disk, and checks everything.
     func image(_ dice: inout SeededDice) throws -> Image {
         let goodEnd = dice.oneIn(3) ? goodEnds[dice.roll(goodEnds.count)] : nil
         let cut = goodEnd?.at ?? dice.roll(log.records.count) + 1

@@ -3,9 +3,9 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What commands show while they wait: one line of a terminal, or plain lines in a file.
+/// The progress that commands show: one line on a terminal, or plain lines in a file.
 extension Stories.Downloads {
-    /// What a terminal of so many columns gets from a download whose origin is away.
+    /// The output to a terminal of this many columns for a download whose origin is gone.
     private func shown(columns: Int, _ stage: DownloadStage, _ url: String) throws -> String {
         let program = try DaemonProcess.builtBinary()
         let command =
@@ -29,7 +29,7 @@ extension Stories.Downloads {
         #expect(text.filter { $0 == "\n" }.count <= 1, "\(text)")
     }
 
-    @Test func `progress without a terminal is plain lines, seldom`() throws {
+    @Test func `progress without a terminal is a few plain lines`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
         stage.cdn.hold("/bytes/film-v2-4/20000")

@@ -3,9 +3,10 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Titles whose keys only a key system gives: never called complete, never exported.
+/// Titles whose keys only a key system provides are never called complete, and never exported.
 extension Stories.Downloads {
-    /// Puts a title whose segments are encrypted as a tag says; its master's URL.
+    /// Puts a title whose segments are encrypted as a tag says; returns its multivariant playlist's
+    /// URL.
     private func put(_ key: String, _ stage: DownloadStage) -> String {
         var text = "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:VOD\n"
         text += "#EXT-X-KEY:\(key)\n"
@@ -51,7 +52,7 @@ extension Stories.Downloads {
         let json = try stage.ask("GET", "/api/titles/\(DownloadStage.encoded(url))").text
         #expect(json.contains("\"systems\":[\"\(system)\"]") && json.contains("\"whole\":false"))
         #expect(json.contains("\"missing_keys\":1"))
-        // What no player could use is not asked for.
+        // Unplayable media is not requested.
         #expect(stage.cdn.requestCount("/bytes/16/licence") == 0)
         #expect(stage.cdn.requestCount("/bytes/16/keys") == 0)
     }

@@ -3,11 +3,11 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of purges that the daemon does not live to finish.
+/// Purges that are interrupted by the daemon's end.
 extension Stories {
     @Suite(.tags(.timed)) struct PurgeResumeTests {
         @Test(arguments: [SIGKILL, SIGTERM])
-        func `nothing purged is served again after a daemon that ended in the middle`(
+        func `purged objects are not served after a daemon that ended within the purge`(
             signal: Int32
         ) throws {
             let story = try Story()
@@ -27,7 +27,7 @@ extension Stories {
             story.stop(signal)
             _ = try? purge.value()
             let left = storedFiles(story.cacheFolder).count
-            // A stop may come so late that the purge is over.
+            // The stop may come after the purge is complete.
             let isUnfinished = left > kept.count + 1
             #expect(isUnfinished || signal == SIGTERM && left == kept.count + 1, "\(left) are left")
 
@@ -38,9 +38,9 @@ extension Stories {
             for link in before[0] { #expect(try story.follow(link).complete) }
             #expect(story.cdn.requestCount() == doomed.count, "something purged was served")
             #expect(
-                story.daemon.standardError.contains("goes on with a purge") == isUnfinished)
+                story.daemon.standardError.contains("continuing a purge") == isUnfinished)
 
-            // What was fetched since stays, also once the purge is over.
+            // Objects fetched since then stay, also once the purge is complete.
             #expect(
                 try eventually {
                     let text = try story.player().get("/api/purge").text
@@ -52,7 +52,7 @@ extension Stories {
         }
 
         @Test(arguments: ["", "SLUICE PURGE 1\n", "SLUICE PURGE 1\ngiven 99\nEND\n", "x"])
-        func `a damaged order stops no start and removes nothing`(text: String) throws {
+        func `a damaged order does not prevent a start and removes nothing`(text: String) throws {
             let story = try Story()
             let path = segment("kept", 3_000)
             _ = try story.get(path)

@@ -3,31 +3,31 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What a player request costs an origin that misbehaves at random: requests, bytes and seconds,
-/// whatever the origin does.
+/// What a player request costs a randomly failing origin: requests, bytes and seconds, whatever the
+/// origin does.
 extension Stories {
     @Suite(.tags(.timed)) struct RandomBoundsTests {
         /// The length of every medium; a playlist is shorter.
         static let length = 50_000
-        /// The base of a request's budget, since these bodies are too short to earn more, and the one
-        /// request that libcurl repeats on a kept connection.
+        /// The base of a request's budget, because these bodies are too short to earn more, and the
+        /// one request that libcurl repeats on a reused connection.
         static let mostRequests = 25
-        /// What the budget lets be received, the heads and trailers that are refused, and what the
-        /// sockets held when a transfer was broken off.
+        /// The bytes that the budget allows, rejected heads and trailers, and what the sockets held
+        /// when a transfer was cancelled.
         static let mostBytes = 3 * length + (1 << 20) + (1 << 20)
-        /// The longest time without a byte: patience, the last attempt with both of its timeouts, and
-        /// a loaded machine.
+        /// The longest time without a byte: patience, the last attempt with both of its timeouts,
+        /// and a loaded machine.
         ///
-        /// A body that goes on coming may take longer.
+        /// A body that continues may take longer.
         static let longestSilence = Duration.seconds(20)
 
-        /// How a player comes by a URL.
+        /// How a player gets a URL.
         private enum Way { case entry, mount, link }
 
-        /// What is asked for, in turn.
+        /// The requested URLs, in turn.
         ///
-        /// A link was given while its token was good, and is dead when it is asked for: it is looked
-        /// for in the playlist that named it.
+        /// A link was made while its token was valid, and is requested after it expired: it is
+        /// found again in its playlist.
         private static let names: [(name: String, range: String?, way: Way)] = [
             ("a.ts", nil, .entry), ("l.m3u8", nil, .entry), ("open", nil, .entry),
             ("a.ts", "bytes=20000-29999", .entry), ("open", "bytes=20000-29999", .entry),
@@ -41,7 +41,7 @@ extension Stories {
             (0..<20).map { "s\($0).ts?token=\(MisbehavingOrigin.token)" },
             head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"k.key?token=\(MisbehavingOrigin.token)\""])
 
-        /// The seed is `SLUICE_SEED`, else one of the clock.
+        /// The seed is `SLUICE_SEED`, or else the time.
         private static var seed: UInt64 {
             getenv("SLUICE_SEED").flatMap { UInt64(String(cString: $0)) }
                 ?? UInt64(truncatingIfNeeded: time(nil))
@@ -98,7 +98,7 @@ extension Stories {
                 }
             }
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
-            // Some were found again, or the links would have proved nothing.
+            // Some must be found again, or the links prove nothing.
             #expect(try story.stat("urls_revived_total") > 0)
             #expect(story.daemon.isRunning)
         }

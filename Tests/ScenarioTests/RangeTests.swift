@@ -3,12 +3,12 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Ranges: exact parts of what is stored, of what is growing, and of what was never asked for.
+/// Ranges: exact parts of stored, growing and missing bodies.
 extension Stories {
     @Suite(.tags(.timed)) struct RangeTests {
         static let big = segment("big", 64_000_000)
 
-        @Test func `parts and the whole of a 64 MB object are exact and no byte comes twice`()
+        @Test func `parts and the whole of a 64 MB object are exact, and no byte is fetched twice`()
             throws
         {
             let story = try Story()
@@ -40,7 +40,7 @@ extension Stories {
             #expect(story.cdn.bytesSent(Self.big) == 2)
         }
 
-        @Test func `a range far ahead of the start gets a flight of its own`() throws {
+        @Test func `a range far ahead of the watermark gets its own flight`() throws {
             let story = try Story()
             story.cdn.hold(Self.big, afterBytes: 100_000)
             let first = try story.open(Self.big)
@@ -63,7 +63,7 @@ extension Stories {
             #expect(isContent(middle.body, of: path, from: 3_000_000, count: 3_000_000))
             #expect(isContent(begin + (try whole.readRest()), of: path))
             #expect(eventually { story.cdn.activeRequests == 0 })
-            // What was on its way when the first flight ended.
+            // Bytes in flight when the first flight ended.
             #expect(story.cdn.bytesSent(path) < 8_800_000)
         }
 
@@ -132,7 +132,7 @@ extension Stories {
             #expect(miss.status == 200 && isContent(miss.body, of: fresh))
         }
 
-        @Test func `an origin without ranges is sliced here`() throws {
+        @Test func `ranges are cut here if the origin does not support them`() throws {
             let story = try Story()
             let path = segment("plain", 3_000_000)
             story.cdn.setBehaviour("norange=1", for: path)
@@ -174,7 +174,7 @@ extension Stories {
             }
         }
 
-        @Test func `HEAD says what GET would, without a body, on a miss and on a hit`() throws {
+        @Test func `HEAD has the fields of GET without a body, on a miss and on a hit`() throws {
             let story = try Story()
             let path = segment("head", 100_000)
             let names = ["Content-Length", "Content-Type", "ETag", "Accept-Ranges"]

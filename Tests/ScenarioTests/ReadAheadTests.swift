@@ -3,13 +3,15 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Read-ahead: of a film of gigabytes disk and origin see a window that moves with the player.
+/// Read-ahead: of a film of gigabytes, disk and origin see a window that moves with the player.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct ReadAheadTests {
-        /// The default of 32 MB, and what sockets and libcurl hold on the way.
+        /// The default of 32 MB, and what sockets and libcurl buffer.
         static let window = 32_000_000 + 16_000_000
 
-        @Test func `a paused film of 2 GB costs disk and origin a window, not the film`() throws {
+        @Test func `a paused film of 2 GB takes a window of disk and transfer, not its size`()
+            throws
+        {
             let story = try Story()
             let film = segment("film", 2_000_000_000)
             let player = try story.open(film)
@@ -22,7 +24,7 @@ extension Stories {
             player.abort()
         }
 
-        @Test func `a player that goes on in bursts gets every byte once`() throws {
+        @Test func `a player that reads in bursts gets every byte once`() throws {
             let story = try Story()
             let film = segment("bursts", 150_000_000)
             let player = try story.open(film)
@@ -41,7 +43,8 @@ extension Stories {
             #expect(story.cdn.firstByteServedTwice(film) == nil)
         }
 
-        @Test func `after a long pause the origin's connection is let go and the rest still comes`()
+        @Test
+        func `after a long pause the origin's connection is closed, and the rest still arrives`()
             throws
         {
             let story = try Story()
@@ -51,7 +54,7 @@ extension Stories {
             #expect(eventually(within: .seconds(20)) { story.cdn.activeRequests == 0 })
             let rest = try player.readRest()
             #expect(isContent(begin + rest, of: film))
-            // What stood in the sockets when the connection was let go is all that comes twice.
+            // Only bytes in the sockets when the connection was closed are fetched twice.
             let requests = story.cdn.requestCount(film)
             #expect(requests >= 2)
             #expect(
@@ -60,7 +63,7 @@ extension Stories {
     }
 }
 
-/// The bytes that the kernel takes at most between a sender and a receiver, in both their sockets
+/// The most bytes that the kernel buffers between a sender and a receiver, in both sockets
 /// (tcp(7)).
 private func mostInSockets() -> Int {
     ["tcp_rmem", "tcp_wmem"].reduce(0) { sum, name in

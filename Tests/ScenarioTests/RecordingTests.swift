@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of recordings: a live stream kept with no player, and played as a film.
+/// Recordings: a live stream stored without a player, and played as a film.
 extension Stories {
     @Suite(.tags(.timed)) struct RecordingTests {}
 }
@@ -14,15 +14,19 @@ final class RecordedStream {
     let window: LiveWindow
     private(set) var id = ""
 
-    init(_ arguments: [String] = [], size: Int = 3_000) throws {
-        story = try Story(arguments)
+    convenience init(_ arguments: [String] = [], size: Int = 3_000) throws {
+        self.init(on: try Story(arguments), size: size)
+    }
+
+    init(on story: Story, size: Int = 3_000) {
+        self.story = story
         window = LiveWindow(
             segments: (0..<100).map { .init(uri: segment("s\($0)", size), duration: 1) },
             targetDuration: 1, windowSize: 3)
         _ = story.cdn.live("/l.m3u8", window)
     }
 
-    /// Starts a recording; what the daemon says to it.
+    /// Starts a recording; returns the daemon's response.
     @discardableResult
     func record(_ path: String = "/l.m3u8", _ arguments: String = "for=1h") throws -> String {
         let url = percentEncoded(story.cdn.url(path))
@@ -31,7 +35,7 @@ final class RecordedStream {
         return text
     }
 
-    /// What is known of it, once that fits.
+    /// The state of a recording, once it matches.
     func told(_ isExpected: (String) -> Bool = { _ in true }) throws -> String {
         var text = ""
         _ = try eventually(within: .seconds(20)) {
@@ -41,19 +45,19 @@ final class RecordedStream {
         return text
     }
 
-    /// Waits for so many segments; the origin has moved on before.
+    /// Waits for this many segments; the origin has advanced before.
     func has(_ segments: Int) throws -> Bool {
         members("segments", in: try told { members("segments", in: $0).first == "\(segments)" })
             .first == "\(segments)"
     }
 
-    /// Ends it and waits for that; the list that plays it.
+    /// Stops it and waits for its end; returns the list that plays it.
     func stop() throws -> PlayerResponse {
         _ = try story.api("recordings/\(id)/stop", method: "POST")
         return try played()
     }
 
-    /// The list that plays it, once it is over.
+    /// The list that plays it, once it has ended.
     func played() throws -> PlayerResponse {
         let text = try told { $0.contains("\"state\":\"done\"") || $0.contains("failed") }
         return try story.follow(members("play", in: text).first ?? "/none")
@@ -61,8 +65,28 @@ final class RecordedStream {
 }
 
 extension Stories.RecordingTests {
+    @Test(.enabled(if: Tool.cCompiler != nil, "faults are made by a library built here"))
+    func `a stop that a full disk does not take is refused, and it records on`() throws {
+        let disk = try FullDisk()
+        let stream = RecordedStream(on: disk.story)
+        try stream.record()
+        #expect(try stream.has(3))
+        // The window is saved within a few seconds.
+        let windows = disk.story.cacheFolder + "/recordings/windows"
+        #expect(eventually { listFolder(windows).contains { !$0.hasSuffix(".new") } })
+        try disk.fill()
+        let refused = try disk.story.api("recordings/\(stream.id)/stop", method: "POST")
+        #expect(refused.contains("is left as it was"))
+        #expect(try stream.told().contains("\"state\":\"running\""))
+        try disk.makeRoom()
+        _ = try disk.story.api("recordings/\(stream.id)/stop", method: "POST")
+        try disk.story.restart(SIGKILL)
+        let end = try stream.told { $0.contains("\"state\":\"done\"") }
+        #expect(end.contains("\"state\":\"done\"") && end.contains("it was stopped"), "\(end)")
+    }
+
     @Test
-    func `a recording ends as a film that plays with its origin gone`() throws {
+    func `an ended recording is a film that plays with its origin gone`() throws {
         let stream = try RecordedStream()
         try stream.record("/l.m3u8", "for=1h&name=Evening%20news")
         #expect(try stream.has(3))
@@ -84,11 +108,11 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `a recording goes on after a kill of the daemon`() throws {
+    func `a recording continues after a kill of the daemon`() throws {
         let stream = try RecordedStream()
         try stream.record()
         #expect(try stream.has(3))
-        // The books and the window are saved within a few seconds; the stream is what it was.
+        // State and window are saved within a few seconds; the stream is unchanged.
         let folder = stream.story.cacheFolder + "/recordings/windows"
         let isSaved = eventually { listFolder(folder).contains { !$0.hasSuffix(".new") } }
         try stream.story.restart(SIGKILL)
@@ -101,7 +125,30 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `a recording ends with its stream, and its time`() throws {
+    func `what another title had fetched stays in a recording that a kill interrupted`() throws {
+        let stream = try RecordedStream(["--cache-size", "1MB", "--min-free", "0"])
+        for link in uriLines(try stream.story.get("/l.m3u8").text) {
+            _ = try stream.story.follow(link)
+        }
+        try stream.record()
+        #expect(try stream.has(3))
+        let folder = stream.story.cacheFolder + "/recordings/windows"
+        #expect(eventually { listFolder(folder).contains { !$0.hasSuffix(".new") } })
+        try stream.story.restart(SIGKILL)
+        #expect(try stream.has(3))
+        let links = uriLines(try stream.stop().text)
+        #expect(links.count == 3)
+        for number in 0..<20 { _ = try stream.story.get(segment("other\(number)", 200_000)) }
+        stream.story.cdn.stop()
+        for (number, link) in links.enumerated() {
+            let isStored = isContent(
+                try stream.story.follow(link).body, of: segment("s\(number)", 3_000))
+            #expect(isStored, "segment \(number)")
+        }
+    }
+
+    @Test
+    func `a recording ends with its stream, and after its time`() throws {
         let stream = try RecordedStream()
         try stream.record()
         #expect(try stream.has(3))
@@ -116,7 +163,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `a recording outlasts its origin, and keeps what it has`() throws {
+    func `a recording survives an outage of its origin, and keeps its segments`() throws {
         let stream = try RecordedStream()
         try stream.record("/l.m3u8", "for=4s")
         #expect(try stream.has(3))
@@ -127,7 +174,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `a recording that finds no room keeps what it has`() throws {
+    func `a recording without room keeps its segments`() throws {
         let stream = try RecordedStream(["--cache-size", "64MB"], size: 9_000_000)
         try stream.record()
         #expect(try stream.has(3))
@@ -140,7 +187,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `of a multivariant playlist what was chosen is recorded, with its sound`() throws {
+    func `the selected variant of a multivariant playlist is recorded with its audio`() throws {
         let stream = try RecordedStream()
         let story = stream.story
         _ = story.cdn.live("/a.m3u8", ShiftedStream.window(names: "a"))
@@ -168,7 +215,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `while it runs a recording is watched from its start`() throws {
+    func `a running recording can be watched from its start`() throws {
         let stream = try RecordedStream()
         let text = try stream.record()
         #expect(try stream.has(3))
@@ -180,7 +227,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `an impossible recording is refused with the reason`() throws {
+    func `an impossible recording is rejected with the reason`() throws {
         let story = try Story()
         let url = "url=http%3A%2F%2Fh%2Fa.m3u8"
         for (query, reason) in [
@@ -195,7 +242,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `a URL that is not a live stream is refused`() throws {
+    func `a URL that is not a live stream is rejected`() throws {
         let stream = try RecordedStream()
         stream.story.cdn.put("/f.m3u8", text: vod([segment("a", 2_000)]))
         try stream.record("/f.m3u8")
@@ -205,7 +252,7 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `the command starts, lists, stops and forgets recordings`() throws {
+    func `the command starts, lists, stops and removes recordings`() throws {
         let stream = try RecordedStream()
         let base = stream.story.daemon.baseURL
         let url = stream.story.cdn.url("/l.m3u8")
@@ -224,7 +271,7 @@ extension Stories.RecordingTests {
         let again = try sluice("record", "--stop", id, "--daemon", base)
         #expect(again.status == 0 && again.stdout.hasPrefix("\(id) had already finished at 2"))
         #expect(again.stdout.contains("Z: done"), "\(again.stdout)")
-        // It is known after a restart, and does not go on.
+        // It is listed after a restart, and does not continue.
         try stream.story.restart()
         let restarted = stream.story.daemon.baseURL
         let later = try sluice("record", "--stop", id, "--daemon", restarted)

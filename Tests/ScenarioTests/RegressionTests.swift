@@ -3,14 +3,14 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// The faults of the proxy whose place this daemon takes, each shown to be absent.
+/// The faults of the proxy that this daemon replaces, each shown to be absent.
 extension Stories {
     @Suite(.tags(.crowded)) struct RegressionTests {}
 }
 
 extension Stories.RegressionTests {
     @Test
-    func `a URL is not cut at an ampersand`() throws {
+    func `a URL is not truncated at an ampersand`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts?x=1&y=2&z=3"]))
         _ = try story.follow("/proxy?url=\(percentEncoded(story.cdn.url("/l.m3u8?a=1&b=2&c=3")))")
@@ -78,7 +78,7 @@ extension Stories.RegressionTests {
     }
 
     @Test
-    func `a half-written file is not served as whole`() throws {
+    func `an incomplete file is not served as complete`() throws {
         let story = try Story()
         let path = segment("a", 1_000_000)
         story.cdn.hold(path, afterBytes: 300_000)
@@ -90,7 +90,7 @@ extension Stories.RegressionTests {
     }
 
     @Test
-    func `a second player neither writes twice nor takes the first one's file away`() throws {
+    func `a second player neither writes a file twice nor removes the first one's`() throws {
         let story = try Story()
         let path = segment("a", 1_000_000)
         story.cdn.hold(path, afterBytes: 300_000)
@@ -117,7 +117,7 @@ extension Stories.RegressionTests {
     }
 
     @Test(arguments: ["/l.m3u8", "/a.ts", "/a"])
-    func `the content coding that is named is the one that is sent`(_ path: String) throws {
+    func `the declared content coding is the one that is sent`(_ path: String) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         for name in ["/a.ts", "/a"] { story.cdn.put(name, Array("some bytes".utf8)) }
@@ -131,7 +131,7 @@ extension Stories.RegressionTests {
     }
 
     @Test
-    func `only loopback is listened on`() throws {
+    func `the daemon listens on loopback only`() throws {
         let story = try Story()
         let port = story.daemon.baseURL.split(separator: ":")[2]
         let hex = String(Int(port) ?? 0, radix: 16, uppercase: true)
@@ -150,7 +150,7 @@ extension Stories.RegressionTests {
     }
 
     @Test
-    func `what was used last stays, though nothing is written per read`() throws {
+    func `recently used objects stay, although reads write nothing`() throws {
         let story = try Story(["--cache-size", "6MB", "--min-free", "0"])
         let paths = (0..<8).map { segment("s\($0)", 1_000_000) }
         for path in paths[..<4] { _ = try story.get(path) }
@@ -165,7 +165,7 @@ extension Stories.RegressionTests {
     }
 
     @Test
-    func `a body is not gathered in memory`() throws {
+    func `a body is not collected in memory`() throws {
         let story = try Story()
         let before = story.daemon.rssBytes
         let player = story.player()

@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of `sluice report`: what is in the archive, and what never is.
+/// `sluice report`: what the archive contains, and what it never does.
 extension Stories {
     @Suite(.tags(.crowded)) struct ReportTests {}
 }
@@ -20,7 +20,7 @@ extension Stories.ReportTests {
             })
     }
 
-    @Test func `no secret is in a report, wherever it was planted`() throws {
+    @Test func `a report contains no planted secret`() throws {
         let folder = try TemporaryFolder()
         let log = folder.file("access.log")
         let mount = "/demo/=http://muser:xMOUNTSECRET@h.example/"
@@ -45,7 +45,7 @@ extension Stories.ReportTests {
             eventually {
                 String(decoding: (try? readFile(log)) ?? [], as: UTF8.self).contains("m3u8")
             })
-        // What another program, or another version, might have written there.
+        // As another program or version might have written it.
         let lines = String(decoding: try readFile(log), as: UTF8.self)
         try writeFile(
             log,
@@ -83,7 +83,7 @@ extension Stories.ReportTests {
             #expect(!text.contains("SECRET"), "\(name):\n\(text)")
             #expect(!text.isEmpty, "\(name)")
         }
-        // What is left is of use.
+        // The remaining text is useful.
         #expect(files["doctor.txt"]?.contains("a daemon of version") == true)
         #expect(files["access-log.txt"]?.contains("/m.m3u8?sig=***") == true)
         #expect(files["stats.json"]?.contains("\"misses_total\":") == true)
@@ -94,12 +94,12 @@ extension Stories.ReportTests {
         #expect(listFolder(folder.file("tmp")).isEmpty)
     }
 
-    @Test func `a file that is there is replaced only when told so`() throws {
+    @Test func `an existing file is replaced only on request`() throws {
         let folder = try TemporaryFolder()
         let archive = folder.file("r.tar.gz")
         try writeFile(archive, "mine".utf8)
         let kept = try sluice("report", "--port", "0", "--output", archive)
-        #expect(kept.status == 1 && kept.stderr.contains("is there already"))
+        #expect(kept.status == 1 && kept.stderr.contains("exists already"))
         #expect(try readFile(archive) == Array("mine".utf8))
         let made = try sluice("report", "--port", "0", "--output", archive, "--force")
         #expect(made.status == 0, "\(made.stderr)")
@@ -109,7 +109,7 @@ extension Stories.ReportTests {
     }
 
     @Test
-    func `a report is made of wrong settings too, and none is left where it cannot be packed`()
+    func `a report is made of wrong settings too, and none is left if packing fails`()
         throws
     {
         let folder = try TemporaryFolder()

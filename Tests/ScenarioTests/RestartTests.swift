@@ -3,10 +3,10 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// The end of the daemon at any instant, and what is there afterwards.
+/// The end of the daemon at any instant, and what it finds afterwards.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct RestartTests {
-        @Test func `what is complete is served after a restart with the origin gone`() throws {
+        @Test func `complete objects are served after a restart with the origin gone`() throws {
             let story = try Story()
             let paths = (0..<20).map { segment("kept\($0)", 300_000) }
             for path in paths { _ = try story.get(path) }
@@ -19,11 +19,11 @@ extension Stories {
             }
         }
 
-        @Test func `a killed daemon keeps what it had committed and mixes nothing up`() throws {
+        @Test func `a killed daemon keeps committed bytes and mixes no versions`() throws {
             let story = try Story()
             let done = (0..<20).map { segment("done\($0)", 200_000) }
             for path in done { #expect(isContent(try story.get(path).body, of: path)) }
-            // A listing waits until what has arrived is committed.
+            // A listing waits until received bytes are committed.
             #expect(try story.player().get("/api/titles").status == 200)
             #expect(try story.stat("stored_objects") == 20)
             story.cdn.setBehaviour("rate=500000", for: "/bytes/*")
@@ -41,12 +41,12 @@ extension Stories {
             for path in done { #expect(story.cdn.requestCount(path) == 0, "\(path)") }
             let again = story.cdn.bytesSent()
             print("after the kill: \(again) of 24000000 bytes had to come again")
-            // A growing object's header is brought up to date every second.
+            // A growing object's header is updated every second.
             #expect(again <= 18_000_000)
             for path in storm { #expect(story.cdn.firstByteServedTwice(path) == nil) }
         }
 
-        @Test func `kills in a row never leave anything wrong`() throws {
+        @Test func `repeated kills never leave anything wrong`() throws {
             let story = try Story()
             let paths = (0..<12).map { segment("round\($0)", 400_000) }
             story.cdn.setBehaviour("rate=1000000", for: "/bytes/*")
@@ -65,7 +65,9 @@ extension Stories {
             #expect(story.cdn.requestCount() == before)
         }
 
-        @Test func `a half that was stored before a restart is only completed`() throws {
+        @Test func `a half that was stored before a restart is completed, not fetched again`()
+            throws
+        {
             let story = try Story()
             let path = segment("half", 4_000_000)
             story.cdn.hold(path, afterBytes: 1_000_000)
@@ -80,7 +82,7 @@ extension Stories {
             #expect(story.cdn.bytesServedRanges(path) == [1_000_000..<4_000_000])
         }
 
-        @Test func `an index that is garbage costs nothing that is stored`() throws {
+        @Test func `a garbage index loses nothing that is stored`() throws {
             let story = try Story()
             let path = segment("found", 100_000)
             _ = try story.get(path)
@@ -104,7 +106,7 @@ extension Stories {
             #expect(answer.complete && isContent(answer.body, of: path))
         }
 
-        @Test func `SIGTERM lets a running body finish`() throws {
+        @Test func `SIGTERM lets a running body complete`() throws {
             let story = try Story()
             let path = segment("finishing", 1_000_000)
             story.cdn.setBehaviour("rate=2000000", for: path)

@@ -2,17 +2,17 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of JSON that playlists name: steering manifests with cloned pathways, interstitials.
+/// JSON texts that playlists refer to: steering manifests with cloned pathways, interstitials.
 extension Stories {
     @Suite(.tags(.crowded)) struct SteeringTests {}
 }
 
-/// A stream with content steering whose second CDN is only known from the steering manifest.
+/// A stream with content steering whose second CDN only the steering manifest names.
 private final class SteeredStream {
     let story: Story
     let other = FixtureCDN(address: "127.0.0.2")
 
-    /// Both CDNs have the same playlist under the same path, and segments of their own.
+    /// Both CDNs have the same playlist under the same path, with their own segments.
     init(_ replacement: (_ host: String) -> String, _ arguments: [String] = []) throws {
         story = try Story(arguments)
         try other.start()
@@ -31,7 +31,7 @@ private final class SteeredStream {
 
     deinit { other.stop() }
 
-    /// What the daemon makes of the manifest, as a player reads it, and the variant's link.
+    /// The rewritten manifest as a player parses it, and the variant's link.
     func play(from entry: String? = nil) throws -> (manifest: String, variant: String) {
         let master = try story.follow(entry ?? story.url("/m.m3u8")).text
         let steering = try #require(links(master).first { $0.hasPrefix("/j/") })
@@ -39,7 +39,7 @@ private final class SteeredStream {
         return (manifest.text, try #require(uriLines(master).first))
     }
 
-    /// The query that PARAMS of the clone give, in the order of the manifest.
+    /// The query from PARAMS of the clone, in the order of the manifest.
     static func parameters(_ manifest: String) throws -> String {
         let start = try #require(manifest.firstRange(of: #""PARAMS":{"#)).upperBound
         let members = manifest[start...].prefix { $0 != "}" }.split(separator: ",")
@@ -96,7 +96,7 @@ extension Stories.SteeringTests {
     }
 
     @Test
-    func `URIs that a clone names outright are whole URLs of ours`() throws {
+    func `URIs given by a clone are rewritten as whole URLs`() throws {
         let stream = try SteeredStream {
             #"{"PER-VARIANT-URIS":{"low":"http://\#($0)/v/l.m3u8"}}"#
         }
@@ -108,7 +108,7 @@ extension Stories.SteeringTests {
     }
 
     @Test
-    func `a host that was named to another session, or by nobody, is refused`() throws {
+    func `a host named to another session, or never named, is rejected`() throws {
         let stream = try SteeredStream({ #"{"HOST":"\#($0)"}"# }, ["--token", "s3cret-token"])
         let story = stream.story
         let first = try stream.play(from: story.entry("/m.m3u8", "token=s3cret-token"))
@@ -122,7 +122,7 @@ extension Stories.SteeringTests {
     }
 
     @Test
-    func `a player's estimates go with every reload of the manifest`() throws {
+    func `a player's estimates are sent with every reload of the manifest`() throws {
         let story = try Story()
         story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"/s?k=1\"\n")
         story.cdn.put("/s", text: #"{"VERSION":1,"TTL":1,"RELOAD-URI":"/s?k=2"}"#)
@@ -137,7 +137,7 @@ extension Stories.SteeringTests {
     }
 
     @Test
-    func `interstitials lead through the daemon with what the player adds`() throws {
+    func `interstitials are played through the daemon with the player's parameters`() throws {
         let story = try Story()
         let range =
             #"#EXT-X-DATERANGE:ID="ad",CLASS="com.apple.hls.interstitial",START-DATE="2026-01-01T00:00:00Z","#
@@ -160,7 +160,7 @@ extension Stories.SteeringTests {
     }
 
     @Test
-    func `interstitials are absolute URLs of the host that each player used`() throws {
+    func `interstitials are absolute URLs with the host that each player used`() throws {
         let story = try Story()
         let range =
             #"#EXT-X-DATERANGE:ID="1",X-ASSET-URI="ad.m3u8",X-ASSET-LIST="list""#

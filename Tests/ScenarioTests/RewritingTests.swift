@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of playlists: what the player is given, and what the origin is then asked for.
+/// Playlists: what the player gets, and what is then requested of the origin.
 extension Stories {
     @Suite(.tags(.crowded)) struct RewritingTests {}
 }
@@ -52,7 +52,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `a daemon before a daemon gives the same bytes`() throws {
+    func `a daemon behind a daemon gives the same bytes`() throws {
         let inner = try Story(playing: [])
         let folder = try TemporaryFolder()
         let outer = try Story.serve(folder.path)
@@ -66,7 +66,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `a URL that leads back to the daemon is refused`() throws {
+    func `a URL that refers to the daemon is rejected`() throws {
         let story = try Story()
         let port = story.daemon.baseURL.split(separator: ":").last ?? ""
         for host in ["127.0.0.1", "localhost"] {
@@ -77,7 +77,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `an origin that redirects to the daemon makes no circle`() throws {
+    func `an origin that redirects to the daemon causes no loop`() throws {
         let story = try Story()
         story.cdn.setBehaviour(
             Behaviour(query: "location=\(percentEncoded(story.url("/a.m3u8")))"), for: "/a.m3u8")
@@ -93,7 +93,7 @@ extension Stories.RewritingTests {
         ("?only=query", "/a/b/list.m3u8?only=query"),
         ("c/./d/../e.ts", "/a/b/c/e.ts"), ("//127.0.0.1:PORT/host.ts", "/host.ts"),
     ])
-    func `references resolve as RFC 3986 says`(_ reference: String, _ target: String) throws {
+    func `references are resolved by RFC 3986`(_ reference: String, _ target: String) throws {
         let story = try Story()
         let uri = reference.split(separator: "PORT", omittingEmptySubsequences: false).joined(
             separator: "\(story.cdn.port)")
@@ -118,7 +118,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `keys, sections and lists have endings of their own`() throws {
+    func `keys, sections and lists have their own extensions`() throws {
         let story = try Story()
         let head = ["#EXT-X-KEY:METHOD=AES-128,URI=\"k.php?id=1\"", "#EXT-X-MAP:URI=\"init.jpg\""]
         story.cdn.put("/media.m3u8", text: vod(["seg.m4s"], head: head))
@@ -128,7 +128,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `the place in the playlist makes a playlist, whatever the name`() throws {
+    func `the position in the playlist makes a playlist, whatever its name`() throws {
         let story = try Story()
         story.cdn.put(
             "/master.m3u8",
@@ -147,7 +147,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `reports and interstitials name playlists`() throws {
+    func `reports and interstitials refer to playlists`() throws {
         let story = try Story()
         let head = [
             "#EXT-X-RENDITION-REPORT:URI=\"../other\",LAST-MSN=3",
@@ -159,7 +159,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `the rest of a line stays byte for byte`() throws {
+    func `the rest of a line is copied byte for byte`() throws {
         let story = try Story()
         let key =
             "#EXT-X-KEY:METHOD=SAMPLE-AES , URI=\"k1\",KEYFORMAT=\"com.x\",NOTE=\"URI=k2\",X-URI2=\"k3\""
@@ -179,7 +179,7 @@ extension Stories.RewritingTests {
         "skd://license/1", "data:text/plain;base64,AAAA", "urn:x:1",
         "com.apple.streamingkeydelivery:x",
     ])
-    func `opaque key URIs pass unchanged`(_ uri: String) throws {
+    func `opaque key URIs are unchanged`(_ uri: String) throws {
         let story = try Story()
         story.cdn.put(
             "/l.m3u8", text: vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"\(uri)\""]))
@@ -190,7 +190,7 @@ extension Stories.RewritingTests {
         "file:///etc/passwd", "ftp://h/x", "concat:a|b", "tcp://127.0.0.1:1",
         "subfile,,:/etc/passwd",
     ])
-    func `schemes that reach past the daemon are refused`(_ uri: String) throws {
+    func `schemes that bypass the daemon are rejected`(_ uri: String) throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod([uri]))
         let answer = try story.get("/l.m3u8")
@@ -213,7 +213,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `bytes that are no UTF-8 pass as they are`() throws {
+    func `bytes that are not UTF-8 are passed on`() throws {
         let story = try Story()
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
@@ -230,7 +230,7 @@ extension Stories.RewritingTests {
     }
 
     @Test
-    func `a media playlist works without its parent`() throws {
+    func `a media playlist works without its multivariant playlist`() throws {
         let story = try Story(playing: [])
         let list = try story.get("/ts/160p/index.m3u8")
         let first = try story.follow(uriLines(list.text)[0])

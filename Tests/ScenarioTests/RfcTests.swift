@@ -3,8 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of HTTP's rules where time and numbers matter: requests that meet while a response is
-/// on its way, large bodies, slow origins.
+/// HTTP's rules where time and numbers matter: concurrent requests, large bodies, slow origins.
 extension Stories {
     @Suite(.tags(.timed)) struct RfcTests {}
 }
@@ -19,7 +18,7 @@ extension Stories.RfcTests {
         return (cdn, try Story.serve(folder.file("cache"), mount), folder)
     }
 
-    /// What so many clients get that ask at once.
+    /// The responses to this many concurrent clients.
     private func ask(
         _ daemon: DaemonProcess, _ path: String, times: Int,
         headers: @escaping @Sendable (Int) -> [WireHead.Field] = { _ in [] }
@@ -39,7 +38,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `requests that meet while a response fills share it`() throws {
+    func `concurrent requests share a response while it is received`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let path = segment("a", 400_000)
@@ -51,7 +50,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `only-if-cached is answered with the stored part, and never asks for the rest`() throws {
+    func `only-if-cached is answered with the stored part, and never requests the rest`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let path = segment("a", 4_000_000)
@@ -89,12 +88,12 @@ extension Stories.RfcTests {
             let answers = ask(daemon, "/at" + path, times: 6) { [("Foo", "\($0 % 2)")] }
             #expect(answers.count == 6 && answers.allSatisfy { isContent($0.body, of: path) })
         }
-        // Who joined a variant that was not theirs asked again, once for all of them at best.
+        // A request that joined another variant was sent again, at most once for all of them.
         #expect((2...4).contains(cdn.requestCount(path)), "\(cdn.requestCount(path))")
     }
 
     @Test
-    func `a range is answered while the whole is still coming`() throws {
+    func `a range is answered while the whole is still being received`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let path = segment("a", 3_000_000)
@@ -111,7 +110,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `parts of a large body come from the disk, several in one answer too`() throws {
+    func `parts of a large body are read from the disk, also several in one response`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let path = segment("a", 24_000_000)
@@ -130,11 +129,13 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `the rest of a broken body is not asked for where nothing tells versions apart`() throws {
+    func `the rest of an incomplete body is not requested if its version cannot be verified`()
+        throws
+    {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let player = ScriptedPlayer(daemon.baseURL)
-        // Many, since a reader may come to the hole before or after the transfer's end.
+        // Many, since a reader may reach the hole before or after the transfer's end.
         for number in 0..<30 {
             let path = segment("a\(number)", 2_000)
             cdn.setBehaviour(
@@ -146,7 +147,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `several ranges count as bytes of the player's`() throws {
+    func `several ranges count as bytes sent to the player`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let path = segment("a", 10_000)
@@ -164,7 +165,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `several ranges of which one is missing are refused offline`() throws {
+    func `several ranges with a missing one are rejected offline`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let path = segment("a", 3_000_000)
@@ -183,7 +184,7 @@ extension Stories.RfcTests {
         #expect(cdn.requestCount(path) == asked)
     }
 
-    /// The bodies of a multipart answer, by the length that each part tells.
+    /// The bodies of a multipart response, by the length in each part.
     private func bodies(of answer: PlayerResponse) -> [[UInt8]] {
         var rest = answer.body[...]
         var found: [[UInt8]] = []
@@ -201,7 +202,7 @@ extension Stories.RfcTests {
     }
 
     @Test
-    func `hits do not keep the origin's connection busy, and say what they are`() throws {
+    func `hits do not occupy the origin's connection, and are marked as hits`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }
         let player = ScriptedPlayer(daemon.baseURL)

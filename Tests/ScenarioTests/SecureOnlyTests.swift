@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// A daemon that listens for TLS and not in the clear.
+/// A daemon that listens for TLS only.
 extension Stories {
     @Suite(.tags(.crowded)) struct SecureOnlyTests {}
 }
@@ -25,7 +25,7 @@ extension Stories.SecureOnlyTests {
     }
 
     @Test(.enabled(if: Tool.exists("ss"), "needs ss of iproute2"))
-    func `with the plain port off only TLS is listened for, and links say https`() throws {
+    func `with the plain port off the daemon listens for TLS only, and links are https`() throws {
         let identity = try Identity("127.0.0.1")
         let folder = try TemporaryFolder()
         let cdn = FixtureCDN(folder: Fixture.path("media"))
@@ -46,7 +46,7 @@ extension Stories.SecureOnlyTests {
         #expect(try curl(identity, String(links[0])).status == 200)
     }
 
-    @Test func `commands ask a daemon behind TLS whose authority they are told`() throws {
+    @Test func `commands use a daemon behind TLS with a given authority`() throws {
         let identity = try Identity("127.0.0.1")
         let folder = try TemporaryFolder()
         let daemon = try start(identity, folder)
@@ -64,7 +64,7 @@ extension Stories.SecureOnlyTests {
             let answered = try Tool.run(words)
             #expect(answered.status == 0, "\(words) \(answered.stderr)")
         }
-        // What `sluice tls init` makes without a folder of its own.
+        // The files that `sluice tls init` makes in its default folder.
         _ = folder.makeFolder("config")
         let made = folder.makeFolder("config/sluice")
         try writeFile(made + "/authority.pem", try readFile(authority))
@@ -72,7 +72,7 @@ extension Stories.SecureOnlyTests {
         #expect(own.status == 0, "\(own.stderr)")
     }
 
-    @Test func `the plain port is off only beside one for TLS, and check names both`() throws {
+    @Test func `the plain port can be off only beside one for TLS, and check names both`() throws {
         let identity = try Identity("127.0.0.1")
         let folder = try TemporaryFolder()
         let check = [

@@ -3,21 +3,21 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of clients over TLS and in HTTP/2: they get what HTTP/1.1 in the clear gives.
+/// Clients over TLS and HTTP/2 get the same as over HTTP/1.1 in the clear.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct SecurePlayersTests {}
 }
 
 extension Stories.SecurePlayersTests {
     @Test(arguments: Carriage.allCases)
-    func `answers have the same bytes over every protocol`(_ carriage: Carriage) throws {
+    func `responses have the same bytes over every protocol`(_ carriage: Carriage) throws {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let story = stage.story
         story.cdn.put("/l.m3u8", text: vod(["a.ts", "b.ts?c=1"]))
         let list = "/" + story.cdn.url("/l.m3u8")
         let media = segment("same", 2_000_000)
         let path = "/" + story.cdn.url(media)
-        // What the player gets that makes the daemon fetch it.
+        // Read by the player, which makes the daemon fetch it.
         let first = try stage.get(path, by: carriage)
         #expect(first.exit == 0 && first.protocolName == carriage.protocolName, "\(first.errors)")
         #expect(first.status == 200 && isContent(first.body, of: media))
@@ -48,7 +48,7 @@ extension Stories.SecurePlayersTests {
         #expect(story.cdn.requestCount(media) == 1)
     }
 
-    @Test func `absolute links are https over TLS and http in the clear, by the same request too`()
+    @Test func `absolute links use the scheme of each request`()
         throws
     {
         let stage = try SecureStage(
@@ -67,7 +67,7 @@ extension Stories.SecurePlayersTests {
     }
 
     @Test(arguments: Carriage.allCases)
-    func `a page of another site changes nothing, whatever the protocol`(_ carriage: Carriage)
+    func `a page of another site changes nothing over any protocol`(_ carriage: Carriage)
         throws
     {
         let stage = try SecureStage([Identity("127.0.0.1")])
@@ -94,7 +94,7 @@ extension Stories.SecurePlayersTests {
         let fault = "trunc=1000000&chunked=1&noetag=1&lastmod=&fails=1"
         stage.story.cdn.setBehaviour(Behaviour(query: fault), for: media)
         let answer = try stage.get("/" + stage.story.cdn.url(media), by: carriage)
-        // A transfer that ended early, a connection that was reset, or a stream that was (curl(1)).
+        // An incomplete transfer, a reset connection, or a reset stream (curl(1)).
         #expect([18, 56, 92].contains(answer.exit), "\(answer.exit) \(answer.errors)")
         #expect(answer.status == 200 && answer.body.count < 2_000_000)
         #expect(isContent(answer.body, of: media, count: answer.body.count))
@@ -103,7 +103,7 @@ extension Stories.SecurePlayersTests {
     }
 
     @Test(.enabled(if: Tool.exists("haproxy"), "needs haproxy"), arguments: ["1.1", "2"])
-    func `HAProxy that ends TLS speaks HTTP/2 to the plain port`(_ version: String) throws {
+    func `HAProxy that terminates TLS speaks HTTP/2 to the plain port`(_ version: String) throws {
         let identity = try Identity("tv.example")
         let story = try Story(["--trust-forwarded", "--absolute-urls", "--host-name", "tv.example"])
         let folder = try TemporaryFolder()
@@ -147,26 +147,26 @@ extension Stories.SecurePlayersTests {
 
     @Test func `an upgrade to HTTP/2 in the clear is not followed`() throws {
         let stage = try SecureStage([Identity("127.0.0.1")])
-        // With --http2 curl asks for an upgrade where there is no TLS; the last option counts.
+        // With --http2 curl requests an upgrade without TLS; the last option counts.
         let answer = try stage.get("/api/health", by: .clear, ["--http2"])
         #expect(answer.status == 200 && answer.protocolName == "HTTP/1.1")
     }
 
-    @Test func `a head of HTTP/2 is none in HTTP/1.1, however often it came`() throws {
-        // Heads that come again are known to the loop that read them.
+    @Test func `an HTTP/2 head is not reused for HTTP/1.1, however often it occurred`() throws {
+        // Repeated heads are known to the loop that parsed them.
         let stage = try SecureStage([Identity("127.0.0.1")], ["--loops", "1"])
         let options = ["--user-agent", "player", "--header", "Accept: */*"]
         for _ in 0..<4 {
             #expect(try stage.get("/api/health", by: .clearHTTP2, options).status == 200)
         }
         let host = stage.story.daemon.baseURL.dropFirst("http://".count)
-        // What the server writes the fields down as.
+        // The server's log format of the fields.
         let head =
             "GET /api/health HTTP/2.0\r\nhost: \(host)\r\nuser-agent: player\r\naccept: */*\r\n\r\n"
         #expect(try stage.story.player().sendRaw(head.utf8).readHead().status == 505)
     }
 
-    @Test func `log and figures name the protocol of each request`() throws {
+    @Test func `log and figures contain the protocol of each request`() throws {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let media = segment("told", 5_000)
         let path = "/" + stage.story.cdn.url(media)
@@ -179,7 +179,7 @@ extension Stories.SecurePlayersTests {
         let wanted = Carriage.allCases.flatMap { Array(repeating: $0.protocolName, count: 3) }
         #expect(names.map(String.init) == wanted)
         #expect(stage.accessLog.allSatisfy { $0.count >= 15 && $0[13] == "127.0.0.1" })
-        // With the one that asks for the figures.
+        // Including the one that requests the figures.
         #expect(try stage.story.stat("http1_requests_total") == 7)
         #expect(try stage.story.stat("http2_requests_total") == 6)
         #expect(try stage.story.stat("tls_handshakes_full_total") == 6)
@@ -191,7 +191,7 @@ extension Stories.SecurePlayersTests {
     }
 
     @Test(arguments: [Carriage.clearHTTP2, .secureHTTP2])
-    func `a hundred connections in HTTP/2 wait for one reload of the origin`(
+    func `a hundred HTTP/2 connections wait for one reload of the origin`(
         _ carriage: Carriage
     ) throws {
         let identity = try Identity("127.0.0.1")
@@ -207,7 +207,7 @@ extension Stories.SecurePlayersTests {
             + ["--parallel-immediate", "--parallel-max", "100"]
             + carriage.options(identity.authority) + transfers
         let waiting = Background { try Tool.run(command) }
-        // All of them, and the one that asks.
+        // All of them, and the one that requests the figures.
         #expect(try stage.story.settled("connections", within: .seconds(30)) { $0 == 101 } == 101)
         let arePending = try stage.story.settled("http2_requests_total") { $0 == 100 }
         #expect(arePending == 100 && stage.story.cdn.activeRequests == 1)

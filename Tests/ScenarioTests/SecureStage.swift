@@ -26,7 +26,7 @@ enum Carriage: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-/// A certificate by an authority of its own, as `sluice tls init` makes them.
+/// A certificate by its own authority, as `sluice tls init` makes them.
 struct Identity: Sendable {
     let folder: TemporaryFolder
 
@@ -44,7 +44,7 @@ struct Identity: Sendable {
     /// Options of `serve` for it.
     var options: [String] { ["--tls-cert", certificate, "--tls-key", key] }
 
-    /// Puts another's certificate and key in the place of this one's.
+    /// Replaces certificate and key by those of another.
     func replace(by other: Identity) throws {
         try writeFile(certificate, try readFile(other.certificate))
         try writeFile(key, try readFile(other.key))
@@ -73,7 +73,7 @@ final class SecureStage: Sendable {
         secureURL = url
     }
 
-    /// The file of the authority that the first certificate is of.
+    /// The file of the first certificate's authority.
     var authority: String { identities[0].authority }
 
     /// Lines of the access log, as fields.
@@ -82,7 +82,7 @@ final class SecureStage: Sendable {
         return (text ?? "").split(separator: "\n").map { $0.split(separator: " ") }
     }
 
-    /// The port of TLS as a player of plain HTTP sees it.
+    /// The TLS port as a player of plain HTTP sees it.
     func strayPlayer() -> ScriptedPlayer {
         ScriptedPlayer("http://" + secureURL.dropFirst("https://".count))
     }
@@ -91,7 +91,7 @@ final class SecureStage: Sendable {
         carriage.isSecure ? secureURL : story.daemon.baseURL
     }
 
-    /// What curl has for a path of the daemon.
+    /// The response to curl for a path of the daemon.
     func get(
         _ path: String, by carriage: Carriage, _ options: [String] = []
     ) throws -> CurlAnswer {
@@ -136,7 +136,7 @@ final class SecureStage: Sendable {
     }
 }
 
-/// What curl wrote with `--include`.
+/// The output of curl with `--include`.
 struct CurlAnswer {
     let exit: Int32
     let errors: String
@@ -163,7 +163,7 @@ struct CurlAnswer {
             .map { String($0.dropFirst(start.count)) }
     }
 
-    /// What must not depend on the protocol.
+    /// The fields that must not depend on the protocol.
     var facts: [String] {
         let names = [
             "Content-Type", "Content-Length", "Content-Range", "ETag", "Accept-Ranges",

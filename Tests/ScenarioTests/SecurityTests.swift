@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of those who mean harm: whom the daemon answers, where it goes, and what it keeps to itself.
+/// Attackers: whom the daemon answers, where it connects to, and what it keeps secret.
 extension Stories {
     @Suite(.tags(.crowded)) struct SecurityTests {}
 }
@@ -13,7 +13,7 @@ extension Stories.SecurityTests {
     @Test(arguments: [
         "evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost.evil.example", "",
     ])
-    func `a Host that is not ours is misdirected`(_ host: String) throws {
+    func `a request for a foreign Host is misdirected`(_ host: String) throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))
         let answer = try story.get("/a.ts", headers: [("Host", host)])
@@ -23,7 +23,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `loopback names and names that were configured are ours`() throws {
+    func `loopback names and configured names are accepted`() throws {
         let story = try Story(["--host-name", "tv.example"])
         let port = story.daemon.baseURL.split(separator: ":")[2]
         for host in [
@@ -52,7 +52,8 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `with a token entries need it, links are signed, and a forged one is forbidden`() throws {
+    func `with a token entries require it, links are signed, and a forged one is forbidden`() throws
+    {
         let story = try Story(["--token", "s3cret-token"])
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -75,7 +76,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `a link that was not signed does not pass where links are`() throws {
+    func `an unsigned link is rejected where links are signed`() throws {
         let open = try Story()
         open.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         let link = try open.links(in: "/l.m3u8")[0]
@@ -90,7 +91,7 @@ extension Stories.SecurityTests {
         let foreign = try story.follow(
             "/api/clear", headers: [("Origin", "https://evil.example")], method: "POST")
         #expect(foreign.status == 403)
-        // A GET tells how far a clear is, and starts none.
+        // A GET returns the progress of a clear, and starts none.
         #expect(try story.follow("/api/clear").text.contains("\"state\":\"none\""))
         #expect(
             try story.follow(
@@ -119,7 +120,7 @@ extension Stories.SecurityTests {
         "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]",
         "[64:ff9b::7f00:1]",
     ])
-    func `private addresses are refused however they are written`(_ host: String) throws {
+    func `private addresses are rejected in every form`(_ host: String) throws {
         let (daemon, player, cdn, folder) = try guarded(["--connect-timeout", "2"])
         defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
         let answer = try player.get("/http://\(host):\(cdn.port)/a.ts")
@@ -128,7 +129,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `a host that was allowed does not vouch for where it leads`() throws {
+    func `an allowed host does not vouch for its redirects`() throws {
         let (daemon, player, cdn, folder) = try guarded(["--allow-host", "localhost"])
         defer { withExtendedLifetime((daemon, folder)) { cdn.stop() } }
         cdn.put("/secret.ts", Array("secret".utf8))
@@ -143,7 +144,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `redirects without an end are a bad gateway`() throws {
+    func `endless redirects give 502`() throws {
         let story = try Story()
         story.cdn.setBehaviour("location=/b.m3u8", for: "/a.m3u8")
         story.cdn.setBehaviour("location=/a.m3u8", for: "/b.m3u8")
@@ -161,7 +162,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `a decompression bomb ends in a bad gateway`() throws {
+    func `a decompression bomb gives 502`() throws {
         let story = try Story()
         let bomb = "#EXTM3U\n" + String(repeating: "#", count: 20 << 20)
         story.cdn.put("/l.m3u8", text: bomb)
@@ -175,7 +176,7 @@ extension Stories.SecurityTests {
 
 extension Stories.SecurityTests {
     @Test
-    func `secrets show in no log, figure or error`() throws {
+    func `no log, figure or error contains secrets`() throws {
         let story = try Story(["--log-level", "trace", "--token", "acc3ss-token"])
         let secret = "hunter2"
         story.cdn.put("/l.m3u8", text: vod(["a.ts?sig=\(secret)", "gone.ts?sig=\(secret)"]))
@@ -217,7 +218,7 @@ extension Stories.SecurityTests {
         "ftp://h/x?sig=hunter2", "http://[bad?sig=hunter2", "/again?sig=hunter2",
         "http://169.254.1.1/x?sig=hunter2",
     ])
-    func `where a redirect led shows without its secrets`(_ location: String) throws {
+    func `the target of a redirect is shown without secrets`(_ location: String) throws {
         let story = try Story(["--log-level", "trace", "--connect-timeout", "1"])
         for path in ["/a.ts", "/again"] {
             story.cdn.setBehaviour(
@@ -248,7 +249,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `requests made to be misread are refused`() throws {
+    func `ambiguous requests are rejected`() throws {
         let story = try Story()
         let host = "Host: \(story.daemon.baseURL.dropFirst(7))\r\n"
         let both =
@@ -278,7 +279,7 @@ extension Stories.SecurityTests {
     }
 
     @Test
-    func `line ends in a decoded URL reach no origin as such`() throws {
+    func `line breaks in a decoded URL reach no origin as such`() throws {
         let story = try Story()
         for target in ["/a.ts?x=%0D%0AX-Evil:%201", "/a%0d%0aX-Evil:1"] {
             _ = try story.follow("/" + story.cdn.url(target))

@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of sessions: what was given at entry, or set on the way, goes with every later request.
+/// Sessions: headers given at entry, and cookies set later, are sent with every later request.
 extension Stories {
     @Suite(.tags(.crowded)) struct SessionTests {}
 }
@@ -19,7 +19,7 @@ private let tree = [
 ]
 
 extension Stories.SessionTests {
-    /// Plays all of the tree from an entry; the statuses in order.
+    /// Plays the whole tree from an entry; returns the statuses in order.
     private func play(_ story: Story, from entry: String) throws -> [Int] {
         let master = try story.follow(entry)
         guard let variant = uriLines(master.text).first, master.status == 200 else {
@@ -37,7 +37,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `cookies set on the way go with later requests, each where it belongs`() throws {
+    func `cookies are sent with later requests to where they belong`() throws {
         let story = try story()
         story.cdn.setBehaviour("cookie=sid=1;%20Path=/", for: "/m.m3u8")
         story.cdn.setBehaviour("needcookie=sid=1&cookie=list=2;%20Path=/v", for: "/v/l.m3u8")
@@ -51,7 +51,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `each session has a jar of its own, and no player sees a Set-Cookie`() throws {
+    func `each session has its own cookie jar, and no player sees a Set-Cookie`() throws {
         let story = try story()
         story.cdn.setBehaviour("cookie=sid=1;%20Path=/", for: "/m.m3u8")
         story.cdn.setBehaviour("needcookie=sid=1", for: "/v/s.ts")
@@ -70,7 +70,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `headers given at entry go to lists, keys, sections and segments`() throws {
+    func `headers given at entry are sent for lists, keys, sections and segments`() throws {
         let story = try story()
         for (path, _) in tree {
             story.cdn.setBehaviour("needheader=Referer:https://site.example/a?b", for: path)
@@ -88,7 +88,9 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `headers and cookies reach steering manifests, asset lists and what these name`() throws {
+    func `headers and cookies are sent for steering manifests, asset lists and what these name`()
+        throws
+    {
         let story = try Story()
         let range = "#EXT-X-DATERANGE:ID=\"1\",X-ASSET-LIST=\"/ads\""
         story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"/steer\"\n")
@@ -116,7 +118,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `a session outlives a restart`() throws {
+    func `a session survives a restart`() throws {
         let story = try story()
         story.cdn.setBehaviour("needheader=Referer:r", for: "/v/s.ts")
         let master = try story.follow(story.entry("/m.m3u8", "h_Referer=r"))
@@ -126,7 +128,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `credentials stop at a redirect to another origin, other headers go on`() throws {
+    func `credentials are not sent after a redirect to another origin, other headers are`() throws {
         let story = try story()
         let other = FixtureCDN(address: "127.0.0.2")
         try other.start()
@@ -144,7 +146,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `what credentials have opened is not shown to others, its segments are shared`() throws {
+    func `a response to credentials is not shown to others, its segments are shared`() throws {
         let story = try story()
         story.cdn.setBehaviour("needheader=Authorization:Bearer%20a", for: "/m.m3u8")
         #expect(
@@ -189,7 +191,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `purging a URL forgets what credentials have opened too`() throws {
+    func `purging a URL also removes responses to credentials`() throws {
         let story = try story()
         let entry = story.entry("/m.m3u8", "h_Authorization=Bearer%20a")
         for address in [entry, story.url("/m.m3u8")] { _ = try story.follow(address) }
@@ -201,7 +203,7 @@ extension Stories.SessionTests {
 
     @Test
     func
-        `a key is fetched once, kept readable for its owner alone, and not at all where forbidden`()
+        `a key is fetched once, readable by its owner only, and not at all where forbidden`()
         throws
     {
         let story = try story()
@@ -221,7 +223,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `a key that a live stream changes under its URL is asked about again`() throws {
+    func `a key that a live stream changes under its URL is revalidated`() throws {
         let story = try Story()
         let head = ["#EXT-X-KEY:METHOD=AES-128,URI=\"/k/key\""]
         let live = vod(["s.ts"], head: head).replacing("#EXT-X-ENDLIST\n", with: "")
@@ -248,7 +250,7 @@ extension Stories.SessionTests {
     }
 
     @Test
-    func `segments of one name under another section stay apart`() throws {
+    func `segments with one name under different sections are distinguished`() throws {
         let story = try Story()
         for part in ["a", "b"] {
             story.cdn.put(

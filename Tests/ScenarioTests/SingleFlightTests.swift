@@ -3,7 +3,8 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Many players, one origin request: collapsing, joining late, and what may not be shared.
+/// Many players and one origin request: collapsing, late joins, and responses that must not be
+/// shared.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct SingleFlightTests {
         @Test func `fifty players of one missing segment cost one origin request`() throws {
@@ -13,7 +14,7 @@ extension Stories {
             let known = try story.stat("requests_total")
             let streams = try (0..<50).map { _ in try story.open(path) }
             #expect(try story.settled("requests_total") { $0 > known + 50 } > known + 50)
-            // All have what the origin has sent, while the rest is still to come.
+            // All have what the origin has sent, while the rest is still missing.
             story.cdn.hold(path, afterBytes: 100_000)
             let firsts = try streams.map { try $0.read(100_000) }
             story.cdn.release(path)
@@ -37,7 +38,7 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 1)
         }
 
-        @Test func `no-store goes to all who wait for it, and nowhere else`() throws {
+        @Test func `a no-store response is sent to all waiting players and not stored`() throws {
             let story = try Story()
             let path = segment("private", 3_000_000)
             story.cdn.setBehaviour("cc=no-store", for: path)
@@ -54,7 +55,7 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == before + 1)
         }
 
-        @Test func `a player that comes late to a no-store body starts at once`() throws {
+        @Test func `a player that joins a no-store body late starts immediately`() throws {
             let story = try Story()
             let path = segment("secret", 20_000_000)
             story.cdn.setBehaviour("cc=no-store", for: path)

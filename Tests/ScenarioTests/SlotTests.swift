@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// The slots towards origins: never more than there are, and playlists do not wait for one.
+/// The slots for origins: never exceeded, and playlists do not wait for one.
 extension Stories {
     @Suite(.tags(.timed)) struct SlotTests {
         @Test func `250 segments at once take 32 slots, and a playlist passes them all`() throws {
@@ -28,7 +28,7 @@ extension Stories {
             #expect(story.cdn.requestCount() == 253)
         }
 
-        @Test func `waiters that leave release their place and their slot`() throws {
+        @Test func `waiting players that leave release their place and their slot`() throws {
             let story = try Story(["--slots", "2"])
             story.cdn.hold(segment("a", 1_000_000), afterBytes: 1_000)
             story.cdn.hold(segment("b", 1_000_000), afterBytes: 1_000)
@@ -61,13 +61,13 @@ extension Stories {
             #expect(answer["Proxy-Status"]?.contains("connection_limit_reached") == true)
             #expect(story.cdn.requestCount(segment("waits", 1_000)) == 0)
             #expect(try story.stat("transfers_waiting") == 0)
-            // Nothing is wrong with the origin: it is asked as soon as there is room.
+            // The origin is not at fault: it is requested as soon as there is room.
             running.abort()
             let next = segment("waits", 1_000)
             #expect(try eventually { try story.get(next).status == 200 })
         }
 
-        @Test func `playlists find a place while all slots are taken`() throws {
+        @Test func `playlists get a slot while all slots are taken`() throws {
             let story = try Story(["--slots", "1", "--slot-timeout", "1", "--stall-timeout", "60"])
             let endless = segment("endless", 1_000_000)
             story.cdn.hold(endless, afterBytes: 1_000)
@@ -76,7 +76,7 @@ extension Stories {
             #expect(try story.get("/l.m3u8").status == 200)
         }
 
-        @Test func `a host limit of one is never passed`() throws {
+        @Test func `a host limit of one is never exceeded`() throws {
             let story = try Story(["--host-limit", "1"])
             story.cdn.setBehaviour("fb=20", for: "/bytes/*")
             let answers = try inParallel(12) { try story.get(segment("h\($0)", 5_000)) }
@@ -84,14 +84,14 @@ extension Stories {
             #expect(story.cdn.peakConcurrentRequests == 1)
         }
 
-        @Test func `fixed slots are kept by every way a transfer can end`() throws {
+        @Test func `fixed slots are released by every way a transfer can end`() throws {
             let story = try Story(["--slots", "4"])
             let ends = ["status=404", "reset=1000", "status=503&fails=1", "trunc=10&fails=1", ""]
             for (index, end) in ends.enumerated() {
                 story.cdn.setBehaviour(Behaviour(query: end), for: "/bytes/5000/end\(index)*")
             }
             _ = try inParallel(60) { index in
-                // Some of these end in a broken connection before a head, which is right here.
+                // Some of these end in a broken connection before a head, as expected here.
                 _ = try? story.get(segment("end\(index % 5)-\(index)", 5_000))
             }
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)

@@ -3,7 +3,8 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Objects with holes: any mix of ranges, seeks and generations on one object, and no byte twice.
+/// Objects with holes: any mix of ranges, seeks and generations on one object, and no byte fetched
+/// twice.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct SpansTests {
         private static let size = 3_000_000
@@ -25,7 +26,8 @@ extension Stories {
         }
 
         @Test(arguments: [1, 2, 3] as [UInt64])
-        func `holes are filled without a byte that is there, through a restart`(seed: UInt64) throws
+        func `holes are filled without fetching present bytes, across a restart`(seed: UInt64)
+            throws
         {
             let story = try Story()
             let path = segment("holes", Self.size)
@@ -41,7 +43,9 @@ extension Stories {
         }
 
         @Test(arguments: [4, 5] as [UInt64])
-        func `many players in one object at once get exact bytes, most of them once`(seed: UInt64)
+        func `many concurrent players in one object get exact bytes, most fetched once`(
+            seed: UInt64
+        )
             throws
         {
             let story = try Story()
@@ -53,7 +57,7 @@ extension Stories {
             }
             #expect(!results.contains(false))
             #expect(isContent(try story.get(path).body, of: path))
-            // What two flights had on their way when one met the other.
+            // Bytes in flight of two flights when one met the other.
             #expect(story.cdn.bytesSent(path) < Self.size * 3 / 2)
         }
 
@@ -69,7 +73,7 @@ extension Stories {
             #expect(try story.settled("stored_bytes") { $0 < 100_000 } < 100_000)
         }
 
-        @Test func `old readers finish on their generation while new ones get the next`() throws {
+        @Test func `old readers finish with their generation while new ones get the next`() throws {
             let story = try Story(["--policy", "refresh"])
             let path = segment("lively", Self.size)
             let other = "/bytes/\(Self.size - 1000)/next.ts"
@@ -90,13 +94,13 @@ extension Stories {
         }
 
         @Test(arguments: ["etag=two", "etag=&lastmod=Fri, 02 Jan 2026 00:00:00 GMT", "etag=one"])
-        func `a hole of another generation throws the old spans away`(validators: String) throws {
+        func `a hole of another generation discards the old spans`(validators: String) throws {
             let story = try Story()
             let path = segment("renewed", Self.size)
             let other = "/bytes/\(Self.size + 5000)/next.ts"
             story.cdn.setBehaviour("etag=one", for: path)
             #expect(try isExact(0..<500_000, of: path, story))
-            // The last one lies: the tag is the same, only the length tells.
+            // The last one is wrong: the tag is the same, only the length differs.
             story.cdn.setBehaviour(Behaviour(query: "\(validators)&as=\(other)"), for: path)
             let hole = try story.get(path, range: "bytes=1000000-1000999")
             #expect(isContent(hole.body, of: other, from: 1_000_000, count: 1000))
@@ -160,7 +164,7 @@ extension Stories {
             let url = story.daemon.baseURL + "/mt/a.ts"
             let range = [("Range", "bytes=9000-9999")]
             #expect(try story.player().get(url, headers: range).body == tail)
-            // Nobody reads it any more, and the flight is given up.
+            // It has no readers any more, and the flight is cancelled.
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
             #expect(try story.player().get(url, headers: range).body == tail)
             #expect(origin.requestCount("/a.ts") == 1)

@@ -3,14 +3,14 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of files in the cache folder that nobody of ours has written.
+/// Foreign files in the cache folder.
 extension Stories {
     @Suite(.tags(.timed)) struct StateFileTests {
         private static let names = [
             "downloads/00000000000a", "downloads/day", "recordings/00000000000a", "probation",
         ]
 
-        @Test func `state files of gigabytes take no memory and stop no start`() throws {
+        @Test func `state files of gigabytes take no memory and do not prevent a start`() throws {
             let story = try Story()
             let path = segment("kept", 300_000)
             _ = try story.get(path)
@@ -56,7 +56,7 @@ extension Stories {
             }
         }
 
-        /// Two gigabytes that take no room on the disk.
+        /// Two gigabytes that occupy no disk space.
         private func lengthen(_ path: String) throws {
             let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             defer { close(file) }

@@ -3,11 +3,11 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Everything at once: random ranges, speeds, hang-ups, broken origins and a cache that holds a third
-/// of what is played; and never a wrong byte.
+/// Random ranges, speeds, hang-ups, broken origins and a cache that holds a third of the content:
+/// never a wrong byte.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct StormTests {
-        /// What the origin does to the objects of a storm, one after the other.
+        /// The origin's changes to the objects of a storm, in order.
         private static let behaviours = [
             "fb=0", "chunked=1", "norange=1", "rate=4000000", "reset=400000&fails=4",
             "trunc=700000&chunked=1&fails=4", "chunked=1&norange=1", "cc=no-store",
@@ -15,7 +15,7 @@ extension Stories {
         ]
 
         @Test(arguments: [1, 2, 3] as [UInt64])
-        func `players that do as they like get no wrong byte`(seed: UInt64) throws {
+        func `random players get no wrong byte`(seed: UInt64) throws {
             let story = try Story(["--cache-size", "6MB", "--min-free", "0", "--slots", "6"])
             let paths = Self.behaviours.indices.map {
                 segment("storm\($0)", 900_000 + $0 * 137_501)
@@ -37,7 +37,7 @@ extension Stories {
             #expect(try story.stat("own_errors_total") == 0)
         }
 
-        /// One visit; what was wrong with it, if anything.
+        /// One visit; returns what was wrong, if anything.
         private func visit(_ story: Story, _ path: String, _ dice: inout Dice) throws -> String? {
             let size = Int(path.split(separator: "/")[1]) ?? 0
             let first = dice.roll(size)

@@ -1,14 +1,14 @@
 import FixtureCDN
 import ScenarioSupport
 
-/// What stories about playlists need beside the common beginning: fixtures, entries, links.
+/// What stories about playlists need in addition: fixtures, entries, links.
 extension Story {
     /// A story whose CDN serves the files of `Fixtures/media`.
     convenience init(playing arguments: [String]) throws {
         try self.init(arguments, cdnFolder: Fixture.path("media"))
     }
 
-    /// Starts a daemon on a cache folder; `arguments` go behind those that every story has.
+    /// Starts a daemon on a cache folder; `arguments` are appended to the common ones.
     static func serve(
         _ cacheFolder: String, _ arguments: [String] = [],
         _ environment: [(name: String, value: String)] = []
@@ -26,12 +26,12 @@ extension Story {
         return try Self.serve(cacheFolder, arguments)
     }
 
-    /// The entry of a path with further arguments: `h_Referer=x` and the like, encoded already.
+    /// The entry of a path with further arguments: `h_Referer=x` and others, already encoded.
     func entry(_ path: String, _ arguments: String) -> String {
         "\(daemon.baseURL)/proxy?url=\(percentEncoded(cdn.url(path)))&\(arguments)"
     }
 
-    /// Asks for a link as it stands in a rewritten playlist, or for any path of the daemon.
+    /// Requests a link of a rewritten playlist, or any path of the daemon.
     func follow(
         _ link: String, headers: [WireHead.Field] = [], method: String = "GET"
     ) throws -> PlayerResponse {

@@ -23,11 +23,10 @@ final class Story: Sendable {
 
     /// Starts both.
     ///
-    /// `arguments` are added to `serve`, `cdnFolder` is what the CDN serves beside `/bytes/...`,
-    /// and the cache lies in a folder of its own unless one is given. Without `mayWriteAnywhere`
-    /// the modes of folders bind the daemon even when it runs as root. `prefix` is a program with
-    /// arguments that runs the daemon, such as `prlimit`. `first` is the binary that runs until the
-    /// first restart.
+    /// `arguments` are added to `serve`, `cdnFolder` is served by the CDN beside `/bytes/...`, and
+    /// the cache is in a new folder unless one is given. Without `mayWriteAnywhere` the modes of
+    /// folders bind the daemon even when it runs as root. `prefix` is a program with arguments that
+    /// runs the daemon, such as `prlimit`. `first` is the binary that runs until the first restart.
     init(
         _ arguments: [String] = [], cdnFolder: String? = nil, cacheFolder: String? = nil,
         mayWriteAnywhere: Bool = true, prefix: [String] = [],
@@ -60,7 +59,7 @@ final class Story: Sendable {
         cdn.stop()
     }
 
-    /// The daemon that runs now.
+    /// The running daemon.
     var daemon: DaemonProcess { running.value }
 
     // MARK: Playing
@@ -71,10 +70,11 @@ final class Story: Sendable {
     /// The daemon's URL for a URL of any origin.
     func url(for origin: String) -> String { daemon.baseURL + "/" + origin }
 
-    /// A new player, which may be handed to another thread's work only by that thread making it.
+    /// A new player; another thread must make its own.
     func player() -> ScriptedPlayer { ScriptedPlayer(daemon.baseURL) }
 
-    /// Asks the daemon for a path of the CDN, on a new connection, and reads the answer to its end.
+    /// Requests a path of the CDN from the daemon, on a new connection, and reads the response to
+    /// its end.
     func get(
         _ path: String, range: String? = nil, headers: [WireHead.Field] = [],
         method: String = "GET"
@@ -83,7 +83,7 @@ final class Story: Sendable {
         return try player().get(url(path), headers: fields, method: method)
     }
 
-    /// Asks the daemon for a path of the CDN and returns the answer unread.
+    /// Requests a path of the CDN from the daemon and returns the response unread.
     func open(
         _ path: String, range: String? = nil, receiveBuffer: Int32? = nil
     ) throws -> PlayerStream {
@@ -119,7 +119,7 @@ final class Story: Sendable {
         return number
     }
 
-    /// Waits until a figure is what a story expects; the last value otherwise.
+    /// Waits until a figure is as expected; returns the last value otherwise.
     func settled(
         _ name: String, within limit: Duration = patience, _ isExpected: (Int) -> Bool
     ) throws -> Int {
@@ -137,7 +137,7 @@ final class Story: Sendable {
 /// A path of the CDN whose bytes follow from its name.
 func segment(_ name: String, _ size: Int) -> String { "/bytes/\(size)/\(name).ts" }
 
-/// Whether `body` is what is under `/bytes/<size>/<name>` from `start` on, and as long as it says.
+/// Whether `body` equals `/bytes/<size>/<name>` from `start` on, with the full length.
 ///
 /// A plain Bool, since a failed comparison of megabytes would be printed byte by byte.
 func isContent(_ body: [UInt8], of path: String, from start: Int = 0, count: Int? = nil) -> Bool {
@@ -171,7 +171,7 @@ final class Shared<Value: Sendable>: Sendable {
     func update(_ change: (inout Value) -> Void) { state.withLock { change(&$0) } }
 }
 
-/// Bytes that the files of objects really take.
+/// Bytes that the files of objects occupy.
 func diskBytes(_ folder: String) -> Int {
     storedFiles(folder).reduce(0) { sum, path in
         var status = stat()

@@ -3,10 +3,10 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Bytes on their way: when the first one reaches a player, and what slow readers cost the others.
+/// Streaming: when the first byte reaches a player, and what slow readers cost the others.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct StreamToManyTests {
-        @Test func `the first body byte is there before the segment has arrived`() throws {
+        @Test func `the first body byte arrives before the segment is complete`() throws {
             let story = try Story()
             let path = segment("first", 2_000_000)
             story.cdn.hold(path, afterBytes: 100_000)
@@ -19,7 +19,7 @@ extension Stories {
         }
 
         @Test(arguments: ["chunked=1", "eof=1"])
-        func `a body without a length is streamed as it comes and kept after a clean end`(
+        func `a body without a length is streamed as it arrives and stored after a clean end`(
             framing: String
         ) throws {
             let story = try Story()
@@ -37,7 +37,8 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
         }
 
-        @Test func `what the origin has sent of a segment is with the player before the rest`()
+        @Test
+        func `the bytes that the origin has sent of a segment reach the player before the rest`()
             throws
         {
             let story = try Story()
@@ -78,7 +79,7 @@ extension Stories {
         }
 
         @Test(arguments: ["fb=0", "chunked=1", "status=204"])
-        func `an empty segment is an empty answer`(behaviour: String) throws {
+        func `an empty segment is an empty response`(behaviour: String) throws {
             let story = try Story()
             let path = segment("empty", 0)
             story.cdn.setBehaviour(Behaviour(query: behaviour), for: path)

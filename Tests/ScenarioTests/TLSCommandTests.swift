@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of `sluice tls`: what it makes is accepted by other programs.
+/// `sluice tls`: other programs accept the certificates that it makes.
 extension Stories {
     @Suite(.tags(.crowded)) struct TLSCommandTests {}
 }
@@ -57,7 +57,7 @@ extension Stories.TLSCommandTests {
         #expect(shown.contains(fingerprint))
     }
 
-    @Test func `files go to the configuration folder of the user unless told otherwise`() throws {
+    @Test func `files are written to the user's configuration folder by default`() throws {
         let folder = try TemporaryFolder()
         let made = try sluice("tls", "init", environment: ["XDG_CONFIG_HOME=\(folder.path)"])
         #expect(made.status == 0, "\(made.stderr)")
@@ -65,7 +65,8 @@ extension Stories.TLSCommandTests {
         #expect(shown.contains("localhost, 127.0.0.1, ::1"))
     }
 
-    @Test func `a wrong name, an unusable folder and a file without certificates are told`() throws
+    @Test func `a wrong name, an unusable folder and a file without certificates are reported`()
+        throws
     {
         let folder = try TemporaryFolder()
         let wrong = try sluice("tls", "init", "--folder", folder.path, "http://nas/")
@@ -75,7 +76,7 @@ extension Stories.TLSCommandTests {
         #expect(try sluice("tls", "init", "--folder", "/proc/sluice").status == 1)
         try writeFile(folder.file("text"), Array("no certificate".utf8))
         let shown = try sluice("tls", "show", folder.file("text"))
-        #expect(shown.status == 1 && shown.stderr.contains("no certificate in PEM"))
+        #expect(shown.status == 1 && shown.stderr.contains("no PEM certificate in"))
     }
 }
 
@@ -85,7 +86,7 @@ private final class SecureServer {
     private let port: UInt16
 
     init(_ folder: TemporaryFolder) throws {
-        // With port 0 it tells the port that it was given.
+        // With port 0 it prints the port that it was given.
         child = try ChildProcess([
             "openssl", "s_server", "-accept", "127.0.0.1:0", "-www", "-cert",
             folder.file("server.pem"), "-key", folder.file("server.key"),

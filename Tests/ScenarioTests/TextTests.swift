@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of texts that are not plainly a playlist: encoded, mislabelled, JSON, or half of a pair.
+/// Texts that are not plainly a playlist: encoded, mislabelled, JSON, or dependent on another.
 extension Stories {
     @Suite(.tags(.crowded)) struct TextTests {}
 }
@@ -62,7 +62,7 @@ extension Stories.TextTests {
     }
 
     @Test(arguments: ["br", "deflate", "gzip"])
-    func `a body that is not in the coding that it names is refused and not kept`(
+    func `a body that is not in its declared coding is rejected and not stored`(
         _ coding: String
     ) throws {
         let story = try Story()
@@ -74,7 +74,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `a segment in a coding that nobody asked for is sent with its name`() throws {
+    func `a segment in an unrequested coding is passed on with its coding`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("some bytes".utf8))
         story.cdn.setBehaviour("gzip=always", for: "/a.ts")
@@ -97,7 +97,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `a page under a playlist's name is a bad gateway and is not kept`() throws {
+    func `a page under a playlist's name gives 502 and is not stored`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: "<!DOCTYPE html><html><body>Sign in</body></html>")
         let first = try story.get("/l.m3u8")
@@ -111,7 +111,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `a steering manifest leads back to the daemon`() throws {
+    func `a steering manifest refers to the daemon`() throws {
         let story = try Story()
         story.cdn.put(
             "/m/master.m3u8",
@@ -137,7 +137,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `an asset list names playlists of ours, and errors are the origin's`() throws {
+    func `an asset list refers to rewritten playlists, and errors are the origin's`() throws {
         let story = try Story()
         let range =
             "#EXT-X-DATERANGE:ID=\"1\",START-DATE=\"2026-01-01T00:00:00Z\",X-ASSET-LIST=\"ads\""
@@ -155,7 +155,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `a manifest is kept no longer than HTTP allows, and serves when the origin is gone`()
+    func `a manifest is stored no longer than HTTP allows, and used when the origin is gone`()
         throws
     {
         let story = try Story()
@@ -174,7 +174,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `variables come from the list, its parent and the final URL`() throws {
+    func `variables are taken from the list, its parent and the final URL`() throws {
         let story = try Story()
         story.cdn.put(
             "/m.m3u8",
@@ -196,7 +196,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `a list that needs its parent is not lost when the parent was forgotten`() throws {
+    func `a list that needs its parent survives the parent's loss`() throws {
         let story = try Story()
         story.cdn.put(
             "/m.m3u8",
@@ -217,7 +217,7 @@ extension Stories.TextTests {
     }
 
     @Test
-    func `a delta update keeps the endings of the full list`() throws {
+    func `a delta update keeps the extensions of the full list`() throws {
         let story = try Story()
         let head = ["#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=24"]
         story.cdn.put("/l.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n")

@@ -1,4 +1,4 @@
-// What stories of time shift have in common: a live stream, and a player that sees farther back.
+// What stories of time shift have in common: a live stream, and a player with a longer window.
 import FixtureCDN
 import ScenarioSupport
 
@@ -11,11 +11,11 @@ final class ShiftedStream {
 
     /// The bytes of each segment.
     static let size = 3_000
-    /// Lists with parts are reused for half a part target: stories wait less.
+    /// Lists with parts are reused for half a part target, which shortens the test.
     private static let quick = ["#EXT-X-PART-INF:PART-TARGET=0.1"]
 
-    /// Starts both: `length` is what `dvr=` says, `arguments` are added to `serve`, and after `loop`
-    /// segments the stream begins anew behind a discontinuity.
+    /// Starts both: `length` is the value of `dvr=`, `arguments` are added to `serve`, and after
+    /// `loop` segments the stream restarts behind a discontinuity.
     init(
         _ length: String, _ arguments: [String] = [], path: String = "/l.m3u8", loop: Int = 100
     ) throws {
@@ -33,7 +33,7 @@ final class ShiftedStream {
             }, targetDuration: 1, windowSize: size, header: quick)
     }
 
-    /// The origin begins to count anew.
+    /// The origin restarts its numbering.
     func reset(to window: LiveWindow) {
         self.window = window
         _ = story.cdn.live(path, window)
@@ -45,7 +45,7 @@ final class ShiftedStream {
             "/proxy?url=\(percentEncoded(story.cdn.url(path)))&dvr=\(length)")
     }
 
-    /// Moves the origin on and loads the list until it shows that.
+    /// Advances the origin and loads the list until it shows that.
     @discardableResult
     func advance(by count: Int = 1) throws -> PlayerResponse {
         let before = try list().text
@@ -53,7 +53,7 @@ final class ShiftedStream {
         return try changed(from: before)
     }
 
-    /// The list once it is not `before` any more; it is not awaited beyond the usual patience.
+    /// The list once it differs from `before`; the wait is limited to the usual patience.
     func changed(from before: String) throws -> PlayerResponse {
         var now = try list()
         _ = try eventually {
@@ -63,7 +63,7 @@ final class ShiftedStream {
         return now
     }
 
-    /// Fetches everything that a list names, as a player that watches it from its start.
+    /// Fetches everything in a list, as a player that watches it from its start.
     func watch(_ list: PlayerResponse) throws {
         for link in uriLines(list.text) where !link.contains("missing") {
             _ = try story.follow(link)

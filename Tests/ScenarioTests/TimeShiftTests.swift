@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Stories of windows that reach farther back than the origin's.
+/// Windows that reach farther back than the origin's.
 extension Stories {
     @Suite(.tags(.timed, .threads)) struct TimeShiftTests {}
 }
@@ -17,7 +17,7 @@ extension Stories.TimeShiftTests {
         #expect(list.segmentNames == (5...10).map { "s\($0)" })
         #expect(list.tag("#EXT-X-MEDIA-SEQUENCE") == "5")
         #expect(!list.text.contains("ENDLIST") && !list.text.contains("GAP"))
-        // What fell out of the window is let go.
+        // Segments outside of the window are released.
         #expect(try stream.story.settled("time_shift_dropped_total") { $0 == 5 } == 5)
     }
 
@@ -39,7 +39,7 @@ extension Stories.TimeShiftTests {
         #expect(!paths.contains { $0.hasPrefix("/bytes/") && !$0.contains("/s1") })
     }
 
-    @Test func `why tells how far a longer window reaches`() throws {
+    @Test func `why shows how far a longer window reaches`() throws {
         let stream = try ShiftedStream("60s")
         try stream.watch(try stream.list())
         _ = try stream.advance(by: 2)
@@ -70,7 +70,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `discontinuities are counted on when they have left the window`() throws {
+    func `discontinuities still count when they have left the window`() throws {
         let stream = try ShiftedStream("5s", loop: 4)
         for _ in 0..<5 { try stream.watch(try stream.advance()) }
         let list = try stream.advance(by: 2)
@@ -113,14 +113,14 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `the list goes on being served while its origin is gone`() throws {
+    func `the list is served while its origin is gone`() throws {
         let stream = try ShiftedStream("60s")
         for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
         let before = try stream.list()
         let ordinary = stream.story.url("/l.m3u8")
         _ = try stream.story.player().get(ordinary)
         stream.story.cdn.stop()
-        // An ordinary session is told after three target durations: its list ends.
+        // An ordinary session gets an ended list after three target durations.
         let isOver = try eventually {
             let list = try stream.story.player().get(ordinary)
             return list.status != 200 || list.text.contains("ENDLIST")
@@ -132,7 +132,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `segments that the player left out are fetched behind it`() throws {
+    func `segments that the player skipped are fetched behind it`() throws {
         let stream = try ShiftedStream("60s")
         _ = try stream.list()
         #expect(try stream.story.settled("time_shift_fetched_total") { $0 == 3 } == 3)
@@ -141,7 +141,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `both forms of an entry are one session, and its links keep the window`() throws {
+    func `both forms of an entry give one session, and its links keep the window`() throws {
         let stream = try ShiftedStream("60s")
         stream.story.cdn.put(
             "/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8\n")
@@ -186,7 +186,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `variants are in step, whichever was watched first`() throws {
+    func `variants are aligned, whichever was watched first`() throws {
         let stream = try ShiftedStream("60s")
         let story = stream.story
         let second = ShiftedStream.window(names: "low")
@@ -200,7 +200,7 @@ extension Stories.TimeShiftTests {
         stream.window.advance(by: 2)
         second.advance(by: 2)
         _ = try eventually { try story.follow(lists[0]).segmentNames.count == 5 }
-        // Both count anew before the second was ever asked for.
+        // Both restart before the second was ever requested.
         stream.reset(to: ShiftedStream.window(names: "t"))
         _ = story.cdn.live("/low.m3u8", ShiftedStream.window(names: "u"))
         let isAnew = try eventually { try story.follow(lists[0]).segmentNames.last == "t2" }
@@ -238,7 +238,7 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
-    func `reused names lead to what they meant at their position`() throws {
+    func `reused names refer to their meaning at their position`() throws {
         let stream = try ShiftedStream("60s")
         let story = stream.story
         func window() -> LiveWindow {

@@ -2,7 +2,7 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// What is kept, seen as titles: names, seconds and per cent by variant.
+/// Stored content as titles: names, seconds and percentages by variant.
 extension Stories {
     @Suite(.tags(.crowded)) struct TitlesTests {}
 }
@@ -13,13 +13,14 @@ extension Story {
         try player().get("/api/\(target)", method: method).text
     }
 
-    /// The title that starts at a path of the CDN; empty while nothing of it is kept.
+    /// The title that starts at a path of the CDN; empty while nothing of it is stored.
     func title(_ path: String) throws -> String {
         let text = try api("titles/" + percentEncoded(cdn.url(path)))
         return text.hasPrefix("{") ? text : ""
     }
 
-    /// Waits until a title says something, for the index runs a moment behind; what it says at last.
+    /// Waits until a title contains a text, because the index lags a moment behind; returns its
+    /// last state.
     func title(_ path: String, until isExpected: (String) -> Bool) throws -> String {
         var text = ""
         _ = try eventually {
@@ -56,7 +57,7 @@ func members(_ name: String, in json: String) -> [String] {
 
 extension Stories.TitlesTests {
     @Test
-    func `what was played to the end is kept whole`() throws {
+    func `a title played to its end is complete`() throws {
         let story = try Story()
         story.putTitle("/shows/harbour/s1e2/master.m3u8", "whole")
         try story.play("/shows/harbour/s1e2/master.m3u8")
@@ -72,7 +73,7 @@ extension Stories.TitlesTests {
     }
 
     @Test
-    func `half of a title is half, and a part of a segment counts by its bytes`() throws {
+    func `half of a title is 50 percent, and a partial segment counts by its bytes`() throws {
         let story = try Story()
         story.putTitle("/half.m3u8", "half")
         try story.play("/half.m3u8", 2)
@@ -86,7 +87,7 @@ extension Stories.TitlesTests {
     }
 
     @Test
-    func `each variant and rendition is told apart`() throws {
+    func `each variant and rendition has its own percentage`() throws {
         let story = try Story(playing: [])
         let lists = try story.links(in: "/ts/master.m3u8")
         let last = try story.follow(lists[4]).text
@@ -114,7 +115,7 @@ extension Stories.TitlesTests {
     }
 
     @Test
-    func `keys and initialization sections belong to the whole`() throws {
+    func `keys and initialization sections are required for completeness`() throws {
         let story = try Story(playing: [])
         let lists = try story.links(in: "/aes/master.m3u8")
         let inner = links(try story.follow(lists[0]).text)
@@ -169,7 +170,7 @@ extension Stories.TitlesTests {
     }
 
     @Test
-    func `what two titles need is counted once and shown for both`() throws {
+    func `shared bytes are counted once and shown for both titles`() throws {
         let story = try Story()
         for name in ["/a.m3u8", "/b.m3u8"] { story.putTitle(name, "shared") }
         try story.play("/a.m3u8")
@@ -227,7 +228,7 @@ extension Stories.TitlesTests {
 
 extension Stories.TitlesTests {
     @Test
-    func `a listing comes in pages, the last played first`() throws {
+    func `a listing is paged, the last played first`() throws {
         let story = try Story()
         for index in 0..<5 {
             story.putTitle("/t\(index).m3u8", "page\(index)", count: 1)
@@ -248,7 +249,7 @@ extension Stories.TitlesTests {
     }
 
     @Test
-    func `a long listing holds up no player`() throws {
+    func `a long listing delays no player`() throws {
         let story = try Story()
         for index in 0..<150 {
             story.putTitle("/many\(index).m3u8", "many\(index)", count: 40)
@@ -256,7 +257,7 @@ extension Stories.TitlesTests {
         }
         let path = segment("played", 10_000)
         _ = try story.get(path)
-        // A title that is used while pages are read moves to the front, behind the reader's back.
+        // A title that is used while pages are read moves to the front, unseen by the reader.
         #expect(try eventually { members("total", in: try story.api("titles?limit=1")) == ["151"] })
         let listing = Background {
             try sluice("ls", "--json", "--daemon", story.daemon.baseURL)

@@ -3,16 +3,16 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of a folder that an earlier version has filled: its binary is `$FORMER_SLUICE`.
+/// A folder that an earlier version has filled: its binary is `$FORMER_SLUICE`.
 ///
-/// `Tests/StoreTests/UpgradeTests.swift` opens what 0.4.0 has left in such a folder without it.
+/// `Tests/StoreTests/UpgradeTests.swift` opens a folder of 0.4.0 without it.
 extension Stories {
     @Suite(.tags(.timed), .enabled(if: getenv("FORMER_SLUICE") != nil))
     struct UpgradeTests {
         private let former = getenv("FORMER_SLUICE").map { String(cString: $0) }
 
         @Test(arguments: [SIGTERM, SIGKILL])
-        func `everything that the former version kept is there`(signal: Int32) throws {
+        func `everything stored by the former version is found`(signal: Int32) throws {
             let story = try Story(first: former)
             let kept = try Kept(story)
             story.stop(signal)
@@ -28,7 +28,7 @@ extension Stories {
             try kept.expectAll(story)
         }
 
-        @Test func `the former version refuses the folder, and changes nothing`() throws {
+        @Test func `the former version rejects the upgraded folder, and changes nothing`() throws {
             let story = try Story()
             let kept = try Kept(story)
             story.stop()
@@ -116,7 +116,7 @@ private struct Kept {
         #expect(try told("/api/feeds/home", "\"entries\":1"))
         #expect(try told("/api/keys", "\"sess\""))
         #expect(try told("/api/titles", "\"pinned\":true"))
-        // The origin has it for those only who send the header of the session.
+        // The origin has it only for requests with the header of the session.
         #expect(try story.follow(sessionLink).text == "for me")
     }
 }

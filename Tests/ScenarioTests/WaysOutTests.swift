@@ -3,13 +3,13 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// How the daemon reaches origins where settings name a way: proxies, trust, client certificates.
+/// The daemon's routes to origins by settings: proxies, trust, client certificates.
 extension Stories {
     @Suite(.tags(.crowded)) struct WaysOutTests {}
 }
 
 extension Stories.WaysOutTests {
-    /// A name in the URL of an origin that no resolver knows, so that only the proxy can help.
+    /// A host in the URL of an origin that no resolver knows, so that only the proxy can connect.
     private func named(_ story: Story, _ path: String, host: String = "cdn.test") -> String {
         story.url(for: "http://\(host):\(story.cdn.port)\(path)")
     }
@@ -133,7 +133,7 @@ extension Stories.WaysOutTests {
     }
 
     @Test(arguments: [WayOutProxy.Kind.socks5, .http])
-    func `a proxy that refuses, or is not there, is named as the reason`(
+    func `a proxy that refuses, or is unreachable, is reported as the cause`(
         _ kind: WayOutProxy.Kind
     ) throws {
         let proxy = try WayOutProxy(kind, user: "me", password: "right")
@@ -163,7 +163,7 @@ extension Stories.WaysOutTests {
         ["http://u:s3cret@h:1/?a=b", "origin-proxy is written HOST=URL"],
         ["s3cret", "origin-proxy is written HOST=URL or HOST=direct"],
     ])
-    func `a faulty proxy is a fault of the configuration that holds no secret`(
+    func `an invalid proxy is a configuration error that contains no secret`(
         _ text: [String]
     ) throws {
         let check = try sluice("check", "--origin-proxy", text[0])

@@ -3,9 +3,9 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What `why` says will happen is what happens with the next request.
+/// The outcome that `why` predicts is that of the next request.
 extension Stories.WhyTests {
-    /// The name of an answer's outcome, as its `Cache-Status` tells it.
+    /// The name of a response's outcome in its `Cache-Status`.
     private func outcome(_ answer: PlayerResponse) -> String {
         guard answer.status < 400, let status = answer["Cache-Status"] else { return "failed" }
         var members: [String: String] = [:]
@@ -41,7 +41,7 @@ extension Stories.WhyTests {
         let expected = try expected(player, url)
         let answer = try player.get(path)
         let seen = outcome(answer)
-        // Whether the origin has something new is its own word.
+        // Only the origin knows whether it has something new.
         let isSame = expected.hasPrefix("refreshed-") && seen == "revalidated" || expected == seen
         #expect(isSame, "\(path): why says \(expected), then came \(seen): \(answer.status)")
         return expected
@@ -53,7 +53,7 @@ extension Stories.WhyTests {
 
     @Test
     func
-        `why tells the outcome of the next request, with an origin that answers and one that is gone`()
+        `why predicts the outcome of the next request, with an origin that answers and one that is gone`()
         throws
     {
         let story = try Story(["--connect-timeout", "1"])
@@ -126,7 +126,7 @@ extension Stories.WhyTests {
             _ = try player.get("/mount\(path)", headers: german)
             let expected = try expected(player, "\(daemon.baseURL)/mount\(path)")
             #expect(expected == outcome, "\(name)")
-            // What is not kept is a bypass only once the origin has said so.
+            // An unstorable response is a bypass only once the origin has said so.
             guard name != "unkept" else { continue }
             try compare(player, "\(daemon.baseURL)/mount\(path)", "/mount\(path)")
         }
@@ -142,7 +142,7 @@ extension Stories.WhyTests {
         _ = try story.get("/own.m3u8")
         #expect(try compare(story, "/own.m3u8") == "hit")
         try story.restart()
-        // Whose copy the stored one is was known to the daemon that has ended.
+        // The session of the stored copy was known to the daemon that has ended.
         let text = try story.player().get("/api/why?url=\(percentEncoded(url))").text
         #expect(text.contains("\"outcome\":\"miss\""))
         #expect(text.contains("\"plan\":\"fetch-own-copy\""))
@@ -151,7 +151,7 @@ extension Stories.WhyTests {
 }
 
 extension String {
-    /// What stands behind the first occurrence of a text; empty where it does not occur.
+    /// The text behind the first occurrence of another; empty if it does not occur.
     fileprivate func components(after text: String) -> Substring {
         let (own, wanted) = (Array(utf8), Array(text.utf8))
         guard own.count >= wanted.count else { return "" }

@@ -3,13 +3,13 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Stories of `why` and of the access log: every outcome has one name, told everywhere.
+/// `why` and the access log: every outcome has one name in both.
 extension Stories {
     @Suite(.tags(.crowded)) struct WhyTests {}
 }
 
 extension Stories.WhyTests {
-    /// What `/api/why` says of a URL.
+    /// The response of `/api/why` for a URL.
     private func why(_ story: Story, _ url: String) throws -> String {
         let answer = try story.player().get("/api/why?url=\(percentEncoded(url))")
         #expect(answer.status == 200)
@@ -55,7 +55,7 @@ extension Stories.WhyTests {
             try why(story, story.cdn.url(path)).contains("\"refused\":{\"reason\":\"no-store\""))
     }
 
-    @Test func `age, lifetime and its source are told for a mount`() throws {
+    @Test func `age, lifetime and their source are shown for a mount`() throws {
         let story = try Story()
         let path = segment("a", 1_000)
         story.cdn.setBehaviour("cc=max-age%3D600&header=Age:100", for: path)
@@ -71,7 +71,7 @@ extension Stories.WhyTests {
         _ = try daemon.waitForExit()
     }
 
-    @Test func `a link out of a playlist is explained like its origin's URL`() throws {
+    @Test func `a link of a playlist is explained like its origin's URL`() throws {
         let story = try Story()
         story.cdn.put("/l.m3u8", text: vod(["/bytes/1000/a.ts"]))
         let link = try #require(uriLines(try story.get("/l.m3u8").text).first)
@@ -82,7 +82,7 @@ extension Stories.WhyTests {
         #expect(list.contains("\"playlist\":true") && list.contains("\"live\":false"))
     }
 
-    @Test func `the command tells people the same`() throws {
+    @Test func `the command prints the same for people`() throws {
         let story = try Story()
         let path = segment("a", 40_000)
         _ = try story.get(path)
@@ -116,7 +116,7 @@ extension Stories.WhyTests {
 
     // MARK: Access log
 
-    /// The lines of a log, once there are so many.
+    /// The lines of a log, once there are this many.
     private func lines(_ path: String, _ count: Int) -> [[String]] {
         var lines: [[String]] = []
         _ = eventually {
@@ -127,12 +127,12 @@ extension Stories.WhyTests {
         return lines
     }
 
-    @Test func `each request is a line with its outcome`() throws {
+    @Test func `each request is a line of the log with its outcome`() throws {
         let folder = try TemporaryFolder()
         let log = folder.path + "/access.log"
         let story = try Story(["--access-log", log])
         let path = segment("a", 40_000)
-        // Each loop writes its line once the answer is out, which the player may see before.
+        // Each loop writes its line after the response, which the player may see before.
         _ = try story.get("\(path)?\(signature(1))")
         _ = lines(log, 1)
         _ = try story.get("\(path)?\(signature(2))", range: "bytes=100-199")

@@ -1,0 +1,43 @@
+import Posix
+import ScenarioSupport
+import Testing
+
+/// A line with a queue between daemon and origin (Fixtures/tools/loaded-line): daemon `a` does not
+/// yield, daemon `b` does, and both are measured in turns.
+extension Stories {
+    @Suite(
+        .tags(.timed),
+        .enabled(if: LoadedLine.isPossible, "needs Linux namespaces, tun devices and cc"))
+    struct LoadedLineTests {}
+}
+
+private enum LoadedLine {
+    static let script = Fixture.repository + "/Fixtures/tools/loaded-line"
+    static let isPossible = (try? Tool.run([script, "-", "-", "--possible"]).status) == 0
+
+    /// Returns the figures by daemon, load and name.
+    static func run(_ loads: String, seconds: Int, rounds: Int) throws -> [String: Double] {
+        let programs = [try DaemonProcess.builtBinary(), try Tool.built("sample-cdn")]
+        let run = try Tool.run(
+            [script] + programs + [
+                "--brief", "--a=--yield off", "--b=--yield players", "--load", loads, "--seconds",
+                "\(seconds)", "--rounds", "\(rounds)",
+            ])
+        guard run.status == 0 else { throw ScenarioFailure("\(loads): \(run.stderr)") }
+        let lines = run.stdout.split(separator: "\n").map { $0.split(separator: ": ") }
+        return Dictionary(
+            uniqueKeysWithValues: lines.compactMap { line in
+                Double(line[1]).map { ("\(line[0])", $0) }
+            })
+    }
+}
+
+extension Stories.LoadedLineTests {
+    @Test func `a download leaves playlists a short queue, and has the line nevertheless`() throws {
+        let found = try LoadedLine.run("download", seconds: 4, rounds: 2)
+        func figure(_ name: String) throws -> Double { try #require(found[name], "\(found)") }
+        #expect(try figure("b download queue") < figure("a download queue") / 2, "\(found)")
+        #expect(try figure("b download median") < figure("a download median") / 2, "\(found)")
+        #expect(try figure("b download line") > 0.6 * figure("a download line"), "\(found)")
+    }
+}

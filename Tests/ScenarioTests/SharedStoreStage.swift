@@ -1,0 +1,58 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// A bucket, and daemons that use it, each with an empty disk.
+final class Tier: Sendable {
+    let bucket: BucketFixture
+    let cdn: FixtureCDN
+    private let folder: TemporaryFolder
+
+    init(token: String? = nil) throws {
+        bucket = BucketFixture(token: token)
+        try bucket.start()
+        cdn = FixtureCDN()
+        try cdn.start()
+        folder = try TemporaryFolder()
+    }
+
+    deinit {
+        bucket.stop()
+        cdn.stop()
+    }
+
+    /// A node that asks the origin only where the bucket has nothing, however busy the machine is.
+    func patientNode() throws -> Node { try node(["--shared-store-head-start", "5"]) }
+
+    /// A node that plays from the CDN of the tier.
+    func node(_ arguments: [String] = []) throws -> Node {
+        Node(
+            try Story(
+                ["--shared-store", bucket.location] + arguments, environment: bucket.environment),
+            cdn: cdn)
+    }
+
+    /// A node that may be asked through the CDN of the tier.
+    struct Node: Sendable {
+        let story: Story
+        let cdn: FixtureCDN
+
+        init(_ story: Story, cdn: FixtureCDN) {
+            self.story = story
+            self.cdn = cdn
+        }
+
+        func get(_ path: String, range: String? = nil) throws -> PlayerResponse {
+            try story.player().get(
+                story.url(for: cdn.url(path)), headers: range.map { [("Range", $0)] } ?? [])
+        }
+
+        func follow(_ link: String) throws -> PlayerResponse { try story.follow(link) }
+
+        func stat(_ name: String) throws -> Int { try story.stat("shared_store_\(name)") }
+
+        func settled(_ name: String, _ isExpected: (Int) -> Bool) throws -> Int {
+            try story.settled("shared_store_\(name)", isExpected)
+        }
+    }
+}

@@ -1,0 +1,335 @@
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Stories of the second level: a bucket that nodes share, against a store whose faults are chosen.
+extension Stories {
+    @Suite(.tags(.crowded)) struct SharedStoreTests {}
+}
+
+private let master = """
+    #EXTM3U
+    #EXT-X-STREAM-INF:BANDWIDTH=1
+    list.m3u8
+    """
+
+extension Stories.SharedStoreTests {
+    /// Puts a film with two segments at the origin; returns how many objects it has.
+    @discardableResult
+    private func putFilm(_ tier: Tier) -> Int {
+        tier.cdn.put("/f/master.m3u8", text: master)
+        tier.cdn.put(
+            "/f/list.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-TARGETDURATION:4
+                #EXTINF:4,
+                /bytes/150000/a.ts
+                #EXTINF:4,
+                /bytes/90000/b.ts
+                #EXT-X-ENDLIST
+                """)
+        return 4
+    }
+
+    /// Plays the film and returns whether every byte is right.
+    private func plays(_ node: Tier.Node) throws -> Bool {
+        let list = try #require(uriLines(try node.get("/f/master.m3u8").text).first)
+        let segments = uriLines(try node.follow(list).text)
+        guard segments.count == 2 else { return false }
+        let paths = ["/bytes/150000/a.ts", "/bytes/90000/b.ts"]
+        return try zip(segments, paths).allSatisfy { link, path in
+            isContent(try node.follow(link).body, of: path)
+        }
+    }
+
+    /// Has one node play the film, and waits until all of it is in the bucket.
+    private func fill(_ tier: Tier) throws {
+        let count = putFilm(tier)
+        let first = try tier.patientNode()
+        #expect(try plays(first))
+        #expect(try first.settled("writes_total") { $0 == count } == count)
+        #expect(tier.bucket.cached.count == count)
+    }
+
+    @Test(arguments: [nil, "a+session/token=="])
+    func `a fresh node serves a stored title without the origin`(_ token: String?) throws {
+        let tier = try Tier(token: token)
+        try fill(tier)
+        #expect(tier.bucket.wrongSignatures == 0)
+        tier.cdn.stop()
+        let second = try tier.patientNode()
+        for _ in 1...2 { #expect(try plays(second)) }
+        #expect(try second.stat("hits_total") == 4)
+        #expect(try second.stat("failures_total") == 0)
+        #expect(try second.story.stat("origin_requests_total") == 0)
+        let third = try tier.patientNode()
+        let part = try third.get("/bytes/150000/a.ts", range: "bytes=70000-140000")
+        #expect(part.status == 206)
+        #expect(isContent(part.body, of: "/bytes/150000/a.ts", from: 70_000, count: 70_001))
+        let status = part.fields.filter { $0.name.lowercased() == "cache-status" }.map(\.value)
+        #expect(status.contains { $0.contains("shared-store; hit") })
+    }
+
+    @Test func `names and metadata in the bucket show no URL and no secret`() throws {
+        let tier = try Tier()
+        tier.cdn.put("/f/one.ts", text: "one")
+        let node = try tier.patientNode()
+        #expect(try node.get("/f/one.ts?token=sesame").text == "one")
+        #expect(try node.settled("writes_total") { $0 == 1 } == 1)
+        let name = try #require(tier.bucket.cached.keys.first)
+        #expect(name.wholeMatch(of: /tier\/v1\/o\/[0-9a-f]{2}\/[0-9a-f]{64}/) != nil)
+        let told =
+            tier.bucket.fields.map { "\($0.name): \($0.value)" }.joined()
+            + tier.bucket.requests.map(\.target).joined()
+        #expect(!told.contains("sesame") && !told.contains("one.ts"))
+        let bytes = String(decoding: tier.bucket.cached[name] ?? [], as: UTF8.self)
+        #expect(!bytes.contains("sesame") && !bytes.contains("one.ts"))
+        for text in [
+            try node.story.player().get("/api/origins").text,
+            try node.story.player().get("/api/settings").text,
+            try node.story.player().get("/metrics").text, "\(node.story.transcript)",
+        ] {
+            #expect(!text.contains("tier+secret"))
+        }
+    }
+
+    @Test func `what changes, or belongs to one viewer, is not shared`() throws {
+        let tier = try Tier()
+        tier.cdn.put(
+            "/live.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/9000/l.ts\n")
+        tier.cdn.put("/film.ts", text: "film")
+        for path in ["/private.ts", "/varied.ts"] { tier.cdn.put(path, text: path) }
+        tier.cdn.setBehaviour("header=Cache-Control:private", for: "/private.ts")
+        tier.cdn.setBehaviour("header=Vary:Cookie", for: "/varied.ts")
+        let node = try tier.patientNode()
+        let live = uriLines(try node.get("/live.m3u8").text)
+        _ = try node.follow(live[0])
+        for path in ["/private.ts", "/varied.ts"] { #expect(try node.get(path).status == 200) }
+        _ = try node.story.player().get(
+            node.story.daemon.baseURL + "/proxy?url=\(tier.cdn.url("/film.ts"))&h_X-Viewer=me")
+        // Written last, so that everything before it has been decided on.
+        #expect(try node.get("/bytes/5000/last.ts").status == 200)
+        #expect(try node.settled("writes_total") { $0 >= 1 } == 1)
+        #expect(tier.bucket.cached.count == 1)
+    }
+
+    @Test(arguments: [
+        BucketFixture.Fault.corrupting, .corruptingMiddle, .swapping, .truncating(0),
+        .truncating(10), .truncating(70_000), .shortLength(1), .shortLength(60_000),
+        .ignoringRanges, .shiftingRanges, .refusing(403), .refusing(503), .refusing(500),
+    ])
+    func `a store that fails or lies costs no byte and shows no error`(
+        _ fault: BucketFixture.Fault
+    ) throws {
+        let tier = try Tier()
+        try fill(tier)
+        tier.bucket.fault = fault
+        let second = try tier.patientNode()
+        #expect(try plays(second))
+        let part = try second.get("/bytes/400000/c.ts", range: "bytes=300000-399999")
+        #expect(isContent(part.body, of: "/bytes/400000/c.ts", from: 300_000))
+        let again = try tier.patientNode()
+        let middle = try again.get("/bytes/150000/a.ts", range: "bytes=66000-")
+        #expect(isContent(middle.body, of: "/bytes/150000/a.ts", from: 66_000))
+    }
+
+    @Test func `a store that is slow costs the head start, and is left out`() throws {
+        let tier = try Tier()
+        try fill(tier)
+        tier.bucket.fault = .slow(2_000)
+        let second = try tier.node()
+        #expect(try plays(second))
+        for number in 1...8 {
+            let path = segment("s\(number)", 3_000)
+            #expect(isContent(try second.get(path).body, of: path))
+        }
+        #expect(try second.stat("hits_total") == 0)
+        #expect(try second.stat("losses_total") == 8)
+        #expect(try second.stat("outages_total") == 1 && second.stat("up") == 0)
+        let asked = tier.bucket.requests.count
+        let path = segment("after", 3_000)
+        #expect(isContent(try second.get(path).body, of: path))
+        #expect(tier.bucket.requests.dropFirst(asked).allSatisfy { $0.target.contains("probe") })
+        tier.bucket.fault = nil
+        #expect(try second.settled("up") { $0 == 1 } == 1)
+    }
+
+    @Test func `a store that is down costs no error, and is used again when it is back`() throws {
+        let tier = try Tier()
+        try fill(tier)
+        tier.bucket.stop()
+        let second = try tier.patientNode()
+        #expect(try plays(second))
+        #expect(try second.settled("outages_total") { $0 == 1 } == 1)
+        try tier.bucket.start()
+        #expect(try second.settled("up") { $0 == 1 } == 1)
+        let third = try tier.patientNode()
+        tier.cdn.stop()
+        #expect(try plays(third))
+    }
+
+    @Test func `a store that ends in the middle of a body is continued by the origin`() throws {
+        let tier = try Tier()
+        let path = "/bytes/3000000/long.ts"
+        let first = try tier.patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        tier.bucket.fault = .truncating(1_500_000)
+        let second = try tier.patientNode()
+        #expect(isContent(try second.get(path).body, of: path))
+        #expect(try second.stat("hits_total") == 1)
+        let asked = try #require(tier.cdn.requests.last { $0.target == path })
+        #expect(asked["Range"] != nil)
+    }
+
+    @Test func `a daemon killed in the middle of a write leaves nothing that is believed`() throws {
+        let tier = try Tier()
+        tier.bucket.fault = .hangingWrites
+        let path = "/bytes/3000000/long.ts"
+        let first = try tier.patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(eventually { tier.bucket.hangingWrites == 1 })
+        first.story.stop(SIGKILL)
+        #expect(tier.bucket.cached.isEmpty)
+        tier.bucket.fault = nil
+        let second = try tier.patientNode()
+        #expect(isContent(try second.get(path).body, of: path))
+        #expect(try second.stat("hits_total") == 0 && second.stat("misses_total") == 1)
+        #expect(try second.settled("writes_total") { $0 == 1 } == 1)
+    }
+
+    @Test func `a long body goes by parts, and one of them that is lost keeps all of it away`()
+        throws
+    {
+        let tier = try Tier()
+        let path = "/bytes/20000000/film.mp4"
+        tier.bucket.fault = .hangingWrites
+        let first = try tier.patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(eventually { tier.bucket.hangingWrites == 1 && tier.bucket.openUploads == 1 })
+        first.story.stop(SIGKILL)
+        tier.bucket.fault = nil
+        #expect(tier.bucket.cached.isEmpty)
+        let second = try tier.patientNode()
+        #expect(isContent(try second.get(path).body, of: path))
+        #expect(try second.settled("writes_total") { $0 == 1 } == 1)
+        tier.cdn.stop()
+        let third = try tier.patientNode()
+        #expect(isContent(try third.get(path).body, of: path))
+        let far = try tier.patientNode()
+        let part = try far.get(path, range: "bytes=17000000-17999999")
+        #expect(
+            isContent(part.body, of: path, from: 17_000_000, count: 1_000_000))
+        #expect(tier.bucket.wrongSignatures == 0)
+    }
+
+    @Test func `a restart goes on with both levels`() throws {
+        let tier = try Tier()
+        try fill(tier)
+        let node = try tier.patientNode()
+        #expect(try plays(node))
+        tier.cdn.stop()
+        try node.story.restart(SIGKILL)
+        #expect(try plays(node))
+        #expect(try node.stat("failures_total") == 0)
+    }
+
+    @Test(arguments: [SIGTERM, SIGKILL])
+    func `what waits to be written is written by the next run`(_ signal: Int32) throws {
+        let tier = try Tier()
+        putFilm(tier)
+        tier.bucket.fault = .refusingWrites(503)
+        let node = try tier.patientNode()
+        #expect(try plays(node))
+        #expect(try node.settled("write_failures_total") { $0 >= 1 } >= 1)
+        let file = node.story.cacheFolder + "/shared-store-queue"
+        // Playlists join the queue after two seconds, in which a live list would show.
+        #expect(try node.settled("waiting_writes") { $0 == 4 } == 4)
+        node.story.stop(signal)
+        tier.bucket.fault = nil
+        #expect(tier.bucket.cached.isEmpty)
+        try node.story.restart()
+        #expect(try node.settled("writes_total") { $0 == 4 } == 4)
+        #expect(try node.story.stat("origin_requests_total") == 0)
+        let isGone = eventually(within: .seconds(30)) { access(file, F_OK) != 0 }
+        #expect(isGone, "what was written is not remembered")
+        tier.cdn.stop()
+        let fresh = try tier.patientNode()
+        for path in ["/bytes/150000/a.ts", "/bytes/90000/b.ts"] {
+            #expect(isContent(try fresh.get(path).body, of: path))
+        }
+    }
+
+    @Test func `what waits is known a moment after it was received, and over several kills`() throws
+    {
+        let tier = try Tier()
+        tier.bucket.fault = .refusingWrites(503)
+        let node = try tier.patientNode()
+        let paths = (1...40).map { "/bytes/20000/\($0).ts" }
+        for (index, path) in paths.enumerated() {
+            #expect(isContent(try node.get(path).body, of: path))
+            // The object itself is kept by a kill about a tenth of a second after it is complete.
+            guard index % 20 == 19 else { continue }
+            usleep(300_000)
+            try node.story.restart(SIGKILL)
+        }
+        tier.bucket.fault = nil
+        #expect(try node.settled("writes_total") { $0 == paths.count } == paths.count)
+        // What was written is not written again.
+        try node.story.restart(SIGKILL)
+        let again = "/bytes/20000/again.ts"
+        #expect(isContent(try node.get(again).body, of: again))
+        #expect(try node.settled("writes_total") { $0 >= 1 } == 1)
+        #expect(tier.bucket.cached.count == paths.count + 1)
+    }
+
+    @Test func `a purge on one node reaches the others and the store`() throws {
+        let tier = try Tier()
+        tier.cdn.put("/f/one.ts", text: "old one")
+        tier.cdn.put("/f/two.ts", text: "old two")
+        let poll = ["--shared-store-poll", "1"]
+        let first = try tier.node(poll)
+        let second = try tier.node(poll)
+        for node in [first, second] {
+            #expect(try node.get("/f/one.ts").text == "old one")
+            #expect(try node.get("/f/two.ts").text == "old two")
+        }
+        #expect(eventually { tier.bucket.cached.count == 2 })
+        tier.cdn.put("/f/one.ts", text: "new one")
+        tier.cdn.put("/f/two.ts", text: "new two")
+        tier.bucket.setPageSize(1)
+        func purge(_ query: String) throws -> Int {
+            try first.story.player().get(
+                first.story.daemon.baseURL + "/api/purge?\(query)", method: "POST"
+            ).status
+        }
+        let url = percentEncoded(tier.cdn.url("/f/one.ts"))
+        #expect(try [200, 202].contains(purge("url=\(url)")))
+        #expect(try second.settled("changes_total") { $0 == 1 } == 1)
+        for node in [first, second] { #expect(try node.get("/f/one.ts").text == "new one") }
+        #expect(try second.get("/f/two.ts").text == "old two")
+        // Objects in the bucket have digests for names: those of a host are left unread.
+        let host = tier.cdn.baseURL.dropFirst(7)
+        #expect(try [200, 202].contains(purge("host=\(host)")))
+        #expect(try second.settled("changes_total") { $0 == 2 } == 2)
+        for node in [first, second] { #expect(try node.get("/f/two.ts").text == "new two") }
+        // A node that was not there follows too, and what was fetched since then stays.
+        let asked = tier.cdn.requests.count
+        try second.story.restart(SIGKILL)
+        #expect(try second.settled("changes_total") { $0 == 2 } == 2)
+        #expect(try second.get("/f/two.ts").text == "new two")
+        #expect(tier.cdn.requests.count == asked)
+    }
+
+    @Test func `why and the page of origins tell of the store`() throws {
+        let tier = try Tier()
+        let node = try tier.patientNode()
+        let url = tier.cdn.url("/f/a.ts")
+        let why = try node.story.player().get("/api/why?url=\(url)").text
+        #expect(why.contains("\"asked\":true") && why.contains("v1/o/"))
+        let origins = try node.story.player().get("/api/origins").text
+        #expect(origins.contains("\"shared_store\":{\"store\":\"s3://films/tier/"))
+    }
+}
