@@ -6,6 +6,11 @@ CHECKED := --explicit-target-dependency-import-check error
 # One release configuration for running, installing and measuring.
 RELEASE_PATH ?= .build
 RELEASE := -c release --static-swift-stdlib $(CHECKED) --scratch-path $(RELEASE_PATH)
+# A small program: no exported names, no unwind tables, packed
+# relocations, which gold cannot write and glibc before 2.36 cannot read (decision 34).
+RELEASE += -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs \
+	-Xlinker --version-script=$(CURDIR)/Fixtures/link/exports.map \
+	-Xlinker -T -Xlinker $(CURDIR)/Fixtures/link/no-unwind.ld
 PREFIX ?= /usr/local
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 FUZZ_SECONDS ?= 60
@@ -16,7 +21,14 @@ SEED ?= 1
 TEST_FLAGS ?=
 SEEDS ?= 1000
 FRESH ?= 0
+FROM ?= 1
 HOURS ?=
+# How long `make soak` goes on: HOURS=2, or seconds.
+SOAK_SECONDS ?= $(if $(HOURS),$(shell echo $$(( $(HOURS) * 3600 ))),7200)
+# `all` runs every story under the thread sanitizer, not only those in which threads meet.
+TSAN_STORIES ?= threads
+PARTS ?=
+ASAN := $(CHECKED) --sanitize address --scratch-path .build-asan
 TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
 # What is run under the sanitizer, and nothing else is built for it.
 tsan tsan-build: export SLUICE_TARGET = Reactor,HTTPServer,Store,Upstream,Scenario
@@ -25,7 +37,7 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run cluster demo build release lab test test-unit options tsan tsan-build lint format layers bench secure-bench crash cost planted differential simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
+.PHONY: help setup run cluster demo build release lab test test-unit options tsan tsan-build asan lint format layers bench secure-bench crash cost planted differential differential-peers soak nightly simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -38,6 +50,7 @@ help:
 	@echo 'test-unit  run the tests of one library, as in make test-unit TARGET=HLS'
 	@echo 'options  write the page of options from the definitions'
 	@echo 'tsan     run the tests of loops, store and scenarios under the thread sanitizer'
+	@echo 'asan     run unit tests and stories under the address sanitizer, which also finds leaks'
 	@echo 'lint     check style, file lengths and unproved claims of safety'
 	@echo 'format   rewrite the sources in the house style'
 	@echo 'layers   build with the import check and print who may import whom'
@@ -45,6 +58,9 @@ help:
 	@echo 'secure-bench  compare TLS and HTTP/2 to players with nginx and HAProxy'
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'differential  hold random requests, faults and changes against the origin (SECONDS=600 SEED=1)'
+	@echo 'differential-peers  hold a mount against RFC 9111, Varnish and Traffic Server (SECONDS=600 SEED=1)'
+	@echo 'soak     use the release daemon in every way for HOURS=2, check all bytes, and fail where it grows'
+	@echo 'nightly  sanitizers, fuzzers, simulator, soak, crashes and comparisons, in hours; one table (PARTS=...)'
 	@echo 'simulate  run the whole daemon in simulated worlds, SEEDS=1000 of them, or for HOURS=8'
 	@echo 'simulate-bulk  simulate a month, a year and a week of few bytes, in which nothing may grow'
 	@echo 'simulate-coverage  tell what of the state machines SEEDS=100 worlds never reached'
@@ -109,7 +125,10 @@ options: build
 	@cp .build/options.md $(PAGES)/Using/Options.md
 
 tsan:
-	@$(TOOLS)/tsan $(SWIFT) $(TSAN)
+	@TSAN_STORIES=$(TSAN_STORIES) $(TOOLS)/tsan $(SWIFT) $(TSAN)
+
+asan:
+	@$(TOOLS)/asan $(SWIFT) $(ASAN)
 
 lint:
 	@$(TOOLS)/lint $(SWIFT)
@@ -134,10 +153,23 @@ differential:
 	@SLUICE_DIFFERENTIAL_SECONDS=$(SECONDS) SLUICE_DIFFERENTIAL_SEED=$(SEED) \
 		$(SWIFT) test $(CHECKED) --filter '^ScenarioTests\..*DifferentialTests'
 
+differential-peers:
+	@PEERS_SECONDS=$(SECONDS) PEERS_SEED=$(SEED) \
+		$(SWIFT) test $(CHECKED) --filter '^BenchTests\..*PeerDifferentialTests'
+
+# The daemon is the one that is shipped; the players are those of the tests.
+soak: release
+	$(SWIFT) build $(CHECKED) --build-tests
+	@$(TOOLS)/soak $(SWIFT) "$$($(SWIFT) build $(RELEASE) --show-bin-path)/sluice" $(SOAK_SECONDS)
+
+nightly:
+	@$(TOOLS)/nightly $(SWIFT) $(PARTS)
+
 simulate:
 	$(SWIFT) build $(CHECKED) --product sluice-simulate
 	@exec "$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" \
-		$(if $(HOURS),--hours $(HOURS),--seeds $(SEEDS) --fresh $(FRESH))
+		$(if $(HOURS),--hours $(HOURS),--from $(FROM) --seeds $(SEEDS) --fresh $(FRESH) \
+		--listed Fixtures/simulation/seeds)
 
 simulate-bulk:
 	$(SWIFT) build $(CHECKED) --product sluice-simulate
@@ -178,7 +210,7 @@ deb-test: deb
 	@$(TOOLS)/deb-test .build/deb "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
 clean:
-	rm -rf .build .build-release .build-tsan .build-fuzz .build-unit .build-planted .build-coverage
+	rm -rf .build .build-release .build-tsan .build-asan .build-fuzz .build-unit .build-planted .build-coverage
 
 ci:
 	@.ci/run

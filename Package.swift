@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The layers of the daemon, lowest first. A target may import only targets of the rows above its
-// own in this file; `make build` passes --explicit-target-dependency-import-check error, so an
-// arrow that is not written down here does not compile.
+// The layers of the daemon, lowest first: a target imports only targets above it in this file.
+// `make build` passes --explicit-target-dependency-import-check error, so that an import which is
+// not declared here does not compile; `make layers` prints the rows that result.
 
 /// Settings of every Swift target.
 let strict: [SwiftSetting] = [
@@ -45,7 +45,7 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
-        // Row 0: C headers and shims; numbers from outside; URI syntax, which everything reads.
+        // C headers and shims; numbers from outside; host names and URI syntax.
         .target(name: "CLinux"),
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -56,18 +56,18 @@ let package = Package(
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "Numbers", swiftSettings: pure),
         // International host names and public suffixes: tables that change with Unicode and with
-        // registries, kept by libraries that libcurl loads anyway.
+        // registries, from libraries that libcurl loads anyway.
         .systemLibrary(name: "CIDN2", pkgConfig: "libidn2", providers: [.apt(["libidn2-dev"])]),
         .systemLibrary(name: "CPSL", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
         .target(name: "HostNames", dependencies: ["CIDN2", "CPSL"], swiftSettings: strict),
         .target(name: "URISyntax", dependencies: ["Numbers", "HostNames"], swiftSettings: pure),
 
-        // Row 1: pure protocols, bytes in and values out; owned descriptors and typed system errors.
+        // Pure protocols, bytes in and values out; owned descriptors and typed system errors.
         .target(name: "HTTP", dependencies: ["Numbers", "URISyntax"], swiftSettings: pure),
         .target(name: "HLS", dependencies: ["Numbers", "URISyntax"], swiftSettings: pure),
         .target(name: "Posix", dependencies: ["Numbers", "CLinux"], swiftSettings: strict),
 
-        // Row 2: the loop; path to handler; pure decisions.
+        // The event loop; request paths and their meaning; pure decisions.
         .target(
             name: "Reactor",
             dependencies: [
@@ -81,15 +81,41 @@ let package = Package(
             name: "CachePolicy",
             dependencies: ["Numbers", "Posix", "HTTP", "HLS", "URISyntax"],
             swiftSettings: pure),
-        // A certificate authority for the daemon's own TLS listener; the commands make it.
+        // A certificate authority for the daemon's own TLS listener, made by commands.
         .target(
             name: "LocalAuthority", dependencies: ["HostNames", "Posix", "COpenSSL"],
             swiftSettings: strict),
         .target(name: "Retention", dependencies: ["Numbers"], swiftSettings: pure),
+        // What is kept in an object store for several daemons: its form, its rules, S3's texts.
+        .target(
+            name: "SharedStore",
+            dependencies: ["Numbers", "URISyntax", "HTTP", "Posix", "CachePolicy"],
+            swiftSettings: pure),
         .target(
             name: "Lookahead", dependencies: ["Numbers", "HLS", "URISyntax"], swiftSettings: pure),
 
-        // Row 3: what is kept besides objects.
+        // Bodies without an end: what they are, where viewers enter them, how much of them is kept.
+        .target(
+            name: "Endless", dependencies: ["Numbers", "Posix", "HTTP"], swiftSettings: pure),
+
+        // Shared code of the commands of both programs.
+        .target(
+            name: "CommandSupport",
+            dependencies: [
+                "Posix", "CCurl",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict),
+        // What the state of a machine and the responses of an origin mean for players, and text without
+        // secrets; for `sluice doctor` and `sluice report`.
+        .target(
+            name: "Diagnosis", dependencies: ["Numbers", "URISyntax", "HTTP", "HLS"],
+            swiftSettings: pure),
+        // Policies that lost against the daemon's, and traces to compare them.
+        .target(
+            name: "RetentionLab", dependencies: ["Numbers", "Retention"], swiftSettings: pure),
+
+        // Durable state other than objects.
         .target(
             name: "DurableState",
             dependencies: [
@@ -100,7 +126,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 4: sockets, disk, libcurl.
+        // Sockets, disk, libcurl.
         .target(name: "TLS", dependencies: ["COpenSSL", "Posix"], swiftSettings: strict),
         .target(
             name: "HTTPServer",
@@ -123,21 +149,25 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 5: what requests, fetches and reports are about: resources and their keys, sessions,
-        // live lists, facts of stored responses, counters.
+        // The operations of an object store, as transfers.
+        .target(
+            name: "BucketClient",
+            dependencies: ["URISyntax", "HTTP", "Posix", "Reactor", "SharedStore", "Upstream"],
+            swiftSettings: strict),
+
+        // Resources and their keys, sessions, live lists, facts of stored responses, counters.
         .target(
             name: "Model",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Retention", "Lookahead", "DurableState", "Store", "Upstream",
-                "COpenSSL",
+                "CachePolicy", "Retention", "Lookahead", "Endless", "DurableState", "Store",
+                "Upstream", "SharedStore", "COpenSSL", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],
             swiftSettings: strict),
 
-        // Row 6: what is kept as a person sees it: titles and their administration, and the orders
-        // for downloads, feeds and recordings.
+        // Titles and their administration; orders for downloads, feeds and recordings.
         .target(
             name: "Library",
             dependencies: [
@@ -147,18 +177,30 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 6 too: transfers from origins, which many readers share.
+        // Transfers from origins, which many readers share.
         .target(
             name: "Origin",
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Retention", "Lookahead", "Store", "Upstream", "Model",
+                "CachePolicy", "Retention", "Lookahead", "Endless", "DurableState", "Store",
+                "Upstream", "Model", "SharedStore", "BucketClient",
+                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 7: playlists as the daemon itself reads them: fresh ones, what of them can be played
-        // without the network, and where what they named is found again.
+        // The page for browsers: its files, the events that it shows, its sessions. The C target
+        // contains the files, byte by byte.
+        .target(name: "ConsoleAssets", exclude: ["page"]),
+        .target(
+            name: "Console",
+            dependencies: [
+                "Numbers", "HTTP", "HTTPServer", "Posix", "Reactor", "Model", "ConsoleAssets",
+            ],
+            swiftSettings: strict),
+
+        // Playlists as the daemon itself reads them: fresh ones, offline forms, and the search for
+        // resources whose URL has expired.
         .target(
             name: "Playlists",
             dependencies: [
@@ -168,76 +210,50 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 8: live playlists that reach farther back than the origin's, and recordings.
+        // Live playlists with a longer window than the origin's, and recordings.
         .target(
             name: "TimeShifting",
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Retention", "DurableState", "Store", "Upstream", "Model",
-                "Library", "Origin", "Playlists",
+                "Library", "Origin", "Playlists", "SharedStore",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 8 too: what is fetched before players ask: look-ahead, feeds and downloads.
+        // What is fetched before players request it: look-ahead, feeds and downloads.
         .target(
             name: "Ahead",
             dependencies: [
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Lookahead", "HTTPServer", "DurableState", "Store", "Upstream",
-                "Model", "Library", "Origin", "Playlists",
+                "Model", "Library", "Origin", "Playlists", "SharedStore",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 6 too: the page for browsers: its files, the events that it shows, who is signed in. The C
-        // target holds the files, byte by byte.
-        .target(name: "ConsoleAssets", exclude: ["page"]),
-        .target(
-            name: "Console",
-            dependencies: [
-                "Numbers", "HTTP", "HTTPServer", "Posix", "Reactor", "Model", "ConsoleAssets",
-            ],
-            swiftSettings: strict),
-
-        // Row 9: from a request to its answer: links, policies, what is stored, playlists
-        // rewritten, and the daemon's own pages.
+        // From a request to its response: links, policies, stored responses, rewritten playlists,
+        // and the daemon's own pages.
         .target(
             name: "Serving",
             dependencies: [
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream",
+                "CachePolicy", "Lookahead", "Endless", "HTTPServer", "Store", "Upstream",
                 "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Console",
-                "CZlib",
+                "SharedStore", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 3 too: what the commands of both programs share.
-        .target(
-            name: "CommandSupport",
-            dependencies: [
-                "Posix", "CCurl",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ],
-            swiftSettings: strict),
-        // What the state of a machine and the answers of an origin mean for players, and text without
-        // secrets; for `sluice doctor` and `sluice report`.
-        .target(
-            name: "Diagnosis", dependencies: ["Numbers", "URISyntax", "HTTP", "HLS"],
-            swiftSettings: pure),
-        // Policies that lost against the daemon's, and traces to hold them against each other.
-        .target(
-            name: "RetentionLab", dependencies: ["Numbers", "Retention"], swiftSettings: pure),
-
-        // Row 10: the daemon: its settings, its parts wired together, its signals.
+        // The daemon: its settings, its parts wired together, its signals.
         .target(
             name: "DaemonService",
             dependencies: [
                 "Numbers", "URISyntax", "Posix", "Reactor", "Routing", "CachePolicy", "Lookahead",
-                "HTTPServer",
+                "Endless", "HTTPServer",
                 "TLS",
                 "Store", "Upstream", "Model", "Library", "Ahead", "Console", "Serving",
+                "SharedStore",
                 "CommandSupport", "CCurl", "COpenSSL", "CNGHTTP2",
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -247,7 +263,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 11: the shipped program. The C target leaves out data that Foundation brings.
+        // The shipped program. The C target omits data that Foundation brings.
         .target(name: "CICUData"),
         .executableTarget(
             name: "sluice",
@@ -256,14 +272,14 @@ let package = Package(
                 "Numbers", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Lookahead", "HTTPServer", "Store", "Upstream", "Model", "Library",
                 "Ahead", "Serving", "DaemonService", "CommandSupport", "LocalAuthority", "CCurl",
-                "Diagnosis",
+                "COpenSSL", "Diagnosis",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
 
-        // Row 11 too: the whole daemon in a world of its own, where every failure comes when a seed
-        // says so. The C target stands in for the C library's threads, clocks, sockets and files.
+        // The whole daemon in a simulated world, in which a seed determines every failure. The C
+        // target replaces the C library's threads, clocks, sockets and files.
         .target(name: "CSimulation"),
         .executableTarget(
             name: "sluice-simulate",
@@ -274,7 +290,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 11 too: shaped links, simulated players and traces, for those who tune the daemon.
+        // Shaped links, simulated players and traces, for tuning the daemon.
         .executableTarget(
             name: "sluice-lab",
             dependencies: [
@@ -284,7 +300,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 11 too: the figures behind the claims; `make bench`.
+        // The figures behind the claims; `make bench`.
         .executableTarget(
             name: "Bench",
             dependencies: [
@@ -293,7 +309,7 @@ let package = Package(
             ],
             swiftSettings: strict),
 
-        // Row 11 too: how the work of parsers and writers grows with their input; `make cost`.
+        // How the work of parsers and writers grows with their input; `make cost`.
         .executableTarget(
             name: "Cost",
             dependencies: [
@@ -310,6 +326,9 @@ let package = Package(
         .target(
             name: "ScenarioSupport", dependencies: ["CLinux", "FixtureCDN"],
             path: "Tests/ScenarioSupport", swiftSettings: optimised),
+        .testTarget(
+            name: "EndlessTests", dependencies: ["Endless", "HTTP", "Posix"],
+            swiftSettings: strict),
         .testTarget(name: "NumbersTests", dependencies: ["Numbers"], swiftSettings: strict),
         .testTarget(name: "HostNamesTests", dependencies: ["HostNames"], swiftSettings: strict),
         .testTarget(name: "URISyntaxTests", dependencies: ["URISyntax"], swiftSettings: strict),
@@ -347,6 +366,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "RetentionTests", dependencies: ["Retention"], swiftSettings: strict),
         .testTarget(
+            name: "SharedStoreTests",
+            dependencies: ["FuzzSupport", "SharedStore", "HTTP", "Numbers", "Posix", "URISyntax"],
+            swiftSettings: strict),
+        .testTarget(
             name: "RetentionLabTests", dependencies: ["Retention", "RetentionLab"],
             swiftSettings: strict),
         .testTarget(
@@ -368,7 +391,7 @@ let package = Package(
             name: "ModelTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "DurableState", "Store", "Model", "Serving",
+                "DurableState", "Store", "Upstream", "Model", "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -383,7 +406,7 @@ let package = Package(
             name: "OriginTests",
             dependencies: [
                 "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy", "Store",
-                "Upstream", "Model", "Origin",
+                "Endless", "Upstream", "Model", "Origin",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -410,7 +433,7 @@ let package = Package(
         .testTarget(
             name: "BenchTests",
             dependencies: [
-                "Bench", "Cost", "ScenarioSupport", "sluice", "sample-cdn",
+                "Bench", "Cost", "ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),
@@ -421,7 +444,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "PlayerTests",
-            dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sample-cdn"],
+            dependencies: ["ScenarioSupport", "FixtureCDN", "HTTP", "sluice", "sample-cdn"],
             swiftSettings: strict),
         .testTarget(
             name: "FixtureCDNTests", dependencies: ["FixtureCDN", "ScenarioSupport"],
