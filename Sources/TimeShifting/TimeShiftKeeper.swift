@@ -15,19 +15,21 @@ import URISyntax
 /// The thread-safe access to the keeper's thread.
 package final class TimeShiftThread: Sendable {
     private let thread: LoopThread
-    private let keeper = Mutex<LoopBound<TimeShiftKeeper>?>(nil)
+    /// The server answers before the keeper is started: the keeper needs its addresses.
+    private let keeper: LateLoopBound<TimeShiftKeeper>
 
     /// Starts the thread.
     package init() throws(SystemError) {
         thread = try LoopThread(name: "timeshift") { _ in }
+        keeper = LateLoopBound(thread.handle)
     }
 
     /// Starts the keeper and resumes recordings of the previous run.
     package func start(_ services: TimeShiftServices) {
-        thread.handle.enqueue { [self] loop in
+        keeper.make { loop in
             let made = TimeShiftKeeper(services, loop)
-            keeper.withLock { $0 = LoopBound(made, to: loop) }
             made.start()
+            return made
         }
     }
 
@@ -35,15 +37,12 @@ package final class TimeShiftThread: Sendable {
     package func stop() {
         onKeeper { $0.stop() }
         thread.stopAndJoin()
-        keeper.withLock { $0 = nil }
+        keeper.end()
     }
 
-    /// Runs `body` on the keeper's thread; ignored before `start` and after `stop`.
+    /// Runs `body` on the keeper's thread, after `start`; ignored after `stop`.
     func onKeeper(_ body: @escaping @Sendable (TimeShiftKeeper) -> Void) {
-        thread.handle.enqueue { [self] loop in
-            guard let keeper = keeper.withLock({ $0 }) else { return }
-            body(keeper.value(on: loop))
-        }
+        keeper.enqueue { keeper, _ in body(keeper) }
     }
 
     /// Makes the keeper follow a list that a player has requested.

@@ -58,6 +58,27 @@ extension Stories {
             #expect(try ScriptedPlayer(daemon.baseURL).get("/api/health").status == 200)
         }
 
+        /// They are accepted before the daemon's services have started.
+        @Test func `requests that wait on a handed socket are answered once a daemon starts`() throws
+        {
+            let socket = try ListeningSocket()
+            let service = try Service([socket])
+            for round in 0..<5 {
+                let waiting = try [
+                    "/api/recordings", "/api/downloads", "/api/feeds", "/api/titles", "/api/stats",
+                    "/metrics",
+                ].map { path in
+                    let player = ScriptedPlayer("http://127.0.0.1:\(socket.port)")
+                    return (path, player, try player.open(path))
+                }
+                let daemon = try service.start()
+                for (path, _, answer) in waiting {
+                    #expect(try answer.readHead().status == 200, "\(path), round \(round)")
+                }
+                #expect(try daemon.terminate() == .code(0))
+            }
+        }
+
         @Test func `ten daemons follow each other on one socket, and no player sees an error`()
             throws
         {
