@@ -65,7 +65,7 @@ final class Campaign {
     }
 
     private func start(_ seed: UInt64) {
-        guard let (pid, output) = ChildRun.start(["--seed", "\(seed)"]) else {
+        guard let (pid, output) = ChildRun.start(["--seed", "\(seed)"], keepsErrors: true) else {
             failed[seed] = "could not be started"
             return
         }

@@ -6,8 +6,12 @@ enum ChildRun {
     /// Stands in for the oracle's name if a run ends without a result.
     static let crash = "crash"
 
+    /// The daemon prints to standard error what it refuses to start with, which a run often provokes:
+    /// it is of interest beside the other output of a run that failed, and only there.
+    ///
+    /// - Parameter keepsErrors: whether standard error goes to the same file; else it is dropped.
     /// - Returns: the process and the file of its standard output; nil if it cannot be started.
-    static func start(_ arguments: [String]) -> (pid: pid_t, output: CInt)? {
+    static func start(_ arguments: [String], keepsErrors: Bool) -> (pid: pid_t, output: CInt)? {
         var name = Array("/tmp/sluice-simulate-XXXXXX".utf8CString)
         let output = mkstemp(&name)
         guard output >= 0 else { return nil }
@@ -16,6 +20,11 @@ enum ChildRun {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        if keepsErrors {
+            posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+        }
         defer { posix_spawn_file_actions_destroy(&actions) }
         var words: [UnsafeMutablePointer<CChar>?] = (["sluice-simulate"] + arguments).map {
             strdup($0)
@@ -50,7 +59,7 @@ enum ChildRun {
 
     /// Runs a child to its end and returns what it printed; empty if it could not be started.
     static func output(of arguments: [String]) -> String {
-        guard let (pid, output) = start(arguments) else { return "" }
+        guard let (pid, output) = start(arguments, keepsErrors: false) else { return "" }
         var status: CInt = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
         return take(output)
