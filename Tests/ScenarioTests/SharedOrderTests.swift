@@ -116,6 +116,8 @@ extension Stories.SharedOrderTests {
         let stage = try OrderStage()
         try stage.order()
         #expect(try stage.tells(stage.second) { $0.contains(hasNode) })
+        // It may be known to both nodes before it has asked for anything.
+        #expect(eventually { stage.tier.cdn.requestCount(OrderStage.held) == 1 })
         stage.tier.bucket.stop()
         let node = isAtHolder ? stage.first : stage.second
         _ = try node.story.api("downloads/\(stage.id)/\(verb)", method: "POST")
