@@ -11,7 +11,11 @@ import Posix
 ///
 /// In text, `reason` or `error` follows the message, then the other fields that have a value. In
 /// JSON, `metadata` contains every field as a string, by name.
+///
+/// From notices on, a message has a quota of lines.
 struct LineLog: LogHandler {
+    /// Shared by all copies.
+    private let quota = LineQuota()
     var format = LogFormat.text
     var logLevel = Logger.Level.notice
     var metadata: Logger.Metadata = [:]
@@ -21,10 +25,31 @@ struct LineLog: LogHandler {
         set { metadata[key] = newValue }
     }
 
+    init(format: LogFormat = .text, logLevel: Logger.Level = .notice) {
+        self.format = format
+        self.logLevel = logLevel
+    }
+
     func log(event: LogEvent) {
-        let fields = metadata.merging(event.metadata ?? [:]) { $1 }.mapValues { "\($0)" }
+        let message = "\(event.message)"
+        // Who asks for more wants all of it.
+        if event.level >= .notice {
+            let (isWritten, leftOut) = quota.take(message, now: .now())
+            for kind in leftOut {
+                print(
+                    .notice, "lines were left out of the log",
+                    ["message": kind.kind, "count": "\(kind.count)"])
+            }
+            guard isWritten else { return }
+        }
+        print(
+            event.level, message,
+            metadata.merging(event.metadata ?? [:]) { $1 }.mapValues { "\($0)" })
+    }
+
+    private func print(_ level: Logger.Level, _ message: String, _ fields: [String: String]) {
         let write = format == .json ? Self.object : Self.line
-        printError(write(WallTime.now(), event.level, "\(event.message)", fields))
+        printError(write(WallTime.now(), level, message, fields))
     }
 
     /// Formats an event as JSON; control characters are escaped, so it never takes more than one
