@@ -149,6 +149,7 @@ extension Flight {
             let object
         else { return false }
         table.counters.add(.notStored)
+        outcome?.notStored = .noRoom
         var end = former.total
         if case .span(_, let last?) = machine.wanted { end = last }
         writer = FillWriter(object, from: failed.offset, to: end)

@@ -122,7 +122,7 @@ package struct FetchOutcome: Sendable {
     /// The origin's status.
     package let status: HTTPStatus
     /// Why it is not stored; nil if it is.
-    package let notStored: Storability.NoStoreReason?
+    package var notStored: Storability.NoStoreReason?
     /// Fields that are not stored and belong only to the response that delivered them.
     package var onlyHere = Fields()
     /// True if the bytes were verified to continue those of another object.
