@@ -21,6 +21,7 @@ import Posix
 import Reactor
 package import Routing
 package import Store
+import URISyntax
 import Upstream
 
 /// One download; owned by `DownloadTable`.
@@ -201,9 +202,7 @@ package final class Download {
                 if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
                 if let total = report.total { extendFile(to: total) }
             }
-            let piece = plan.pieces[index]
-            let whole = report.total ?? report.broughtBytes
-            present[index] = piece.range.map { min($0.upperBound, whole) - $0.lowerBound } ?? whole
+            took(plan.pieces[index], at: index, report)
         case .failed(let failure, let report):
             count(report.broughtBytes)
             failed(index, failure)
@@ -212,6 +211,23 @@ package final class Download {
             if state.isActive { pending.append(index) }
         }
         if state == .running { pump() }
+    }
+
+    /// Notes a piece that is in the store.
+    private func took(
+        _ piece: DownloadPiece, at index: Int, _ report: BackgroundFetch.Report
+    ) {
+        guard let range = piece.range else {
+            present[index] = report.total ?? report.broughtBytes
+            return
+        }
+        let end = min(range.upperBound, report.total ?? range.upperBound)
+        guard range.lowerBound < end else {
+            refused[index] =
+                "\(piece.url.redacted) ends at byte \(end), before the part from byte \(range.lowerBound) on that the playlist names; it is the origin's to mend"
+            return
+        }
+        present[index] = end - range.lowerBound
     }
 
     private func count(_ bytes: Int64) {

@@ -89,8 +89,9 @@ extension DownloadTable {
             }
             if object.isComplete { return false }
             guard let range = piece.range else { return true }
+            // The origin may have less than its playlist names.
             let end = min(range.upperBound, object.total ?? range.upperBound)
-            return !object.spans.contains(range.lowerBound..<end)
+            return range.lowerBound >= end || !object.spans.contains(range.lowerBound..<end)
         }
     }
 

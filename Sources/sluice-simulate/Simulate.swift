@@ -86,9 +86,12 @@ struct Simulate: ParsableCommand {
             if let hours {
                 campaign.add(unused..., for: Int(hours * 3_600))
             } else {
-                campaign.add(from..<from + UInt64(max(0, seeds)))
+                let range = from..<from + UInt64(max(0, seeds))
+                campaign.add(range)
                 campaign.add(unused..<unused + UInt64(max(0, fresh)))
-                if let listed { campaign.add(try SeedList(path: listed).seeds) }
+                if let listed {
+                    campaign.add(try SeedList(path: listed).seeds.filter { !range.contains($0) })
+                }
             }
             guard campaign.run() else {
                 if !untilFailure { campaign.shrink(atMost: shrink) }

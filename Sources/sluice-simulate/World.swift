@@ -115,11 +115,15 @@ final class World {
     }
 
     /// Handles the events of the world's descriptors.
+    ///
+    /// In the order of their numbers: the kernel's depends on more than the run, as when all sockets of
+    /// a process that was killed are closed.
     private func handleStreams() -> Bool {
-        var ready = Array(repeating: epoll_event(), count: 64)
-        let count = epoll_wait(epoll, &ready, 64, 0)
+        let most = 4_096
+        var ready = Array(repeating: epoll_event(), count: most)
+        let count = epoll_wait(epoll, &ready, CInt(most), 0)
         guard count > 0 else { return false }
-        for event in ready.prefix(Int(count)) {
+        for event in ready.prefix(Int(count)).sorted(by: { $0.data.fd < $1.data.fd }) {
             let descriptor = event.data.fd
             if event.events & 0x004 != 0 { ends[descriptor]?.isWritable() }
             if event.events & ~0x004 != 0 { ends[descriptor]?.isReadable() }

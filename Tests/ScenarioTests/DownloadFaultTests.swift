@@ -61,6 +61,61 @@ extension Stories.Downloads {
         #expect(try stage.wait(id, for: "failed")["reason"].contains("404"))
     }
 
+    /// The whole file is stored before in one case, and so its length is known without the origin.
+    @Test(arguments: [true, false])
+    func `a part beyond the end of its file fails the download and is named`(isStored: Bool) throws {
+        let stage = try DownloadStage()
+        let file = "/bytes/short/20000"
+        stage.cdn.put(
+            "/short/list.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-VERSION:4
+                #EXT-X-TARGETDURATION:4
+                #EXTINF:4,
+                #EXT-X-BYTERANGE:10000@0
+                \(file)
+                #EXTINF:4,
+                #EXT-X-BYTERANGE:10000@30000
+                \(file)
+                #EXT-X-ENDLIST
+
+                """)
+        if isStored { #expect(try stage.story.get(file).status == 200) }
+        let id = try stage.order(stage.cdn.url("/short/list.m3u8"))
+        let reason = try stage.wait(id, for: "failed")["reason"]
+        #expect(reason.contains("one of 2 parts cannot be had"), "\(reason)")
+        #expect(reason.contains(file), "\(reason)")
+        #expect(stage.story.daemon.isRunning)
+    }
+
+    @Test func `a file that becomes shorter than a part that was stored fails the download`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:1"])
+        func put(_ count: Int) {
+            stage.cdn.put("/short/film.ts", Array(repeating: UInt8(count / 1_000), count: count))
+        }
+        put(40_000)
+        // More than are fetched in parallel, between two parts of one file.
+        let others = (0..<4).map { "/bytes/other\($0)/20000" }
+        let lines =
+            ["#EXT-X-BYTERANGE:10000@30000\n/short/film.ts"] + others
+            + ["#EXT-X-BYTERANGE:10000@0\n/short/film.ts"]
+        stage.cdn.put(
+            "/short/list.m3u8",
+            text: "#EXTM3U\n#EXT-X-VERSION:4\n#EXT-X-TARGETDURATION:4\n"
+                + lines.map { "#EXTINF:4,\n\($0)\n" }.joined() + "#EXT-X-ENDLIST\n")
+        for other in others { stage.cdn.hold(other) }
+        let id = try stage.order(stage.cdn.url("/short/list.m3u8"))
+        #expect(eventually { stage.cdn.requestCount(others[0]) == 1 })
+        #expect(stage.cdn.requestCount("/short/film.ts") == 1)
+        put(20_000)
+        for other in others { stage.cdn.release(other) }
+        let reason = try stage.wait(id, for: "failed")["reason"]
+        #expect(reason.contains("one of 6 parts cannot be had"), "\(reason)")
+        #expect(reason.contains("/short/film.ts"), "\(reason)")
+        #expect(stage.story.daemon.isRunning)
+    }
+
     @Test func `a key that cannot be fetched fails the download and is named`() throws {
         let stage = try DownloadStage()
         let url = stage.title()

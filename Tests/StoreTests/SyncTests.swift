@@ -38,7 +38,11 @@ extension ObjectStore {
             $0.commitInterval = .seconds(1_000 as Int64)
         }
         defer { store.close() }
-        let made = try store.add("a", total: 300_000)
+        // Published last, so that the first header cannot be written before all bytes are there.
+        let made = try store.create(describe("a", total: 300_000))
+        try fill(made, 0..<300_000)
+        try store.publish(made)
+        store.finish(made)
         try eventually { store.statistics().commits > 0 }
         #expect(!made.state.withLock { $0.isHeaderSynced })
         let copy = folder.path + "/copy"

@@ -120,8 +120,9 @@ final class SharedRead {
     private func askBody() {
         guard let header else { return }
         guard start < header.total else { return finish(.missing) }
-        let range = header.aligned(start..<min(end ?? header.total, header.total))
-        guard !range.isEmpty else { return finish(.missing) }
+        let last = min(end ?? header.total, header.total)
+        guard start < last else { return finish(.missing) }
+        let range = header.aligned(start..<last)
         stage = .body
         stretch = header.stretch(at: range.lowerBound)
         lastStretch = header.stretch(at: range.upperBound - 1) + 1
@@ -232,7 +233,7 @@ final class SharedRead {
 
     /// Passes on what is wanted of a stretch.
     private func pass(_ range: Range<Int64>) {
-        let wanted = max(start, range.lowerBound)..<min(end ?? .max, range.upperBound)
+        let wanted = range.clamped(to: start..<max(start, end ?? .max))
         guard !wanted.isEmpty, failure == nil else { return }
         level.counters.add(.sharedBytesRead, Int64(wanted.count))
         buffer.withUnsafeBytes { raw in
