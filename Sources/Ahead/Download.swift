@@ -222,7 +222,7 @@ package final class Download {
             return
         }
         let end = min(range.upperBound, report.total ?? range.upperBound)
-        guard range.lowerBound < end else {
+        guard range.isEmpty || range.lowerBound < end else {
             refused[index] =
                 "\(piece.url.redacted) ends at byte \(end), before the part from byte \(range.lowerBound) on that the playlist names; it is the origin's to mend"
             return

@@ -87,9 +87,8 @@ extension DownloadTable {
             guard let object = services.store.peek(resource.key), !object.isDiscarded else {
                 return true
             }
-            if object.isComplete { return false }
-            guard let range = piece.range else { return true }
-            // The origin may have less than its playlist names.
+            guard let range = piece.range, !range.isEmpty else { return !object.isComplete }
+            // The origin may have less than its playlist names, also since another part was fetched.
             let end = min(range.upperBound, object.total ?? range.upperBound)
             return range.lowerBound >= end || !object.spans.contains(range.lowerBound..<end)
         }

@@ -148,6 +148,13 @@ extension Stories.Downloads {
         #expect(try stage.wait(id, for: "complete")["streams"] == "[\"file\"]")
     }
 
+    @Test func `an empty file is downloaded`() throws {
+        let stage = try DownloadStage()
+        stage.cdn.put("/empty.bin", [])
+        let id = try stage.order(stage.cdn.url("/empty.bin"))
+        #expect(try stage.wait(id, for: "complete")["bytes"] == "0")
+    }
+
     @Test func `every outcome of the command has a message and a status`() throws {
         let stage = try DownloadStage()
         let base = stage.story.daemon.baseURL
