@@ -147,7 +147,9 @@ struct OfflineReading {
 
     private static func isKept(_ reference: ResourceReference, _ presence: Presence) -> Bool {
         switch presence {
-        case .whole: true
+        // The origin may have had less than its playlist names.
+        case .whole(let total):
+            reference.byteRange.map { $0.bytes.lowerBound < total ?? .max } ?? true
         case .part(let spans): holds(reference, spans)
         case .absent: false
         }

@@ -8,7 +8,8 @@ package enum Presence: Sendable, Equatable {
     case absent
     /// Some bytes of it.
     case part(SpanSet)
-    case whole
+    /// All of it; `total` is its length in bytes, nil if the index does not know it.
+    case whole(total: Int64?)
 }
 
 extension ObjectStore {
@@ -38,10 +39,10 @@ extension ObjectStore {
         }
         // If the index fails or is being rebuilt, a missing row does not prove absence.
         let knowsAll = rows != nil && core.counters.isReconciled.load(ordering: .acquiring)
-        let none = [Bool?](repeating: nil, count: unknown.count)
-        for (index, isComplete) in zip(unknown, rows ?? none) {
-            switch isComplete {
-            case true?: found[index] = .whole
+        let none = [ObjectIndex.Completeness?](repeating: nil, count: unknown.count)
+        for (index, row) in zip(unknown, rows ?? none) {
+            switch row {
+            case (isComplete: true, let total)?: found[index] = .whole(total: total)
             case nil where knowsAll: found[index] = .absent
             default: found[index] = peek(keys[index]).map(Self.presence) ?? .absent
             }
@@ -54,25 +55,29 @@ extension ObjectStore {
         let open = core.table.withShard(of: key) { $0.look(key) }
         if let open { return open.isDiscarded ? .absent : Self.presence(open) }
         switch core.channel.pendingRow(of: key) {
-        case .put(let row)?, .adopt(let row)?: return row.isComplete ? .whole : nil
+        case .put(let row)?, .adopt(let row)?:
+            return row.isComplete ? .whole(total: row.total) : nil
         case .delete?: return .absent
         case nil: return nil
         }
     }
 
     private static func presence(_ object: StoredObject) -> Presence {
-        object.isComplete ? .whole : .part(object.spans)
+        object.isComplete ? .whole(total: object.total) : .part(object.spans)
     }
 }
 
 extension ObjectIndex {
+    /// Whether an object is complete, and its length in bytes if it is known.
+    typealias Completeness = (isComplete: Bool, total: Int64?)
+
     /// Returns whether objects are complete, in the order of `keys`; nil for keys without a row.
-    func completeness(of keys: [ObjectKey]) throws -> [Bool?] {
+    func completeness(of keys: [ObjectKey]) throws -> [Completeness?] {
         try pool.read { db in
             let statement = try db.cachedStatement(
-                sql: "SELECT complete FROM objects WHERE key = ?")
+                sql: "SELECT complete, total FROM objects WHERE key = ?")
             return try keys.map { key in
-                try Bool.fetchOne(statement, arguments: [key.hex])
+                try Row.fetchOne(statement, arguments: [key.hex]).map { ($0[0], $0[1]) }
             }
         }
     }

@@ -61,6 +61,14 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         #expect(try variant(list, ["all.mp4": part(10..<90)]).isWhole)
     }
 
+    @Test func `a range beyond the end of a complete file is missing`() throws {
+        let list = try list(
+            "#EXT-X-VERSION:4", "#EXTINF:4,", "#EXT-X-BYTERANGE:40@70", "all.mp4", "#EXTINF:4,",
+            "#EXT-X-BYTERANGE:40@100", "all.mp4", "#EXT-X-ENDLIST")
+        let made = try variant(list, ["all.mp4": whole])
+        #expect(made.keptSeconds == 4 && !made.isWhole)
+    }
+
     @Test func `without its key nothing is complete`() throws {
         let list = try list(
             "#EXT-X-KEY:METHOD=AES-128,URI=\"k.key\"", "#EXT-X-MAP:URI=\"i.mp4\"", "#EXTINF:4,",

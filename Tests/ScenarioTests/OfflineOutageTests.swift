@@ -56,6 +56,32 @@ extension Stories.OfflineOutageTests {
     }
 
     @Test
+    func `a byte range that its stored file does not have is no segment to play`() throws {
+        let story = try Story(["--policy", "refresh"])
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        #expect(try story.get("/a.ts").text == "bytes")
+        story.cdn.put(
+            "/ranges.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-VERSION:4
+                #EXT-X-TARGETDURATION:4
+                #EXTINF:4,
+                #EXT-X-BYTERANGE:3@0
+                a.ts
+                #EXTINF:4,
+                #EXT-X-BYTERANGE:3@50
+                a.ts
+                #EXT-X-ENDLIST
+
+                """)
+        #expect(try story.get("/ranges.m3u8").text.contains("3@50"))
+        story.cdn.stop()
+        let list = try story.get("/ranges.m3u8").text
+        #expect(list.contains("3@0") && !list.contains("3@50"), "\(list)")
+    }
+
+    @Test
     func `requests that wait for the origin's first byte fail together with the first of them`()
         throws
     {

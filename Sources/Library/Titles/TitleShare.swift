@@ -20,7 +20,11 @@ package struct KeptBytes: Sendable, Equatable {
 
     /// Returns the stored share of a range, or of the whole resource: 0...1.
     package func share(of range: Range<Int64>?) -> Double {
-        if isComplete { return 1 }
+        if isComplete {
+            // The origin may have had less than its playlist names.
+            guard let range, let total else { return 1 }
+            return range.lowerBound < total || range.isEmpty ? 1 : 0
+        }
         guard let wanted = range ?? total.map({ 0..<$0 }), !wanted.isEmpty else { return 0 }
         let missing = spans.holes(in: wanted).reduce(Int64(0)) { $0 + Int64($1.count) }
         return 1 - Double(missing) / Double(wanted.count)
