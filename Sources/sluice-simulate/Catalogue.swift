@@ -113,6 +113,8 @@ final class LiveStream {
     private var began: Int64 = 0
     /// The time at which the playlist was frozen; nil while it advances.
     private var frozenAt: Int64?
+    /// The time in which it was frozen last: its playlists of then do not become newer afterwards.
+    private var formerlyFrozen: Range<Int64>?
 
     static let target: Int64 = 4 * World.second
 
@@ -127,18 +129,23 @@ final class LiveStream {
 
     func freeze(at now: Int64) { frozenAt = frozenAt ?? now }
 
-    func thaw(at now: Int64) { frozenAt = nil }
+    func thaw(at now: Int64) {
+        formerlyFrozen = frozenAt.map { $0..<max($0, now) } ?? formerlyFrozen
+        frozenAt = nil
+    }
 
     /// Restarts the encoder: numbers start again, under new names unless `reusesNames`.
     func restart(at now: Int64) {
         epoch += 1
         began = now
-        frozenAt = nil
+        (frozenAt, formerlyFrozen) = (nil, nil)
     }
 
-    /// The number of the newest complete segment.
-    func last(at now: Int64) -> Int {
-        first + window - 1 + Int(((frozenAt.map { min($0, now) } ?? now) - began) / Self.target)
+    /// The number of the newest complete segment in the playlist that the CDN had at a time.
+    func last(at time: Int64) -> Int {
+        var shown = frozenAt.map { min($0, time) } ?? time
+        if let formerlyFrozen, formerlyFrozen.contains(time) { shown = formerlyFrozen.lowerBound }
+        return first + window - 1 + Int((shown - began) / Self.target)
     }
 
     func segment(_ number: Int) -> String { "/\(name)/\(fileName(number))" }
