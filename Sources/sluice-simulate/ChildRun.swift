@@ -9,7 +9,9 @@ enum ChildRun {
     /// The daemon prints to standard error what it refuses to start with, which a run often provokes:
     /// it is of interest beside the other output of a run that failed, and only there.
     ///
-    /// - Parameter keepsErrors: whether standard error goes to the same file; else it is dropped.
+    /// - Parameters:
+    ///   - arguments: those of the child.
+    ///   - keepsErrors: whether standard error goes to the same file; else it is dropped.
     /// - Returns: the process and the file of its standard output; nil if it cannot be started.
     static func start(_ arguments: [String], keepsErrors: Bool) -> (pid: pid_t, output: CInt)? {
         var name = Array("/tmp/sluice-simulate-XXXXXX".utf8CString)

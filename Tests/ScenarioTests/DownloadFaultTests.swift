@@ -63,7 +63,8 @@ extension Stories.Downloads {
 
     /// The whole file is stored before in one case, and so its length is known without the origin.
     @Test(arguments: [true, false])
-    func `a part beyond the end of its file fails the download and is named`(isStored: Bool) throws {
+    func `a part beyond the end of its file fails the download and is named`(isStored: Bool) throws
+    {
         let stage = try DownloadStage()
         let file = "/bytes/short/20000"
         stage.cdn.put(
@@ -89,7 +90,8 @@ extension Stories.Downloads {
         #expect(stage.story.daemon.isRunning)
     }
 
-    @Test func `a file that becomes shorter than a part that was stored fails the download`() throws {
+    @Test func `a file that becomes shorter than a part that was stored fails the download`() throws
+    {
         let stage = try DownloadStage(["--concurrency", "fixed:1"])
         func put(_ count: Int) {
             stage.cdn.put("/short/film.ts", Array(repeating: UInt8(count / 1_000), count: count))

@@ -59,7 +59,8 @@ extension Stories {
         }
 
         /// They are accepted before the daemon's services have started.
-        @Test func `requests that wait on a handed socket are answered once a daemon starts`() throws
+        @Test func `requests that wait on a handed socket are answered once a daemon starts`()
+            throws
         {
             let socket = try ListeningSocket()
             let service = try Service([socket])
