@@ -95,6 +95,15 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         return ranges[index].upperBound
     }
 
+    /// Returns the first range of present bytes at or after an offset, cut to start there; nil for
+    /// none.
+    package func firstRange(from offset: Int64) -> Range<Int64>? {
+        guard offset < .max else { return nil }
+        let index = index(ofFirstEndingAtOrAfter: offset + 1)
+        guard index < ranges.count else { return nil }
+        return max(offset, ranges[index].lowerBound)..<ranges[index].upperBound
+    }
+
     /// Returns the missing ranges inside a range, in ascending order.
     package func holes(in range: Range<Int64>) -> [Range<Int64>] {
         var found: [Range<Int64>] = []

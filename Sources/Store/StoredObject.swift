@@ -130,11 +130,7 @@ package final class StoredObject: Sendable {
     /// Returns the first range of present bytes at or after an offset, cut to start there; nil for
     /// none.
     package func firstPresent(from offset: Int64) -> Range<Int64>? {
-        state.withLock { state in
-            state.spans.ranges.first { $0.upperBound > offset }.map {
-                max(offset, $0.lowerBound)..<$0.upperBound
-            }
-        }
+        state.withLock { $0.spans.firstRange(from: offset) }
     }
 
     /// The number of present bytes.

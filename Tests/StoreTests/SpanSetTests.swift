@@ -42,8 +42,18 @@ import Testing
             #expect(missing.contains(Int64(offset)) != bitmap[offset])
             let end = bitmap[offset...].firstIndex(of: false) ?? bitmap.count
             #expect(set.contiguousEnd(from: Int64(offset)) == Int64(end))
+            let next = bitmap[offset...].firstIndex(of: true).map { start in
+                Int64(start)..<Int64(bitmap[start...].firstIndex(of: false) ?? bitmap.count)
+            }
+            #expect(set.firstRange(from: Int64(offset)) == next)
         }
         #expect(set == SpanSet(set.ranges.reversed()))
+    }
+
+    @Test func `nothing is present at the largest offset`() {
+        #expect(SpanSet([0..<5]).firstRange(from: .max) == nil)
+        let last = Int64.max - 1
+        #expect(SpanSet([0..<Int64.max]).firstRange(from: last) == last..<Int64.max)
     }
 
     @Test func `adjacent ranges are merged`() {
