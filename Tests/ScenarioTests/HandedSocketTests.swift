@@ -80,6 +80,28 @@ extension Stories {
             }
         }
 
+        @Test func `the first answer of a daemon has the figures of the former run`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let socket = try ListeningSocket()
+            let service = try Service([socket])
+            let base = "http://127.0.0.1:\(socket.port)"
+            var daemon = try service.start()
+            cdn.put("/vod/a.ts", Array(repeating: 7, count: 1000))
+            let url = cdn.url("/vod/a.ts")
+            #expect(try ScriptedPlayer(base).get("/\(url)").status == 200)
+            #expect(try daemon.terminate() == .code(0))
+            for round in 0..<5 {
+                let player = ScriptedPlayer(base)
+                let waiting = try player.open("/api/history")
+                daemon = try service.start()
+                let text = String(decoding: try waiting.readRest(), as: UTF8.self)
+                #expect(text.contains(",1000,1000,1,0,0]"), "round \(round): \(text)")
+                #expect(try daemon.terminate() == .code(0))
+            }
+        }
+
         @Test func `ten daemons follow each other on one socket, and no player sees an error`()
             throws
         {

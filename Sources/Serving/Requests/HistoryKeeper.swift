@@ -20,21 +20,21 @@ package final class HistoryKeeper: Sendable {
     private struct State {
         var history = FigureHistory()
         var outages = OutageHistory()
-        /// The counters at the last count; nil before the file was read.
-        var last: [Int64]?
+        /// The counters at the last count.
+        var last = FigureHistory.series.map { _ in Int64(0) }
         var isWritten = true
         var turns = 0
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let folder: String
     private let counters: Counters
     private let health: OriginHealth
     private let thread: LoopThread
 
-    private var path: String { folder + "/history.json" }
+    private static func path(in folder: String) -> String { folder + "/history.json" }
 
-    /// Starts the thread, which restores the history of the last run.
+    /// Restores the history of the last run and starts the thread; blocks on the disk.
     ///
     /// - Parameters:
     ///   - folder: the cache folder.
@@ -44,11 +44,9 @@ package final class HistoryKeeper: Sendable {
         self.folder = folder
         counters = core.counters
         health = core.health
+        state = Mutex(Self.restored(from: Self.path(in: folder)))
         thread = try LoopThread(name: "history") { _ in }
-        thread.handle.enqueue { [self] loop in
-            read()
-            tick(loop)
-        }
+        thread.handle.enqueue { [self] loop in tick(loop) }
     }
 
     /// Writes the file if needed and ends the thread; blocks on the disk.
@@ -81,14 +79,12 @@ package final class HistoryKeeper: Sendable {
         (end - start).nanoseconds / 1_000_000_000
     }
 
-    private func read() {
+    private static func restored(from path: String) -> State {
         let now = WallTime.now().seconds
-        let text = (try? readWhole(path, atMost: Self.longest)) ?? []
-        state.withLock { state in
-            state.history = FigureHistory(reading: text, now: now)
-            state.outages = OutageHistory(reading: text, now: now)
-            state.last = FigureHistory.series.map { _ in 0 }
-        }
+        let text = (try? readWhole(path, atMost: longest)) ?? []
+        return State(
+            history: FigureHistory(reading: text, now: now),
+            outages: OutageHistory(reading: text, now: now))
     }
 
     private func tick(_ loop: EventLoop) {
@@ -109,7 +105,6 @@ package final class HistoryKeeper: Sendable {
         let counts = counts
         let (now, monotonic) = (WallTime.now().seconds, Monotonic.now())
         state.withLock { state in
-            guard let last = state.last else { return }
             for outage in health.takeEnded() {
                 state.outages.add(
                     OutageHistory.Outage(
@@ -119,7 +114,7 @@ package final class HistoryKeeper: Sendable {
                         reason: outage.reason), now: now)
                 state.isWritten = false
             }
-            let added = zip(counts, last).map { $0 - $1 }
+            let added = zip(counts, state.last).map { $0 - $1 }
             guard added.contains(where: { $0 > 0 }) else { return }
             state.history.add(added, now: now)
             state.last = counts
@@ -147,6 +142,6 @@ package final class HistoryKeeper: Sendable {
             return Self.document(state).encoded
         }
         guard let text else { return }
-        try? replaceFile(path, with: Array((text + "\n").utf8), in: folder)
+        try? replaceFile(Self.path(in: folder), with: Array((text + "\n").utf8), in: folder)
     }
 }
