@@ -41,6 +41,8 @@ package struct StoreConfiguration: Sendable {
     package var suspension: Interval = .seconds(5 as Int64)
     /// How long `close` may take to commit before it gives up.
     package var closeTimeout: Interval = .seconds(5 as Int64)
+    /// Time between two attempts to delete files that the disk refused to delete.
+    package var deletionInterval: Interval = .seconds(5 as Int64)
     /// Free bytes that the store's own disk needs for the body of an unnamed object to be placed
     /// there.
     package var unnamedRoom: Int64 = 64 << 20

@@ -20,6 +20,8 @@ final class StoreCore: Sendable {
     let allowance = Mutex(Allowance())
     /// Matches objects that an unfinished purge still has to remove; lookups do not return them.
     let hidden = Mutex<(@Sendable (StoreEntry) -> Bool)?>(nil)
+    /// Removed objects whose files are still there; lookups do not return them either.
+    let undeleted = UndeletedFiles()
 
     var usage: DiskUsage { channel.usage }
     var counters: StoreCounters { channel.counters }
@@ -83,6 +85,7 @@ final class StoreCore: Sendable {
     ///
     /// With `hides`, deletes an object matched by `hidden` and returns nil.
     func load(_ key: ObjectKey, hides: Bool = true) -> StoredObject? {
+        guard !undeleted.contains(key) else { return nil }
         let path = folder.objectPath(key)
         do throws(SystemError) {
             let file = try openQuietly(path, flags: O_RDWR)
@@ -223,14 +226,37 @@ final class StoreCore: Sendable {
             if only != nil, open == nil { return nil }
             // Loaded from disk if it is not open: its size must be subtracted from the disk usage.
             guard let object = open ?? load(key, hides: false) else { return nil }
-            do throws(SystemError) {
-                try removeFile(folder.objectPath(key))
-            } catch {
-                log.error("cannot delete a stored object", metadata: ["error": "\(error)"])
-            }
+            deleteFile(of: key)
             object.state.withLock { $0.place = .unlinked }
             noteRemoval(of: key)
             return object
+        }
+    }
+
+    /// Deletes a key's file, or records that the disk refused it; the caller holds the key's name
+    /// lock.
+    private func deleteFile(of key: ObjectKey) {
+        do throws(SystemError) {
+            try removeFile(folder.objectPath(key))
+        } catch {
+            undeleted.insert(key)
+            log.error("cannot delete a stored object", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Deletes the files that the disk refused to delete, up to the first that it still refuses.
+    ///
+    /// Blocks on the disk.
+    func deleteUndeleted() {
+        while let key = undeleted.first {
+            let isDeleted = table.withName(of: key) { () -> Bool in
+                // An object published meanwhile has replaced the file.
+                guard undeleted.contains(key) else { return true }
+                guard (try? removeFile(folder.objectPath(key))) != nil else { return false }
+                undeleted.remove(key)
+                return true
+            }
+            guard isDeleted else { return }
         }
     }
 
@@ -249,7 +275,7 @@ final class StoreCore: Sendable {
                     return shard.remove(key.name) != nil
                 }
                 guard isOpen else { return false }
-                try? removeFile(folder.objectPath(key))
+                deleteFile(of: key)
                 noteRemoval(of: key)
             case .unlinked, .unnamed: return true
             }
@@ -285,6 +311,7 @@ final class StoreCore: Sendable {
             let known = open ?? (isAbsent ? nil : load(key))
             if known == nil { forgetLost(key) }
             try rename(newPath, of: key)
+            undeleted.remove(key)
             object.state.withLock { state in
                 state.place = .current
                 // A header that was written with its body needs no update.

@@ -27,6 +27,7 @@ final class StoreWorker {
     /// The timer that takes mail and settles finished objects.
     @exclusivity(unchecked) private var commitTimer: TimerID?
     @exclusivity(unchecked) private var lostTimer: TimerID?
+    @exclusivity(unchecked) private var deletionTimer: TimerID?
     /// The number of commits when memory was last returned to the system; `muchWork` more trigger
     /// it again.
     @exclusivity(unchecked) private var commitsBefore = 0
@@ -103,6 +104,7 @@ final class StoreWorker {
     }
 
     private func scheduleTick(_ loop: EventLoop) {
+        if !core.undeleted.isEmpty, deletionTimer == nil { scheduleDeletion(loop) }
         guard
             timer == nil,
             committer.hasWork || committer.mayTrim || index.hasWork || sync.since != nil
@@ -127,6 +129,16 @@ final class StoreWorker {
             committer.commitDue(at: loop.now)
             wantedBytes = wantedBytes ?? 0
             evictSome(loop)
+        }
+    }
+
+    /// Deletes the files that the disk refused to delete, repeatedly until it did.
+    private func scheduleDeletion(_ loop: EventLoop) {
+        deletionTimer = loop.schedule(after: core.configuration.deletionInterval) {
+            [unowned self] loop in
+            deletionTimer = nil
+            core.deleteUndeleted()
+            if !core.undeleted.isEmpty { scheduleDeletion(loop) }
         }
     }
 
@@ -270,6 +282,7 @@ final class StoreWorker {
     private func moveIn() throws {
         try core.folder.takeAnew()
         core.usage.startAnew()
+        core.undeleted.removeAll()
         core.counters.removals.add(1, ordering: .releasing)
         core.table.withEachShard { shard in
             for object in shard.removeAll() { object.state.withLock { $0.place = .unlinked } }

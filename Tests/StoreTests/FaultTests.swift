@@ -48,6 +48,32 @@ import Testing
         #expect(throws: Never.self) { try openStore(folder.path + "/elsewhere").close() }
     }
 
+    @Test func `a removed object whose file the disk does not delete is not found again`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        for name in ["a", "b"] {
+            try store.add(name, total: 10_000)
+            try store.flushed()
+            // unlink(2) refuses a folder.
+            let path = objectPath(folder.path, name)
+            rename(path, folder.path + "/elsewhere")
+            try makeFolder(path)
+            store.remove(ObjectKey(sha256Of: name))
+            rmdir(path)
+            if name == "b" { try store.add("b", total: 20) }
+            if name == "a" {
+                rename(folder.path + "/elsewhere", path)
+                #expect(store.find("a") == nil)
+                try eventually { !exists(path) }
+                try store.add("a", total: 30)
+            }
+        }
+        #expect(store.find("a")?.isComplete == true)
+        #expect(store.find("b")?.isComplete == true)
+        #expect(exists(objectPath(folder.path, "b")))
+    }
+
     @Test func `deleted subfolders are created again`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
