@@ -37,6 +37,13 @@ package final class DownloadService: Sendable {
         }
     }
 
+    /// Replaces the rules for all downloads.
+    package func use(_ rules: DownloadRules) {
+        thread.handle.enqueue { [self] loop in
+            table.withLock { $0 }?.value(on: loop).rules = rules
+        }
+    }
+
     /// Ends the thread; active downloads continue in the next run of the daemon.
     ///
     /// Blocks.

@@ -20,7 +20,7 @@ package final class DownloadTable {
 
     let services: AheadServices
     let loop: EventLoop
-    let rules: DownloadRules
+    var rules: DownloadRules
     let network: NetworkWatch
     private(set) var downloads: [SessionID: Download] = [:]
     private(set) var order: [SessionID] = []

@@ -1,10 +1,12 @@
 // Reloads the configuration while the daemon runs.
+import Ahead
 import HTTPServer
 import Logging
 import Library
 import Model
 import Serving
 import Reactor
+import Store
 
 /// Reloads the configuration, one reload at a time, and applies the settings that may change.
 ///
@@ -12,25 +14,29 @@ import Reactor
 package final class ConfigurationReload {
     package typealias Read = @Sendable () async throws -> DaemonConfiguration
 
-    private let core: ProxyCore
-    private let server: HTTPServer
-    private let log: Logger
-    private let read: Read
+    /// What a reload reads, and applies its settings to.
+    struct Parts {
+        let core: ProxyCore
+        let server: HTTPServer
+        let downloads: DownloadService
+        let log: Logger
+        let read: Read
+        let setLogLevel: (Logger.Level) -> Void
+    }
+
+    private let parts: Parts
+    /// The configuration in force; of what needs a restart, the one last read.
+    private(set) var current: DaemonConfiguration
     /// The settings that this process was started with and that need a restart to change.
     private let running: [String: String]
     private var isReading = false
     /// True if another reload was requested during the current one, whose result may be outdated.
     private var mustReadAgain = false
 
-    init(
-        core: ProxyCore, server: HTTPServer, log: Logger, running: [String: String],
-        read: @escaping Read
-    ) {
-        self.running = running
-        self.core = core
-        self.server = server
-        self.log = log
-        self.read = read
+    init(_ parts: Parts, running: DaemonConfiguration) {
+        self.parts = parts
+        self.running = running.fixedSettings
+        current = running
     }
 
     /// Starts a reload; does not wait for it.
@@ -41,7 +47,7 @@ package final class ConfigurationReload {
         }
         isReading = true
         let bound = LoopBound(self, to: loop)
-        Task { [read] in
+        Task { [read = parts.read] in
             let result: Result<DaemonConfiguration, any Error>
             do {
                 result = .success(try await read())
@@ -60,29 +66,41 @@ package final class ConfigurationReload {
         }
         switch result {
         case .success(let configuration):
-            core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
-            core.settingsList.replace(configuration.settings.map(\.shown), isReload: true)
-            let keys = configuration.proxy.clusterKeys
-            if !core.replace(clusterKeys: keys) {
-                log.warning("cluster-key is switched on or off by a restart only")
-            } else if let first = keys.first {
-                log.notice(
-                    "cluster keys in force",
-                    metadata: ["seals": "\(first.name)", "opens": "\(keys.count)"])
-            }
-            if let secure = configuration.secure { server.use(secure.certificates) }
-            log.notice(
+            apply(configuration)
+            parts.log.notice(
                 "configuration reloaded on SIGHUP",
                 metadata: ["mounts": "\(configuration.proxy.mounts.count)"])
             let names = Set(running.keys).union(configuration.fixedSettings.keys)
                 .filter { running[$0] != configuration.fixedSettings[$0] }
             if !names.isEmpty {
-                log.warning(
+                parts.log.warning(
                     "changed settings that need a restart: \(names.sorted().joined(separator: ", "))"
                 )
             }
         case .failure(let error):
-            log.error("configuration not changed", metadata: ["reason": "\(error)"])
+            parts.log.error("configuration not changed", metadata: ["reason": "\(error)"])
         }
+    }
+
+    /// Applies the settings of `ServeOptions.reloadedNames`.
+    private func apply(_ configuration: DaemonConfiguration) {
+        current = configuration
+        let (core, log) = (parts.core, parts.log)
+        parts.setLogLevel(configuration.logLevel)
+        core.followLogLevel()
+        core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
+        core.settingsList.replace(configuration.settings.map(\.shown), isReload: true)
+        let keys = configuration.proxy.clusterKeys
+        if !core.replace(clusterKeys: keys) {
+            log.warning("cluster-key is switched on or off by a restart only")
+        } else if let first = keys.first {
+            log.notice(
+                "cluster keys in force",
+                metadata: ["seals": "\(first.name)", "opens": "\(keys.count)"])
+        }
+        if let secure = configuration.secure { parts.server.use(secure.certificates) }
+        core.store.limit(
+            budget: configuration.store.budgetBytes, minFree: configuration.store.minFreeBytes)
+        parts.downloads.use(configuration.downloads)
     }
 }

@@ -231,8 +231,16 @@ package final class Daemon {
 
     /// Reports that the daemon is ready, and runs until SIGTERM or SIGINT has stopped it; blocks.
     ///
-    /// SIGHUP reloads the configuration; mounts, policies, key rules and certificates change then.
-    package func run(rereading read: @escaping ConfigurationReload.Read) throws {
+    /// SIGHUP reloads the configuration; the settings of `ServeOptions.reloadedNames` change then.
+    ///
+    /// - Parameters:
+    ///   - read: reads the configuration again.
+    ///   - setLogLevel: called with the log level of each configuration read.
+    /// - Throws: `SystemError` if a descriptor cannot be made.
+    package func run(
+        rereading read: @escaping ConfigurationReload.Read,
+        setLogLevel: @escaping (Logger.Level) -> Void
+    ) throws {
         for address in server.boundAddresses {
             let isSecure = server.boundSecureAddresses.contains(address)
             print("sluice ready \(isSecure ? "https" : "http")://\(address)")
@@ -242,11 +250,13 @@ package final class Daemon {
         core.prepareForPlayers()
         let handle = try LoopHandle()
         let loop = try EventLoop(handle: handle)
-        let reload = ConfigurationReload(
-            core: core, server: server, log: log, running: configuration.fixedSettings, read: read)
+        let parts = ConfigurationReload.Parts(
+            core: core, server: server, downloads: downloads, log: log, read: read,
+            setLogLevel: setLogLevel)
+        let reload = ConfigurationReload(parts, running: configuration)
         var isStopping = false
         let signals = try SignalSource([SIGTERM, SIGINT, SIGHUP], on: loop) {
-            [server, log, configuration, core] signal, loop in
+            [server, log, core] signal, loop in
             if signal == SIGHUP {
                 core.accessLog?.reopen()
                 reload.start(on: loop)
@@ -258,6 +268,7 @@ package final class Daemon {
                 return
             }
             isStopping = true
+            let configuration = reload.current
             log.notice("stopping", metadata: ["signal": "\(signal)"])
             ServiceManager.notifyStopping(
                 seconds: configuration.drainDelay.inSeconds + configuration.drain.inSeconds)

@@ -140,7 +140,9 @@ package struct ServeOptions: ParsableArguments {
     /// The names whose settings follow a configuration that is read again.
     static let reloadedNames: Set<String> = [
         "mount", "policy", "origin-policy", "keys", "key-rule", "origins", "origin-look-ahead",
-        "origin-keep-head", "tls-cert", "tls-key", "cluster-key",
+        "origin-keep-head", "tls-cert", "tls-key", "cluster-key", "cache-size", "min-free",
+        "download-rate", "download-budget", "quiet-hours", "drain-timeout", "drain-delay",
+        "log-level",
     ]
 
     /// Settings of former versions: still accepted, so that a daemon starts after an upgrade, but

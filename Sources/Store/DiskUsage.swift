@@ -22,17 +22,34 @@ enum Footprint {
 /// reservation. Named objects are counted before their bytes are written, so the sum stays within
 /// the budget; the windows of temporary objects are counted once they are written.
 final class DiskUsage: Sendable {
-    let budget: Int64
-    /// Eviction keeps this many bytes of the budget free, so that new objects need not wait for it.
-    let headroom: Int64
+    private let limit: Atomic<Int64>
+    private let floor: Atomic<Int64>
     private let usedBytes = Atomic<Int64>(0)
     private let objects = Atomic<Int>(0)
     private let freedNothing = Atomic<Bool>(false)
     private let eras = Atomic<Int>(0)
 
-    init(budget: Int64) {
-        self.budget = budget
-        headroom = budget >= 64 << 20 ? min(64 << 20, budget / 16) : 0
+    init(budget: Int64, minFree: Int64) {
+        limit = Atomic(budget)
+        floor = Atomic(minFree)
+    }
+
+    /// The bytes that objects may take; may change at any time.
+    var budget: Int64 {
+        get { limit.load(ordering: .relaxed) }
+        set { limit.store(newValue, ordering: .relaxed) }
+    }
+
+    /// The bytes that must stay free on the file system; may change at any time.
+    var minFree: Int64 {
+        get { floor.load(ordering: .relaxed) }
+        set { floor.store(newValue, ordering: .relaxed) }
+    }
+
+    /// Eviction keeps this many bytes of the budget free, so that new objects need not wait for it.
+    var headroom: Int64 {
+        let budget = budget
+        return budget >= 64 << 20 ? min(64 << 20, budget / 16) : 0
     }
 
     var used: Int64 { usedBytes.load(ordering: .relaxed) }

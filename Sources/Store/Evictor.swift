@@ -93,8 +93,11 @@ final class Evictor {
         let over = core.usage.used + wanted - (core.usage.budget - core.usage.headroom)
         guard let free = freeBytes(at: core.folder.path) else { return over }
         // Caps the setting, so that the sum cannot overflow.
-        return max(over, min(core.configuration.minFreeBytes, 1 << 60) + wanted - free)
+        return max(over, min(core.usage.minFree, 1 << 60) + wanted - free)
     }
+
+    /// Adapts to a changed budget.
+    func followBudget() { policy.capacity = core.usage.budget }
 
     /// Deletes one object unless it is in use.
     ///

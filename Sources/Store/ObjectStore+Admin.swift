@@ -26,8 +26,20 @@ extension ObjectStore {
     package func space() -> StoreSpace {
         StoreSpace(
             used: core.usage.used, budget: core.usage.budget,
-            minFree: core.configuration.minFreeBytes, free: freeBytes(at: core.folder.path),
+            minFree: core.usage.minFree, free: freeBytes(at: core.folder.path),
             objects: core.usage.objectCount, pinnedTitles: core.pins.count)
+    }
+
+    /// Changes the limits of the disk usage; what exceeds them is evicted.
+    ///
+    /// - Parameters:
+    ///   - budget: bytes that objects may take; at least 0.
+    ///   - minFree: bytes that must stay free on the file system.
+    package func limit(budget: Int64, minFree: Int64) {
+        core.usage.budget = budget
+        core.usage.minFree = minFree
+        core.allowance.withLock { $0 = StoreCore.Allowance() }
+        onStoreThread { worker, loop in worker.followLimits(loop) }
     }
 
     // MARK: Listing

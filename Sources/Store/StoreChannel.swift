@@ -67,7 +67,8 @@ final class StoreChannel: Sendable {
 
     init(configuration: StoreConfiguration) {
         self.configuration = configuration
-        usage = DiskUsage(budget: configuration.budgetBytes)
+        usage = DiskUsage(
+            budget: configuration.budgetBytes, minFree: configuration.minFreeBytes)
     }
 
     func connect(room: StoreCore) {

@@ -35,7 +35,7 @@ extension StoreCore {
 
     /// True if the file system's free space has reached the minimum that must stay free.
     var isDiskFull: Bool {
-        freeBytes(at: folder.path).map { $0 - (1 << 20) < configuration.minFreeBytes } ?? false
+        freeBytes(at: folder.path).map { $0 - (1 << 20) < usage.minFree } ?? false
     }
 
     /// Charges bytes like `obtain`, without waiting.
@@ -72,7 +72,7 @@ extension StoreCore {
     private func hasRoomOnDisk(_ bytes: Int64) -> Bool {
         if allowance.withLock({ $0.take(bytes) }) { return true }
         guard let free = freeBytes(at: folder.path) else { return true }
-        let spare = free - bytes - configuration.minFreeBytes
+        let spare = free - bytes - usage.minFree
         if spare >= 0 { allowance.withLock { $0 = Allowance(spare: spare) } }
         return spare >= 0
     }
@@ -123,7 +123,7 @@ extension StoreCore {
             // An unnamed body occupies what its readers have not consumed yet; on a nearly full
             // disk it would fail halfway.
             let wanted = min(total ?? .max, configuration.unnamedRoom)
-            isDiskUsable = free - wanted >= configuration.minFreeBytes
+            isDiskUsable = free - wanted >= usage.minFree
         }
         let own = folder.isLost ? [] : [folder.newFolder]
         let others = configuration.temporaryFolders

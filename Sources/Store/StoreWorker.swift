@@ -212,6 +212,13 @@ final class StoreWorker {
 
     // MARK: Eviction
 
+    /// Adapts to changed limits of the disk usage, and evicts if there is more than they permit.
+    func followLimits(_ loop: EventLoop) {
+        evictor.followBudget()
+        wantedBytes = wantedBytes ?? 0
+        if !isEvicting { evictSome(loop) }
+    }
+
     /// Frees some of the requested bytes, and continues in the loop's next turn.
     private func evictSome(_ loop: EventLoop) {
         guard let wanted = wantedBytes, evictor.shortage(wanted) > 0 else {

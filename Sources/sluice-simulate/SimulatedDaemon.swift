@@ -115,7 +115,7 @@ final class SimulatedDaemon {
             do {
                 let configuration = configuration
                 let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
-                try daemon.run { configuration }
+                try daemon.run(rereading: { configuration }, setLogLevel: { _ in })
                 world.trace.note(world.now, "daemon: stopped")
             } catch  where mayRefuse() {
                 world.trace.note(world.now, "daemon: refused to start, \(error)")

@@ -152,7 +152,7 @@ extension Stories.CommandLineTests {
         for row in [
             "policy flag reload rfc", "port environment restart 2345", "slots file restart 7",
             "origins file reload cdn.example", "token environment restart ***",
-            "cache-size default restart 10GB",
+            "cache-size default reload 10GB",
         ] {
             #expect(rows.contains(row), "\(row) is not in\n\(result.stdout)")
         }

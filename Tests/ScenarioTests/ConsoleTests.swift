@@ -191,7 +191,7 @@ extension Stories.ConsoleTests {
         for row in [
             #"{"name":"slots","values":["7"],"source":"flag","reload":false}"#,
             #"{"name":"token","values":["***"],"source":"flag","reload":false}"#,
-            #"{"name":"drain-timeout","values":["10"],"source":"default","reload":false}"#,
+            #"{"name":"drain-timeout","values":["10"],"source":"default","reload":true}"#,
             #"["*.example=http://***@127.0.0.1:1"]"#,
             #"["/demo/=http://127.0.0.1:1/vod/","/other/=http://127.0.0.1:1/b/"]"#,
         ] {

@@ -65,7 +65,7 @@ function variants(title) {
   const list = h("ul", { class: "shares" }, title.variants.map((variant) => h("li", null,
     h("span", null, `${variant.kind} ${variant.label}`), h("span", { class: "number" }, `${variant.percent} %`),
     meter(variant.percent, `${variant.percent} per cent kept`))));
-  const details = h("details", { class: "choices", open: opened.has(title.id) }, h("summary", null, `${title.variants.length} variants`), list);
+  const details = h("details", { class: "choices", open: opened.has(title.id) }, h("summary", null, `${title.variants.length} ${title.variants.length === 1 ? "variant" : "variants"}`), list);
   details.addEventListener("toggle", () => (details.open ? opened.add(title.id) : opened.delete(title.id)));
   return h("div", null, top, details);
 }

@@ -23,8 +23,9 @@ package final class ProxyCore: Sendable {
     package let log: Logger
     /// Recently logged failures.
     let repeats = LogRepeats()
+    private let detail: Atomic<Bool>
     /// True if responses are logged; stored, since asking the log copies its handler.
-    let logsAnswers: Bool
+    var logsAnswers: Bool { detail.load(ordering: .relaxed) }
     package let sessions: SessionTable
     /// Key rules and policies by origin.
     package let keys: KeyTable
@@ -94,7 +95,7 @@ package final class ProxyCore: Sendable {
         self.settings = settings
         self.store = store
         self.log = log
-        logsAnswers = log.logLevel <= .debug
+        detail = Atomic(log.logLevel <= .debug)
         self.isShared = isShared
         counters = Counters()
         sharedStore = settings.sharedStore.map { SharedStoreReport($0.location) }
@@ -202,6 +203,9 @@ package final class ProxyCore: Sendable {
     }
 
     // MARK: Settings that may change at run time
+
+    /// Adapts to a changed level of the log.
+    package func followLogLevel() { detail.store(log.logLevel <= .debug, ordering: .relaxed) }
 
     /// Replaces mounts, key rules and policies for requests from now on.
     ///

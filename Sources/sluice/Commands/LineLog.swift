@@ -3,6 +3,25 @@ import DaemonService
 import Logging
 import Model
 import Posix
+import Synchronization
+
+/// The log level of all loggers that were given none, which a reload may change.
+///
+/// Thread-safe.
+final class SharedLogLevel: Sendable {
+    private let number: Atomic<Int>
+
+    init(_ level: Logger.Level) { number = Atomic(Self.number(of: level)) }
+
+    var level: Logger.Level {
+        get { Logger.Level.allCases[number.load(ordering: .relaxed)] }
+        set { number.store(Self.number(of: newValue), ordering: .relaxed) }
+    }
+
+    private static func number(of level: Logger.Level) -> Int {
+        Logger.Level.allCases.firstIndex(of: level) ?? 0
+    }
+}
 
 /// The log on standard error, one line per event, as text or as JSON.
 ///
@@ -17,7 +36,8 @@ struct LineLog: LogHandler {
     /// Shared by all copies.
     private let quota = LineQuota()
     var format = LogFormat.text
-    var logLevel = Logger.Level.notice
+    private let shared: SharedLogLevel
+    private var own: Logger.Level?
     var metadata: Logger.Metadata = [:]
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -25,9 +45,15 @@ struct LineLog: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    init(format: LogFormat = .text, logLevel: Logger.Level = .notice) {
+    init(format: LogFormat = .text, shared: SharedLogLevel = SharedLogLevel(.notice)) {
         self.format = format
-        self.logLevel = logLevel
+        self.shared = shared
+    }
+
+    /// The shared level, until this logger is given one.
+    var logLevel: Logger.Level {
+        get { own ?? shared.level }
+        set { own = newValue }
     }
 
     func log(event: LogEvent) {

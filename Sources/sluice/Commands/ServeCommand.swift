@@ -46,14 +46,14 @@ struct ServeCommand: ParsableCommand {
         let (scalars, lists, file) = (options.scalars, options.lists, options.config)
         let configuration = try readConfiguration(
             scalars: scalars, lists: lists, file: file, handed: handed)
-        LoggingSystem.bootstrap { _ in
-            LineLog(format: configuration.logFormat, logLevel: configuration.logLevel)
-        }
+        let level = SharedLogLevel(configuration.logLevel)
+        LoggingSystem.bootstrap { _ in LineLog(format: configuration.logFormat, shared: level) }
         let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
-        try daemon.run {
-            try await DaemonConfiguration(
-                scalars: scalars, lists: lists, file: file, handed: handed)
-        }
+        try daemon.run(
+            rereading: {
+                try await DaemonConfiguration(
+                    scalars: scalars, lists: lists, file: file, handed: handed)
+            }, setLogLevel: { level.level = $0 })
     }
 
     private func handedSockets() throws -> [InheritedListener] {

@@ -1,0 +1,120 @@
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Settings other than mounts, which change while the daemon runs.
+extension Stories {
+    @Suite(.tags(.crowded, .threads)) struct SettingsReloadTests {
+        /// A daemon with a configuration file.
+        private final class Stage {
+            let folder: TemporaryFolder
+            let file: String
+            let daemon: DaemonProcess
+            var player: ScriptedPlayer { ScriptedPlayer(daemon.baseURL) }
+
+            init(_ settings: String) throws {
+                folder = try TemporaryFolder()
+                file = folder.file("sluice.json")
+                try writeFile(file, settings.utf8)
+                daemon = try Story.serve(folder.file("cache"), ["--config", file])
+            }
+
+            func reload(_ settings: String) throws {
+                let count = daemon.standardError.components("configuration reloaded")
+                try writeFile(file, settings.utf8)
+                daemon.kill(SIGHUP)
+                #expect(
+                    eventually {
+                        daemon.standardError.components("configuration reloaded") > count
+                    })
+            }
+
+            func figure(_ name: String) throws -> Int {
+                let lines = try player.get("/metrics").text.split(separator: "\n")
+                let line = try #require(lines.first { $0.hasPrefix(name + " ") })
+                return try #require(Int(line.dropFirst(name.count + 1)))
+            }
+        }
+
+        @Test func `a smaller cache evicts what it had more, and a larger one keeps more`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let stage = try Stage(#"{"cache-size": "20MB"}"#)
+            func play(_ name: String) throws {
+                for number in 0..<8 {
+                    let url = cdn.url("/bytes/1000000/\(name)\(number).ts")
+                    #expect(try stage.player.get("/\(url)").body.count == 1_000_000)
+                }
+            }
+            try play("a")
+            #expect(try stage.figure("sluice_stored_bytes") >= 8_000_000)
+            try stage.reload(#"{"cache-size": "3MB"}"#)
+            #expect(try eventually { try stage.figure("sluice_stored_bytes") <= 3_000_000 })
+            #expect(try stage.figure("sluice_store_budget_bytes") == 3_000_000)
+            try stage.reload(#"{"cache-size": "30MB"}"#)
+            try play("b")
+            #expect(try eventually { try stage.figure("sluice_stored_bytes") >= 8_000_000 })
+            #expect(!stage.daemon.standardError.contains("need a restart"))
+        }
+
+        @Test func `nothing is stored while less than min-free is free, as reloaded`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let stage = try Stage(#"{"min-free": 0}"#)
+            func stored(_ name: String) throws -> Bool {
+                let url = cdn.url("/bytes/1000/\(name).ts")
+                for _ in 0..<2 { #expect(try stage.player.get("/\(url)").status == 200) }
+                return cdn.requests.count { $0.target.hasSuffix("\(name).ts") } == 1
+            }
+            #expect(try stored("a"))
+            try stage.reload(#"{"min-free": "1000TB"}"#)
+            #expect(try !stored("b"))
+            try stage.reload(#"{"min-free": 0}"#)
+            #expect(try eventually { try stored("c\(cdn.requests.count)") })
+        }
+
+        @Test func `the log level changes at once`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            cdn.put("/vod/a.ts", Array("bytes".utf8))
+            let stage = try Stage("{}")
+            let url = "/" + cdn.url("/vod/a.ts")
+            _ = try stage.player.get(url)
+            #expect(!stage.daemon.standardError.contains(" debug "))
+            try stage.reload(#"{"log-level": "debug"}"#)
+            _ = try stage.player.get(url)
+            #expect(eventually { stage.daemon.standardError.contains(" debug ") })
+        }
+
+        @Test func `quiet hours stop downloads from now on, and end with the next reload`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            cdn.put("/vod/l.m3u8", text: vod(["a.ts"]))
+            cdn.put("/vod/a.ts", Array("bytes".utf8))
+            let stage = try Stage("{}")
+            // The whole day but a minute, whatever the time is.
+            try stage.reload(#"{"quiet-hours": "00:00-23:59"}"#)
+            let order = "/api/downloads?url=\(cdn.url("/vod/l.m3u8"))"
+            #expect(try stage.player.get(order, method: "POST").status / 100 == 2)
+            #expect(
+                try eventually {
+                    try stage.player.get("/api/downloads").text.contains("quiet hours")
+                })
+            try stage.reload("{}")
+            #expect(
+                try eventually {
+                    try stage.player.get("/api/downloads").text.contains(#""state":"complete""#)
+                })
+        }
+    }
+}
+
+extension String {
+    /// The number of places where a text occurs.
+    fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
+}
