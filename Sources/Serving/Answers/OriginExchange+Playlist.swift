@@ -14,38 +14,11 @@ import URISyntax
 /// Playlists and HLS JSON texts: read from the store, rewritten for the session, served from
 /// memory.
 extension OriginExchange {
-    /// The prefix of each written URL: a base path, or scheme, host and base path.
-    private var linkPrefix: String { linkPrefix(isAbsolute: core.settings.writesAbsoluteURLs) }
-
-    func linkPrefix(isAbsolute: Bool) -> String {
-        var base = core.settings.basePath
-        var scheme = exchange.isEncrypted ? "https" : "http"
-        var host = request.host ?? ""
-        if core.settings.trustsForwarded {
-            if let prefix = request.fields.first(.xForwardedPrefix), Self.isPath(prefix) {
-                base = prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
-            }
-            if request.fields.first(.xForwardedProto) == "https" { scheme = "https" }
-            if let forwarded = request.fields.first(.xForwardedHost), Self.isHost(forwarded) {
-                host = forwarded
-            }
-        }
-        return isAbsolute && !host.isEmpty ? "\(scheme)://\(host)\(base)" : base
-    }
-
-    private static func isPath(_ text: String) -> Bool {
-        text.hasPrefix("/") && !text.hasPrefix("//")
-            && text.utf8.allSatisfy { PercentCoding.Allowed.path.contains($0) }
-    }
-
-    private static func isHost(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { PercentCoding.Allowed.host.contains($0) || $0 == 0x3A }
-    }
-
     private var rewriteKey: ObjectFacts.RewriteKey {
         // JSON texts always contain absolute URLs.
-        let prefix = resource.role == .json ? linkPrefix(isAbsolute: true) : ownPrefix
+        let prefix =
+            resource.role == .json
+            ? links.absolute : links.own(of: resource.session, in: request.target)
         // Link paths name the list that was requested, wherever it was found.
         let list = asked.listKey
         return ObjectFacts.RewriteKey(
@@ -53,18 +26,6 @@ extension OriginExchange {
             list: list == resource.listKey ? nil : list,
             sealKey: resource.session.seal?.keyID ?? core.sessions.sealer?.firstID ?? 0,
             cookies: core.cookies?.text(of: resource.session.id))
-    }
-
-    /// The prefix of the session's own links in playlists.
-    ///
-    /// They carry the sealed session, which a playlist that was requested with it need not repeat:
-    /// relative links keep it. So they also keep the key that a player began with.
-    private var ownPrefix: String {
-        guard let seal = resource.session.seal else { return linkPrefix }
-        if !core.settings.writesAbsoluteURLs, seal.isShared(by: request.target) {
-            return SessionSeal.relativePath
-        }
-        return linkPrefix + seal.path
     }
 
     /// True if a playlist was fetched by another session and must not be shared.
@@ -92,7 +53,7 @@ extension OriginExchange {
         }
         var key = rewriteKey
         key.form = resource.role == .json ? .origin : form(of: object, facts)
-        if let known = facts.prepared(&key, own: linkPrefix(isAbsolute: true)) {
+        if let known = facts.prepared(&key, own: links.absolute) {
             return then(.success(known))
         }
         guard !isLong else { return prepareElsewhere(object, facts, then) }
@@ -109,7 +70,7 @@ extension OriginExchange {
     private func preparation(of object: StoredObject, _ facts: ObjectFacts) -> TextPreparation {
         TextPreparation(
             core: core, resource: resource, asked: asked.listKey, object: object, facts: facts,
-            key: rewriteKey, prefix: linkPrefix, host: linkPrefix(isAbsolute: true), cut: cut,
+            key: rewriteKey, prefix: links.written, host: links.absolute, cut: cut,
             draws: core.lookahead.draws(resource, generation: object.generation, exchange),
             now: exchange.loop.now)
     }

@@ -27,6 +27,8 @@ final class OriginExchange {
     /// The resource that the request names.
     let asked: Resource
     private(set) lazy var range = ByteRangeSpec.parse(request.fields)
+    private(set) lazy var links = LinkPrefix(
+        request, isEncrypted: exchange.isEncrypted, core.settings)
     /// The stored object that may be served if the origin fails.
     @exclusivity(unchecked) var fallback: StoredObject?
     @exclusivity(unchecked) var staleReason: Freshness.StaleReason?
