@@ -98,6 +98,9 @@ let package = Package(
         .target(
             name: "Endless", dependencies: ["Numbers", "Posix", "HTTP"], swiftSettings: pure),
 
+        // The lines of the access log, for those who write and read them.
+        .target(name: "AccessLogFormat", swiftSettings: pure),
+
         // Shared code of the commands of both programs.
         .target(
             name: "CommandSupport",
@@ -113,7 +116,8 @@ let package = Package(
             swiftSettings: pure),
         // Policies that lost against the daemon's, and traces to compare them.
         .target(
-            name: "RetentionLab", dependencies: ["Numbers", "Retention"], swiftSettings: pure),
+            name: "RetentionLab", dependencies: ["AccessLogFormat", "Numbers", "Retention"],
+            swiftSettings: pure),
 
         // Durable state other than objects.
         .target(
@@ -237,10 +241,10 @@ let package = Package(
         .target(
             name: "Serving",
             dependencies: [
-                "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Lookahead", "Endless", "HTTPServer", "Store", "Upstream",
-                "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead", "Console",
-                "SharedStore", "CZlib",
+                "AccessLogFormat", "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix",
+                "Reactor", "Routing", "CachePolicy", "Lookahead", "Endless", "HTTPServer", "Store",
+                "Upstream", "Model", "Library", "Origin", "Playlists", "TimeShifting", "Ahead",
+                "Console", "SharedStore", "CZlib",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
@@ -324,7 +328,7 @@ let package = Package(
 
         // Tests: one target a library, and stories told through the daemon.
         .target(
-            name: "ScenarioSupport", dependencies: ["CLinux", "FixtureCDN"],
+            name: "ScenarioSupport", dependencies: ["AccessLogFormat", "CLinux", "FixtureCDN"],
             path: "Tests/ScenarioSupport", swiftSettings: optimised),
         .testTarget(
             name: "EndlessTests", dependencies: ["Endless", "HTTP", "Posix"],
@@ -370,7 +374,8 @@ let package = Package(
             dependencies: ["FuzzSupport", "SharedStore", "HTTP", "Numbers", "Posix", "URISyntax"],
             swiftSettings: strict),
         .testTarget(
-            name: "RetentionLabTests", dependencies: ["Retention", "RetentionLab"],
+            name: "RetentionLabTests",
+            dependencies: ["AccessLogFormat", "Retention", "RetentionLab"],
             swiftSettings: strict),
         .testTarget(
             name: "LookaheadTests", dependencies: ["FuzzSupport", "Lookahead", "HLS", "URISyntax"],
@@ -440,7 +445,10 @@ let package = Package(
         // Stories and players go through the programs, which they depend on only to have them built.
         .testTarget(
             name: "ScenarioTests",
-            dependencies: ["ScenarioSupport", "FixtureCDN", "sluice", "sluice-lab", "sample-cdn"],
+            dependencies: [
+                "AccessLogFormat", "CachePolicy", "ScenarioSupport", "FixtureCDN", "sluice",
+                "sluice-lab", "sample-cdn",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "PlayerTests",

@@ -59,6 +59,10 @@ package final class Exchange {
     /// True if the client's connection uses TLS; false once the response is over.
     package var isEncrypted: Bool { carrier?.tls != nil }
 
+    /// The TLS version of the client's connection, such as `TLSv1.3`; nil without TLS and once the
+    /// response is over.
+    package var tlsVersion: String? { carrier?.tls?.version }
+
     /// Sends the response; must be called exactly once, never blocks.
     ///
     /// The server writes `Date`, `Connection` and the framing fields. A body that the method or the

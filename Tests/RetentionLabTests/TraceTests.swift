@@ -51,7 +51,7 @@ import Testing
             Array(
                 """
                 17.250 GET 206 300 2.100 hit - s 00000000002a \(key) 200 1000 https://cdn/a.ts ::1
-                17.300 GET 200 90 2.100 miss - - 00000000002a \(key) 0 - https://cdn/a.m3u8 ::1 HTTP/2 peer=192.0.2.7 tries=1
+                17.300 GET 200 90 2.100 miss - - 00000000002a \(key) 0 - https://cdn/a.m3u8 ::1 HTTP/2 TLSv1.3 peer=192.0.2.7 tries=1
                 18.000 GET 200 5 0.100 own - - - - - - -
                 19.000 HEAD 200 0 0.100 hit - s 00000000002a \(key) 0 1000 https://cdn/a.ts
 
@@ -68,7 +68,7 @@ import Testing
     @Test(arguments: [
         "1 name", "x name 5", "1 name -5", "1 name 5 t film", "1 name 5 t media 0",
         "1 name 99999999999999999999", "5000000000 name 1",
-        "1 GET 200 5 1 hit - s 2a ab 0 5 https://cdn/a.ts 127.0.0.1 HTTP/2 nameless",
+        "1 GET 200 5 1 hit - s 2a ab 0 5 https://cdn/a.ts 127.0.0.1 HTTP/2 - nameless",
     ])
     func `a malformed line is reported by its number`(_ line: String) {
         var reader = TraceReader()

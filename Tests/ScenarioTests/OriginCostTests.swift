@@ -1,3 +1,4 @@
+import AccessLogFormat
 import FixtureCDN
 import ScenarioSupport
 import Testing
@@ -6,27 +7,6 @@ import Testing
 /// origins`.
 extension Stories {
     @Suite(.tags(.timed)) struct OriginCosts {
-        /// The words of each line of a log, once it has this many lines.
-        private func lines(_ path: String, _ count: Int) -> [[String]] {
-            var lines: [[String]] = []
-            _ = eventually {
-                let text = String(decoding: (try? readFile(path)) ?? [], as: UTF8.self)
-                lines = text.split(separator: "\n").map {
-                    $0.split(separator: " ").map(String.init)
-                }
-                return lines.count >= count
-            }
-            return lines
-        }
-
-        /// The named fields of a line.
-        private func fields(_ line: [String]) -> [String: String] {
-            let pairs = line.dropFirst(15).map { $0.split(separator: "=", maxSplits: 1) }
-            return Dictionary(
-                pairs.map { (String($0[0]), $0.count > 1 ? String($0[1]) : "") },
-                uniquingKeysWith: { first, _ in first })
-        }
-
         @Test func `the log contains the costs of a miss, and none for a hit`() throws {
             let folder = try TemporaryFolder()
             let log = folder.path + "/access.log"
@@ -34,13 +14,13 @@ extension Stories {
             let path = segment("a", 40_000)
             for count in 1...2 {
                 #expect(isContent(try story.get(path).body, of: path))
-                _ = lines(log, count)
+                _ = accessLines(log, count)
             }
             #expect(try story.get(segment("b", 40_000)).status == 200)
-            let lines = lines(log, 3)
-            #expect(lines.map { $0[5] } == ["miss", "hit", "miss"])
-            #expect(lines.map(\.count) == [26, 15, 26])
-            let (first, second) = (fields(lines[0]), fields(lines[2]))
+            let lines = accessLines(log, 3)
+            #expect(lines.map { $0[.outcome] } == ["miss", "hit", "miss"])
+            #expect(lines.map(\.named.count) == [11, 0, 11])
+            let (first, second) = (lines[0].named, lines[2].named)
             #expect(first["peer"] == "127.0.0.1" && first["protocol"] == "HTTP/1.1")
             #expect(first["tries"] == "1" && first["handshake"] == "-" && first["tls"] == "-")
             #expect(first["connection"] == "new" && second["connection"] == "reused")
@@ -57,12 +37,12 @@ extension Stories {
             let path = segment("broken", 300_000)
             story.cdn.setBehaviour("reset=100000&fails=1", for: path)
             #expect(isContent(try story.get(path).body, of: path))
-            _ = lines(log, 1)
+            _ = accessLines(log, 1)
             story.cdn.setBehaviour("status=404", for: "/gone.ts")
             _ = try story.get("/gone.ts")
-            let lines = lines(log, 2)
-            #expect((Int(fields(lines[0])["tries"] ?? "") ?? 0) > 1, "\(lines[0])")
-            #expect(lines[1][5] == "failed" && fields(lines[1])["tries"] == "1", "\(lines[1])")
+            let lines = accessLines(log, 2)
+            #expect((Int(lines[0].named["tries"] ?? "") ?? 0) > 1, "\(lines[0])")
+            #expect(lines[1][.outcome] == "failed" && lines[1].named["tries"] == "1", "\(lines[1])")
         }
 
         @Test func `the log contains the costs of a request that a mount passes through`() throws {
@@ -74,8 +54,8 @@ extension Stories {
             let story = try Story(["--access-log", log, "--mount", "/mounted/=\(cdn.baseURL)/"])
             let target = story.daemon.baseURL + "/mounted/bytes/10/a.ts"
             _ = try story.player().get(target, method: "POST")
-            let line = try #require(lines(log, 1).first)
-            #expect(line[5] == "passed" && fields(line)["tries"] == "1", "\(line)")
+            let line = try #require(accessLines(log, 1).first)
+            #expect(line[.outcome] == "passed" && line.named["tries"] == "1", "\(line)")
             #expect(try story.player().get("/api/origins").text.contains(cdn.baseURL))
         }
 

@@ -1,3 +1,4 @@
+import AccessLogFormat
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -173,12 +174,11 @@ extension Stories.SecurePlayersTests {
         for carriage in Carriage.allCases {
             for _ in 0..<3 { #expect(try stage.get(path, by: carriage).status == 200) }
         }
-        let isWritten = eventually { stage.accessLog.count == 12 }
-        #expect(isWritten)
-        let names = stage.accessLog.map { $0.count > 14 ? $0[14] : "" }
-        let wanted = Carriage.allCases.flatMap { Array(repeating: $0.protocolName, count: 3) }
-        #expect(names.map(String.init) == wanted)
-        #expect(stage.accessLog.allSatisfy { $0.count >= 15 && $0[13] == "127.0.0.1" })
+        let lines = stage.accessLog(12)
+        let wanted = Carriage.allCases.flatMap { Array(repeating: $0, count: 3) }
+        #expect(lines.map { $0[.protocol] } == wanted.map(\.protocolName))
+        #expect(lines.map { $0[.tls] } == wanted.map { $0.isSecure ? "TLSv1.3" : nil })
+        #expect(lines.allSatisfy { $0[.client] == "127.0.0.1" })
         // Including the one that requests the figures.
         #expect(try stage.story.stat("http1_requests_total") == 7)
         #expect(try stage.story.stat("http2_requests_total") == 6)

@@ -1,4 +1,5 @@
 // A daemon with a TLS port, and curl as a client of each of its protocols.
+import AccessLogFormat
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -76,11 +77,8 @@ final class SecureStage: Sendable {
     /// The file of the first certificate's authority.
     var authority: String { identities[0].authority }
 
-    /// Lines of the access log, as fields.
-    var accessLog: [[Substring]] {
-        let text = (try? readFile(folder.file("log"))).map { String(decoding: $0, as: UTF8.self) }
-        return (text ?? "").split(separator: "\n").map { $0.split(separator: " ") }
-    }
+    /// Lines of the access log, once there are this many.
+    func accessLog(_ count: Int) -> [AccessLine] { accessLines(folder.file("log"), count) }
 
     /// The TLS port as a player of plain HTTP sees it.
     func strayPlayer() -> ScriptedPlayer {

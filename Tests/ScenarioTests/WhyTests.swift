@@ -1,3 +1,4 @@
+import AccessLogFormat
 import FixtureCDN
 import Glibc
 import ScenarioSupport
@@ -116,17 +117,6 @@ extension Stories.WhyTests {
 
     // MARK: Access log
 
-    /// The lines of a log, once there are this many.
-    private func lines(_ path: String, _ count: Int) -> [[String]] {
-        var lines: [[String]] = []
-        _ = eventually {
-            let text = String(decoding: (try? readFile(path)) ?? [], as: UTF8.self)
-            lines = text.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-            return lines.count >= count
-        }
-        return lines
-    }
-
     @Test func `each request is a line of the log with its outcome`() throws {
         let folder = try TemporaryFolder()
         let log = folder.path + "/access.log"
@@ -134,19 +124,20 @@ extension Stories.WhyTests {
         let path = segment("a", 40_000)
         // Each loop writes its line after the response, which the player may see before.
         _ = try story.get("\(path)?\(signature(1))")
-        _ = lines(log, 1)
+        _ = accessLines(log, 1)
         _ = try story.get("\(path)?\(signature(2))", range: "bytes=100-199")
-        _ = lines(log, 2)
+        _ = accessLines(log, 2)
         _ = try story.get("/api/nothing")
-        let lines = lines(log, 3)
-        #expect(lines.map(\.count) == [26, 15, 26])
-        #expect(lines.map { $0[5] } == ["miss", "hit", "failed"])
-        #expect(lines.prefix(2).map { $0[2] } == ["200", "206"])
-        #expect(lines.prefix(2).map { $0[3] } == ["40000", "100"])
-        #expect(lines.prefix(2).map { $0[10] } == ["0", "100"])
-        #expect(lines[0][9] == lines[1][9] && lines[0][9].count == 32)
-        #expect(lines[0][12].hasSuffix("token=***"))
-        #expect(lines.map { $0[13] } == ["127.0.0.1", "127.0.0.1", "127.0.0.1"])
+        let lines = accessLines(log, 3)
+        #expect(lines.map { $0[.outcome] } == ["miss", "hit", "failed"])
+        #expect(lines.map { $0.named.isEmpty } == [false, true, false])
+        #expect(lines.prefix(2).map { $0[.status] } == ["200", "206"])
+        #expect(lines.prefix(2).map { $0[.bytes] } == ["40000", "100"])
+        #expect(lines.prefix(2).map { $0[.offset] } == ["0", "100"])
+        #expect(lines[0][.key] == lines[1][.key] && lines[0][.key]?.count == 32)
+        #expect(lines[0][.url]?.hasSuffix("token=***") == true)
+        #expect(lines.map { $0[.client] } == ["127.0.0.1", "127.0.0.1", "127.0.0.1"])
+        #expect(lines.map { $0[.tls] } == [nil, nil, nil])
     }
 
     @Test(arguments: [false, true])
@@ -158,9 +149,9 @@ extension Stories.WhyTests {
         let fields = ["10.0.0.9, 192.0.2.7", "2001:db8::7", "no address", "x\t1"]
         for (index, field) in fields.enumerated() {
             _ = try story.get(segment("a", 1_000), headers: [("X-Forwarded-For", field)])
-            _ = lines(log, index + 1)
+            _ = accessLines(log, index + 1)
         }
-        let seen = lines(log, 4).map { $0[13] }
+        let seen = accessLines(log, 4).map { $0[.client] }
         let trusted = ["192.0.2.7", "2001:db8::7", "127.0.0.1", "127.0.0.1"]
         #expect(seen == (isTrusted ? trusted : Array(repeating: "127.0.0.1", count: 4)))
     }
@@ -182,12 +173,12 @@ extension Stories.WhyTests {
         let log = folder.path + "/access.log"
         let story = try Story(["--access-log", log])
         _ = try story.get(segment("a", 1_000))
-        #expect(lines(log, 1).count == 1)
+        #expect(accessLines(log, 1).count == 1)
         rename(log, log + ".1")
         story.daemon.kill(SIGHUP)
         #expect(eventually { access(log, F_OK) == 0 })
         _ = try story.get(segment("b", 1_000))
-        #expect(lines(log, 1).count == 1)
-        #expect(lines(log + ".1", 1).count == 1)
+        #expect(accessLines(log, 1).count == 1)
+        #expect(accessLines(log + ".1", 1).count == 1)
     }
 }

@@ -1,6 +1,7 @@
 // Reads traces from text: the daemon's access log, or a line a request in a form of our own.
-import Retention
+import AccessLogFormat
 import Numbers
+import Retention
 
 /// Takes a trace's lines one by one; both forms may stand in one file.
 ///
@@ -17,7 +18,7 @@ import Numbers
 /// | KIND | `structure`, `media` (the default), `other` or `live`; with a `+` behind it, it was fetched ahead and nobody asked for it |
 /// | OFFSET LENGTH | the part that was read; all of it by default |
 ///
-/// A line with the 15 fields of the access log (`serve --access-log`) is read as such. Requests that no
+/// A line of the access log (`serve --access-log`) is read as such. Requests that no
 /// stored object answers are left out: own pages, refusals, failures, bypasses, other methods than GET.
 /// An object whose length the log does not know counts with what was read of it.
 package struct TraceReader {
@@ -62,18 +63,12 @@ package struct TraceReader {
         let fields = bytes.split { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
             .map { String(decoding: $0, as: UTF8.self) }
         guard let first = fields.first, !first.hasPrefix("#") else { return }
-        // Logs of earlier versions lack the protocol at the end, or the client before it too; named
-        // fields may follow it.
-        if fields.count >= 13, fields.dropFirst(15).allSatisfy({ $0.contains("=") }) {
-            try readAccess(fields)
-        } else {
-            try readOwn(fields)
-        }
+        if let line = AccessLine(fields) { try readAccess(line) } else { try readOwn(fields) }
     }
 
     private mutating func readOwn(_ fields: [String]) throws(Fault) {
         guard [3, 4, 5, 7].contains(fields.count) else {
-            throw fault("\(fields.count) fields; 3, 4, 5, 7 or the 15 of the access log are meant")
+            throw fault("\(fields.count) fields; 3, 4, 5, 7 or those of the access log are meant")
         }
         var request = TraceRequest(
             time: try time(fields[0]), name: digest(fields[1]), size: try number(fields[2]))
@@ -93,29 +88,30 @@ package struct TraceReader {
         requests.append(request)
     }
 
-    private mutating func readAccess(_ fields: [String]) throws(Fault) {
-        let (method, outcome, role, key) = (fields[1], fields[5], fields[7], fields[9])
-        let isStored = !["own", "refused", "failed", "bypass"].contains(outcome)
-        guard isStored, method == "GET", key != "-", fields[3] != "0" else {
+    private mutating func readAccess(_ line: AccessLine) throws(Fault) {
+        let isStored = !["own", "refused", "failed", "bypass"].contains(line[.outcome] ?? "own")
+        guard isStored, line[.method] == "GET", let key = line[.key],
+            let read = line[.bytes], read != "0"
+        else {
             skipped += 1
             return
         }
         guard let name = ExternalNumber.integer(key, in: 0...UInt128.max, radix: 16) else {
             throw fault("no key: \(key)")
         }
-        let length = try number(fields[3])
-        let offset = try number(fields[10])
-        let size = fields[11] == "-" ? offset + length : try number(fields[11])
-        var request = TraceRequest(time: try time(fields[0]), name: name, size: max(size, length))
+        let length = try number(read)
+        let offset = try number(line[.offset] ?? "-")
+        let size = try line[.total].map(number) ?? offset + length
+        var request = TraceRequest(
+            time: try time(line[.time] ?? "-"), name: name, size: max(size, length))
         request.length = length
-        if fields[8] != "-" {
-            guard let title = ExternalNumber.integer(fields[8], in: 0...UInt64.max, radix: 16)
-            else {
-                throw fault("no title: \(fields[8])")
+        if let text = line[.title] {
+            guard let title = ExternalNumber.integer(text, in: 0...UInt64.max, radix: 16) else {
+                throw fault("no title: \(text)")
             }
             request.title = title
         }
-        request.kind = RetentionKind(role: role, url: fields[12])
+        request.kind = RetentionKind(role: line[.role] ?? "-", url: line[.url] ?? "-")
         requests.append(request)
     }
 

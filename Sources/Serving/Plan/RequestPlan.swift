@@ -6,7 +6,7 @@ import Model
 
 /// The next step of a request for an origin's resource.
 ///
-/// | plan | what happens | name in Cache-Status, access log, metrics and `why` |
+/// | plan | what happens | name in Cache-Status, access log and `why`; metrics count by its first word |
 /// |---|---|---|
 /// | `learn` | a fact is looked up, then the plan is made again | none |
 /// | `serve` | the stored response is sent | that of its disposition |

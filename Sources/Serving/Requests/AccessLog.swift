@@ -1,27 +1,4 @@
 // The access log: one line per request, written by a separate thread.
-//
-// Fields are separated by one space; `-` means unknown or not applicable:
-//
-//     TIME METHOD STATUS BYTES DURATION OUTCOME REASON ROLE TITLE KEY OFFSET TOTAL URL CLIENT PROTOCOL
-//
-// | field | is |
-// |---|---|
-// | TIME | when the request was received: seconds since the epoch, with milliseconds |
-// | STATUS | the status sent; `-` if the player left before |
-// | BYTES | body bytes handed to the kernel |
-// | DURATION | milliseconds until the last of them |
-// | OUTCOME | `Disposition.name` up to its reason: hit, miss, partial, collapsed, revalidated, stale, bypass, refreshed; `own`, `refused`, `failed` for answers without stored content |
-// | REASON | why it was bypassed or refreshed, or who caused a failure |
-// | ROLE | the letter of the role in the playlist |
-// | TITLE | the session that named the resource, 12 hexadecimal digits |
-// | KEY | the first 16 bytes of the object's key, in hexadecimal |
-// | OFFSET | the first body byte within the representation |
-// | TOTAL | the length of the representation |
-// | URL | the origin's URL without query values and user information |
-// | CLIENT | the player's address, without its port; with `--trust-forwarded` the last one in `X-Forwarded-For` |
-// | PROTOCOL | the version of the request: `HTTP/1.0`, `HTTP/1.1`, `HTTP/2` |
-//
-// If an origin was contacted, named fields follow (`TransferTrace.Report.accessFields`).
 import Glibc
 import Model
 import Posix

@@ -1,4 +1,5 @@
 // The data of one request for the access log and the console, collected while it is answered.
+import AccessLogFormat
 import CachePolicy
 import Console
 import HLS
@@ -19,12 +20,13 @@ final class AccessRecord: ExchangeRecord {
     private let method: HTTPMethod
     private let version: HTTPVersion
     private let receivedAt: Monotonic
-    private let client: String
+    private let client: String?
+    private let tlsVersion: String?
     private var resource: Resource?
     /// The origin URL of a passed-through request.
     private var passedURL: AbsoluteURL?
     private var outcome = "own"
-    private var reason = "-"
+    private var reason: String?
     private var offset: Int64 = 0
     private var object: StoredObject?
 
@@ -34,6 +36,7 @@ final class AccessRecord: ExchangeRecord {
         client = Self.client(of: exchange, trustsForwarded: core.settings.trustsForwarded)
         method = exchange.request.method
         version = exchange.request.version
+        tlsVersion = exchange.tlsVersion
         receivedAt = exchange.receivedAt
     }
 
@@ -41,7 +44,7 @@ final class AccessRecord: ExchangeRecord {
     func note(_ disposition: Disposition, _ resource: Resource) {
         self.resource = resource
         outcome = disposition.kindName
-        reason = disposition.reasonName ?? "-"
+        reason = disposition.reasonName
     }
 
     /// Notes that the response is a part of an object, from this byte on.
@@ -65,38 +68,41 @@ final class AccessRecord: ExchangeRecord {
     }
 
     func finish(_ end: ResponseOutcome) {
-        if let log { write(end, to: log) { $0 += " \(client) \(version)\n" } }
+        if let log { write(end, nil, to: log) }
         if events.hasListeners { publish(end, asking: nil) }
     }
 
     /// Finishes the record of an exchange that contacted an origin.
     func finish(_ end: ResponseOutcome, asking report: TransferTrace.Report) {
-        if let log {
-            write(end, to: log) { $0 += " \(client) \(version) \(report.accessFields)\n" }
-        }
+        if let log { write(end, report, to: log) }
         if events.hasListeners { publish(end, asking: report) }
     }
 
-    @inline(__always)
     private func write(
-        _ end: ResponseOutcome, to log: AccessLog, closing: (inout String) -> Void
+        _ end: ResponseOutcome, _ report: TransferTrace.Report?, to log: AccessLog
     ) {
         let now = Monotonic.now()
         let took = now - receivedAt
         let came = WallTime(nanoseconds: WallTime.now().nanoseconds - took.nanoseconds)
-        var line = Self.decimals(came.nanoseconds / 1_000_000)
-        line += " \(method.name) \(end.status.map { String($0.rawValue) } ?? "-")"
-        line += " \(end.bodyBytes) \(Self.decimals(took.nanoseconds / 1_000))"
-        line += " \(outcome) \(reason)"
-        if let resource {
-            let role = resource.role.map { String(UnicodeScalar($0.letter)) } ?? "-"
-            line += " \(role) \(resource.session.id.text) \(resource.key.hex.prefix(32))"
-            line += " \(offset) \(object?.total.map(String.init) ?? "-") \(resource.url.redacted)"
-        } else {
-            line += " - - - - - \(passedURL?.redacted ?? "-")"
-        }
-        closing(&line)
-        log.append(Array(line.utf8))
+        var line = AccessLineWriter()
+        line.append(.time, Self.decimals(came.nanoseconds / 1_000_000))
+        line.append(.method, method.name)
+        line.append(.status, end.status.map { String($0.rawValue) })
+        line.append(.bytes, String(end.bodyBytes))
+        line.append(.duration, Self.decimals(took.nanoseconds / 1_000))
+        line.append(.outcome, outcome)
+        line.append(.reason, reason)
+        line.append(.role, (resource?.role?.letter).map { String(UnicodeScalar($0)) })
+        line.append(.title, resource?.session.id.text)
+        line.append(.key, (resource?.key.hex.prefix(32)).map(String.init))
+        line.append(.offset, resource == nil ? nil : String(offset))
+        line.append(.total, resource == nil ? nil : object?.total.map { String($0) })
+        line.append(.url, (resource?.url ?? passedURL)?.redacted)
+        line.append(.client, client)
+        line.append(.protocol, "\(version)")
+        line.append(.tls, tlsVersion)
+        if let report { line.appendNamed(report.accessFields) }
+        log.append(Array((line.text + "\n").utf8))
     }
 
     /// Reports the request to the console, with the fields of the log as members; requests for own
@@ -110,8 +116,10 @@ final class AccessRecord: ExchangeRecord {
             .init("status", .optional(end.status.map { Int64($0.rawValue) })),
             .init("bytes", .number(end.bodyBytes)), .init("ms", .fraction(took.inMilliseconds)),
             .init("ending", .text(end.ending.rawValue)), .init("outcome", .text(outcome)),
-            .init("reason", reason == "-" ? .null : .text(reason)),
-            .init("client", .text(client)), .init("protocol", .text("\(version)")),
+            .init("reason", reason.map(JSONValue.text) ?? .null),
+            .init("client", client.map(JSONValue.text) ?? .null),
+            .init("protocol", .text("\(version)")),
+            .init("tls", tlsVersion.map(JSONValue.text) ?? .null),
         ]
         if let resource {
             let role = resource.role.map { String(UnicodeScalar($0.letter)) }
@@ -130,12 +138,12 @@ final class AccessRecord: ExchangeRecord {
     /// Returns the client: the peer, or the address that a trusted proxy in front reports.
     ///
     /// That proxy appends to the field, so that only the last address is trustworthy.
-    private static func client(of exchange: Exchange, trustsForwarded: Bool) -> String {
+    private static func client(of exchange: Exchange, trustsForwarded: Bool) -> String? {
         if trustsForwarded, let field = exchange.request.fields.all("X-Forwarded-For").last {
             let text = field.split(separator: ",").last.map { $0.filter { $0 != " " } } ?? ""
             if let address = SocketAddress(host: text, port: 0) { return address.host }
         }
-        return exchange.peer?.host ?? "-"
+        return exchange.peer?.host
     }
 
     /// Formats a number of thousandths as a decimal fraction.
