@@ -25,12 +25,19 @@ struct OneSeed {
         let place = RunProcess(number: seed, processorSeconds: 60)
         var settings = plan.settings.merging(extras.settings) { $1 }
         settings["cache-dir"] = "\(place.home)/cache"
-        let configuration = try readConfiguration(
-            scalars: settings, lists: ["mount": ["/mt/=\(SimulatedCDN.base)/"]], file: nil)
+        let read = { (policy: String) in
+            try readConfiguration(
+                scalars: settings.merging(["policy": policy]) { $1 },
+                lists: ["mount": ["/mt/=\(SimulatedCDN.base)/"]], file: nil)
+        }
+        let configuration = try read("media")
+        let policies = PolicyConfigurations(
+            offline: try read("offline"), refresh: try read("refresh"))
         let log = LogLines()
         LoggingSystem.bootstrap { _ in TraceLog(log) }
         let trace = Trace(prints: prints ? { place.say($0) } : nil)
-        let scenario = Scenario(plan, extras, configuration, trace: trace, log: log)
+        let scenario = Scenario(
+            plan, extras, configuration, policies: policies, trace: trace, log: log)
         scenario.run()
         let failure = scenario.world.failure
         if failure != nil, !prints, !writesStory {

@@ -66,7 +66,7 @@ extension Scenario {
         world.run(until: world.now + 5 * World.second)
     }
 
-    private func fetchAll(_ paths: [String], oracle: Oracle) {
+    func fetchAll(_ paths: [String], oracle: Oracle) {
         let begin = world.now
         let readers = paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
         players += readers as [Player]

@@ -86,6 +86,9 @@ final class Scenario {
     let checks: Checks
     let extras: Extras
     let additions: [Addition]
+    /// The configuration of the plan, and those with other policies.
+    let ordinary: DaemonConfiguration
+    let policies: PolicyConfigurations
     var players: [Player] = []
     var random: Seeded
     private var diskErrors: [CInt] = []
@@ -98,10 +101,11 @@ final class Scenario {
 
     init(
         _ plan: ScenarioPlan, _ extras: ExtrasPlan, _ configuration: DaemonConfiguration,
-        trace: Trace,
-        log: LogLines
+        policies: PolicyConfigurations, trace: Trace, log: LogLines
     ) {
         self.plan = plan
+        ordinary = configuration
+        self.policies = policies
         world = World(seed: plan.seed, trace: trace, log: log)
         let lives = (0..<plan.lives).map {
             LiveStream(name: "live\($0)", window: 4 + $0 * 3, first: $0 * 1_000)
@@ -131,6 +135,7 @@ final class Scenario {
         runOffline()
         runTorn()
         runSecond()
+        runPolicies()
         runEmpty()
         runStop()
         csim_end()

@@ -9,7 +9,8 @@ import Synchronization
 /// One folder, and the successive processes that use it.
 final class SimulatedDaemon {
     private let world: World
-    private let configuration: DaemonConfiguration
+    /// Of the processes to come.
+    var configuration: DaemonConfiguration
     private let folder: String
     /// The number of disk errors so far.
     var diskFaults: () -> Int = { 0 }

@@ -1,0 +1,73 @@
+// The daemon on what it has stored, under policies other than the default.
+import DaemonService
+
+/// The configurations of a run that differ in their policy alone.
+struct PolicyConfigurations {
+    let offline, refresh: DaemonConfiguration
+}
+
+extension Scenario {
+    /// Restarts the daemon with each policy while nothing else happens, and at last with its own.
+    func runPolicies() {
+        guard world.failure == nil, plan.keepsAll, plan.parts.has("policies") else { return }
+        // At least the time after which a power cut takes nothing.
+        world.run(until: world.now + 60 * World.second)
+        let alone = plan.parts.has("offline") ? Self.alone : []
+        let paths = Set(complete.flatMap(\.stored) + alone).sorted()
+        runForbidden(paths)
+        runRefreshed(paths)
+        startAnew(with: ordinary, "its own")
+    }
+
+    private func startAnew(with configuration: DaemonConfiguration, _ name: String) {
+        guard world.failure == nil else { return }
+        world.trace.note(world.now, "policy: \(name)")
+        daemon.configuration = configuration
+        startAnew()
+    }
+
+    /// Under `offline`, what is stored is served, anything else is refused, and the CDN sees nothing.
+    private func runForbidden(_ paths: [String]) {
+        startAnew(with: policies.offline, "offline")
+        // Requests of the time before have arrived by now.
+        let before = cdn.requests
+        fetchAll(paths, oracle: .offline)
+        guard world.failure == nil else { return }
+        let file = OriginFile(
+            "/scenes/never-asked.ts", size: 10_000, validator: .strong, hasRanges: true,
+            isChunked: false)
+        cdn.add(file)
+        let client = HTTPClient(world, port: 9_000)
+        var status: Int?
+        client.get(Player.entry(file.path)) { status = $0.status }
+        world.run(until: world.now + 20 * World.second) { status != nil }
+        client.leave()
+        if status != 504 {
+            world.fault(
+                .status, "policy offline: \(status ?? 0) for what is not stored, not 504")
+        }
+        world.run(until: world.now + 30 * World.second)
+        if cdn.requests != before {
+            world.fault(
+                .budget, "policy offline: the CDN saw \(cdn.requests - before) requests")
+        }
+    }
+
+    /// Under `refresh`, the CDN is asked about everything that is served, and what is stored is
+    /// served once it does not answer.
+    private func runRefreshed(_ paths: [String]) {
+        startAnew(with: policies.refresh, "refresh")
+        let before = cdn.requests
+        fetchAll(paths, oracle: .answered)
+        if cdn.requests - before < paths.count {
+            world.fault(
+                .bytes,
+                "policy refresh: the CDN saw \(cdn.requests - before) requests for \(paths.count) stored files"
+            )
+        }
+        guard world.failure == nil else { return }
+        cdn.beginOutage()
+        fetchAll(paths, oracle: .offline)
+        cdn.endOutage()
+    }
+}
