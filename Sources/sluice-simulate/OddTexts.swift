@@ -35,8 +35,8 @@ final class OddTexts: Addition {
         return players + [viewer]
     }
 
-    /// A playlist of about a megabyte.
-    private static let long = Film(name: "long", variants: 1, segments: 12_000)
+    /// A playlist of about two megabytes.
+    private static let long = Film(name: "long", variants: 1, segments: 24_000)
 
     override func beginOffline() -> [Player] {
         [WholeFilm(OddRegion.film, stage.world, stage.checks, port: 9_000)]

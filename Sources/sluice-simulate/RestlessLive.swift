@@ -15,7 +15,8 @@ final class RestlessLive: Region {
     /// By path: the epochs in which the file existed, and its version in each.
     private var epochs: [String: [(epoch: Int, version: Int)]] = [:]
     private(set) var epoch = 0
-    private var began: Int64 = 0
+    /// When the present epoch began.
+    private(set) var began: Int64 = 0
     private var leaps: [(at: Int64, count: Int)] = []
     private var frozen: (track: String, at: Int64)?
     private var lists = 0
@@ -240,7 +241,10 @@ final class RestlessViewer: Player {
         }
         last = (newest.number, epoch, world.now)
         guard checks.cdn.isCalm(for: 40 * World.second), !live.isFrozen(track) else { return }
-        let least = live.last(track, at: asked - RestlessLive.target - World.second)
+        // A list from before a restart is as old as its bound permits, like any other.
+        let known = asked - RestlessLive.target - World.second
+        guard epoch == live.epoch || known > live.began else { return }
+        let least = live.last(track, at: known)
         if epoch < live.epoch || newest.number < least {
             world.fault(
                 .liveFresh,

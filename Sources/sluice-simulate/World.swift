@@ -42,8 +42,8 @@ final class World {
     /// 2027-01-15T08:00:00Z.
     static let wallStart: Int64 = 1_800_000_000_000_000_000
     /// The most processor time between two waits of a thread: debug builds are slow, and the longest
-    /// text of a run is a playlist of a megabyte.
-    private static let longestTurn = 6 * second
+    /// text of a run is a playlist of two megabytes, which takes a tenth of a second.
+    private static let longestTurn = 3 * second
     static let second: Int64 = 1_000_000_000
     static let millisecond: Int64 = 1_000_000
 
