@@ -70,6 +70,49 @@ extension QuietScenes {
         }
     }
 
+    /// While slow bodies have every slot, another player is told so once the time for a slot is over.
+    func playFullSlots(_ done: @escaping () -> Void) {
+        guard slots <= 4 else { return done() }
+        var left = slots + 1
+        let finish = {
+            left -= 1
+            if left == 0 { done() }
+        }
+        for number in 0..<slots {
+            ask(slowFile("slow\(number)")) { _ in finish() }
+        }
+        world.after(2 * World.second) { [weak self] in
+            guard let self else { return }
+            let asked = world.now
+            ask(slowFile("late")) { [weak self] response in
+                guard let self else { return }
+                let waited = world.now - asked
+                expect(
+                    response.status >= 500, .answered,
+                    "without a slot, a player is answered with \(response.status)")
+                expect(
+                    waited < Self.slotTimeout + 2 * World.second, .answered,
+                    "a player waits \(waited / World.second) s for a slot")
+                finish()
+            }
+        }
+    }
+
+    /// The default of `slot-timeout`.
+    private static let slotTimeout = 30 * World.second
+
+    /// A file that takes a minute.
+    private func slowFile(_ name: String) -> OriginFile {
+        let made = OriginFile(
+            "/scenes/\(name).ts", size: 240_000, validator: .strong, hasRanges: true,
+            isChunked: false)
+        // Fast enough not to count as stalled.
+        made.script = ScriptedOrigin { _, answer in answer.rate = 4_000 }
+        made.cacheControl = "max-age=86400"
+        checks.cdn.add(made)
+        return made
+    }
+
     /// A weak tag does not let a player resume a partial body (RFC 9110 section 13.1.5).
     func playWeakCondition(_ done: @escaping () -> Void) {
         let file = file(100_000, .weak)

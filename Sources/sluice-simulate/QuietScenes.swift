@@ -14,14 +14,19 @@ final class QuietScenes: Player {
     ///   - checks: the checks applied to responses.
     ///   - port: the daemon's.
     ///   - keepsAll: whether the store has room for everything.
+    ///   - slots: the slots of the daemon.
     ///   - parts: which scenes are played.
-    init(_ world: World, _ checks: Checks, port: UInt16, keepsAll: Bool, parts: Parts) {
+    init(
+        _ world: World, _ checks: Checks, port: UInt16, keepsAll: Bool, slots: Int, parts: Parts
+    ) {
         self.port = port
+        self.slots = slots
         chosen = Self.names(keepsAll: keepsAll).filter { parts.has($0) }
         super.init("scenes", world, checks, port: port)
     }
 
     private let port: UInt16
+    let slots: Int
 
     private typealias Scene = (name: String, play: (QuietScenes) -> (@escaping () -> Void) -> Void)
 
@@ -35,7 +40,7 @@ final class QuietScenes: Player {
             ("joined", playJoined), ("weak-condition", playWeakCondition),
             ("names-again", playNamesAgain), ("clock-set-back", playClockSetBack),
             ("growing", playGrowing), ("mounted", playMounted), ("crowded", playCrowded),
-            ("preempted", playPreempted),
+            ("preempted", playPreempted), ("full-slots", playFullSlots),
         ]
     }
 

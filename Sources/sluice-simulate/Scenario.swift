@@ -331,7 +331,8 @@ final class Scenario {
         guard world.failure == nil else { return }
         world.run(until: world.now + 20 * World.second)
         let scenes = QuietScenes(
-            world, checks, port: 9_000, keepsAll: plan.keepsAll, parts: plan.parts)
+            world, checks, port: 9_000, keepsAll: plan.keepsAll,
+            slots: Int(plan.settings["slots"] ?? "") ?? 32, parts: plan.parts)
         players.append(scenes)
         scenes.start()
         let begin = world.now
