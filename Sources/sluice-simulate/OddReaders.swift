@@ -180,7 +180,15 @@ final class LongReader: Player {
             }
             fetch(
                 last.url, check: { [checks] in checks.media(last.path, .whole, $0) },
-                then: { [weak self] _ in self?.end() })
+                then: { [weak self] _ in self?.inspect() })
         }
+    }
+
+    /// Has the whole list parsed into its model, for the titles and for the rules.
+    private func inspect() {
+        let url = "\(SimulatedCDN.base)/\(film.name)/v0/list.m3u8"
+        fetch(
+            "/api/inspect?url=\(url)", check: { $0.status == 200 },
+            then: { [weak self] _ in self?.end() })
     }
 }
