@@ -92,7 +92,7 @@ function showOrigins({ origins }) {
     ["First byte", (row) => pair(row.first_byte_ms), "number"], ["Last byte", (row) => pair(row.last_byte_ms), "number"],
     ["Protocol", (row) => row.protocol ?? "–", ""],
     ["Reused", (row) => (row.reused_percent === null ? "–" : `${Math.round(row.reused_percent)} %`), "number"],
-    ["Yielding", (row) => (row.yielding ? `${row.yielding.purpose} ${bytes(row.yielding.window_bytes)}, ${Math.round(row.yielding.queue_ms)} ms` : "–"), ""],
+    ["Yielding", (row) => (row.yielding ? `${row.yielding.purpose} ${bytes(row.yielding.window_bytes)}, ${Math.round(row.yielding.queue_ms)} ms` : "–"), "named"],
   ], origins, { empty: "No origin was asked yet.", label: "Origins" }));
 }
 

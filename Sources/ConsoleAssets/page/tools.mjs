@@ -65,8 +65,8 @@ async function showKeys() {
     ], keys.findings, { empty: "Nothing was learnt of parameters yet.", label: "Proposals" }),
     h("h3", null, "Origins"),
     table([
-      ["Pattern", (item) => item.pattern, "grow"], ["Policy", (item) => item.policy ?? "–", ""], ["Keys", (item) => item.keys ?? "–", ""],
-      ["Rules", (item) => item.rules.join(", ") || "–", ""],
+      ["Pattern", (item) => item.pattern, "grow"], ["Policy", (item) => item.policy ?? "–", "named"], ["Keys", (item) => item.keys ?? "–", "named"],
+      ["Rules", (item) => item.rules.join(", ") || "–", "named"],
     ], keys.origins, { empty: "No origin has settings of its own.", label: "Origins with settings" }),
     h("h3", null, "Vetoes"),
     table([
@@ -83,8 +83,8 @@ const sources = { flag: "flag", environment: "environment variable", file: "conf
 function settingsTable(settings, label) {
   return table([
     ["Name", (item) => h("code", null, item.name), ""], ["Value", (item) => item.values.join(", ") || "–", "grow"],
-    ["From", (item) => sources[item.source] ?? item.source, ""],
-    ["A change needs", (item) => (item.reload ? "a reload" : "a restart"), ""],
+    ["From", (item) => sources[item.source] ?? item.source, "named"],
+    ["A change needs", (item) => (item.reload ? "a reload" : "a restart"), "named"],
   ], settings, { empty: "None is given: all have their defaults.", label });
 }
 
