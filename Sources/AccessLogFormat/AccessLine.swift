@@ -30,7 +30,6 @@ package struct AccessLineWriter {
     /// - Parameters:
     ///   - field: the field.
     ///   - value: without blanks and line feeds; nil if it is unknown.
-    @inlinable
     package mutating func append(_ field: AccessField, _ value: String?) {
         assert(field.rawValue == next, "fields of the access log are written in their order")
         if next > 0 { text += " " }

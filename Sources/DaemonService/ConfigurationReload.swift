@@ -5,6 +5,7 @@ import Logging
 import Library
 import Model
 import Serving
+import Posix
 import Reactor
 import Store
 
@@ -25,8 +26,8 @@ package final class ConfigurationReload {
     }
 
     private let parts: Parts
-    /// The configuration in force; of what needs a restart, the one last read.
-    private(set) var current: DaemonConfiguration
+    /// The waits before the end, which apply when the process is told to end.
+    private(set) var endWaits: (drainDelay: Interval, drain: Interval)
     /// The settings that this process was started with and that need a restart to change.
     private let running: [String: String]
     private var isReading = false
@@ -36,7 +37,7 @@ package final class ConfigurationReload {
     init(_ parts: Parts, running: DaemonConfiguration) {
         self.parts = parts
         self.running = running.fixedSettings
-        current = running
+        endWaits = (running.drainDelay, running.drain)
     }
 
     /// Starts a reload; does not wait for it.
@@ -84,7 +85,7 @@ package final class ConfigurationReload {
 
     /// Applies the settings of `ServeOptions.reloadedNames`.
     private func apply(_ configuration: DaemonConfiguration) {
-        current = configuration
+        endWaits = (configuration.drainDelay, configuration.drain)
         let (core, log) = (parts.core, parts.log)
         parts.setLogLevel(configuration.logLevel)
         core.followLogLevel()

@@ -268,18 +268,18 @@ package final class Daemon {
                 return
             }
             isStopping = true
-            let configuration = reload.current
+            let waits = reload.endWaits
             log.notice("stopping", metadata: ["signal": "\(signal)"])
             ServiceManager.notifyStopping(
-                seconds: configuration.drainDelay.inSeconds + configuration.drain.inSeconds)
+                seconds: waits.drainDelay.inSeconds + waits.drain.inSeconds)
             core.crashes.endCleanly()
             core.endReadiness()
             let drain = {
                 core.events.close()
-                server.drain(within: configuration.drain) { handle.enqueue { $0.stop() } }
+                server.drain(within: waits.drain) { handle.enqueue { $0.stop() } }
             }
-            guard configuration.drainDelay > .zero else { return drain() }
-            loop.schedule(after: configuration.drainDelay) { _ in drain() }
+            guard waits.drainDelay > .zero else { return drain() }
+            loop.schedule(after: waits.drainDelay) { _ in drain() }
         }
         // Two thirds of the resident memory at that time is code that ran only once, at start.
         loop.schedule(after: .seconds(1 as Int64)) { _ in giveBackCode() }

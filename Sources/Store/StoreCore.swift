@@ -244,19 +244,23 @@ final class StoreCore: Sendable {
         }
     }
 
-    /// Deletes the files that the disk refused to delete, up to the first that it still refuses.
+    /// Deletes the files that the disk refused to delete; stops where it takes no change at all.
     ///
     /// Blocks on the disk.
     func deleteUndeleted() {
-        while let key = undeleted.first {
-            let isDeleted = table.withName(of: key) { () -> Bool in
+        for key in undeleted.all {
+            let failure = table.withName(of: key) { () -> SystemError? in
                 // An object published meanwhile has replaced the file.
-                guard undeleted.contains(key) else { return true }
-                guard (try? removeFile(folder.objectPath(key))) != nil else { return false }
+                guard undeleted.contains(key) else { return nil }
+                do throws(SystemError) {
+                    try removeFile(folder.objectPath(key))
+                } catch {
+                    return error
+                }
                 undeleted.remove(key)
-                return true
+                return nil
             }
-            guard isDeleted else { return }
+            if failure?.code == EROFS { return }
         }
     }
 

@@ -14,8 +14,7 @@ final class UndeletedFiles: Sendable {
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
-    /// Any of the keys.
-    var first: ObjectKey? { isEmpty ? nil : keys.withLock { $0.first } }
+    var all: [ObjectKey] { isEmpty ? [] : keys.withLock { Array($0) } }
 
     func contains(_ key: ObjectKey) -> Bool { !isEmpty && keys.withLock { $0.contains(key) } }
 

@@ -74,6 +74,28 @@ import Testing
         #expect(exists(objectPath(folder.path, "b")))
     }
 
+    @Test func `a file that cannot be deleted does not keep others from it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        let names = (0..<8).map { "\($0)" }
+        let paths = names.map { objectPath(folder.path, $0) }
+        for (name, path) in zip(names, paths) {
+            try store.add(name, total: 100)
+            try store.flushed()
+            unlink(path)
+            try makeFolder(path)
+            store.remove(ObjectKey(sha256Of: name))
+        }
+        // All but the last are files again.
+        for path in paths.dropLast() {
+            rmdir(path)
+            try writeFile(path, [1])
+        }
+        try eventually { !paths.dropLast().contains { exists($0) } }
+        #expect(exists(paths[7]))
+    }
+
     @Test func `deleted subfolders are created again`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
