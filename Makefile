@@ -30,6 +30,10 @@ TSAN_STORIES ?= threads
 PARTS ?=
 ASAN := $(CHECKED) --sanitize address --scratch-path .build-asan
 TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
+# The limit of a test's time counts from where the test is admitted. Most tests block the thread they
+# are on, and there is one for each core: without a width all are admitted at once, and those that
+# wait for a thread exceed their limits on a slow machine.
+export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH := $(shell nproc)
 # What is run under the sanitizer, and nothing else is built for it.
 tsan tsan-build: export SLUICE_TARGET = Reactor,HTTPServer,Store,Upstream,Scenario
 TOOLS := Fixtures/tools

@@ -6,7 +6,7 @@ import Posix
 import Reactor
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct HTTP2LimitTests {
     /// Expects that the connection ends because of the client's conduct, and that the server serves
     /// others.

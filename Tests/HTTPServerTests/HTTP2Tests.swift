@@ -4,7 +4,7 @@ import HTTPServer
 import Posix
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct HTTP2Tests {
     @Test func `a request is answered with lower-case fields, a date and a length`() throws {
         let server = try TestServer { request, _, exchange in

@@ -2,7 +2,7 @@ import Glibc
 import Posix
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct BoundedProgramTests {
+@Suite(.timeLimit(.minutes(10))) struct BoundedProgramTests {
     private static func program(
         seconds: Int64 = 60, output: Int = 1_000_000, memory: UInt64 = 1 << 30,
         isCancelled: @escaping @Sendable () -> Bool = { false }

@@ -2,7 +2,7 @@ import Glibc
 import Posix
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ProgramSandboxTests {
+@Suite(.timeLimit(.minutes(10))) struct ProgramSandboxTests {
     private static let limits = BoundedProgram.Limits(
         time: .seconds(30 as Int64), output: 10_000, processorSeconds: 5, memory: 1 << 30)
     private static let shell = ["/bin/sh", "-c", "echo works"]

@@ -87,10 +87,11 @@ import Testing
             try makeFolder(path)
             store.remove(ObjectKey(sha256Of: name))
         }
-        // All but the last are files again.
-        for path in paths.dropLast() {
-            rmdir(path)
-            try writeFile(path, [1])
+        // All but the last become files again, each at once: a name that is gone counts as deleted.
+        for (name, path) in zip(names, paths).dropLast() {
+            let file = "\(folder.path)/\(name)"
+            try writeFile(file, [1])
+            try exchangeFiles(file, path)
         }
         try eventually { !paths.dropLast().contains { exists($0) } }
         #expect(exists(paths[7]))
