@@ -2,8 +2,10 @@
 #include "internal.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -184,6 +186,26 @@ unsigned sleep(unsigned seconds) {
     return nanosleep(&wanted, NULL) ? seconds : 0;
 }
 
+// MARK: Names
+
+#define RESOLUTION (20 * NANOSECONDS / 1000)
+
+typedef int resolve_function(const char *, const char *, const struct addrinfo *,
+                             struct addrinfo **);
+
+/// The world has addresses and no names: a name is not found after 20 ms. Nothing is asked outside.
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found) {
+    static resolve_function *real;
+    if (!real) real = (resolve_function *)dlsym(RTLD_NEXT, "getaddrinfo");
+    struct in6_addr address;
+    bool is_name = name && inet_pton(AF_INET, name, &address) != 1
+        && inet_pton(AF_INET6, name, &address) != 1;
+    if (!csim_in_fiber() || !is_name) return real(name, service, hints, found);
+    csim_sleep_until(csim.now + RESOLUTION);
+    return EAI_NONAME;
+}
+
 // MARK: Randomness
 
 uint64_t csim_random(void) {
@@ -225,14 +247,19 @@ extern char __executable_start, etext;
 
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 typedef int join_function(pthread_t, void **);
+typedef int detach_function(pthread_t);
 
-#include <dlfcn.h>
+/// Whether code lies in libcurl, whose only threads resolve names.
+static bool is_libcurl(const char *code) {
+    Dl_info found;
+    return dladdr(code, &found) && found.dli_fname && strstr(found.dli_fname, "libcurl");
+}
 
 int pthread_create(pthread_t *made, const pthread_attr_t *attributes, void *(*body)(void *),
                    void *argument) {
     const char *caller = __builtin_return_address(0);
     bool is_ours = caller >= &__executable_start && caller < &etext;
-    if (!csim_in_fiber() || !is_ours) {
+    if (!csim_in_fiber() || !(is_ours || is_libcurl(caller))) {
         static create_function *real;
         if (!real) real = (create_function *)dlsym(RTLD_NEXT, "pthread_create");
         return real(made, attributes, body, argument);
@@ -253,6 +280,15 @@ int pthread_join(pthread_t joined, void **result) {
     }
     csim_join((void *)joined);
     if (result) *result = NULL;
+    return 0;
+}
+
+int pthread_detach(pthread_t detached) {
+    if (!csim_in_fiber() || !csim_is_fiber((void *)detached)) {
+        static detach_function *real;
+        if (!real) real = (detach_function *)dlsym(RTLD_NEXT, "pthread_detach");
+        return real(detached);
+    }
     return 0;
 }
 

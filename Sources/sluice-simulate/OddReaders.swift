@@ -185,10 +185,19 @@ final class LongReader: Player {
     }
 
     /// Has the whole list parsed into its model, for the titles and for the rules.
-    private func inspect() {
-        let url = "\(SimulatedCDN.base)/\(film.name)/v0/list.m3u8"
+    ///
+    /// A small store may have let the list go for the segment: it is read again then.
+    private func inspect(readings: Int = 1) {
+        let path = "/\(film.name)/v0/list.m3u8"
         fetch(
-            "/api/inspect?url=\(url)", check: { $0.status == 200 },
-            then: { [weak self] _ in self?.end() })
+            "/api/inspect?url=\(SimulatedCDN.base)\(path)",
+            check: { $0.status == 200 || $0.status == 404 },
+            then: { [weak self] response in
+                guard let self else { return }
+                guard response.status == 404, readings < 3 else { return end() }
+                fetchList(Self.entry(path)) { [weak self] _ in
+                    self?.inspect(readings: readings + 1)
+                }
+            })
     }
 }
