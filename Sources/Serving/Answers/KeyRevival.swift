@@ -74,20 +74,21 @@ final class RevivalAttempt {
             role: role)
         let (name, session) = (resource.key, resource.session.id)
         // Up to 32 lists are parsed, however long they are.
-        exchange.makeElsewhere(
-            .revival(name, session: session), of: nil, { search.look() }, orElse: { done(nil) }
-        ) { [self] _, found in
+        core.texts.make(
+            .revival(name, session: session), of: nil, for: exchange.exchange, { search.look() },
+            orElse: { done(nil) }
+        ) { [self] found in
             guard let found else { return done(nil) }
             if let url = found.successor, url != resource.url {
                 return done(url.adding(directives))
             }
             guard !core.revival.isFresh(found.list.key, now: .now()) else { return done(nil) }
-            refresh(found.list, depth: depth) { [exchange] refreshed in
+            refresh(found.list, depth: depth) { [core, exchange] refreshed in
                 guard let (object, list) = refreshed else { return done(nil) }
-                exchange.makeElsewhere(
-                    .succession(name, session: session), of: object,
+                core.texts.make(
+                    .succession(name, session: session), of: object, for: exchange.exchange,
                     { search.successor(in: object, list, after: found) }, orElse: { done(nil) }
-                ) { _, next in
+                ) { next in
                     done(next.map { $0.adding(directives) })
                 }
             }
@@ -120,7 +121,7 @@ final class RevivalAttempt {
 extension OriginExchange {
     /// Looks for the URL that replaced an expired one, and starts over there if it is found.
     func findSuccessor(_ decision: Decision) {
-        revivals += 1
+        progress.revivals += 1
         RevivalAttempt(self).find(resource) { [self] url in
             guard exchange.isAlive else { return }
             guard let url else {
@@ -139,9 +140,7 @@ extension OriginExchange {
     /// Starts over at the URL that replaced an expired one.
     func move(to url: AbsoluteURL) {
         resource = core.names.resource(resource, movedTo: url)
-        fallback = nil
-        staleReason = nil
-        isPartlyStored = false
+        progress.startOver()
         start()
     }
 

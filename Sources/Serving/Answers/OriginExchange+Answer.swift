@@ -53,8 +53,7 @@ extension OriginExchange {
     ) {
         if let playlist {
             count(how.disposition)
-            let sketched = sketched.flatMap { $0.generation == object.generation ? $0.list : nil }
-            core.lookahead.list(resource, object, sketched, exchange)
+            core.lookahead.list(resource, object, texts.sketch(of: object), exchange)
             return servePlaylist(playlist, of: object, facts, how)
         }
         serveMedia(object, facts, how)
@@ -157,12 +156,12 @@ extension OriginExchange {
             how, total: object.total, from: start, to: end,
             isPresent: isPresent(object, start, end))
         body.isHead = request.method == .head
-        body.learnsTypeFirst = learnsTypeFirst
+        body.learnsTypeFirst = progress.learnsTypeFirst
         body.isRange = stretch.awaited != nil
         body.hasAwaited = waitingReader != nil
         if !body.isHead, case .hole(let hole) = object.state(at: start) { body.hole = hole }
         let plan = body.plan
-        if !body.isHead { learnsTypeFirst = false }
+        if !body.isHead { progress.learnsTypeFirst = false }
         switch plan {
         case .refuse(let refusal): return refuse(refusal)
         case .fetchFirst(let stop): return fetchFirst(of: object, start, stop)
@@ -272,7 +271,7 @@ extension OriginExchange {
 
     /// Fetches the first byte and what follows it, up to the end of the hole.
     private func fetchFirst(of object: StoredObject, _ start: Int64, _ stop: Int64?) {
-        isPartlyStored = object.presentBytes > 0
+        progress.isPartlyStored = object.presentBytes > 0
         fetch(
             FetchRequest(
                 resource: resource, wanted: .span(start: start, end: stop), object: object,

@@ -85,13 +85,14 @@ extension OriginExchange {
     ) -> Bool {
         if resource.mustBeJudged(object, stored) {
             let next = decision
-            makeElsewhere(
-                .judgement, of: object,
-                { [resource] in resource.learnText(object, stored) }
-            ) { this, isRead in
-                var next = next
-                if isRead || this.passesOver(object, unreadable: &next) { this.decide(next) }
-            }
+            core.texts.make(
+                .judgement, of: object, for: exchange,
+                { [resource] in resource.learnText(object, stored) },
+                orElse: { fail(.textsWait) },
+                { [self] isRead in
+                    var next = next
+                    if isRead || passesOver(object, unreadable: &next) { decide(next) }
+                })
             return false
         }
         guard let entry = resource.entryText(object, stored) else {
@@ -110,7 +111,7 @@ extension OriginExchange {
         _ object: StoredObject, _ stored: ObjectFacts, for decision: inout Decision
     ) -> Bool {
         let next = decision
-        prepare(object, stored) { [self] outcome in
+        texts.prepare(servable(object, stored)) { [self] outcome in
             var next = next
             switch outcome {
             case .success(let playlist):
@@ -152,8 +153,8 @@ extension OriginExchange {
     ///
     /// - Returns: false if nothing was done.
     private func isFetchedAgain(_ decision: Decision) -> Bool {
-        guard decision.facts.reply != nil, !hasDiscardedText else { return false }
-        hasDiscardedText = true
+        guard decision.facts.reply != nil, !progress.hasDiscardedText else { return false }
+        progress.hasDiscardedText = true
         core.store.remove(resource.key)
         core.log.warning(
             "a stored text cannot be read, and is fetched again",
@@ -199,7 +200,8 @@ extension OriginExchange {
                 (resource.policy == .offline || core.hasDown)
                 && resource.mayTakeOfflineForm(facts)
             guard !takesOfflineForm, !needsOriginConfirmation(facts, playlist),
-                !core.isShiftLong(resource), form(of: object, facts) == playlist.form
+                !core.isShiftLong(resource),
+                core.form(of: servable(object, facts), now: exchange.loop.now) == playlist.form
             else { return nil }
         }
         return resource.freshness(

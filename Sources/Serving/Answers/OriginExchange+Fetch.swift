@@ -32,11 +32,11 @@ extension OriginExchange {
     /// Revalidates the stored response.
     func revalidate(_ decision: Decision, _ reason: Freshness.StaleReason) {
         guard let object = decision.object, let stored = decision.facts.response else { return }
-        fallback = object
-        staleReason = reason
+        progress.fallback = object
+        progress.staleReason = reason
         let isText = decision.playlist != nil
         // Another origin is down, and the list was found to be playable unchanged.
-        if isText, decision.facts.hasDown, offline == nil { offline = .whole }
+        if isText, decision.facts.hasDown, progress.offline == nil { progress.offline = .whole }
         var request = FetchRequest(
             resource: resource, wanted: .whole, object: object, revalidates: true,
             delivery: isText ? .completion : .head,
@@ -64,7 +64,7 @@ extension OriginExchange {
     func fetchMissing(
         _ part: MissingPart, _ reason: RequestPlan.FetchReason, _ decision: Decision
     ) {
-        learnsTypeFirst = learnsTypeFirst || part.learnsTypeFirst
+        if part.learnsTypeFirst { progress.learnsTypeFirst = true }
         var lane = Lane.playback
         if case .span(let start, let end) = part.wanted {
             lane = Reader.lane(resource, from: start, to: end)
@@ -73,7 +73,7 @@ extension OriginExchange {
             resource: resource, wanted: part.wanted,
             delivery: resource.isNamedAsText ? .completion : .head, lane: lane)
         if resource.kind != nil {
-            if let reason = reason.staleReason { staleReason = reason }
+            if let reason = reason.staleReason { progress.staleReason = reason }
             addTerms(to: &missing, reason, decision.variants)
         }
         fetch(missing)
@@ -81,7 +81,7 @@ extension OriginExchange {
 
     /// Fetches the rest of what may be an HLS JSON text.
     func fetchRest(_ decision: Decision) {
-        hasAwaitedText = true
+        progress.hasAwaitedText = true
         fetch(
             FetchRequest(
                 resource: resource, wanted: .whole, object: decision.object,
@@ -103,7 +103,7 @@ extension OriginExchange {
         case .failure(let failure):
             var decision = decisionAfter(failure)
             decision.facts.failure?.maySearch =
-                revivals < 2 && RevivalAttempt.fits(failure, resource)
+                progress.revivals < 2 && RevivalAttempt.fits(failure, resource)
             decision.facts.failure?.isOfReload = resource.live.delivery != nil
             decide(decision)
         }
@@ -134,8 +134,8 @@ extension OriginExchange {
         endless = outcome.endless
         decision.facts.reply = RequestFacts.Reply(
             isCollapsed: outcome.isCollapsed, wasStored: outcome.wasStored,
-            wasPartlyStored: isPartlyStored, hasAwaitedText: hasAwaitedText,
-            staleReason: staleReason, notStored: outcome.notStored)
+            wasPartlyStored: progress.isPartlyStored, hasAwaitedText: progress.hasAwaitedText,
+            staleReason: progress.staleReason, notStored: outcome.notStored)
         if resource.kind != nil, !outcome.isCollapsed { adopt(object, outcome, for: &decision) }
         decide(decision)
     }
@@ -147,7 +147,9 @@ extension OriginExchange {
         decision.failure = failure
         decision.facts.failure = RequestFacts.Failure(allowsStale: failure.allowsStale)
         decision.facts.stored = .nothing
-        if let fallback, let facts = ObjectFacts.of(fallback) { decision.take(fallback, facts) }
+        if let fallback = progress.fallback, let facts = ObjectFacts.of(fallback) {
+            decision.take(fallback, facts)
+        }
         return decision
     }
 }

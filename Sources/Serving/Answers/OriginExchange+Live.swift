@@ -20,7 +20,7 @@ extension OriginExchange {
         var request = FetchRequest(
             resource: resource, wanted: .whole, delivery: .completion, lane: .express)
         request.terms.isDelivery = true
-        fallback = core.store.lookup(resource.listKey)
+        progress.fallback = core.store.lookup(resource.listKey)
         fetch(request)
     }
 

@@ -33,7 +33,7 @@ extension OriginExchange {
     }
 
     private func take(_ form: OfflineForm, for decision: inout Decision) {
-        offline = form
+        progress.offline = form
         var next = newDecision()
         next.facts.resource = decision.facts.resource
         next.facts.stored = decision.facts.stored
@@ -71,8 +71,8 @@ extension OriginExchange {
                 bound.enqueue { pair, _ in
                     var (this, decision) = pair
                     guard this.exchange.isAlive else { return }
-                    this.hasOriginsWord = true
-                    this.offline = nil
+                    this.progress.hasOriginsWord = true
+                    this.progress.offline = nil
                     decision.facts.offline = nil
                     decision.facts.hasDown = core.hasDown
                     decision.facts.originConfirmation = isWhole ? .lacksNothing : .asked

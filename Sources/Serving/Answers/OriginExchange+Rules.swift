@@ -73,7 +73,7 @@ extension OriginExchange {
         let builder = AnswerHead(
             request: request, resource: resource, core: core, now: exchange.loop.wallNow)
         core.counters.add(.bypassed)
-        var fields = builder.passedOn(head, staleReason)
+        var fields = builder.passedOn(head, progress.staleReason)
         if let length, request.method == .head { fields.append(.contentLength, length) }
         exchange.respond(ResponseHead(status: head.status, fields: fields), body: .none)
     }

@@ -1,6 +1,5 @@
 // One request for an origin's resource, from lookup to response: `RequestFacts.plan` decides, this
 // type acts. `learn` looks up the facts that the plan depends on, `carryOut` performs it.
-import Ahead
 import CachePolicy
 import HTTP
 import HTTPServer
@@ -27,29 +26,9 @@ final class OriginExchange {
     /// The resource that the request names.
     let asked: Resource
     private(set) lazy var range = ByteRangeSpec.parse(request.fields)
-    private(set) lazy var links = LinkPrefix(
-        request, isEncrypted: exchange.isEncrypted, core.settings)
-    /// The stored object that may be served if the origin fails.
-    @exclusivity(unchecked) var fallback: StoredObject?
-    @exclusivity(unchecked) var staleReason: Freshness.StaleReason?
-    @exclusivity(unchecked) var isPartlyStored = false
-    /// The offline form of the playlist, once it was looked up.
-    var offline: OfflineForm?
-    /// True once the origins of what a list lacks were checked.
-    var hasOriginsWord = false
-    /// The list as look-ahead needs it, if one was rewritten for this exchange, with the generation
-    /// of its object.
-    var sketched: (generation: UInt64, list: SketchedList)?
-    /// The last long text that was made for this exchange.
-    var prepared: Prepared?
-    /// True once the end of what may be HLS JSON was waited for.
-    var hasAwaitedText = false
-    /// True once a stored text was discarded because the disk could not read it.
-    var hasDiscardedText = false
-    /// How often the resource was searched for because its token had expired.
-    var revivals = 0
-    /// True if the first bytes are fetched to learn the type, before the requested range.
-    var learnsTypeFirst = false
+    /// The playlists and JSON texts that are served.
+    private(set) lazy var texts = ServedTexts(core, exchange, asked: asked.listKey)
+    @exclusivity(unchecked) var progress = Progress()
     /// Waits for a byte that decides the kind of response.
     var waitingReader: Reader?
     /// What is kept of the body, if it may have no end.
@@ -74,6 +53,34 @@ final class OriginExchange {
         self.exchange = exchange
         self.resource = resource
         asked = resource
+    }
+
+    /// What was done and learned for the request so far; later decisions depend on it.
+    struct Progress {
+        /// The stored object that may be served if the origin fails.
+        var fallback: StoredObject?
+        /// Why the stored response had to be revalidated.
+        var staleReason: Freshness.StaleReason?
+        var isPartlyStored = false
+        /// The offline form of the playlist, once it was looked up.
+        var offline: OfflineForm?
+        /// True once the origins of what a list lacks were checked.
+        var hasOriginsWord = false
+        /// True once the end of what may be HLS JSON was waited for.
+        var hasAwaitedText = false
+        /// True once a stored text was discarded because the disk could not read it.
+        var hasDiscardedText = false
+        /// How often the resource was searched for because its token had expired.
+        var revivals = 0
+        /// True if the first bytes are fetched to learn the type, before the requested range.
+        var learnsTypeFirst = false
+
+        /// Forgets what was learned about a resource that another one replaces.
+        mutating func startOver() {
+            fallback = nil
+            staleReason = nil
+            isPartlyStored = false
+        }
     }
 
     /// A decision in progress: its facts, and the values that they describe.
@@ -109,8 +116,8 @@ final class OriginExchange {
         var facts = RequestFacts(resource, circumstances, request.method, range)
         facts.origin = core.health.state(of: resource.url.origin)
         facts.hasDown = core.hasDown
-        facts.offline = offline?.outcome
-        facts.originConfirmation = hasOriginsWord ? .askedBefore : nil
+        facts.offline = progress.offline?.outcome
+        facts.originConfirmation = progress.hasOriginsWord ? .askedBefore : nil
         return Decision(facts: facts)
     }
 
@@ -163,7 +170,7 @@ final class OriginExchange {
     /// A copy of another session may be served if the origin fails and the daemon has one user
     /// only.
     private func startForSession(_ decision: Decision) {
-        if !core.isShared { fallback = decision.object }
+        if !core.isShared { progress.fallback = decision.object }
         resource = resource.kept(for: resource.session)
         start()
     }
@@ -176,14 +183,4 @@ final class OriginExchange {
 
     /// Keeps an origin that does not answer under probing, since something is requested from it.
     func noteMissing() { core.health.want(resource.url.origin, now: exchange.loop.now) }
-}
-
-extension OriginExchange {
-    /// A text that was made for an exchange, and its inputs.
-    struct Prepared {
-        let generation: UInt64
-        let resource: Resource
-        let cut: OfflineText?
-        let playlist: PreparedPlaylist
-    }
 }

@@ -16,11 +16,9 @@ import URISyntax
 /// The inputs for rewriting a stored playlist or JSON text for one session.
 struct TextPreparation: Sendable {
     let core: ProxyCore
-    let resource: Resource
+    let text: ServableText
     /// The list that the player requested, which link paths name.
     let asked: ObjectKey
-    let object: StoredObject
-    let facts: ObjectFacts
     /// The key that the text is kept under, without its form.
     let key: ObjectFacts.RewriteKey
     /// A base path, or scheme, host and base path; links that carry a sealed session have its path
@@ -28,8 +26,6 @@ struct TextPreparation: Sendable {
     let prefix: String
     /// Scheme, host and base path, for the URLs that must be absolute.
     let host: String
-    /// The offline form, if it is to be served.
-    let cut: OfflineText?
     /// True if look-ahead needs the list's resources.
     let draws: Bool
     let now: Monotonic
@@ -46,11 +42,15 @@ struct TextPreparation: Sendable {
 
     typealias Outcome = Result<Product, ProxyFailure>
 
+    private var resource: Resource { text.resource }
+    private var object: StoredObject { text.object }
+    private var facts: ObjectFacts { text.facts }
+
     /// Makes the text in its current form, or takes it from memory; blocks on the disk, and merges
     /// the window of a live list that is watched with time shift.
     func make() -> Outcome {
         var key = key
-        key.form = core.form(of: object, facts, resource, cut: cut, now: now)
+        key.form = core.form(of: text, now: now)
         if let known = facts.prepared(&key, own: host) {
             return .success(Product(playlist: known))
         }
@@ -92,7 +92,7 @@ struct TextPreparation: Sendable {
     /// Returns the text of a playlist in its served form; URIs stay the origin's.
     private func transformed(_ text: [UInt8], to form: PlaylistForm) -> [UInt8] {
         guard form != .origin else { return text }
-        if form.offline != 0, let cut { return cut.bytes }
+        if form.offline != 0, let cut = self.text.cut { return cut.bytes }
         if form.timeShift != 0, let longer = shifted { return longer }
         return text
     }
