@@ -40,6 +40,9 @@ extension Flight {
             object = rival
             return perform(machine.waitForOthers())
         }
+        if fitting == nil, rival == nil, rivals.mustBeLeft(to: stored, placement) {
+            return perform(machine.refuseUnproven())
+        }
         let writerBefore = writer
         writer = nil
         if let fitting {

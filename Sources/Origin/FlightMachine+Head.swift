@@ -341,16 +341,19 @@ extension FlightMachine {
         case .filled: return end(with: .filledByOthers)
         case .busy where isAhead: return [.watchOthers]
         case .discarded: return [.forgetObject] + backOff(for: .zero)
-        case .gone where isAhead:
-            // Another request would replace the stored bytes by a part that no player has
-            // requested.
-            return refuse(
-                ProxyFailure(
-                    .origin, .badGateway,
-                    "\(job.subject): the bytes before this range could not be fetched, and "
-                        + "without them or a validator it cannot be joined to what is stored"))
+        case .gone where isAhead: return refuseUnproven()
         case .busy, .done, .gone: return backOff(for: .zero)
         }
+    }
+
+    /// Handles an ahead fetch whose response nothing proves to belong to the stored bytes: to begin
+    /// a new object would replace them by a part that no player has requested.
+    mutating func refuseUnproven() -> [Action] {
+        refuse(
+            ProxyFailure(
+                .origin, .badGateway,
+                "\(job.subject): the bytes before this range are not stored, and without them or "
+                    + "a validator it cannot be joined to what is stored"))
     }
 
     /// Continues once the object exists and the response fills it.

@@ -57,6 +57,19 @@ struct FlightRivals {
         }
     }
 
+    /// True if bytes before those of an unproven response are stored and may be of the same body, and
+    /// nobody waits for the response: then they stay, and it is dropped.
+    ///
+    /// A fetch that begins before all stored bytes replaces them: the rest can then be fetched in
+    /// order, each part compared with the one before.
+    func mustBeLeft(to head: StoredHead, _ placement: Placement) -> Bool {
+        guard machine.waitsForRivals, !machine.isPlaylist, !machine.job.revalidates,
+            let known = flight.object ?? flight.table.store.peek(flight.resource.key),
+            let first = known.firstPresent(from: 0)
+        else { return false }
+        return first.lowerBound < placement.start && isRival(known, head, total: placement.total)
+    }
+
     /// True if the flight sends another request for the sake of a rival, instead of passing the
     /// response on.
     ///

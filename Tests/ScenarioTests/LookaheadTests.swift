@@ -78,6 +78,40 @@ extension Stories {
             #expect(title.story.cdn.requestCount(title.path(1)) == 1)
         }
 
+        @Test func `a prefetch that cannot be joined to stored bytes does not replace them`()
+            throws
+        {
+            let story = try Story(["--look-ahead", "12"])
+            let path = "/bytes/300000/film.ts"
+            story.cdn.setBehaviour("noetag=1&lastmod=", for: path)
+            // The middle of the file, an advertisement, was cut out of the list.
+            story.cdn.put(
+                "/cut.m3u8",
+                text: """
+                    #EXTM3U
+                    #EXT-X-VERSION:4
+                    #EXT-X-TARGETDURATION:4
+                    #EXTINF:4,
+                    #EXT-X-BYTERANGE:100000@0
+                    \(path)
+                    #EXTINF:4,
+                    #EXT-X-BYTERANGE:100000@200000
+                    \(path)
+                    #EXT-X-ENDLIST
+
+                    """)
+            let player = story.player()
+            let link = try #require(uriLines(try player.get(story.url("/cut.m3u8")).text).first)
+            let first = [("Range", "bytes=0-99999")]
+            let bytes = try player.get(link, headers: first).body
+            #expect(try story.settled("ahead_fetches_total") { $0 > 0 } > 0)
+            #expect(try story.settled("ahead_running") { $0 == 0 } == 0)
+            let asked = story.cdn.requestCount(path)
+            let again = try player.get(link, headers: first)
+            #expect(again.head["Cache-Status"]?.contains("; hit") == true && again.body == bytes)
+            #expect(story.cdn.requestCount(path) == asked)
+        }
+
         @Test func `a player that hangs up ends what was fetched for it`() throws {
             let title = try PlayedTitle(size: 2_000_000, rate: 100_000)
             let stream = try title.open(0)
