@@ -1,36 +1,48 @@
 // Requests other than those of plain players: HEAD, conditions, several ranges, ranges from the end,
-// and requests that are no valid ones.
+// directives for caches, and requests that are no valid ones.
 
-/// A film, and those who ask for parts of it in unusual ways.
+/// Two films, and those who ask for parts of them in unusual ways; one is behind a mount, where
+/// HTTP's rules of caching hold.
 final class AskedFilm: Addition {
-    private let film: Film
+    private let films: [Film]
 
     required init(_ stage: Stage) {
-        film = Film(name: "asked", variants: 1, segments: 6)
-        stage.cdn.add(film)
+        films = ["asked", "mounted"].map { Film(name: $0, variants: 1, segments: 6) }
+        for film in films { stage.cdn.add(film) }
         super.init(stage)
     }
 
     override func beginRough(until end: Int64) -> [Player] {
-        (0..<random.number(1...2)).map { _ in
-            Asker(film, left: random.number(5...40), world, stage.checks, port: 9_000)
+        films.flatMap { film in
+            (0..<random.number(1...2)).map { _ in asker(of: film, left: random.number(5...40)) }
         }
     }
 
     override func beginCalm() -> [Player] {
-        let asker = Asker(film, left: 30, world, stage.checks, port: 9_000)
-        world.after(45 * World.second) { asker.start() }
-        return [asker]
+        films.map { film in
+            let asker = asker(of: film, left: 30)
+            world.after(45 * World.second) { asker.start() }
+            return asker
+        }
+    }
+
+    private func asker(of film: Film, left: Int) -> Asker {
+        Asker(
+            film, isMounted: film.name == "mounted", left: left, world, stage.checks, port: 9_000)
     }
 }
 
 /// Sends one unusual request after another; each may fail, and none may be answered wrongly.
 private final class Asker: Player {
     private let film: Film
+    private let isMounted: Bool
     private var left: Int
 
-    init(_ film: Film, left: Int, _ world: World, _ checks: Checks, port: UInt16) {
+    init(
+        _ film: Film, isMounted: Bool, left: Int, _ world: World, _ checks: Checks, port: UInt16
+    ) {
         self.film = film
+        self.isMounted = isMounted
         self.left = left
         super.init("asker of \(film.name)", world, checks, port: port)
     }
@@ -50,13 +62,15 @@ private final class Asker: Player {
                 self?.ask(list)
             }
         }
+        let url = isMounted ? "/mt\(segment.path)" : segment.url
+        if isMounted { turn(file) }
         let size = file.current.size
-        switch random.number(0...7) {
-        case 0: send(segment.url, method: "HEAD", [], file, checkHead, then)
+        switch random.number(0...8) {
+        case 0: send(url, method: "HEAD", [], file, checkHead, then)
         case 1:
             let count = random.pick([0, 1, 100, size, size + 1_000, 1 << 40])
             send(
-                segment.url, [("Range", "bytes=-\(count)")], file,
+                url, [("Range", "bytes=-\(count)")], file,
                 { self.checkSuffix($0, $1, count) }, then)
         case 2:
             let ranges = (0..<random.number(2...4)).map { _ in
@@ -64,21 +78,21 @@ private final class Asker: Player {
                 return first...first + random.number(0...2_000)
             }
             let text = ranges.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
-            send(segment.url, [("Range", "bytes=\(text)")], file, checkSeveral, then)
+            send(url, [("Range", "bytes=\(text)")], file, checkSeveral, then)
         case 3:
             let tag = random.pick([file.tag(file.current), "\"other\"", "*"]) ?? "\"none\""
             send(
-                segment.url, [("If-None-Match", tag)], file, { self.checkCondition($0, $1, tag) },
+                url, [("If-None-Match", tag)], file, { self.checkCondition($0, $1, tag) },
                 then)
         case 4:
             send(
-                segment.url, [("If-Modified-Since", "Fri, 01 Jan 2027 00:00:00 GMT")], file,
+                url, [("If-Modified-Since", "Fri, 01 Jan 2027 00:00:00 GMT")], file,
                 { self.checkCondition($0, $1, nil) }, then)
         case 5:
             let tag = random.pick([file.tag(file.current), "\"other\""]) ?? "\"none\""
             let first = random.number(0...max(0, size - 1))
             send(
-                segment.url, [("Range", "bytes=\(first)-"), ("If-Range", tag)], file,
+                url, [("Range", "bytes=\(first)-"), ("If-Range", tag)], file,
                 { [checks] response, file in
                     _ = checks.media(file.path, .range(first: first, last: nil), response)
                 }, then)
@@ -87,9 +101,33 @@ private final class Asker: Player {
                 "bytes=9-2", "bytes=a-b", "octets=0-1", "bytes=-", "bytes=99999999999999999999-",
                 "bytes=0-99999999999999999999",
             ])
-            send(segment.url, [("Range", range)], file, checkInvalid, then)
-        default: sendNonsense(segment.url, then)
+            send(url, [("Range", range)], file, checkInvalid, then)
+        case 7:
+            let tag = random.pick([file.tag(file.current), "\"other\"", "*"]) ?? "\"none\""
+            send(url, [("If-Match", tag)], file, { self.checkMatch($0, $1, tag) }, then)
+        default: sendNonsense(url, then)
         }
+    }
+
+    /// Lets the CDN change the file, or what caches may do with it.
+    private func turn(_ file: OriginFile) {
+        if random.chance(10) { file.change(to: random.number(1...60_000), at: world.now) }
+        guard random.chance(30) else { return }
+        file.cacheControl = random.pick([
+            nil, "max-age=2, stale-if-error=60", "max-age=300", "max-age=0, must-revalidate",
+            "no-cache", "no-store", "max-age=1, stale-while-revalidate=30",
+        ])
+    }
+
+    /// What a client of a mount asks of caches (RFC 9111 section 5.2.1).
+    private func directives() -> [(String, String)] {
+        guard isMounted, random.chance(50) else { return [] }
+        if random.chance(10) { return [("Pragma", "no-cache")] }
+        let text = random.pick([
+            "max-age=0", "max-age=10", "min-fresh=5", "max-stale", "max-stale=20", "no-cache",
+            "no-store", "only-if-cached", "stale-if-error=30", "max-age=99999999999999999999",
+        ])
+        return [("Cache-Control", text)]
     }
 
     private func send(
@@ -97,6 +135,7 @@ private final class Asker: Player {
         _ check: @escaping (PlayerResponse, OriginFile) -> Void, _ then: @escaping () -> Void
     ) {
         guard !wasStopped, !isDone else { return }
+        let fields = fields + directives()
         client.get(url, fields: fields, order: method.map { ($0, "") }) { [weak self] response in
             guard let self else { return }
             world.trace.note(
@@ -216,6 +255,16 @@ private final class Asker: Player {
             } ?? (file.validator == .date)
         if !isTrue {
             world.fault(.status, "\(name): 304 for \(tag ?? "a date") of \(file.path)")
+        }
+    }
+
+    /// The condition fails only for a tag that some version does not have (RFC 9110 section 13.1.1).
+    private func checkMatch(_ response: PlayerResponse, _ file: OriginFile, _ tag: String) {
+        checkStatus(response, file, [200, 412])
+        if response.status == 200 { _ = checks.media(file.path, .whole, response) }
+        let isOfAll = tag == "*" || file.versions.allSatisfy { file.tag($0) == tag }
+        if response.status == 412, isOfAll, file.validator == .strong {
+            world.fault(.status, "\(name): 412 for \(tag) of \(file.path)")
         }
     }
 
