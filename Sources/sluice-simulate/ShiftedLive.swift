@@ -136,7 +136,7 @@ private final class ShiftViewer: Player {
         }
         if list.hasEnd { world.fault(.status, "\(name): a live window has an end") }
         checkNames(list)
-        if last.number < newest, world.lastPowerCut < namedAt {
+        if last.number < newest, !mayHaveForgotten {
             world.fault(.liveForward, "\(name): the list ends at \(last.number) after \(newest)")
         }
         checkReach(list)
@@ -146,9 +146,17 @@ private final class ShiftViewer: Player {
         play(segment)
     }
 
+    /// True if the window may be lost: a power cut, or the end of a process that could not
+    /// write.
+    private var mayHaveForgotten: Bool {
+        world.lastPowerCut >= namedAt
+            || stage.daemon.startedAt > namedAt
+                && world.lastDiskFault > namedAt - 30 * World.second
+    }
+
     /// A number means one segment for as long as the window exists.
     private func checkNames(_ list: ShiftList) {
-        if world.lastPowerCut >= namedAt { names = [:] }
+        if mayHaveForgotten { names = [:] }
         for segment in list.segments where !segment.isGap {
             if let known = names[segment.number], known != segment.path {
                 world.fault(
