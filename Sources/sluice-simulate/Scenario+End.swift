@@ -8,6 +8,7 @@ extension Scenario {
         guard world.failure == nil, plan.keepsAll, plan.parts.has("offline") else { return }
         world.run(until: world.now + 60 * World.second)
         storeAlone()
+        playBeginning()
         cdn.beginOutage()
         readOffline(.offline)
         // Data stored for a minute and a half also survives a power cut.
@@ -20,12 +21,26 @@ extension Scenario {
         cdn.endOutage()
     }
 
+    /// A film of which only the beginning is stored.
+    private static let begun = Film(name: "begun", variants: 1, segments: 60)
+
+    private func playBeginning() {
+        guard world.failure == nil else { return }
+        cdn.add(Self.begun)
+        let player = ListPlayer(Self.begun, most: 2, world, checks, port: 9_000)
+        players.append(player)
+        player.start()
+        world.run(until: world.now + 200 * World.second) { player.isDone }
+        if !player.isDone { world.fault(.answered, "\(player.name): not answered in calm weather") }
+    }
+
     private func readOffline(_ oracle: Oracle) {
         guard world.failure == nil else { return }
         let begin = world.now
         let paths = Set(complete.flatMap(\.stored) + Self.alone).sorted()
         let readers =
             paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }
+            + [ListPlayer(Self.begun, world, checks, port: 9_000)]
             + extras.beginOffline() + additions.flatMap { $0.beginOffline() }
         for reader in readers { reader.start() }
         world.run(until: begin + 400 * World.second) { readers.allSatisfy { $0.isDone } }
@@ -96,5 +111,44 @@ extension Scenario {
         if daemon.fibers > 0 {
             world.fault(.startsAndStops, "\(daemon.fibers) threads are left 60 s after SIGTERM")
         }
+    }
+}
+
+/// Plays what a film's playlist names now, in order.
+private final class ListPlayer: Player {
+    private let film: Film
+    private let most: Int
+
+    /// - Parameters:
+    ///   - film: the film.
+    ///   - most: the number of segments after which it ends.
+    ///   - world: the world.
+    ///   - checks: the oracles about each response.
+    ///   - port: the daemon's port.
+    init(_ film: Film, most: Int = .max, _ world: World, _ checks: Checks, port: UInt16) {
+        (self.film, self.most) = (film, most)
+        super.init("player of what \(film.name) names", world, checks, port: port)
+    }
+
+    override func start() {
+        fetchList(Self.entry("/\(film.name)/v0/list.m3u8")) { [weak self] list in
+            guard let self else { return }
+            play(list.segments.prefix(most))
+        }
+    }
+
+    private func play(_ segments: ArraySlice<PlayerList.Segment>) {
+        guard let next = segments.first else { return end() }
+        var isThere = false
+        fetch(
+            next.url,
+            check: { [weak self] response in
+                guard let self else { return true }
+                isThere = checks.media(next.path, .whole, response)
+                return isThere || failures > 1
+            },
+            // The list may be from before the outage; whoever opens it again gets one that can be
+            // played.
+            then: { [weak self] _ in isThere ? self?.play(segments.dropFirst()) : self?.start() })
     }
 }
