@@ -299,7 +299,9 @@ private final class Asker: Player {
                 world.now, "\(name): \(method ?? "GET") \(target.prefix(50)) \(response.status)")
             world.trace.mark("asker: \(response.status)")
             guard !wasStopped else { return }
-            if response.status == 500
+            // A mount passes on what the CDN answers to another method.
+            let isPassedOn = isMounted && target == url
+            if response.status == 500 && !isPassedOn
                 || response.status == 200 && method != "OPTIONS" && target != url
             {
                 world.fault(.status, "\(name): \(target.prefix(80)): \(response.status)")
