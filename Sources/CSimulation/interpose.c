@@ -542,6 +542,31 @@ void csim_refused(int descriptor, int error) {
     entry->error = error;
 }
 
+int csim_listen(uint16_t port) {
+    int number = (int)csim_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (number < 0) return -1;
+    csim_keep(number);
+    struct sockaddr_un name;
+    socklen_t count = listener_name(&name, port);
+    if (csim_syscall(SYS_bind, number, &name, count) || csim_syscall(SYS_listen, number, SOMAXCONN)) {
+        int error = errno;
+        csim_syscall(SYS_close, number);
+        errno = error;
+        return -1;
+    }
+    return number;
+}
+
+int csim_inherit(int listener, uint16_t port) {
+    int number = opened((int)csim_syscall(SYS_fcntl, listener, F_DUPFD_CLOEXEC, 0));
+    if (number < 0) return -1;
+    struct descriptor *made = &table[number];
+    made->is_stream = true;
+    made->local_address = INADDR_LOOPBACK;
+    made->local_port = port;
+    return number;
+}
+
 int csim_dial(uint16_t port) {
     int number = (int)csim_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (number < 0) return -1;

@@ -9,7 +9,7 @@
 /// | `films`, `live`, `low-latency`, `restless`, `protected` | content of the CDN: all but one film, live streams, regions |
 /// | the name of an `AdditionKind` | users of another service of the daemon |
 /// | `players`, `calm` | the players during the faults, and those after them |
-/// | `unopened`, `outlived`, `offline`, `torn`, `second`, `policies`, or the name of a scene | that phase of the run |
+/// | `unopened`, `outlived`, `offline`, `torn`, `second`, `upgrades`, `policies`, or the name of a scene | that phase of the run |
 struct Parts {
     /// Nil for all.
     private let kept: Set<String>?
@@ -40,7 +40,9 @@ extension ScenarioPlan {
         names += counted.filter { $0.1 > 0 }.map(\.0) + ["calm"]
         names += additions.map(\.rawValue)
         names += QuietScenes.names(keepsAll: keepsAll)
-        if keepsAll { names += ["unopened", "outlived", "offline", "torn", "second", "policies"] }
+        if keepsAll {
+            names += ["unopened", "outlived", "offline", "torn", "second", "upgrades", "policies"]
+        }
         return names
     }
 }

@@ -32,7 +32,7 @@ final class RunProcess {
         byte.l_start = off_t(number & UInt64(Int64.max))
         byte.l_len = 1
         _ = fcntl(lock, F_SETLKW, &byte)
-        removeFolder(home)
+        removeTree(home)
         mkdir(home, 0o700)
     }
 
@@ -54,7 +54,7 @@ final class RunProcess {
 
     /// Ends the process without exit handlers: they would wait for objects held by endless fibers.
     func end(_ status: CInt) -> Never {
-        removeFolder(home)
+        removeTree(home)
         csim_write_profile()
         _exit(status)
     }

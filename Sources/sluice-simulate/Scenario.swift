@@ -135,6 +135,7 @@ final class Scenario {
         runOffline()
         runTorn()
         runSecond()
+        runUpgrades()
         runPolicies()
         runEmpty()
         runStop()

@@ -4,6 +4,7 @@ import CSimulation
 import DaemonService
 import Glibc
 import Logging
+import Posix
 import Synchronization
 
 /// One folder, and the successive processes that use it.
@@ -14,6 +15,8 @@ final class SimulatedDaemon {
     private let folder: String
     /// The number of disk errors so far.
     var diskFaults: () -> Int = { 0 }
+    /// The socket that the processes to come inherit in place of their own; -1 for none.
+    private var listener: (descriptor: CInt, port: UInt16) = (-1, 0)
     /// The number of the running process, which its fibers carry.
     private(set) var process = 0
     /// When the running process started, and when one was last told to end.
@@ -41,7 +44,7 @@ final class SimulatedDaemon {
         world.trace.note(world.now, "daemon: process \(process) starts")
         let faults = diskFaults()
         let work = Unmanaged.passRetained(
-            Process(configuration, world) { [diskFaults] in diskFaults() != faults })
+            Process(configuration, world, listener) { [diskFaults] in diskFaults() != faults })
         csim_spawn(
             Int32(process),
             { raw in
@@ -56,7 +59,7 @@ final class SimulatedDaemon {
     func startSecond() -> Int {
         let number = Int32(process + 1_000)
         world.trace.note(world.now, "daemon: a second process starts")
-        let work = Unmanaged.passRetained(Process(configuration, world) { true })
+        let work = Unmanaged.passRetained(Process(configuration, world, listener) { true })
         csim_spawn(
             number,
             { raw in
@@ -65,6 +68,20 @@ final class SimulatedDaemon {
             }, work.toOpaque())
         world.run(until: world.now + 10 * World.second)
         return Int(csim_fibers(number))
+    }
+
+    /// Opens a socket that the processes to come inherit, as from a service manager.
+    func listen(on port: UInt16) {
+        listener = (csim_listen(port), port)
+        if listener.descriptor < 0 {
+            world.fault(.startsAndStops, "no socket to inherit: \(errno)")
+        }
+    }
+
+    /// Closes that socket.
+    func stopListening() {
+        close(listener.descriptor)
+        listener = (-1, 0)
     }
 
     /// Asks the process to stop, as SIGTERM does.
@@ -94,27 +111,30 @@ final class SimulatedDaemon {
         csim_disk_settle()
         let copy = folder + ".copy"
         copyFolder(folder, to: copy)
-        removeFolder(folder)
+        removeTree(folder)
         _ = rename(copy, folder)
     }
 
     private final class Process {
         let configuration: DaemonConfiguration
         let world: World
+        let listener: (descriptor: CInt, port: UInt16)
         /// Whether the disk has failed since the start, so that the daemon may refuse to run.
         let mayRefuse: () -> Bool
 
         init(
-            _ configuration: DaemonConfiguration, _ world: World, mayRefuse: @escaping () -> Bool
+            _ configuration: DaemonConfiguration, _ world: World,
+            _ listener: (descriptor: CInt, port: UInt16), mayRefuse: @escaping () -> Bool
         ) {
             self.configuration = configuration
             self.world = world
+            self.listener = listener
             self.mayRefuse = mayRefuse
         }
 
         func run() {
             do {
-                let configuration = configuration
+                let configuration = try inheriting()
                 let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
                 try daemon.run(rereading: { configuration }, setLogLevel: { _ in })
                 world.trace.note(world.now, "daemon: stopped")
@@ -123,6 +143,16 @@ final class SimulatedDaemon {
             } catch {
                 world.fault(.startsAndStops, "the daemon ended with \(error)")
             }
+        }
+
+        private func inheriting() throws -> DaemonConfiguration {
+            guard listener.descriptor >= 0 else { return configuration }
+            var inheriting = configuration
+            let descriptor = OwnedDescriptor(
+                taking: csim_inherit(listener.descriptor, listener.port))
+            inheriting.inherited = [try InheritedListener(taking: descriptor, name: "")]
+            inheriting.addresses = []
+            return inheriting
         }
     }
 }
@@ -211,10 +241,10 @@ private func copyFolder(_ from: String, to: String) {
     }
 }
 
-func removeFolder(_ path: String) {
+func removeTree(_ path: String) {
     for name in names(in: path) {
         let inner = "\(path)/\(name)"
-        if isFolder(inner) { removeFolder(inner) } else { unlink(inner) }
+        if isFolder(inner) { removeTree(inner) } else { unlink(inner) }
     }
     rmdir(path)
 }

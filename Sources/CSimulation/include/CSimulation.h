@@ -78,6 +78,12 @@ void csim_refused(int descriptor, int error);
 /// Opens a connection to a listener of the simulated daemon at a loopback port; -1 and errno where none listens.
 int csim_dial(uint16_t port);
 
+/// A listener that the world has open and no process closes, as a service manager's; -1 and errno on failure.
+int csim_listen(uint16_t port);
+
+/// Gives the running fiber's process a descriptor of such a listener; -1 and errno on failure.
+int csim_inherit(int listener, uint16_t port);
+
 /// The longest that a fiber has run without waiting, in nanoseconds of processor time.
 int64_t csim_longest_run(void);
 

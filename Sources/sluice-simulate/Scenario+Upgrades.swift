@@ -1,0 +1,93 @@
+// Upgrades: processes follow each other on a socket that stays open.
+
+extension Scenario {
+    /// Stops and starts the daemon several times on a socket of the service manager while players go
+    /// on: no request fails.
+    func runUpgrades() {
+        guard world.failure == nil, plan.keepsAll, plan.parts.has("upgrades") else { return }
+        stopDaemon()
+        daemon.listen(on: Self.sharedPort)
+        daemon.start()
+        world.run(until: world.now + 2 * World.second)
+        let files = (0..<6).map { number in
+            OriginFile(
+                "/scenes/upgraded\(number).ts", size: 3_000 + 17_000 * number, validator: .strong,
+                hasRanges: true, isChunked: number % 2 == 1)
+        }
+        for file in files { cdn.add(file) }
+        let end = world.now + 40 * World.second
+        let requesters = (0..<3).map { _ in
+            SteadyRequester(files, until: end, world, checks, port: Self.sharedPort)
+        }
+        players += requesters as [Player]
+        for requester in requesters { requester.start() }
+        for _ in 0..<3 where world.failure == nil {
+            world.run(until: world.now + Int64(random.number(1...8_000)) * World.millisecond)
+            stopDaemon()
+            world.run(until: world.now + Int64(random.number(0...2_000)) * World.millisecond)
+            daemon.start()
+        }
+        world.run(until: end + 60 * World.second) { requesters.allSatisfy { $0.isDone } }
+        for requester in requesters where !requester.isDone {
+            world.fault(.answered, "\(requester.name): not answered after an upgrade")
+        }
+        stopDaemon()
+        daemon.stopListening()
+        guard world.failure == nil else { return }
+        daemon.start()
+        world.run(until: world.now + 5 * World.second)
+    }
+
+    private static let sharedPort: UInt16 = 9_002
+
+    private func stopDaemon() {
+        daemon.terminate()
+        world.run(until: world.now + 60 * World.second) { [daemon] in daemon.fibers == 0 }
+    }
+}
+
+/// Requests files for some time, each on a connection of its own; none may fail.
+private final class SteadyRequester: Player {
+    private let files: [OriginFile]
+    private let until: Int64
+    private let port: UInt16
+    private var current: HTTPClient?
+
+    init(
+        _ files: [OriginFile], until: Int64, _ world: World, _ checks: Checks, port: UInt16
+    ) {
+        self.files = files
+        self.until = until
+        self.port = port
+        super.init("steady requester", world, checks, port: port)
+    }
+
+    override func start() { next() }
+
+    override func stop() {
+        super.stop()
+        current?.leave()
+    }
+
+    private func next() {
+        guard !wasStopped, !isDone else { return }
+        guard world.now < until else { return end() }
+        let file = random.pick(files)
+        let client = HTTPClient(world, port: port)
+        current = client
+        client.get(Self.entry(file.path)) { [weak self, weak client] response in
+            guard let self, !wasStopped else { return }
+            world.trace.note(
+                world.now, "\(name): \(file.path) \(response.status) \(response.body.count)")
+            if !checks.media(file.path, .whole, response) {
+                world.fault(
+                    .answered,
+                    "\(name): an upgrade cost a request for \(file.path): \(response.status)")
+            }
+            world.after(Int64(random.number(0...300)) * World.millisecond) { [weak self] in
+                client?.leave()
+                self?.next()
+            }
+        }
+    }
+}
