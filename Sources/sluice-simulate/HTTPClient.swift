@@ -74,18 +74,8 @@ final class HTTPClient {
         world.trace.step(
             world.now,
             .requested(target: target, fields: fields, method: order?.method ?? "GET"))
-        if stream?.isOpen != true {
-            let descriptor = csim_dial(port)
-            guard descriptor >= 0 else {
-                return world.after(0) { [self] in finish() }
-            }
-            let made = Stream(world, descriptor)
-            made.readRate = rate
-            made.received = { [weak self] bytes in self?.take(bytes) }
-            made.ended = { [weak self, weak made] in
-                if let made, self?.stream === made { self?.ended() }
-            }
-            stream = made
+        guard connect() else {
+            return world.after(0) { [self] in finish() }
         }
         var lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
         if let order, !isHead {
@@ -95,6 +85,23 @@ final class HTTPClient {
             "\(order?.method ?? "GET") \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n"
         stream?.send(Array((head + (order?.body ?? "")).utf8))
         watchSilence(request)
+    }
+
+    var isConnected: Bool { stream?.isOpen == true }
+
+    /// Opens the connection, unless it is open; false if nobody listens.
+    func connect() -> Bool {
+        if isConnected { return true }
+        let descriptor = csim_dial(port)
+        guard descriptor >= 0 else { return false }
+        let made = Stream(world, descriptor)
+        made.readRate = rate
+        made.received = { [weak self] bytes in self?.take(bytes) }
+        made.ended = { [weak self, weak made] in
+            if let made, self?.stream === made { self?.ended() }
+        }
+        stream = made
+        return true
     }
 
     private func watchSilence(_ number: Int) {

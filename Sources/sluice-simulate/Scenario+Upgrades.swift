@@ -75,6 +75,20 @@ private final class SteadyRequester: Player {
         let file = random.pick(files)
         let client = HTTPClient(world, port: port)
         current = client
+        // Of some requests the network delivers the connection first.
+        guard random.chance(30), client.connect() else { return request(file, client) }
+        world.after(Int64(random.number(1...200)) * World.millisecond) { [weak self] in
+            guard let self else { return }
+            if !client.isConnected, !wasStopped {
+                world.fault(
+                    .answered,
+                    "\(name): a connection was closed while its first request was on the way")
+            }
+            request(file, client)
+        }
+    }
+
+    private func request(_ file: OriginFile, _ client: HTTPClient) {
         client.get(Self.entry(file.path)) { [weak self, weak client] response in
             guard let self, !wasStopped else { return }
             world.trace.note(
