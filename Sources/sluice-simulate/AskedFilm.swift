@@ -94,6 +94,8 @@ private final class Asker: Player {
             send(
                 url, [("Range", "bytes=\(first)-"), ("If-Range", tag)], file,
                 { [checks] response, file in
+                    self.checkStatus(response, file, [200, 206, 416])
+                    guard [200, 206, 416].contains(response.status) else { return }
                     _ = checks.media(file.path, .range(first: first, last: nil), response)
                 }, then)
         case 6:

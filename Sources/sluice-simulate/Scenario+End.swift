@@ -32,6 +32,8 @@ extension Scenario {
         player.start()
         world.run(until: world.now + 200 * World.second) { player.isDone }
         if !player.isDone { world.fault(.answered, "\(player.name): not answered in calm weather") }
+        // Connections that are in use when the outage begins go on: what is fetched ahead ends first.
+        world.run(until: world.now + 60 * World.second)
     }
 
     private func readOffline(_ oracle: Oracle) {
