@@ -542,20 +542,23 @@ void csim_refused(int descriptor, int error) {
     entry->error = error;
 }
 
-int csim_listen(uint16_t port) {
+/// A socket of the world that listens at a port, or is connected to the listener there.
+static int world_socket(uint16_t port, bool listens) {
     int number = (int)csim_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (number < 0) return -1;
     csim_keep(number);
     struct sockaddr_un name;
     socklen_t count = listener_name(&name, port);
-    if (csim_syscall(SYS_bind, number, &name, count) || csim_syscall(SYS_listen, number, SOMAXCONN)) {
-        int error = errno;
-        csim_syscall(SYS_close, number);
-        errno = error;
-        return -1;
-    }
-    return number;
+    long failed = csim_syscall(listens ? SYS_bind : SYS_connect, number, &name, count);
+    if (!failed && listens) failed = csim_syscall(SYS_listen, number, SOMAXCONN);
+    if (!failed) return number;
+    int error = errno;
+    csim_syscall(SYS_close, number);
+    errno = error;
+    return -1;
 }
+
+int csim_listen(uint16_t port) { return world_socket(port, true); }
 
 int csim_inherit(int listener, uint16_t port) {
     int number = opened((int)csim_syscall(SYS_fcntl, listener, F_DUPFD_CLOEXEC, 0));
@@ -567,20 +570,7 @@ int csim_inherit(int listener, uint16_t port) {
     return number;
 }
 
-int csim_dial(uint16_t port) {
-    int number = (int)csim_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (number < 0) return -1;
-    csim_keep(number);
-    struct sockaddr_un name;
-    socklen_t count = listener_name(&name, port);
-    if (csim_syscall(SYS_connect, number, &name, count)) {
-        int error = errno;
-        csim_syscall(SYS_close, number);
-        errno = error;
-        return -1;
-    }
-    return number;
-}
+int csim_dial(uint16_t port) { return world_socket(port, false); }
 
 // MARK: Files
 
