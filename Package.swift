@@ -288,7 +288,7 @@ let package = Package(
         .executableTarget(
             name: "sluice-simulate",
             dependencies: [
-                "Numbers", "URISyntax", "HTTP", "Posix", "DaemonService", "CSimulation",
+                "Numbers", "URISyntax", "HTTP", "Posix", "DaemonService", "CSimulation", "CNGHTTP2",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -57,6 +57,7 @@ void csim_begin(struct csim_world world, int64_t monotonic, int64_t wall, uint64
     csim.random = seed ? seed : 1;
     csim_on_thread = true;
     csim_descriptors_begin();
+    csim_tasks_begin();
     csim.is_active = true;
 }
 

@@ -46,6 +46,7 @@ int64_t csim_processor_time(void);
 int csim_real_poll(struct pollfd *descriptors, nfds_t count, int timeout);
 
 void csim_descriptors_begin(void);
+void csim_tasks_begin(void);
 uint64_t csim_random(void);
 
 /// The error that the world wants a call to fail with; 0 for none.

@@ -25,14 +25,15 @@ struct OneSeed {
         let place = RunProcess(number: seed, processorSeconds: 60)
         var settings = plan.settings.merging(extras.settings) { $1 }
         settings["cache-dir"] = "\(place.home)/cache"
-        let read = { (policy: String) in
+        let read = { (policy: String, mounts: [String]) in
             try readConfiguration(
                 scalars: settings.merging(["policy": policy]) { $1 },
-                lists: ["mount": ["/mt/=\(SimulatedCDN.base)/"]], file: nil)
+                lists: ["mount": mounts.map { "\($0)=\(SimulatedCDN.base)/" }], file: nil)
         }
-        let configuration = try read("media")
+        let configuration = try read("media", ["/mt/"])
         let policies = PolicyConfigurations(
-            offline: try read("offline"), refresh: try read("refresh"))
+            offline: try read("offline", ["/mt/"]), refresh: try read("refresh", ["/mt/"]),
+            extended: try read("media", ["/mt/", "/more/"]))
         let log = LogLines()
         LoggingSystem.bootstrap { _ in TraceLog(log) }
         let trace = Trace(prints: prints ? { place.say($0) } : nil)

@@ -5,11 +5,12 @@
 /// | part | what it covers |
 /// |---|---|
 /// | the name of an `OriginFault` | that kind of fault |
-/// | `kills`, `power-cuts`, `restarts`, `outages`, `disk-faults`, `clock-jumps`, `full-disks`, `slow-disks`, `read-only-disks` | faults of the daemon and its machine |
+/// | `kills`, `power-cuts`, `restarts`, `reloads`, `outages`, `disk-faults`, `clock-jumps`, `full-disks`, `slow-disks`, `read-only-disks` | faults of the daemon and its machine |
 /// | `films`, `live`, `low-latency`, `restless`, `protected` | content of the CDN: all but one film, live streams, regions |
 /// | the name of an `AdditionKind` | users of another service of the daemon |
+/// | `http2` | players that use HTTP/2 |
 /// | `players`, `calm` | the players during the faults, and those after them |
-/// | `unopened`, `outlived`, `offline`, `torn`, `second`, `upgrades`, `policies`, or the name of a scene | that phase of the run |
+/// | `unopened`, `outlived`, `offline`, `torn`, `second`, `reloaded`, `upgrades`, `policies`, `gone`, or the name of a scene | that phase of the run |
 struct Parts {
     /// Nil for all.
     private let kept: Set<String>?
@@ -31,17 +32,21 @@ extension ScenarioPlan {
         var names = hasWeather ? weather.kinds.map(\.rawValue).sorted() : []
         let counted = [
             ("kills", kills), ("power-cuts", powerCuts), ("restarts", restarts),
-            ("outages", outages), ("disk-faults", diskFaults), ("clock-jumps", extras.clockJumps),
+            ("outages", outages), ("reloads", reloads), ("disk-faults", diskFaults),
+            ("clock-jumps", extras.clockJumps),
             ("full-disks", extras.fullDisks), ("slow-disks", extras.slowDisks),
             ("read-only-disks", extras.readOnlyDisks), ("films", films.count - 1), ("live", lives),
             ("low-latency", extras.lowLatency ? 1 : 0), ("restless", extras.restless ? 1 : 0),
-            ("protected", extras.isProtected ? 1 : 0), ("players", players),
+            ("protected", extras.isProtected ? 1 : 0), ("players", players), ("http2", http2),
         ]
         names += counted.filter { $0.1 > 0 }.map(\.0) + ["calm"]
         names += additions.map(\.rawValue)
         names += QuietScenes.names(keepsAll: keepsAll)
+        names += ["reloaded"]
         if keepsAll {
-            names += ["unopened", "outlived", "offline", "torn", "second", "upgrades", "policies"]
+            names += [
+                "unopened", "outlived", "offline", "torn", "second", "upgrades", "policies", "gone",
+            ]
         }
         return names
     }

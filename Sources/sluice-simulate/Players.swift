@@ -3,7 +3,7 @@
 /// A client of the daemon.
 class Player {
     let world: World
-    let client: HTTPClient
+    let client: DaemonClient
     let checks: Checks
     var random: Seeded
     let name: String
@@ -17,7 +17,7 @@ class Player {
         self.name = name
         self.world = world
         self.checks = checks
-        client = HTTPClient(world, port: port)
+        client = world.clients.make(port: port)
         random = world.fork()
     }
 

@@ -4,7 +4,7 @@
 final class QuietScenes: Player {
     /// The scene that is being played.
     private(set) var scene = ""
-    private var helpers: [HTTPClient] = []
+    private var helpers: [DaemonClient] = []
 
     /// The names of the scenes to play.
     private let chosen: [String]
@@ -105,9 +105,9 @@ final class QuietScenes: Player {
         }
     }
 
-    /// Opens a new connection.
-    func makeHelper() -> HTTPClient {
-        let made = HTTPClient(world, port: port)
+    /// Opens a new connection, or a stream of one.
+    func makeHelper() -> DaemonClient {
+        let made = world.clients.make(port: port)
         helpers.append(made)
         return made
     }

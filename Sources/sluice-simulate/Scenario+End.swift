@@ -59,7 +59,7 @@ extension Scenario {
         for player in players + complete { player.stop() }
         let aftermath = additions.map(\.aftermath).max() ?? 0
         world.run(until: world.now + max(90 * World.second, aftermath))
-        let client = HTTPClient(world, port: 9_000)
+        let client = HTTP1Client(world, port: 9_000)
         var figures = ""
         var told = 0
         client.get("/metrics") { figures = String(decoding: $0.body, as: UTF8.self) }

@@ -1,9 +1,11 @@
 // The daemon on what it has stored, under policies other than the default.
 import DaemonService
 
-/// The configurations of a run that differ in their policy alone.
+/// The configurations of a run that differ from the ordinary one in a few settings.
 struct PolicyConfigurations {
     let offline, refresh: DaemonConfiguration
+    /// The ordinary one with another mount, `/more/`, as after an edit of the file.
+    let extended: DaemonConfiguration
 }
 
 extension Scenario {
@@ -17,6 +19,35 @@ extension Scenario {
         runForbidden(paths)
         runRefreshed(paths)
         startAnew(with: ordinary, "its own")
+    }
+
+    /// Adds a mount and takes it away again by reloads while the daemon runs.
+    func runReloaded() {
+        guard world.failure == nil, plan.parts.has("reloaded") else { return }
+        let file = OriginFile(
+            "/scenes/reloaded.ts", size: 30_000, validator: .strong, hasRanges: true,
+            isChunked: false)
+        cdn.add(file)
+        for (configuration, status) in [
+            (ordinary, 404), (policies.extended, 200), (policies.extended, 200), (ordinary, 404),
+        ] {
+            daemon.reload(configuration)
+            world.run(until: world.now + World.second)
+            let client = world.clients.make(port: 9_000)
+            var response: PlayerResponse?
+            client.get("/more\(file.path)") { response = $0 }
+            world.run(until: world.now + 60 * World.second) { response != nil }
+            client.leave()
+            if response?.status != status {
+                world.fault(
+                    .status,
+                    "reload: \(response?.status ?? 0) under /more/, and not \(status)")
+            }
+            guard let response, status == 200 else { continue }
+            if !checks.media(file.path, .whole, response) {
+                world.fault(.answered, "reload: not answered whole under /more/")
+            }
+        }
     }
 
     private func startAnew(with configuration: DaemonConfiguration, _ name: String) {
@@ -37,7 +68,7 @@ extension Scenario {
             "/scenes/never-asked.ts", size: 10_000, validator: .strong, hasRanges: true,
             isChunked: false)
         cdn.add(file)
-        let client = HTTPClient(world, port: 9_000)
+        let client = HTTP1Client(world, port: 9_000)
         var status: Int?
         client.get(Player.entry(file.path)) { status = $0.status }
         world.run(until: world.now + 20 * World.second) { status != nil }

@@ -46,12 +46,12 @@ extension Scenario {
     }
 }
 
-/// Requests files for some time, each on a connection of its own; none may fail.
+/// Requests files for some time, with HTTP/1.1 each on a connection of its own; none may fail.
 private final class SteadyRequester: Player {
     private let files: [OriginFile]
     private let until: Int64
     private let port: UInt16
-    private var current: HTTPClient?
+    private var current: HTTP1Client?
 
     init(
         _ files: [OriginFile], until: Int64, _ world: World, _ checks: Checks, port: UInt16
@@ -73,7 +73,9 @@ private final class SteadyRequester: Player {
         guard !wasStopped, !isDone else { return }
         guard world.now < until else { return end() }
         let file = random.pick(files)
-        let client = HTTPClient(world, port: port)
+        // On its connection come requests of all processes, each until it says otherwise.
+        if client is HTTP2Client { return request(file, client) }
+        let client = HTTP1Client(world, port: port)
         current = client
         // Of some requests the network delivers the connection first.
         guard random.chance(30), client.connect() else { return request(file, client) }
@@ -88,7 +90,7 @@ private final class SteadyRequester: Player {
         }
     }
 
-    private func request(_ file: OriginFile, _ client: HTTPClient) {
+    private func request(_ file: OriginFile, _ client: DaemonClient) {
         client.get(Self.entry(file.path)) { [weak self, weak client] response in
             guard let self, !wasStopped else { return }
             world.trace.note(
@@ -99,7 +101,7 @@ private final class SteadyRequester: Player {
                     "\(name): an upgrade cost a request for \(file.path): \(response.status)")
             }
             world.after(Int64(random.number(0...300)) * World.millisecond) { [weak self] in
-                client?.leave()
+                if client is HTTP1Client { client?.leave() }
                 self?.next()
             }
         }

@@ -16,6 +16,9 @@ struct ScenarioPlan {
     let rough: Int64
     let kills, powerCuts, restarts, outages, diskFaults: Int
     let additions: [AdditionKind]
+    /// How many players in a hundred use HTTP/2.
+    let http2: Int
+    let reloads: Int
 
     /// Makes the plan from the seed, without the absent parts; `rough` is the length of the rough
     /// phase in seconds, nil to take it from the seed.
@@ -62,6 +65,9 @@ struct ScenarioPlan {
         diskFaults = parts.count("disk-faults", random.pick([0, 0, 0, 2, 20]))
         additions = AdditionKind.chosen(
             seed: seed, keepsAll: settings["cache-size"] != "1MB", parts: parts)
+        var protocols = Seeded(seed ^ 0x9113)
+        http2 = parts.count("http2", protocols.pick([0, 0, 40, 100]))
+        reloads = parts.count("reloads", protocols.pick([0, 0, 2, 5]))
     }
 
     var keepsAll: Bool { settings["cache-size"] != "1MB" }
@@ -72,6 +78,7 @@ struct ScenarioPlan {
             + "\(rough / World.second) s, \(kills) kills, \(powerCuts) power cuts, \(restarts) restarts, "
             + "\(outages) outages, \(diskFaults) disk faults, "
             + additions.map { "\($0.rawValue), " }.joined()
+            + "\(reloads) reloads, \(http2) % HTTP/2, "
             + settings.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(
                 separator: ", ")
     }
@@ -91,6 +98,7 @@ final class Scenario {
     let policies: PolicyConfigurations
     var players: [Player] = []
     var random: Seeded
+    private var reloading: Seeded
     private var diskErrors: [CInt] = []
     private var diskFaults = 0
     private var isRough = true
@@ -107,10 +115,12 @@ final class Scenario {
         ordinary = configuration
         self.policies = policies
         world = World(seed: plan.seed, trace: trace, log: log)
+        world.clients.share = plan.http2
         let lives = (0..<plan.lives).map {
             LiveStream(name: "live\($0)", window: 4 + $0 * 3, first: $0 * 1_000)
         }
         random = world.fork()
+        reloading = Seeded(plan.seed ^ 0x516)
         cdn = SimulatedCDN(world, films: plan.films, lives: lives)
         checks = Checks(world: world, cdn: cdn)
         self.extras = Extras(extras, world, cdn, checks)
@@ -135,8 +145,10 @@ final class Scenario {
         runOffline()
         runTorn()
         runSecond()
+        runReloaded()
         runUpgrades()
         runPolicies()
+        runGone()
         runEmpty()
         runStop()
         csim_end()
@@ -163,6 +175,14 @@ final class Scenario {
             restart()
         }
         sometime(plan.restarts) { [unowned self] in daemon.terminate() }
+        for _ in 0..<plan.reloads {
+            world.after(Int64(reloading.number(0...Int(plan.rough / World.second))) * World.second)
+            {
+                [unowned self] in
+                guard isRough else { return }
+                daemon.reload(reloading.chance(50) ? ordinary : policies.extended)
+            }
+        }
         sometime(plan.outages) { [unowned self] in
             cdn.beginOutage()
             world.after(Int64(random.number(1...60)) * World.second) { [unowned self] in

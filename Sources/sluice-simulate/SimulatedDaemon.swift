@@ -13,6 +13,7 @@ final class SimulatedDaemon {
     /// Of the processes to come.
     var configuration: DaemonConfiguration
     private let folder: String
+    private let reread = RereadConfiguration()
     /// The number of disk errors so far.
     var diskFaults: () -> Int = { 0 }
     /// The socket that the processes to come inherit in place of their own; -1 for none.
@@ -30,6 +31,8 @@ final class SimulatedDaemon {
         csim_disk_follow(folder)
     }
 
+    /// The path of the cache folder.
+    var cacheFolder: String { folder }
     var isRunning: Bool { csim_fibers(Int32(process)) > 0 }
     var fibers: Int { Int(csim_fibers(Int32(process))) }
     var sockets: Int { Int(csim_sockets(Int32(process))) }
@@ -43,8 +46,11 @@ final class SimulatedDaemon {
         world.trace.step(world.now, .started)
         world.trace.note(world.now, "daemon: process \(process) starts")
         let faults = diskFaults()
+        reread.configuration.withLock { $0 = configuration }
         let work = Unmanaged.passRetained(
-            Process(configuration, world, listener) { [diskFaults] in diskFaults() != faults })
+            Process(configuration, world, listener, reread) { [diskFaults] in
+                diskFaults() != faults
+            })
         csim_spawn(
             Int32(process),
             { raw in
@@ -59,7 +65,7 @@ final class SimulatedDaemon {
     func startSecond() -> Int {
         let number = Int32(process + 1_000)
         world.trace.note(world.now, "daemon: a second process starts")
-        let work = Unmanaged.passRetained(Process(configuration, world, listener) { true })
+        let work = Unmanaged.passRetained(Process(configuration, world, listener, reread) { true })
         csim_spawn(
             number,
             { raw in
@@ -82,6 +88,16 @@ final class SimulatedDaemon {
     func stopListening() {
         close(listener.descriptor)
         listener = (-1, 0)
+    }
+
+    /// Has the process read its configuration again, which has changed.
+    func reload(_ changed: DaemonConfiguration) {
+        guard isRunning else { return }
+        world.trace.mark("reload")
+        world.trace.note(world.now, "daemon: SIGHUP")
+        configuration = changed
+        reread.configuration.withLock { $0 = changed }
+        csim_signal(Int32(process), SIGHUP)
     }
 
     /// Asks the process to stop, as SIGTERM does.
@@ -119,16 +135,19 @@ final class SimulatedDaemon {
         let configuration: DaemonConfiguration
         let world: World
         let listener: (descriptor: CInt, port: UInt16)
+        let reread: RereadConfiguration
         /// Whether the disk has failed since the start, so that the daemon may refuse to run.
         let mayRefuse: () -> Bool
 
         init(
             _ configuration: DaemonConfiguration, _ world: World,
-            _ listener: (descriptor: CInt, port: UInt16), mayRefuse: @escaping () -> Bool
+            _ listener: (descriptor: CInt, port: UInt16), _ reread: RereadConfiguration,
+            mayRefuse: @escaping () -> Bool
         ) {
             self.configuration = configuration
             self.world = world
             self.listener = listener
+            self.reread = reread
             self.mayRefuse = mayRefuse
         }
 
@@ -136,7 +155,10 @@ final class SimulatedDaemon {
             do {
                 let configuration = try inheriting()
                 let daemon = try Daemon(configuration, log: Logger(label: "sluice"))
-                try daemon.run(rereading: { configuration }, setLogLevel: { _ in })
+                try daemon.run(
+                    rereading: { [reread] in
+                        reread.configuration.withLock { $0 } ?? configuration
+                    }, setLogLevel: { _ in })
                 world.trace.note(world.now, "daemon: stopped")
             } catch  where mayRefuse() {
                 world.trace.note(world.now, "daemon: refused to start, \(error)")
@@ -155,6 +177,11 @@ final class SimulatedDaemon {
             return inheriting
         }
     }
+}
+
+/// What a process finds when it reads its configuration again.
+private final class RereadConfiguration: Sendable {
+    let configuration = Mutex<DaemonConfiguration?>(nil)
 }
 
 /// Log lines of the daemon that the trace has not taken yet.

@@ -58,7 +58,11 @@ final class Stream: StreamEnd {
             }
             if count < 0 {
                 if errno == EAGAIN { return world.rewatch(descriptor, reads: true, writes: true) }
-                return close()
+                // What the peer has sent can still be read, and then its end.
+                output = []
+                sent = 0
+                if closing != nil { return close() }
+                return world.rewatch(descriptor, reads: true, writes: false)
             }
             sent += count
         }

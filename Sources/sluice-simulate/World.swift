@@ -20,6 +20,9 @@ final class World {
     private(set) var random: Seeded
     private(set) var turns: Seeded
     private var timeline = Timeline()
+    /// The connections of players to the daemon.
+    private(set) lazy var clients = DaemonClients(self, seed: seed)
+    private let seed: UInt64
     private let epoll: CInt
     private var ends: [CInt: any StreamEnd] = [:]
     /// Answers a connection attempt of the daemon; set by the network.
@@ -50,6 +53,7 @@ final class World {
     init(seed: UInt64, trace: Trace, log: LogLines) {
         self.trace = trace
         self.log = log
+        self.seed = seed
         random = Seeded(seed)
         turns = random.branch()
         epoll = epoll_create1(CInt(EPOLL_CLOEXEC))
