@@ -37,9 +37,10 @@ enum AdditionKind: String, CaseIterable {
     case downloads, recordings, feeds, askers
     case timeShift = "time-shift"
     case oddTexts = "odd-texts"
+    case varied
 
     /// True if it makes no sense in a store that evicts what it needs.
-    private var needsRoom: Bool { self != .askers && self != .oddTexts }
+    private var needsRoom: Bool { ![.askers, .oddTexts, .varied].contains(self) }
 
     private var type: Addition.Type {
         switch self {
@@ -49,6 +50,7 @@ enum AdditionKind: String, CaseIterable {
         case .askers: AskedFilm.self
         case .timeShift: ShiftedLive.self
         case .oddTexts: OddTexts.self
+        case .varied: VariedFiles.self
         }
     }
 
