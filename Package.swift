@@ -396,7 +396,7 @@ let package = Package(
             name: "ModelTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "DurableState", "Store", "Upstream", "Model", "Serving",
+                "DurableState", "Lookahead", "SharedStore", "Store", "Upstream", "Model", "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

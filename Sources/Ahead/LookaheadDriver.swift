@@ -116,7 +116,8 @@ package final class LookaheadDriver {
         let graph = graphs[id.session]
         let terms = LookaheadPlanner.ListTerms(
             kind: graph?.kind(of: resource.url) ?? .picture,
-            mode: mode(of: resource.url, id.session), bandwidth: graph?.bandwidth(of: resource.url),
+            mode: mode(of: resource.url, id.session, isLive: list.summary.isLive),
+            bandwidth: graph?.bandwidth(of: resource.url),
             reach: list.summary.isLive ? nil : services.keepHead(of: resource.url))
         perform(planner.saw(list.picture, of: id, terms, at: now))
     }
@@ -126,8 +127,8 @@ package final class LookaheadDriver {
     /// In mode auto only if there is no better rendition: a player that gets segments from the
     /// store faster than the network could deliver them overestimates the bandwidth, and would
     /// choose a rendition that the network cannot sustain. Pacing prevents that.
-    private func mode(of list: AbsoluteURL, _ session: UInt64) -> LookaheadMode {
-        let mode = services.lookAhead(of: list)
+    private func mode(of list: AbsoluteURL, _ session: UInt64, isLive: Bool) -> LookaheadMode {
+        let mode = services.lookAhead(of: list, isLive: isLive)
         guard mode == .auto, services.settings.pace == .off, let graph = graphs[session] else {
             return mode
         }
@@ -222,14 +223,9 @@ extension AheadResult {
 }
 
 extension AheadServices {
-    /// Returns how far look-ahead may go for players of this origin.
-    ///
-    /// With a limit of one connection to a host, as for accounts for one viewer, mode auto leaves
-    /// it to the player.
-    func lookAhead(of url: AbsoluteURL) -> LookaheadMode {
-        if let ofOrigin = keys.ahead(of: url.origin).lookAhead { return ofOrigin }
-        if settings.lookAhead == .auto, settings.hostLimit == 1 { return .off }
-        return settings.lookAhead
+    /// Returns how far look-ahead may go for players of a playlist.
+    func lookAhead(of list: AbsoluteURL, isLive: Bool) -> LookaheadMode {
+        keys.ahead(of: list.origin).lookAhead ?? settings.lookAhead(isLive: isLive)
     }
 
     /// Returns how many segments from the start of a title of this origin are kept; nil for all.

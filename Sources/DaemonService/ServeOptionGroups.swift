@@ -273,7 +273,7 @@ package struct AheadOptions: ParsableArguments {
 
     @Option(
         help:
-            "How far to prefetch ahead of players: off, auto (depends on the speed of the line; off with --host-limit 1) or 1 to 600 seconds; default auto."
+            "How far to prefetch ahead of players: off, auto (depends on the speed of the line; off with --host-limit 1, and with --cluster-key for live streams, or for all without --shared-store) or 1 to 600 seconds; default auto."
     )
     var lookAhead: String?
 

@@ -126,6 +126,18 @@ package struct ProxySettings: Sendable {
 }
 
 extension ProxySettings {
+    /// Returns how far look-ahead goes at origins without a setting of their own.
+    ///
+    /// Mode auto means not at all with a limit of one connection to a host, as for accounts for one
+    /// viewer. In a cluster other nodes than that of the list answer for its segments: they find what
+    /// was fetched here only in the shared store, which keeps no live streams.
+    package func lookAhead(isLive: Bool) -> LookaheadMode {
+        guard lookAhead == .auto else { return lookAhead }
+        if hostLimit == 1 { return .off }
+        let isOneOfMany = !clusterKeys.isEmpty
+        return isOneOfMany && (isLive || sharedStore == nil) ? .off : .auto
+    }
+
     /// True if look-ahead is enabled anywhere.
     ///
     /// - Parameter keys: the settings of origins that are in force.

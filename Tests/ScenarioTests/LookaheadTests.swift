@@ -152,6 +152,19 @@ extension Stories {
             #expect(story.cdn.peakConcurrentRequests == 1)
         }
 
+        @Test func `a node of a cluster fetches ahead only if it is told how far`() throws {
+            let folder = try TemporaryFolder()
+            let key = try Cluster.key(folder.file("key"))
+            func fetchesAhead(_ mode: String) throws -> Int {
+                let story = try Story(["--look-ahead", mode, "--cluster-key", key])
+                story.cdn.put("/v.m3u8", text: vod((0..<4).map { "/bytes/9000/n\($0).ts" }))
+                for link in try story.links(in: "/v.m3u8") { _ = try story.follow(link) }
+                return try story.stat("ahead_fetches_total")
+            }
+            #expect(try fetchesAhead("auto") == 0)
+            #expect(try fetchesAhead("12") > 0)
+        }
+
         @Test func `a reload that turns look-ahead on holds from then on`() throws {
             let folder = try TemporaryFolder()
             let file = folder.file("sluice.json")
