@@ -203,6 +203,18 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: path))
         }
 
+        @Test func `a range that is not stored gets the failure of the origin, once`() throws {
+            let story = try Story(["--policy", "refresh"])
+            let path = "/bytes/y/300000"
+            #expect(try story.get(path, range: "bytes=0-999").status == 206)
+            story.cdn.stop()
+            // The stored part may be served stale, but has none of these bytes.
+            let answer = Background { try story.get(path, range: "bytes=200000-200999").status }
+            #expect([502, 504].contains(try answer.value(within: .seconds(20))))
+            #expect(try story.stat("origin_requests_total") <= 6)
+            #expect(try story.get(path, range: "bytes=0-999").status == 206)
+        }
+
         @Test(arguments: [0..<1_000, 50_000_000..<50_001_000, 63_999_000..<64_000_000])
         func `a range of a body of unknown type costs the range and its first bytes`(
             range: Range<Int>

@@ -272,6 +272,8 @@ extension OriginExchange {
     /// Fetches the first byte and what follows it, up to the end of the hole.
     private func fetchFirst(of object: StoredObject, _ start: Int64, _ stop: Int64?) {
         progress.isPartlyStored = object.presentBytes > 0
+        // If this fails, the stored part is no answer: it would lead here again.
+        progress.fallback = nil
         fetch(
             FetchRequest(
                 resource: resource, wanted: .span(start: start, end: stop), object: object,
