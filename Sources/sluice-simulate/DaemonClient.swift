@@ -96,6 +96,9 @@ class DaemonClient {
     /// Gives up the request and whatever connection this client has.
     func drop() {}
 
+    /// What a request that gets no bytes waits for, as the end of a sentence; empty if unknown.
+    var stateOfWaiting: String { "" }
+
     final var isWaiting: Bool { done != nil }
 
     final func noteHeard() { heard = world.now }
@@ -132,7 +135,7 @@ class DaemonClient {
             if world.now - heard >= Self.silence {
                 world.fault(
                     .answered,
-                    "\(what): no byte for \(Self.silence / World.second) s, status \(response.status), \(response.body.count) bytes"
+                    "\(what): no byte for \(Self.silence / World.second) s, status \(response.status), \(response.body.count) bytes\(stateOfWaiting)"
                 )
             } else {
                 watchSilence(number)

@@ -35,6 +35,11 @@ final class HTTP2Client: DaemonClient {
         line = nil
     }
 
+    override var stateOfWaiting: String {
+        guard let stream, let line else { return ", without a stream" }
+        return ", \(line.windows(of: stream))"
+    }
+
     // MARK: From the connection
 
     func received(status: Int, fields: [(name: String, value: String)]) {

@@ -119,6 +119,17 @@ final class HTTP2Line {
         flush()
     }
 
+    /// How many bytes the daemon may send, as far as this side knows.
+    func windows(of id: Int32) -> String {
+        let stream =
+            nghttp2_session_get_stream_effective_local_window_size(session, id)
+            - nghttp2_session_get_stream_effective_recv_data_length(session, id)
+        let connection =
+            nghttp2_session_get_effective_local_window_size(session)
+            - nghttp2_session_get_effective_recv_data_length(session)
+        return "window of the stream \(stream), of the connection \(connection)"
+    }
+
     private static func withPairs<Result>(
         _ fields: [(String, String)],
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Result
