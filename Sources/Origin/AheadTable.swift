@@ -92,8 +92,12 @@ extension FlightTable {
 extension Flight {
     /// True if this flight serves a single ahead fetch and nothing else.
     var isOnlyAhead: Bool {
-        machine.isAhead && machine.waiters.count <= 1
-            && object.map { table.readers.count($0.generation) == 0 } ?? true
+        machine.isAhead && machine.waiters.count <= 1 && !hasReaders
+    }
+
+    /// True if players read the object.
+    var hasReaders: Bool {
+        object.map { table.readers.count($0.generation) > 0 } ?? false
     }
 
     /// True if the rest will arrive sooner than stopping the transfer would pay.

@@ -167,6 +167,8 @@ final class AheadTask {
                 // Its readers keep it although no other request waited for it.
                 if let flight = table.flight(of: fetchID), flight.object != nil {
                     flight.machine.noteReaders()
+                    // It may have been paused for players: nobody else would resume it.
+                    if flight.hasReaders { flight.takeForPlayback(.playback) }
                 }
                 table.cancel(fetchID)
             }

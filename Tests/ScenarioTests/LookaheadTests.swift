@@ -112,6 +112,29 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == asked)
         }
 
+        @Test func `a reader gets the rest of a prefetch that was paused and cancelled`() throws {
+            // More than the buffers of a connection hold, so that the reader stays behind.
+            let title = try PlayedTitle(size: 16_000_000)
+            let cdn = title.story.cdn
+            cdn.hold(title.path(1), afterBytes: 12_000_000)
+            _ = try title.read(0)
+            #expect(eventually { cdn.bytesSent(title.path(1)) >= 12_000_000 })
+            // Another player waits for its media: the prefetch pauses.
+            let awaited = "/bytes/50000/other.ts"
+            cdn.hold(awaited, afterBytes: 20_000)
+            let other = try title.story.open(awaited)
+            _ = try other.read(20_000)
+            let stream = try title.open(1)
+            _ = try stream.read(10_000)
+            // The player has moved on to the end: nothing is fetched ahead any more.
+            _ = try title.read(15)
+            #expect(try title.story.settled("ahead_running") { $0 == 0 } == 0)
+            cdn.release(title.path(1))
+            cdn.release(awaited)
+            #expect(try other.readRest().count == 30_000)
+            #expect(try stream.readRest().count == title.size - 10_000)
+        }
+
         @Test func `a player that hangs up ends what was fetched for it`() throws {
             let title = try PlayedTitle(size: 2_000_000, rate: 100_000)
             let stream = try title.open(0)
