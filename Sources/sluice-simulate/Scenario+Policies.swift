@@ -97,8 +97,35 @@ extension Scenario {
             )
         }
         guard world.failure == nil else { return }
+        let file = OriginFile(
+            "/scenes/partly.ts", size: 200_000, validator: .strong, hasRanges: true,
+            isChunked: false)
+        cdn.add(file)
+        let stored = ask(file, 0..<1_000)
         cdn.beginOutage()
         fetchAll(paths, oracle: .offline)
+        // What is stored of it may be served stale, and has none of these bytes.
+        let missing = ask(file, 150_000..<151_000)
+        if stored != 206 || ![502, 504].contains(missing) {
+            world.fault(
+                .answered,
+                "policy refresh: \(stored) for a range, and \(missing) for one that is not stored")
+        }
         cdn.endOutage()
+    }
+
+    /// Requests a range on a connection of its own.
+    ///
+    /// - Returns: the status; 0 if there is none within a minute.
+    private func ask(_ file: OriginFile, _ range: Range<Int>) -> Int {
+        let client = world.clients.make(port: 9_000)
+        var status: Int?
+        client.get(
+            Player.entry(file.path),
+            fields: [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")]
+        ) { status = $0.status }
+        world.run(until: world.now + 60 * World.second) { status != nil }
+        client.leave()
+        return status ?? 0
     }
 }
