@@ -38,8 +38,8 @@ struct descriptor {
     /// In host order; 0 where there is none.
     uint32_t local_address, peer_address;
     uint16_t local_port, peer_port;
-    /// The world's end of a signalfd.
-    int signal_peer;
+    /// The world's end of a signalfd, and of a connection that was begun last.
+    int signal_peer, dialled_peer;
     char *path;
 };
 
@@ -515,6 +515,7 @@ int connect(int number, const struct sockaddr *address, socklen_t length) {
     entry->peer_port = ntohs(wanted->sin_port);
     entry->local_address = INADDR_LOOPBACK;
     entry->local_port = next_port++;
+    entry->dialled_peer = ends[1];
     int error = csim.world.connect
         ? csim.world.connect(csim.world.context, entry->peer_address, entry->peer_port, ends[1], number)
         : ECONNREFUSED;
@@ -528,18 +529,25 @@ static void drain(int peer) {
     while (recv(peer, buffer, sizeof buffer, MSG_DONTWAIT) > 0) {}
 }
 
+/// Whether a descriptor still belongs to the connection whose other end is `peer`: its number may have
+/// been given to another one since.
+static bool is_end_of(int peer, int descriptor) {
+    struct descriptor *entry = of(descriptor);
+    return entry && entry->is_open && entry->is_stream && entry->dialled_peer == peer;
+}
+
 void csim_connected(int peer, int descriptor) {
     int usual = 256 << 10;
-    csim_syscall(SYS_setsockopt, descriptor, SOL_SOCKET, SO_SNDBUF, &usual, sizeof usual);
+    if (is_end_of(peer, descriptor))
+        csim_syscall(SYS_setsockopt, descriptor, SOL_SOCKET, SO_SNDBUF, &usual, sizeof usual);
     csim_syscall(SYS_setsockopt, peer, SOL_SOCKET, SO_SNDBUF, &usual, sizeof usual);
     drain(peer);
 }
 
-void csim_refused(int descriptor, int error) {
-    struct descriptor *entry = of(descriptor);
-    if (!entry || !entry->is_open) return;
-    entry->has_error = true;
-    entry->error = error;
+void csim_refused(int peer, int descriptor, int error) {
+    if (!is_end_of(peer, descriptor)) return;
+    table[descriptor].has_error = true;
+    table[descriptor].error = error;
 }
 
 /// A socket of the world that listens at a port, or is connected to the listener there.

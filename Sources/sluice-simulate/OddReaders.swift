@@ -44,9 +44,7 @@ final class OddReader: Orderer {
             guard let self else { return }
             world.trace.note(world.now, "\(name): \(order.1.prefix(30)) \(response.status)")
             guard !wasStopped else { return }
-            if response.status == 500 {
-                world.fault(.status, "\(name): \(order.1): an error of the daemon's own")
-            }
+            refuseOwnError(of: order.1, response)
             let id = response.member("id")
             guard order.0 == "POST", let id else { return next() }
             let path =
@@ -55,6 +53,12 @@ final class OddReader: Orderer {
                 self?.tell("POST", "/api/\(path)") { [weak self] _ in self?.next() }
             }
         }
+    }
+
+    /// Reports an answer 500, unless the disk has just failed.
+    private func refuseOwnError(of target: String, _ response: PlayerResponse) {
+        guard response.status == 500, world.now - world.lastDiskFault > World.second else { return }
+        world.fault(.status, "\(name): \(target): an error of the daemon's own")
     }
 
     private func read(_ target: String, then: @escaping ([String]) -> Void) {
@@ -66,9 +70,7 @@ final class OddReader: Orderer {
             )
             world.trace.mark("odd: \(response.status)")
             guard !wasStopped else { return }
-            if response.status == 500 {
-                world.fault(.status, "\(name): \(target): an error of the daemon's own")
-            }
+            refuseOwnError(of: target, response)
             let text = String(decoding: response.body, as: UTF8.self)
             let isList = response.status == 200 && text.hasPrefix("#EXTM3U")
             let links = text.split(separator: "\n").filter {

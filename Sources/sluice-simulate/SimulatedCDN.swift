@@ -82,7 +82,7 @@ final class SimulatedCDN {
         case .refused?:
             fault(.refused)
             world.after(latency) { [world] in
-                csim_refused(descriptor, ECONNREFUSED)
+                csim_refused(peer, descriptor, ECONNREFUSED)
                 Stream(world, peer).reset()
             }
         case .blackHole?:

@@ -73,7 +73,7 @@ void csim_signal(int owner, int number);
 
 /// Ends the wait of a connect(2) that is in progress.
 void csim_connected(int peer, int descriptor);
-void csim_refused(int descriptor, int error);
+void csim_refused(int peer, int descriptor, int error);
 
 /// Opens a connection to a listener of the simulated daemon at a loopback port; -1 and errno where none listens.
 int csim_dial(uint16_t port);
