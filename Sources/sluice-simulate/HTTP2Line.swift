@@ -52,6 +52,8 @@ final class HTTP2Line {
         }
         session = made
         nghttp2_submit_settings(made, 0, nil, 0)
+        // As browsers have it: what one stream is slow to take does not hold up the others.
+        nghttp2_session_set_local_window_size(made, 0, 0, 8 << 20)
         stream.received = { [weak self] bytes in
             world.after(latency) { self?.read(bytes) }
         }

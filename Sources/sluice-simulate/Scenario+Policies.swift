@@ -103,9 +103,10 @@ extension Scenario {
         cdn.add(file)
         let stored = ask(file, 0..<1_000)
         cdn.beginOutage()
-        fetchAll(paths, oracle: .offline)
-        // What is stored of it may be served stale, and has none of these bytes.
+        // What is stored of it may be served stale, and has none of these bytes. At first, since the
+        // origin is not known to be away yet.
         let missing = ask(file, 150_000..<151_000)
+        fetchAll(paths, oracle: .offline)
         if stored != 206 || ![502, 504].contains(missing) {
             world.fault(
                 .answered,
