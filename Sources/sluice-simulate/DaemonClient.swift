@@ -30,7 +30,8 @@ class DaemonClient {
     private var done: ((PlayerResponse) -> Void)?
     private var heard: Int64 = 0
     private var abortAfter: Int?
-    private(set) var what = ""
+    /// Path and query of the request.
+    private(set) var target = ""
     /// True if the response has the fields of one to GET and no body.
     private(set) var isHead = false
     /// The number of requests so far.
@@ -65,7 +66,7 @@ class DaemonClient {
         self.abortAfter = abortAfter
         requests += 1
         response = PlayerResponse()
-        what = target
+        self.target = target
         isHead = order?.method == "HEAD"
         heard = world.now
         let method = order?.method ?? "GET"
@@ -124,7 +125,7 @@ class DaemonClient {
         world.trace.step(
             world.now,
             .answered(
-                target: what, status: response.status, bytes: response.body.count,
+                target: target, status: response.status, bytes: response.body.count,
                 isWhole: response.isWhole))
         done(response)
     }
@@ -135,7 +136,7 @@ class DaemonClient {
             if world.now - heard >= Self.silence {
                 world.fault(
                     .answered,
-                    "\(what): no byte for \(Self.silence / World.second) s, status \(response.status), \(response.body.count) bytes\(stateOfWaiting)"
+                    "\(target): no byte for \(Self.silence / World.second) s, status \(response.status), \(response.body.count) bytes\(stateOfWaiting)"
                 )
             } else {
                 watchSilence(number)

@@ -52,7 +52,7 @@ final class HTTP1Client: DaemonClient {
 
     private func take(_ bytes: ArraySlice<UInt8>) {
         noteHeard()
-        guard isWaiting else { return world.fault(.lengths, "\(what): bytes after the response") }
+        guard isWaiting else { return world.fault(.lengths, "\(target): bytes after the response") }
         input += bytes
         while step() {}
         leaveIfEnough()
@@ -77,7 +77,7 @@ final class HTTP1Client: DaemonClient {
         case .chunkHead:
             guard let line = readLine() else { return false }
             guard let count = Int(line.split(separator: ";").first ?? "", radix: 16) else {
-                world.fault(.lengths, "\(what): a chunk's size is '\(line)'")
+                world.fault(.lengths, "\(target): a chunk's size is '\(line)'")
                 return false
             }
             framing = count == 0 ? .trailer : .chunk(count)
@@ -109,7 +109,7 @@ final class HTTP1Client: DaemonClient {
         var lines = text.split(separator: "\r\n")
         let status = lines.removeFirst().split(separator: " ")
         guard status.count >= 2, status[0] == "HTTP/1.1", let code = Int(status[1]) else {
-            world.fault(.status, "\(what): the status line is '\(text.prefix(80))'")
+            world.fault(.status, "\(target): the status line is '\(text.prefix(80))'")
             return false
         }
         if code < 200 { return true }
@@ -138,7 +138,7 @@ final class HTTP1Client: DaemonClient {
     private func complete() {
         markWhole()
         if !input.isEmpty {
-            world.fault(.lengths, "\(what): \(input.count) bytes after the end of the response")
+            world.fault(.lengths, "\(target): \(input.count) bytes after the end of the response")
         }
         if response.first("connection")?.lowercased() == "close" {
             stream?.reset()

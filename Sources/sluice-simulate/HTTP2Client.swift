@@ -19,9 +19,9 @@ final class HTTP2Client: DaemonClient {
 
     private func begin() -> Bool {
         if line?.takesRequests != true {
-            line?.detach(self)
+            line?.detach()
             line = world.clients.line(port: port)
-            line?.attach(self)
+            line?.attach()
         }
         guard let request, let line else { return false }
         stream = line.begin(request, for: self)
@@ -31,7 +31,7 @@ final class HTTP2Client: DaemonClient {
     override func drop() {
         if let stream { line?.reset(stream) }
         stream = nil
-        line?.detach(self)
+        line?.detach()
         line = nil
     }
 
@@ -85,6 +85,6 @@ final class HTTP2Client: DaemonClient {
             let length = response.first("content-length").flatMap({ Int($0) }),
             length != response.body.count
         else { return }
-        world.fault(.lengths, "\(what): \(response.body.count) bytes of \(length)")
+        world.fault(.lengths, "\(target): \(response.body.count) bytes of \(length)")
     }
 }

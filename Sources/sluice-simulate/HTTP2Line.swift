@@ -71,10 +71,11 @@ final class HTTP2Line {
         isWelcome && nghttp2_session_check_request_allowed(session) != 0
     }
 
-    func attach(_ client: HTTP2Client) { users += 1 }
+    /// Counts another user, which keeps the connection open.
+    func attach() { users += 1 }
 
     /// Closes the connection when its last user leaves.
-    func detach(_ client: HTTP2Client) {
+    func detach() {
         users -= 1
         if users == 0 { world.after(0) { [self] in closeIfUnused() } }
     }

@@ -31,14 +31,14 @@ struct OneSeed {
                 lists: ["mount": mounts.map { "\($0)=\(SimulatedCDN.base)/" }], file: nil)
         }
         let configuration = try read("media", ["/mt/"])
-        let policies = PolicyConfigurations(
+        let others = OtherConfigurations(
             offline: try read("offline", ["/mt/"]), refresh: try read("refresh", ["/mt/"]),
             extended: try read("media", ["/mt/", "/more/"]))
         let log = LogLines()
         LoggingSystem.bootstrap { _ in TraceLog(log) }
         let trace = Trace(prints: prints ? { place.say($0) } : nil)
         let scenario = Scenario(
-            plan, extras, configuration, policies: policies, trace: trace, log: log)
+            plan, extras, configuration, others: others, trace: trace, log: log)
         scenario.run()
         let failure = scenario.world.failure
         if failure != nil, !prints, !writesStory {

@@ -1,8 +1,8 @@
-// The daemon on what it has stored, under policies other than the default.
+// The daemon under settings other than the ordinary ones: policies, and a mount that reloads bring and take.
 import DaemonService
 
 /// The configurations of a run that differ from the ordinary one in a few settings.
-struct PolicyConfigurations {
+struct OtherConfigurations {
     let offline, refresh: DaemonConfiguration
     /// The ordinary one with another mount, `/more/`, as after an edit of the file.
     let extended: DaemonConfiguration
@@ -29,22 +29,16 @@ extension Scenario {
             isChunked: false)
         cdn.add(file)
         for (configuration, status) in [
-            (ordinary, 404), (policies.extended, 200), (policies.extended, 200), (ordinary, 404),
+            (ordinary, 404), (others.extended, 200), (others.extended, 200), (ordinary, 404),
         ] {
             daemon.reload(configuration)
             world.run(until: world.now + World.second)
-            let client = world.clients.make(port: 9_000)
-            var response: PlayerResponse?
-            client.get("/more\(file.path)") { response = $0 }
-            world.run(until: world.now + 60 * World.second) { response != nil }
-            client.leave()
-            if response?.status != status {
+            let response = response(to: "/more\(file.path)")
+            if response.status != status {
                 world.fault(
-                    .status,
-                    "reload: \(response?.status ?? 0) under /more/, and not \(status)")
+                    .status, "reload: \(response.status) under /more/, and not \(status)")
             }
-            guard let response, status == 200 else { continue }
-            if !checks.media(file.path, .whole, response) {
+            if status == 200, !checks.media(file.path, .whole, response) {
                 world.fault(.answered, "reload: not answered whole under /more/")
             }
         }
@@ -59,7 +53,7 @@ extension Scenario {
 
     /// Under `offline`, what is stored is served, anything else is refused, and the CDN sees nothing.
     private func runForbidden(_ paths: [String]) {
-        startAnew(with: policies.offline, "offline")
+        startAnew(with: others.offline, "offline")
         // Requests of the time before have arrived by now.
         let before = cdn.requests
         fetchAll(paths, oracle: .offline)
@@ -68,14 +62,9 @@ extension Scenario {
             "/scenes/never-asked.ts", size: 10_000, validator: .strong, hasRanges: true,
             isChunked: false)
         cdn.add(file)
-        let client = HTTP1Client(world, port: 9_000)
-        var status: Int?
-        client.get(Player.entry(file.path)) { status = $0.status }
-        world.run(until: world.now + 20 * World.second) { status != nil }
-        client.leave()
+        let status = response(to: Player.entry(file.path)).status
         if status != 504 {
-            world.fault(
-                .status, "policy offline: \(status ?? 0) for what is not stored, not 504")
+            world.fault(.status, "policy offline: \(status) for what is not stored, not 504")
         }
         world.run(until: world.now + 30 * World.second)
         if cdn.requests != before {
@@ -87,7 +76,7 @@ extension Scenario {
     /// Under `refresh`, the CDN is asked about everything that is served, and what is stored is
     /// served once it does not answer.
     private func runRefreshed(_ paths: [String]) {
-        startAnew(with: policies.refresh, "refresh")
+        startAnew(with: others.refresh, "refresh")
         let before = cdn.requests
         fetchAll(paths, oracle: .answered)
         if cdn.requests - before < paths.count {
@@ -101,11 +90,11 @@ extension Scenario {
             "/scenes/partly.ts", size: 200_000, validator: .strong, hasRanges: true,
             isChunked: false)
         cdn.add(file)
-        let stored = ask(file, 0..<1_000)
+        let stored = status(of: file, 0..<1_000)
         cdn.beginOutage()
         // What is stored of it may be served stale, and has none of these bytes. At first, since the
         // origin is not known to be away yet.
-        let missing = ask(file, 150_000..<151_000)
+        let missing = status(of: file, 150_000..<151_000)
         fetchAll(paths, oracle: .offline)
         if stored != 206 || ![502, 504].contains(missing) {
             world.fault(
@@ -115,18 +104,9 @@ extension Scenario {
         cdn.endOutage()
     }
 
-    /// Requests a range on a connection of its own.
-    ///
-    /// - Returns: the status; 0 if there is none within a minute.
-    private func ask(_ file: OriginFile, _ range: Range<Int>) -> Int {
-        let client = world.clients.make(port: 9_000)
-        var status: Int?
-        client.get(
-            Player.entry(file.path),
-            fields: [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")]
-        ) { status = $0.status }
-        world.run(until: world.now + 60 * World.second) { status != nil }
-        client.leave()
-        return status ?? 0
+    /// Returns the status of the response to a request for a range.
+    private func status(of file: OriginFile, _ range: Range<Int>) -> Int {
+        let field = ("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")
+        return response(to: Player.entry(file.path), fields: [field]).status
     }
 }

@@ -66,6 +66,19 @@ extension Scenario {
         world.run(until: world.now + 5 * World.second)
     }
 
+    /// Sends a request on a connection, or a stream, of its own and waits for a minute.
+    ///
+    /// - Returns: the response; with status 0 if there is none by then.
+    func response(to target: String, fields: [(String, String)] = []) -> PlayerResponse {
+        let client = world.clients.make(port: 9_000)
+        var received: PlayerResponse?
+        client.get(target, fields: fields) { received = $0 }
+        world.run(until: world.now + 60 * World.second) { received != nil }
+        client.leave()
+        return received ?? PlayerResponse()
+    }
+
+    /// Requests each file once, and reports those that are not answered.
     func fetchAll(_ paths: [String], oracle: Oracle) {
         let begin = world.now
         let readers = paths.map { OfflineReader(path: $0, world, checks, port: 9_000) }

@@ -18,6 +18,7 @@ struct ScenarioPlan {
     let additions: [AdditionKind]
     /// How many players in a hundred use HTTP/2.
     let http2: Int
+    /// How often the configuration is read again.
     let reloads: Int
 
     /// Makes the plan from the seed, without the absent parts; `rough` is the length of the rough
@@ -93,9 +94,9 @@ final class Scenario {
     let checks: Checks
     let extras: Extras
     let additions: [Addition]
-    /// The configuration of the plan, and those with other policies.
+    /// The configuration of the plan, and those that differ from it.
     let ordinary: DaemonConfiguration
-    let policies: PolicyConfigurations
+    let others: OtherConfigurations
     var players: [Player] = []
     var random: Seeded
     private var reloading: Seeded
@@ -109,11 +110,11 @@ final class Scenario {
 
     init(
         _ plan: ScenarioPlan, _ extras: ExtrasPlan, _ configuration: DaemonConfiguration,
-        policies: PolicyConfigurations, trace: Trace, log: LogLines
+        others: OtherConfigurations, trace: Trace, log: LogLines
     ) {
         self.plan = plan
         ordinary = configuration
-        self.policies = policies
+        self.others = others
         world = World(seed: plan.seed, trace: trace, log: log)
         world.clients.share = plan.http2
         let lives = (0..<plan.lives).map {
@@ -180,7 +181,7 @@ final class Scenario {
             {
                 [unowned self] in
                 guard isRough else { return }
-                daemon.reload(reloading.chance(50) ? ordinary : policies.extended)
+                daemon.reload(reloading.chance(50) ? ordinary : others.extended)
             }
         }
         sometime(plan.outages) { [unowned self] in

@@ -71,7 +71,7 @@ int csim_sockets(int owner);
 /// Delivers a signal to the signalfd(2) of an owner.
 void csim_signal(int owner, int number);
 
-/// Ends the wait of a connect(2) that is in progress.
+/// Ends the wait of a connect(2) that is in progress, unless its descriptor belongs to another one by now.
 void csim_connected(int peer, int descriptor);
 void csim_refused(int peer, int descriptor, int error);
 
