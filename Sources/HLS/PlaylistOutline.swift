@@ -12,6 +12,14 @@ package struct PlaylistOutline: Sendable {
             case sessionData = "session-data"
             case sessionKey = "session-key"
             case steering
+
+            /// True if its URI is that of a playlist.
+            package var isPlaylist: Bool {
+                switch self {
+                case .variant, .rendition, .iFrames, .images: true
+                case .sessionData, .sessionKey, .steering: false
+                }
+            }
         }
 
         package let kind: Kind

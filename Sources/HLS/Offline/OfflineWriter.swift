@@ -163,12 +163,7 @@ struct OfflineWriter {
 
     /// True if a line is useful only while new segments are produced.
     private static func isLive(_ line: PlaylistLine) -> Bool {
-        switch line.tag {
-        case .part, .partInf, .preloadHint, .renditionReport, .serverControl, .prefetch,
-            .twitchPrefetch:
-            true
-        default: false
-        }
+        line.tag.map { Tag.named($0).isForLive } ?? false
     }
 
     private mutating func append(_ line: PlaylistLine) {

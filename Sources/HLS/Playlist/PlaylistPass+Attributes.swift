@@ -23,13 +23,12 @@ extension PlaylistPass {
             var url: AbsoluteURL?
             var isUnusable = false
             do throws(PlaylistError) {
-                url = try resolve(text, role, line: line.number, tag: tag.name)
+                url = try resolve(text, role, line: line.number, tag: tag)
             } catch {
                 isUnusable = true
-                guard tag.name == .part, error.isMalformedURI else {
-                    try leaveOut(error, tag.name)
-                    guard tag.name.needsURI || (tag.name == .sessionData && !list.has("VALUE"))
-                    else {
+                guard tag.loss == .part, error.isMalformedURI else {
+                    try leaveOut(error, tag)
+                    guard losesTag(tag, list) else {
                         removeAttribute(attribute, of: line, &copied)
                         continue
                     }
@@ -71,9 +70,18 @@ extension PlaylistPass {
             if let offset, offset.place > copied { write(offset, &copied) }
         }
         copy(copied..<line.range.upperBound)
-        if !hasURI { noteMissingURI(tag.name, facts, line) }
+        if !hasURI { noteMissingURI(tag, facts, line) }
         if Sink.takesValues { sink.takeTag(line, facts, references, at: position) }
         if tag.name == .part { partIndex += 1 }
+    }
+
+    /// True if a tag is left out together with its URI.
+    private func losesTag(_ tag: Tag, _ list: AttributeList) -> Bool {
+        switch tag.loss {
+        case .tag, .part, .playlist: true
+        case .attribute: false
+        case .attributeWithout(let other): !list.has(other)
+        }
     }
 
     /// Writes the text before an attribute and omits the attribute together with one comma.
@@ -222,14 +230,16 @@ extension PlaylistPass {
         if let url { context = context.with(keyURL: url) }
     }
 
-    private mutating func noteMissingURI(_ tag: Tag.Name, _ facts: TagFacts, _ line: TagLine) {
-        switch tag {
-        case .key where facts.isValue("NONE", of: facts.method):
-            context = context.with(keyURL: nil)
-        case .map, .part, .preloadHint, .renditionReport, .iFrameStreamInf, .key:
-            diagnose(line.number, tag, "has no URI")
-        default:
-            break
+    private mutating func noteMissingURI(_ tag: Tag, _ facts: TagFacts, _ line: TagLine) {
+        guard let uri = tag.uris.first?.name else { return }
+        if tag.name == .key {
+            if facts.isValue("NONE", of: facts.method) {
+                context = context.with(keyURL: nil)
+            } else {
+                diagnose(line.number, tag.name, "has no \(uri)")
+            }
+        } else if tag.required.contains(uri) {
+            diagnose(line.number, tag.name, "has no \(uri)")
         }
     }
 }

@@ -6,7 +6,7 @@ extension PlaylistPass {
     ///
     /// Variables are replaced first; `tag` is nil for a URI line.
     mutating func resolve(
-        _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag.Name?
+        _ text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag?
     ) throws(PlaylistError) -> AbsoluteURL? {
         guard let resolver else { return nil }
         // The common cases in long playlists: plain names, and URLs at the origin of the previous
@@ -22,9 +22,9 @@ extension PlaylistPass {
 
     private func resolveAny(
         _ text: ArraySlice<UInt8>, _ role: ResourceRole, by resolver: URLResolver, line: Int,
-        tag: Tag.Name?
+        tag: Tag?
     ) throws(PlaylistError) -> AbsoluteURL? {
-        let tagName = tag?.rawValue ?? "URI"
+        let tagName = tag?.name.rawValue ?? "URI"
         var reference = text
         if Variables.mayOccur(in: text) {
             switch variables.expand(text) {
@@ -44,7 +44,7 @@ extension PlaylistPass {
     }
 
     /// Records a URI that is withheld from players; throws if the playlist is unusable without it.
-    mutating func leaveOut(_ error: PlaylistError, _ tag: Tag.Name) throws(PlaylistError) {
+    mutating func leaveOut(_ error: PlaylistError, _ tag: Tag) throws(PlaylistError) {
         guard tag.isOptional, error.isUnusableURI else { throw error }
         unusable.add(error)
     }
@@ -121,7 +121,7 @@ extension PlaylistPass {
         _ range: Range<Int>, _ line: Int, _ bandwidth: Int?,
         _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
-        let url = try resolve(body[range], .playlist, line: line, tag: .streamInf)
+        let url = try resolve(body[range], .playlist, line: line, tag: Tag.streamInf)
         summary.variantCount += 1
         var referenceAttributes = ReferenceAttributes(role: .playlist, tag: .streamInf, line: line)
         referenceAttributes.bandwidth = bandwidth

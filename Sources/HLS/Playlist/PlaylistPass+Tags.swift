@@ -37,7 +37,7 @@ extension PlaylistPass {
             copy(line.range)
         case _ where !tag.uris.isEmpty: try writeAttributes(tag, line, map)
         case .prefetch, .twitchPrefetch:
-            try writePrefetch(tag.name, line, map)
+            try writePrefetch(tag, line, map)
         default:
             noteListTag(tag.name, line)
             copy(line.range)
@@ -164,18 +164,18 @@ extension PlaylistPass {
     // MARK: Tags whose value is a URI
 
     private mutating func writePrefetch(
-        _ name: Tag.Name, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
+        _ tag: Tag, _ line: TagLine, _ map: PlaylistRewriter.ReferenceMap
     ) throws(PlaylistError) {
         let text = DecimalNumber.trimmed(body[line.value])
         let found: AbsoluteURL?
         do throws(PlaylistError) {
-            found = try text.isEmpty ? nil : resolve(text, .segment, line: line.number, tag: name)
+            found = try text.isEmpty ? nil : resolve(text, .segment, line: line.number, tag: tag)
         } catch {
-            return try leaveOut(error, name)
+            return try leaveOut(error, tag)
         }
         guard let url = found else { return copy(line.range) }
         let reference = makeReference(
-            url, ReferenceAttributes(role: .segment, tag: name, line: line.number))
+            url, ReferenceAttributes(role: .segment, tag: tag.name, line: line.number))
         if Sink.takesValues { sink.takeOther(reference) }
         guard Sink.writesText else { return }
         let before = body[line.range.lowerBound..<text.startIndex]

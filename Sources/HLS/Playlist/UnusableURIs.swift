@@ -6,6 +6,8 @@
 /// | EXT-X-STREAM-INF | the variant is removed | the playlist is rejected |
 /// | EXT-X-KEY, EXT-X-MAP, EXT-X-MEDIA | the playlist is rejected | the playlist is rejected |
 /// | other tags | the attribute is removed, or the line if it needs the URI | the same |
+///
+/// `Tag.Loss` tells it for each tag.
 package struct UnusableURIs: Sendable {
     /// The reasons for the first ones, in the order of the list; at most `Diagnostic.maximumCount`.
     package private(set) var reasons: [PlaylistError] = []
@@ -52,23 +54,5 @@ extension PlaylistError {
     var isUnusableURI: Bool {
         if case .forbiddenScheme = self { return true }
         return isMalformedURI
-    }
-}
-
-extension Tag.Name {
-    /// True if the playlist can be played without the resource that the tag names.
-    var isOptional: Bool {
-        switch self {
-        case .streamInf, .key, .map, .media, .part, .inf: false
-        default: true
-        }
-    }
-
-    /// True if the tag is meaningless without its URI.
-    var needsURI: Bool {
-        switch self {
-        case .dateRange, .sessionData: false
-        default: true
-        }
     }
 }

@@ -73,7 +73,7 @@ enum DefineRules {
     ) -> Bool {
         switch line.kind {
         case .uri: true
-        case .tag(let name, _): TagTraits.of(name).hasAttributes
+        case .tag(let name, _): Tag.named(name).hasAttributes
         case .blank, .comment, .unknownTag: false
         }
     }

@@ -99,7 +99,7 @@ enum SyntaxRules {
 
     private static func checkScope(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.tags {
-            guard let kind = TagTraits.of(use.name).kind, kind != view.kind else { continue }
+            guard let kind = Tag.named(use.name).kind, kind != view.kind else { continue }
             let section = kind == .multivariant ? "4.4.6" : "4.4.3"
             findings.add(
                 use.line, use.name, "does not belong in a \(view.kind.rawValue) playlist",
@@ -108,31 +108,31 @@ enum SyntaxRules {
     }
 
     private static func checkTagTwice(_ view: PlaylistView, _ findings: inout Findings) {
-        for traits in TagTraits.table where traits.isUnique {
-            for use in view.uses(of: traits.name).dropFirst() {
+        for tag in Tag.table where tag.isUnique {
+            for use in view.uses(of: tag.name).dropFirst() {
                 findings.add(
-                    use.line, use.name, "stands there a second time", section: traits.section)
+                    use.line, use.name, "stands there a second time", section: tag.section)
             }
         }
     }
 
     private static func checkIntegers(_ view: PlaylistView, _ findings: inout Findings) {
-        for traits in TagTraits.table where traits.isInteger {
-            for use in view.uses(of: traits.name)
+        for tag in Tag.table where tag.isInteger {
+            for use in view.uses(of: tag.name)
             where DecimalNumber.integer(use.valueBytes) == nil {
                 findings.add(
                     use.line, use.name, "'\(use.text)' is no decimal integer",
-                    section: traits.section)
+                    section: tag.section)
             }
         }
     }
 
     private static func checkRequired(_ view: PlaylistView, _ findings: inout Findings) {
-        for traits in TagTraits.table where !traits.required.isEmpty {
-            for use in view.uses(of: traits.name) {
-                for name in traits.required where use.attributes.first(name) == nil {
+        for tag in Tag.table where !tag.required.isEmpty {
+            for use in view.uses(of: tag.name) {
+                for name in tag.required where use.attributes.first(name) == nil {
                     findings.add(
-                        use.line, use.name, "has no \(name)", section: traits.section)
+                        use.line, use.name, "has no \(name)", section: tag.section)
                 }
             }
         }
@@ -140,14 +140,14 @@ enum SyntaxRules {
 
     private static func checkQuoting(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.tagsWithAttributes {
-            let traits = TagTraits.of(use.name)
+            let tag = Tag.named(use.name)
             for attribute in use.attributes {
                 let name = view.text(attribute.name)
-                if traits.quoted.contains(name), !attribute.isQuoted,
+                if tag.quoted.contains(name), !attribute.isQuoted,
                     !(name == "CLOSED-CAPTIONS" && view.text(attribute) == "NONE")
                 {
                     findings.add(use.line, use.name, "\(name) is not in quotes")
-                } else if traits.enumerated[name] != nil, attribute.isQuoted {
+                } else if tag.enumerated[name] != nil, attribute.isQuoted {
                     findings.add(use.line, use.name, "\(name) is in quotes")
                 }
             }
@@ -156,15 +156,15 @@ enum SyntaxRules {
 
     private static func checkEnumerated(_ view: PlaylistView, _ findings: inout Findings) {
         for use in view.tagsWithAttributes {
-            let traits = TagTraits.of(use.name)
+            let tag = Tag.named(use.name)
             for attribute in use.attributes where !attribute.hasVariable(in: view.bytes) {
                 let name = view.text(attribute.name)
-                guard let values = traits.enumerated[name] else { continue }
+                guard let values = tag.enumerated[name] else { continue }
                 let text = view.text(attribute)
                 if !values.contains(text) {
                     findings.add(
                         use.line, use.name, "\(name) is '\(text)', which is not defined",
-                        section: traits.section)
+                        section: tag.section)
                 }
             }
         }
@@ -178,6 +178,6 @@ enum SyntaxRules {
 extension PlaylistView {
     /// The tags whose values are attribute lists.
     var tagsWithAttributes: [TagUse] {
-        tags.filter { TagTraits.of($0.name).hasAttributes }
+        tags.filter { Tag.named($0.name).hasAttributes }
     }
 }

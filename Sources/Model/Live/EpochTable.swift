@@ -310,9 +310,7 @@ package struct EpochTable: Sendable {
     }
 
     private mutating func take(_ name: LiveReading.Name, _ key: ObjectKey, _ change: Change) {
-        let sequence =
-            name.isShared || name.role == .initialization || name.role == .key
-            ? nil : name.sequence
+        let sequence = name.isShared ? nil : name.sequence
         guard let index = names.index(forKey: key) else {
             names[key] = Name(
                 epoch: change.epoch, since: change.since,

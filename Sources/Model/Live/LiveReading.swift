@@ -17,8 +17,8 @@ package struct LiveReading {
         /// The number of the first segment after the last EXT-X-DISCONTINUITY before it; nil where
         /// the list shows none.
         package let run: Int?
-        /// True for a byte range of the resource or a preload hint: several places may share the
-        /// name.
+        /// True if several places may share the name: for byte ranges of the resource, preload hints,
+        /// and all that is neither a segment nor a part.
         package let isShared: Bool
         /// True if EXT-X-PRELOAD-HINT announces it.
         let isHint: Bool
@@ -117,7 +117,8 @@ package struct LiveReading {
             names.append(
                 Name(
                     place: reference.place, role: reference.role,
-                    sequence: reference.mediaSequence, run: run, isShared: isRange || isHint,
+                    sequence: reference.mediaSequence, run: run,
+                    isShared: isRange || isHint || !reference.role.hasOnePlace,
                     isHint: isHint, position: position))
         }
 
@@ -140,6 +141,16 @@ package struct LiveReading {
                 next = duration.map { (DateTime(milliseconds: start) + $0).milliseconds }
             }
             return dates
+        }
+    }
+}
+
+extension ResourceRole {
+    /// True if a live list names such a resource at one media sequence number only.
+    fileprivate var hasOnePlace: Bool {
+        switch self {
+        case .segment, .part, .subtitle, .image, .media: true
+        case .initialization, .key, .playlist, .json: false
         }
     }
 }

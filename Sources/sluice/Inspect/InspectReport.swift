@@ -35,7 +35,7 @@ struct InspectReport {
         for key in outline.encryption {
             append(depth, "encryption: \(key.method), \(key.keyFormat)")
         }
-        for entry in outline.entries where entry.url == nil || !Self.isRead(entry.kind) {
+        for entry in outline.entries where entry.url == nil || !entry.kind.isPlaylist {
             let url = entry.url.map { " " + shown($0) } ?? ""
             append(depth, "\(Self.title(entry))\(url)")
         }
@@ -63,13 +63,6 @@ struct InspectReport {
             parts.append("bytes \(range.offset) to \(range.end - 1) of")
         }
         return (parts + [shown(segment.url)]).joined(separator: " ")
-    }
-
-    private static func isRead(_ kind: PlaylistOutline.Entry.Kind) -> Bool {
-        switch kind {
-        case .variant, .rendition, .iFrames, .images: true
-        case .sessionData, .sessionKey, .steering: false
-        }
     }
 
     private mutating func append(_ depth: Int, _ text: String) {

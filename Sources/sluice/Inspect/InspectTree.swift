@@ -32,7 +32,7 @@ struct InspectTree {
         var root = node(url, nil, variables: [:])
         guard case .success(let outline) = root.result else { return root }
         for entry in outline.entries {
-            guard let child = entry.url, Self.isPlaylist(entry.kind) else { continue }
+            guard let child = entry.url, entry.kind.isPlaylist else { continue }
             guard !known.contains(child) else { continue }
             guard known.count < limit else {
                 isCut = true
@@ -41,13 +41,6 @@ struct InspectTree {
             root.children.append(node(child, entry, variables: outline.definedVariables))
         }
         return root
-    }
-
-    private static func isPlaylist(_ kind: PlaylistOutline.Entry.Kind) -> Bool {
-        switch kind {
-        case .variant, .rendition, .iFrames, .images: true
-        case .sessionData, .sessionKey, .steering: false
-        }
     }
 
     private mutating func node(
