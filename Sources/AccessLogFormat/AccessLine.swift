@@ -13,34 +13,72 @@ package enum AccessField: Int, CaseIterable, Sendable {
     /// The field's name on the page AccessLog.
     package var name: String { "\(self)".uppercased() }
 
+    /// The member's name in the console's `request` events, whose times are in milliseconds.
+    package var member: String {
+        switch self {
+        case .time: "at"
+        case .duration: "ms"
+        default: "\(self)"
+        }
+    }
+
     /// The fields that the first version had; no line has fewer.
     fileprivate static let fewest = AccessField.client.rawValue
 }
 
-/// Builds a line from its fields in their order.
-package struct AccessLineWriter {
-    /// The line so far, without a line feed.
-    package private(set) var text = ""
-    private var next = 0
+/// The value of a field.
+package enum AccessValue: Equatable, Sendable {
+    /// Unknown, or not applicable.
+    case none
+    /// Without blanks and line feeds.
+    case text(String)
+    case number(Int64)
+    /// A time since 1970, in milliseconds; written in seconds.
+    case time(Int64)
+    /// A duration in microseconds; written in milliseconds.
+    case duration(Int64)
 
-    package init() {}
+    /// Creates the value of a text that may be unknown.
+    package init(_ text: String?) { self = text.map(Self.text) ?? .none }
 
-    /// Appends the next field; in debug builds, traps if it is another field's turn.
-    ///
-    /// - Parameters:
-    ///   - field: the field.
-    ///   - value: without blanks and line feeds; nil if it is unknown.
-    package mutating func append(_ field: AccessField, _ value: String?) {
-        assert(field.rawValue == next, "fields of the access log are written in their order")
-        if next > 0 { text += " " }
-        text += value ?? "-"
-        next += 1
+    /// Creates the value of a number that may be unknown.
+    package init(_ number: Int64?) { self = number.map(Self.number) ?? .none }
+
+    /// The value in a line.
+    package var text: String {
+        switch self {
+        case .none: "-"
+        case .text(let text): text
+        case .number(let number): String(number)
+        case .time(let thousandths), .duration(let thousandths): Self.decimals(thousandths)
+        }
     }
 
-    /// Appends named fields, `name=value` each, separated by blanks; they follow all others.
-    package mutating func appendNamed(_ fields: String) {
-        assert(next == AccessField.allCases.count, "named fields are last")
-        text += " \(fields)"
+    /// Formats a number of thousandths as a decimal fraction.
+    private static func decimals(_ thousandths: Int64) -> String {
+        let rest = String(thousandths % 1_000)
+        return
+            "\(thousandths / 1_000).\(String(repeating: "0", count: max(0, 3 - rest.count)))\(rest)"
+    }
+}
+
+extension AccessLine {
+    /// Writes a line.
+    ///
+    /// - Parameters:
+    ///   - named: named fields, `name=value` each, separated by blanks; nil for none.
+    ///   - value: returns the value of a field.
+    /// - Returns: the line, which ends with a line feed.
+    package static func text(
+        named: String?, _ value: (AccessField) -> AccessValue
+    ) -> String {
+        var text = ""
+        for field in AccessField.allCases {
+            text += value(field).text
+            text += " "
+        }
+        if let named { text += named } else { text.removeLast() }
+        return text + "\n"
     }
 }
 

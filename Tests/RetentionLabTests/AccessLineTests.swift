@@ -7,16 +7,25 @@ struct AccessLineTests {
     }
 
     @Test func `what was written is read`() throws {
-        var writer = AccessLineWriter()
-        for field in AccessField.allCases {
-            writer.append(field, field == .reason ? nil : field.name.lowercased())
+        let text = AccessLine.text(named: "peer=192.0.2.7 url=a=b") { field in
+            field == .reason ? .none : .text(field.name.lowercased())
         }
-        writer.appendNamed("peer=192.0.2.7 url=a=b")
-        let read = try #require(line(writer.text))
+        #expect(text.hasSuffix("\n"))
+        let read = try #require(line(String(text.dropLast())))
         for field in AccessField.allCases {
             #expect(read[field] == (field == .reason ? nil : field.name.lowercased()))
         }
         #expect(read.named == ["peer": "192.0.2.7", "url": "a=b"])
+    }
+
+    @Test func `numbers and times are written as decimals`() {
+        let values: [AccessField: AccessValue] = [
+            .time: .time(1_795_398_140_057), .bytes: .number(50_000), .duration: .duration(427),
+            .total: AccessValue(Int64?.none), .url: AccessValue("http://cdn.example/a.ts"),
+        ]
+        #expect(
+            AccessLine.text(named: nil) { values[$0] ?? .none }
+                == "1795398140.057 - - 50000 0.427 - - - - - - - http://cdn.example/a.ts - - -\n")
     }
 
     @Test(arguments: [

@@ -81,58 +81,46 @@ final class AccessRecord: ExchangeRecord {
     private func write(
         _ end: ResponseOutcome, _ report: TransferTrace.Report?, to log: AccessLog
     ) {
-        let now = Monotonic.now()
-        let took = now - receivedAt
-        let came = WallTime(nanoseconds: WallTime.now().nanoseconds - took.nanoseconds)
-        var line = AccessLineWriter()
-        line.append(.time, Self.decimals(came.nanoseconds / 1_000_000))
-        line.append(.method, method.name)
-        line.append(.status, end.status.map { String($0.rawValue) })
-        line.append(.bytes, String(end.bodyBytes))
-        line.append(.duration, Self.decimals(took.nanoseconds / 1_000))
-        line.append(.outcome, outcome)
-        line.append(.reason, reason)
-        line.append(.role, (resource?.role?.letter).map { String(UnicodeScalar($0)) })
-        line.append(.title, resource?.session.id.text)
-        line.append(.key, (resource?.key.hex.prefix(32)).map(String.init))
-        line.append(.offset, resource == nil ? nil : String(offset))
-        line.append(.total, resource == nil ? nil : object?.total.map { String($0) })
-        line.append(.url, (resource?.url ?? passedURL)?.redacted)
-        line.append(.client, client)
-        line.append(.protocol, "\(version)")
-        line.append(.tls, tlsVersion)
-        if let report { line.appendNamed(report.accessFields) }
-        log.append(Array((line.text + "\n").utf8))
+        let duration = Monotonic.now() - receivedAt
+        let line = AccessLine.text(named: report?.accessFields) { value(of: $0, end, duration) }
+        log.append(Array(line.utf8))
     }
 
     /// Reports the request to the console, with the fields of the log as members; requests for own
     /// pages are left out.
     private func publish(_ end: ResponseOutcome, asking report: TransferTrace.Report?) {
         guard outcome != "own" else { return }
-        let took = Monotonic.now() - receivedAt
-        let came = WallTime.now().nanoseconds - took.nanoseconds
-        var members: [JSONValue.Member] = [
-            .init("at", .number(came / 1_000_000)), .init("method", .text(method.name)),
-            .init("status", .optional(end.status.map { Int64($0.rawValue) })),
-            .init("bytes", .number(end.bodyBytes)), .init("ms", .fraction(took.inMilliseconds)),
-            .init("ending", .text(end.ending.rawValue)), .init("outcome", .text(outcome)),
-            .init("reason", reason.map(JSONValue.text) ?? .null),
-            .init("client", client.map(JSONValue.text) ?? .null),
-            .init("protocol", .text("\(version)")),
-            .init("tls", tlsVersion.map(JSONValue.text) ?? .null),
-        ]
-        if let resource {
-            let role = resource.role.map { String(UnicodeScalar($0.letter)) }
-            members += [
-                .init("role", role.map(JSONValue.text) ?? .null),
-                .init("title", .text(resource.session.id.text)),
-                .init("offset", .number(offset)), .init("total", .optional(object?.total)),
-            ]
+        let duration = Monotonic.now() - receivedAt
+        var members = AccessField.allCases.map { field in
+            JSONValue.Member(field.member, JSONValue(value(of: field, end, duration)))
         }
-        let url = resource?.url ?? passedURL
-        members.append(.init("url", url.map { .text($0.redacted) } ?? .null))
+        members.append(.init("ending", .text(end.ending.rawValue)))
         members.append(.init("origin", report?.json ?? .null))
         events.publish("request", .object(members))
+    }
+
+    /// Returns the value of a field of the log.
+    private func value(
+        of field: AccessField, _ end: ResponseOutcome, _ duration: Interval
+    ) -> AccessValue {
+        switch field {
+        case .time: .time((WallTime.now().nanoseconds - duration.nanoseconds) / 1_000_000)
+        case .method: .text(method.name)
+        case .status: AccessValue(end.status.map { Int64($0.rawValue) })
+        case .bytes: .number(end.bodyBytes)
+        case .duration: .duration(duration.nanoseconds / 1_000)
+        case .outcome: .text(outcome)
+        case .reason: AccessValue(reason)
+        case .role: AccessValue((resource?.role?.letter).map { String(UnicodeScalar($0)) })
+        case .title: AccessValue(resource?.session.id.text)
+        case .key: AccessValue((resource?.key.hex.prefix(32)).map(String.init))
+        case .offset: AccessValue(resource == nil ? nil : offset)
+        case .total: AccessValue(resource == nil ? nil : object?.total)
+        case .url: AccessValue((resource?.url ?? passedURL)?.redacted)
+        case .client: AccessValue(client)
+        case .protocol: .text("\(version)")
+        case .tls: AccessValue(tlsVersion)
+        }
     }
 
     /// Returns the client: the peer, or the address that a trusted proxy in front reports.
@@ -145,10 +133,17 @@ final class AccessRecord: ExchangeRecord {
         }
         return exchange.peer?.host
     }
+}
 
-    /// Formats a number of thousandths as a decimal fraction.
-    static func decimals(_ thousandths: Int64) -> String {
-        "\(thousandths / 1_000).\(String(thousandths % 1_000, width: 3))"
+extension JSONValue {
+    /// Creates the value of a field in the console's events: times in milliseconds.
+    init(_ value: AccessValue) {
+        switch value {
+        case .none: self = .null
+        case .text(let text): self = .text(text)
+        case .number(let number), .time(let number): self = .number(number)
+        case .duration(let microseconds): self = .fraction(Double(microseconds) / 1_000)
+        }
     }
 }
 

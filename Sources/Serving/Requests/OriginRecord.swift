@@ -1,3 +1,4 @@
+import AccessLogFormat
 import HTTP
 import HTTPServer
 import Model
@@ -44,32 +45,28 @@ extension Exchange {
 }
 
 extension TransferTrace.Report {
+    /// What the transfers cost: the names in the access log and in the console's events, and the values.
+    private var fields: [(name: String, member: String, value: AccessValue)] {
+        [
+            ("peer", "address", AccessValue(latest.address?.host)),
+            ("protocol", "protocol", AccessValue(latest.version?.logName)),
+            ("connection", "connection", AccessValue(latest.connection?.rawValue)),
+            ("handshake", "handshake", AccessValue(latest.handshake?.rawValue)),
+            ("tries", "tries", .number(Int64(tries))),
+        ]
+            + TransferPhase.allCases.map { phase in
+                let time = latest[phase].map { AccessValue.duration(Int64($0)) }
+                return ("\(phase.name)", "\(phase.name)_ms", time ?? .none)
+            }
+    }
+
     /// The report as an object; times in milliseconds, null for phases that did not happen.
     var json: JSONValue {
-        var members: [JSONValue.Member] = [
-            .init("address", latest.address.map { .text($0.host) } ?? .null),
-            .init("protocol", latest.version.map { .text($0.logName) } ?? .null),
-            .init("connection", latest.connection.map { .text($0.rawValue) } ?? .null),
-            .init("handshake", latest.handshake.map { .text($0.rawValue) } ?? .null),
-            .init("tries", .number(Int64(tries))),
-        ]
-        for phase in TransferPhase.allCases {
-            let time = latest[phase].map { Double($0) / 1_000 }
-            members.append(.init("\(phase.name)_ms", .optional(time)))
-        }
-        return .object(members)
+        .object(fields.map { JSONValue.Member($0.member, JSONValue($0.value)) })
     }
 
     /// The named fields of the access log; times in milliseconds.
     var accessFields: String {
-        var text = "peer=\(latest.address?.host ?? "-")"
-        text += " protocol=\(latest.version?.logName ?? "-")"
-        text += " connection=\(latest.connection?.rawValue ?? "-")"
-        text += " handshake=\(latest.handshake?.rawValue ?? "-") tries=\(tries)"
-        for phase in TransferPhase.allCases {
-            let time = latest[phase].map { AccessRecord.decimals(Int64($0)) }
-            text += " \(phase.name)=\(time ?? "-")"
-        }
-        return text
+        fields.map { "\($0.name)=\($0.value.text)" }.joined(separator: " ")
     }
 }
