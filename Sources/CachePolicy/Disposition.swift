@@ -112,14 +112,3 @@ package enum Disposition: Equatable, Sendable {
         return value
     }
 }
-
-extension Freshness.StaleReason {
-    /// The reason in the terms of RFC 9211 section 2.2.
-    package var forwardReason: CacheStatus.ForwardReason {
-        switch self {
-        case .requestNoCache, .requestMaxAge, .requestMinFresh, .requestNoStore: .request
-        case .vary: .varyMiss
-        case .expired, .live, .noCache, .refreshPolicy, .epoch: .stale
-        }
-    }
-}

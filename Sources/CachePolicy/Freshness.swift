@@ -78,6 +78,15 @@ package enum Freshness: Equatable, Sendable {
         /// resource.
         case epoch
         case vary
+
+        /// The reason in the terms of RFC 9211 section 2.2.
+        package var forwardReason: CacheStatus.ForwardReason {
+            switch self {
+            case .requestNoCache, .requestMaxAge, .requestMinFresh, .requestNoStore: .request
+            case .vary: .varyMiss
+            case .expired, .live, .noCache, .refreshPolicy, .epoch: .stale
+            }
+        }
     }
 
     /// The input of the decision.
