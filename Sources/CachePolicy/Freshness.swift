@@ -67,6 +67,8 @@ package enum Freshness: Equatable, Sendable {
     /// The reason to revalidate first; the raw value is what logs show.
     package enum StaleReason: String, Sendable, CaseIterable {
         case expired
+        /// The clock was set back to before the response was stored.
+        case clock
         case live
         case noCache = "no-cache"
         case requestNoCache = "request-no-cache"
@@ -84,7 +86,7 @@ package enum Freshness: Equatable, Sendable {
             switch self {
             case .requestNoCache, .requestMaxAge, .requestMinFresh, .requestNoStore: .request
             case .vary: .varyMiss
-            case .expired, .live, .noCache, .refreshPolicy, .epoch: .stale
+            case .expired, .clock, .live, .noCache, .refreshPolicy, .epoch: .stale
             }
         }
     }
@@ -154,7 +156,7 @@ package enum Freshness: Equatable, Sendable {
         let rules = question.rules
         if rules.requiresRevalidation { return .stale(.noCache) }
         // A clock that was set back would keep it fresh until that time is reached again.
-        if rules.isOfFuture(at: question.now) { return .stale(.expired) }
+        if rules.isOfFuture(at: question.now) { return .stale(.clock) }
         let request = RequestDirectives(question.requestFields)
         if request.asksOrigin { return .stale(.requestNoCache) }
         let age = rules.age(at: question.now)
