@@ -8,7 +8,7 @@
 package enum AccessField: Int, CaseIterable, Sendable {
     case time, method, status, bytes, duration, outcome, reason, role, title, key, offset, total,
         url
-    case client, `protocol`, tls
+    case client, `protocol`, tls, ending
 
     /// The field's name on the page AccessLog.
     package var name: String { "\(self)".uppercased() }

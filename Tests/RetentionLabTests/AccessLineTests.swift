@@ -25,28 +25,29 @@ struct AccessLineTests {
         ]
         #expect(
             AccessLine.text(named: nil) { values[$0] ?? .none }
-                == "1795398140.057 - - 50000 0.427 - - - - - - - http://cdn.example/a.ts - - -\n")
+                == "1795398140.057 - - 50000 0.427 - - - - - - - http://cdn.example/a.ts - - - -\n")
     }
 
     @Test(arguments: [
-        ("", [nil, nil, nil], 0), (" ::1", ["::1", nil, nil], 0),
-        (" ::1 HTTP/2", ["::1", "HTTP/2", nil], 0),
-        (" ::1 HTTP/2 tries=1", ["::1", "HTTP/2", nil], 1),
-        (" ::1 HTTP/2 TLSv1.3 tries=1 peer=-", ["::1", "HTTP/2", "TLSv1.3"], 2),
-        (" - - -", [nil, nil, nil], 0),
+        ("", [nil, nil, nil, nil], 0), (" ::1", ["::1", nil, nil, nil], 0),
+        (" ::1 HTTP/2", ["::1", "HTTP/2", nil, nil], 0),
+        (" ::1 HTTP/2 tries=1", ["::1", "HTTP/2", nil, nil], 1),
+        (" ::1 HTTP/2 TLSv1.3 tries=1 peer=-", ["::1", "HTTP/2", "TLSv1.3", nil], 2),
+        (" ::1 HTTP/2 TLSv1.3 aborted tries=1", ["::1", "HTTP/2", "TLSv1.3", "aborted"], 1),
+        (" - - - -", [nil, nil, nil, nil], 0),
     ])
     func `lines of earlier versions lack the last fields`(
         _ end: String, _ last: [String?], _ named: Int
     ) throws {
         let read = try #require(
             line("17.250 GET 206 300 2.100 hit - s 2a abc 200 1000 https://cdn/a.ts?x=***" + end))
-        #expect([read[.client], read[.protocol], read[.tls]] == last)
+        #expect([read[.client], read[.protocol], read[.tls], read[.ending]] == last)
         #expect(read[.url] == "https://cdn/a.ts?x=***" && read.named.count == named)
     }
 
     @Test(arguments: [
         "", "1 GET 200", "1 GET 200 5 1 hit - s 2a ab 0 5",
-        "1 GET 200 5 1 hit - s 2a ab 0 5 u c p t one-more",
+        "1 GET 200 5 1 hit - s 2a ab 0 5 u c p t e one-more",
         "1 GET 200 5 1 hit - s 2a ab 0 5 u c a=b p",
     ])
     func `another line is not a line of the access log`(_ text: String) {

@@ -138,6 +138,23 @@ extension Stories.WhyTests {
         #expect(lines[0][.url]?.hasSuffix("token=***") == true)
         #expect(lines.map { $0[.client] } == ["127.0.0.1", "127.0.0.1", "127.0.0.1"])
         #expect(lines.map { $0[.tls] } == [nil, nil, nil])
+        #expect(lines.map { $0[.ending] } == ["complete", "complete", "complete"])
+    }
+
+    @Test func `the access log tells whether a player left or the origin failed`() throws {
+        let folder = try TemporaryFolder()
+        let log = folder.path + "/access.log"
+        let story = try Story(["--access-log", log])
+        let (left, cut) = (segment("left", 20_000_000), segment("cut", 400_000))
+        story.cdn.hold(left, afterBytes: 100_000)
+        let stream = try story.open(left)
+        _ = try stream.read(100_000)
+        stream.abort()
+        #expect(accessLines(log, 1).map { $0[.ending] } == ["aborted"])
+        story.cdn.setBehaviour("trunc=100000&norange=1", for: cut)
+        _ = try? story.get(cut)
+        let last = accessLines(log, 2).last
+        #expect(last?[.ending] == "broken" && last?[.status] == "200", "\(last?[.bytes] ?? "-")")
     }
 
     @Test(arguments: [false, true])

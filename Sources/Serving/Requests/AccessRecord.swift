@@ -94,7 +94,6 @@ final class AccessRecord: ExchangeRecord {
         var members = AccessField.allCases.map { field in
             JSONValue.Member(field.member, JSONValue(value(of: field, end, duration)))
         }
-        members.append(.init("ending", .text(end.ending.rawValue)))
         members.append(.init("origin", report?.json ?? .null))
         events.publish("request", .object(members))
     }
@@ -120,6 +119,7 @@ final class AccessRecord: ExchangeRecord {
         case .client: AccessValue(client)
         case .protocol: .text("\(version)")
         case .tls: AccessValue(tlsVersion)
+        case .ending: .text(end.ending.rawValue)
         }
     }
 
