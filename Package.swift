@@ -412,6 +412,7 @@ let package = Package(
             dependencies: [
                 "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy", "Store",
                 "Endless", "Upstream", "Model", "Origin",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
         .testTarget(

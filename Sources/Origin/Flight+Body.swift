@@ -7,69 +7,97 @@ import Reactor
 import Store
 import Upstream
 
-/// The bytes of a loop round that are to be written.
-struct GatheredBytes {
-    var bytes: [UInt8] = []
-    /// The bytes that the current piece still lacks; 0 until that is known.
-    var roomInPiece = 0
-
-    /// Forgets the bytes.
-    mutating func drop() {
-        bytes.removeAll()
-        roomInPiece = 0
-    }
-}
-
 /// Handling of the body's bytes and of its end.
 extension Flight {
     // MARK: Bytes
 
-    /// The size of the pieces in which a fast body is written and readers are woken; pieces end at
-    /// multiples of it in the file.
-    static let gatherLimit = 256 << 10
-
-    /// Collects bytes of this round; they are written when a piece is full, or at the end of the
-    /// round.
-    ///
-    /// The first bytes of a response are written immediately: players wait for them.
-    func gather(_ bytes: UnsafeRawBufferPointer) {
+    /// Handles bytes of the body, up to the end that the response has stated.
+    func take(_ bytes: UnsafeRawBufferPointer) {
+        guard hasFill, !bytes.isEmpty else { return }
+        if let endless { return take(bytes, of: endless) }
         var rest = bytes
-        while !rest.isEmpty {
-            if gathered.roomInPiece == 0 {
-                guard let writer else { return }
-                if gathered.bytes.capacity == 0 { gathered.bytes = table.takeBuffer() }
-                gathered.roomInPiece =
-                    writer.bytesToCut(every: Self.gatherLimit) - gathered.bytes.count
+        repeat {
+            switch body.take(&rest, over: object, buffer: table.takeBuffer()) {
+            case .taken: return
+            case .write: flush()
+            case .end: return endAtProven()
+            case .same: body.takeHeld().withUnsafeBytes { append($0) }
+            case .different: return perform(machine.isOtherVersion())
             }
-            let count = min(gathered.roomInPiece, rest.count)
-            gathered.bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: rest[..<count]))
-            gathered.roomInPiece -= count
-            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-            if gathered.roomInPiece == 0 || expected.isAwaited { flush() }
-        }
+        } while !rest.isEmpty
     }
+
+    private func take(_ bytes: UnsafeRawBufferPointer, of endless: EndlessFill) {
+        guard let end = body.position else { return }
+        endless.take(bytes, end: end, now: table.loop.now) { append($0) }
+    }
+
+    /// Takes bytes that are known to belong to the body.
+    private func append(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes
+        while case .write = body.collect(&rest, buffer: table.takeBuffer()) { flush() }
+    }
+
+    /// Ends a transfer that continues beyond its stated end.
+    private func endAtProven() {
+        dropTransfer()
+        flush()
+        drainWrites()
+        guard machine.isFilling else { return }
+        perform(machine.wasWhole(now: table.loop.now))
+    }
+
+    /// Compares the beginning of a response with the stored bytes that it overlaps on purpose: the
+    /// heads of two versions of equal length do not differ without a strong validator.
+    ///
+    /// - Returns: the bytes after the compared ones; none if they differ.
+    func compare(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        guard let next = machine.comparison, let known = object ?? terms.rest else { return bytes }
+        let count = Int(min(Int64(bytes.count), next.start - next.position))
+        let compared = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+        let areSame = known.agrees(with: compared, at: next.position)
+        perform(machine.compared(Int64(count), areSame: areSame))
+        return UnsafeRawBufferPointer(rebasing: areSame ? bytes[count...] : bytes[..<0])
+    }
+
+    // MARK: Writing
 
     /// Writes the collected bytes and makes them available to readers.
     ///
     /// Large pieces in the middle of a body are written by another thread; their errors are
     /// reported later.
     func flush() {
-        gathered.roomInPiece = 0
-        guard !gathered.bytes.isEmpty, writer != nil else { return }
-        guard !backgroundWrite() else { return didWrite() }
-        expected.isAwaited = false
-        var failure = writeGathered()
-        if let error = failure, keepNothing(because: error) { failure = writeGathered() }
+        guard body.endPiece() else { return }
+        guard !putOff() else { return didWrite() }
+        var failure = body.write()
+        if let error = failure, keepNothing(because: error) { failure = body.write() }
         let isSniffing = machine.isSniffing
-        let first = isSniffing ? Array(gathered.bytes.prefix(PlaylistDetector.prefixLength)) : []
-        table.giveBack(&gathered.bytes)
+        let first = isSniffing ? Array(body.collected.prefix(PlaylistDetector.prefixLength)) : []
+        body.giveBack(table.giveBack)
         if let error = failure { return storingFailed(error) }
         if isSniffing { sniff(first, isAtEnd: false) }
         didWrite()
     }
 
+    /// Has another thread write the collected bytes, unless somebody waits for just these.
+    ///
+    /// Not for a single transfer: the other processor is busy with its player, and handing over
+    /// costs more than it saves.
+    private func putOff() -> Bool {
+        guard body.mayBePutOff, !machine.isSniffing, object?.isStorable == true,
+            let bodies = table.bodies, table.client.transfersInFlight > 1
+        else { return false }
+        return body.putOff(to: bodies, whenFailed: whenFailed())
+    }
+
+    private func whenFailed() -> @Sendable () -> Void {
+        let bound = LoopBound(self, to: table.loop)
+        return { bound.enqueue { flight, _ in flight.drainWrites() } }
+    }
+
     private func didWrite() {
-        if let end = writer?.offset, !machine.accounts(to: end, now: table.loop.now) {
+        guard let end = body.writer?.offset else { return }
+        if !machine.accounts(to: end, now: table.loop.now) {
             perform(machine.handleSpentBudget())
             guard phase != .ended else { return }
         }
@@ -91,60 +119,24 @@ extension Flight {
             cause: error)
     }
 
-    // MARK: Bytes that another thread writes
-
-    /// A smaller piece costs more to hand over than to write.
-    private static let leastPutOff = 64 << 10
-
-    /// Has another thread write the collected bytes, unless somebody waits for just these.
-    ///
-    /// Not for a single transfer: the other processor is busy with its player, and handing over
-    /// costs more than it saves.
-    private func backgroundWrite() -> Bool {
-        guard !expected.isAwaited, !machine.isSniffing, object?.isStorable == true,
-            let bodies = table.bodies,
-            table.client.transfersInFlight > 1,
-            let behind = writer.map({ $0.written < $0.offset }),
-            behind || gathered.bytes.count >= Self.leastPutOff
-        else { return false }
-        return writer?.backgroundWrite(&gathered.bytes, to: bodies, whenFailed: whenFailed())
-            == true
-    }
-
-    private func whenFailed() -> @Sendable () -> Void {
-        let bound = LoopBound(self, to: table.loop)
-        return { bound.enqueue { flight, _ in flight.drainWrites() } }
-    }
-
     /// Waits until all deferred writes are in the file.
     ///
     /// Needed before anything depends on what has been written: the end of a body, a request for
     /// the rest.
     func drainWrites() {
-        guard phase == .filling, let error = errorOfDrain() else { return }
+        guard phase == .filling, let error = body.drain() else { return }
         storingFailed(error)
-    }
-
-    /// Waits as `drainWrites` does, but leaves handling the error to the caller.
-    func errorOfDrain() -> SystemError? {
-        do throws(SystemError) {
-            try writer?.drain()
-            return nil
-        } catch {
-            return error
-        }
     }
 
     /// Starts over with an object that is not stored, if writing the very first bytes failed.
     ///
     /// No waiter has received the former object then.
     private func keepNothing(because error: SystemError) -> Bool {
-        guard let former = object, let failed = writer, former.presentBytes == 0,
+        guard let former = object, let failed = body.writer, former.presentBytes == 0,
             let head = ObjectFacts.of(former)?.head, machine.keepsNothing()
         else { return false }
         former.discard(because: error)
-        failed.end(failure: error)
-        writer = nil
+        body.takeWriter()?.end(failure: error)
         guard create(head, total: former.total, isWhole: true, isStorable: false, sniffs: false),
             let object
         else { return false }
@@ -152,29 +144,18 @@ extension Flight {
         outcome?.notStored = .noRoom
         var end = former.total
         if case .span(_, let last?) = machine.wanted { end = last }
-        writer = FillWriter(object, from: failed.offset, to: end)
+        body.replaceWriter(FillWriter(object, from: failed.offset, to: end))
         return true
     }
 
     /// True if the next bytes are stored already, and so many that a new request for the bytes
     /// after them costs less than fetching them twice.
     private var meetsStored: Bool {
-        guard machine.isFilling, !hasWaiters, let object, let writer, let total = object.total,
+        guard machine.isFilling, !hasWaiters, let object, let writer = body.writer,
+            let total = object.total,
             object.isStorable, case .present(let count) = object.state(at: writer.offset)
         else { return false }
         return machine.endsAtStored(count, from: writer.offset, total: total)
-    }
-
-    /// Writes in place: a copy of the array would be allocated in every round.
-    private func writeGathered() -> SystemError? {
-        gathered.bytes.withUnsafeBytes { raw in
-            do throws(SystemError) {
-                try writer?.append(raw)
-                return nil
-            } catch {
-                return error
-            }
-        }
     }
 
     private func sniff(_ bytes: [UInt8], isAtEnd: Bool) {
@@ -194,35 +175,14 @@ extension Flight {
     /// Collects bytes of a body whose head is held.
     func hold(_ bytes: UnsafeRawBufferPointer) {
         guard let total = machine.heldLength else { return }
-        // Not a pooled buffer for large pieces, since many heads may be held at once.
-        if gathered.bytes.capacity == 0 { gathered.bytes.reserveCapacity(Int(total)) }
-        gathered.bytes.append(contentsOf: bytes)
-        if gathered.bytes.count >= total { takeHeldHead() }
+        if body.hold(bytes, total: total) { takeHeldHead() }
     }
 
     /// Begins with the held head, and with the bytes of its body received so far.
     func takeHeldHead() {
         guard machine.isHolding else { return }
         perform(machine.releaseHeldHead())
-        if writer == nil { gathered.bytes = [] } else { flush() }
-    }
-
-    /// Returns the whole body if it was received before its object is created and can be written
-    /// with it.
-    func heldBody(_ total: Int64?) -> [UInt8]? {
-        guard let total, total == gathered.bytes.count, total > 0, writer == nil else { return nil }
-        return Array(gathered.bytes)
-    }
-
-    /// Returns the end of the body that was written with a new object; nil if none was.
-    ///
-    /// The collected bytes are in the file then.
-    func takeWritten(_ former: StoredObject?) -> Int64? {
-        guard let object, object !== former, !gathered.bytes.isEmpty, object.isComplete,
-            object.total == Int64(gathered.bytes.count)
-        else { return nil }
-        gathered.bytes = []
-        return object.total
+        if hasFill { flush() } else { body.drop() }
     }
 
     // MARK: Ends

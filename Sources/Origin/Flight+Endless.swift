@@ -57,7 +57,7 @@ extension Flight {
     ///
     /// - Returns: true if the body has no end; false if it is handled like other bodies.
     func didWrite(_ endless: EndlessFill) -> Bool {
-        guard let writer else { return true }
+        guard let writer = body.writer else { return true }
         let now = table.loop.now
         switch endless.didWrite(to: writer.offset, now: now) {
         case .undecided: break

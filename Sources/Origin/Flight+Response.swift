@@ -43,8 +43,7 @@ extension Flight {
         if fitting == nil, rival == nil, rivals.mustBeLeft(to: stored, placement) {
             return perform(machine.refuseUnproven())
         }
-        let writerBefore = writer
-        writer = nil
+        let writerBefore = body.takeWriter()
         if let fitting {
             object = fitting
             if let total { _ = fitting.learnTotal(total) }
@@ -59,10 +58,12 @@ extension Flight {
             else { return }
         }
         guard let object else { return }
-        expected = ExpectedBody(
-            end: placement.last ?? object.total, receivedEnd: placement.receivedEnd,
-            ahead: compared == nil ? .unchecked : .checked, isAwaited: !machine.isAhead)
-        writer = FillWriter(object, from: takeWritten(former) ?? start, to: placement.last)
+        let written = object === former ? nil : body.forgetWritten(with: object)
+        body.begin(
+            FillWriter(object, from: written ?? start, to: placement.last),
+            ExpectedBody(
+                end: placement.last ?? object.total, receivedEnd: placement.receivedEnd,
+                ahead: compared == nil ? .unchecked : .checked, isAwaited: !machine.isAhead))
         if machine.extent == .endless {
             goOnEndless(head)
         } else {
@@ -147,7 +148,7 @@ extension Flight {
             // played.
             title: resource.isMounted && !head.isPlaylist ? 0 : resource.session.id.number,
             kind: retentionKind(head), isRead: !machine.isAhead)
-        if isWhole, isStorable, !sniffs { description.body = heldBody(total) }
+        if isWhole, isStorable, !sniffs { description.body = body.held(total) }
         do throws(SystemError) {
             let made = try table.store.create(description)
             // Readers need the head immediately and should not decode it again.

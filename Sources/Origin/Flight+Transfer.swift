@@ -62,7 +62,7 @@ extension Flight: TransferDelegate {
         noteAnswer(of: head.finalURL.origin, transfer)
         if resource.kind == nil { table.take(head.setCookies, of: resource.session) }
         response = head
-        expected = ExpectedBody()
+        body.beginResponse()
         perform(
             machine.received(
                 facts(of: head),

@@ -14,7 +14,7 @@ extension Flight {
     func limitReadAhead() {
         if object?.hasManyFiles == true { return holdForFiles() }
         let window = table.settings.readAhead
-        guard machine.isFilling, !hasWaiters, let writer, let object,
+        guard machine.isFilling, !hasWaiters, let writer = body.writer, let object,
             hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
             let lead = table.readers.lead(
                 object.generation, at: writer.offset, within: table.settings.joinDistance),
@@ -61,7 +61,8 @@ extension Flight {
     func stopBehindAskedRange() {
         let now = table.loop.now
         // A player that has just received the object may not have started to read.
-        guard case .span(_, let end?)? = machine.filling?.attempt.askedRange, let writer,
+        guard case .span(_, let end?)? = machine.filling?.attempt.askedRange,
+            let writer = body.writer,
             hasSource, writer.offset >= end, !table.hasReader(self), machine.hold(at: now)
         else { return limitReadAhead() }
         pauseTransfer()

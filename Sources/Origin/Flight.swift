@@ -1,7 +1,8 @@
 // One origin transfer that fills one hole of one object; resumed after failures.
 //
-// `FlightMachine` holds the life cycle and decides; this class holds the transfer, the object and
-// its writer, turns their reports into events of the machine, and performs the machine's actions.
+// `FlightMachine` holds the life cycle and decides, `ReceivedBody` the bytes that are not yet in the
+// object; this class holds the transfer and the object, turns their reports into events of the
+// machine, and performs the machine's actions.
 // Everything happens on the upstream loop.
 //
 // Waiters are requests for the object, answered at the head or at the end of the body; readers wait
@@ -33,11 +34,7 @@ final class Flight {
     // instructions each.
     @exclusivity(unchecked) var machine: FlightMachine
     @exclusivity(unchecked) var transfer: Transfer?
-    @exclusivity(unchecked) var writer: FillWriter?
-    /// Bytes of this round that are not yet in the file.
-    @exclusivity(unchecked) var gathered = GatheredBytes()
-    /// The extent of the body according to its response.
-    @exclusivity(unchecked) var expected = ExpectedBody()
+    @exclusivity(unchecked) var body = ReceivedBody()
     /// What is known of a body that may have no end; nil for one that has.
     var endless: EndlessFill?
     /// The last response head.
@@ -89,11 +86,11 @@ final class Flight {
     var phase: FlightMachine.Phase { machine.phase }
     var hasWaiters: Bool { !machine.waiters.isEmpty }
     /// True while a body is being written; a fill outlives a failed transfer.
-    var hasFill: Bool { writer != nil }
+    var hasFill: Bool { body.writer != nil }
 
     /// The offset of the next byte, if known.
     var position: Int64? {
-        if let writer { return writer.offset + Int64(gathered.bytes.count) }
+        if let position = body.position { return position }
         guard case .span(let start, _) = machine.wanted else { return nil }
         return start
     }
@@ -114,7 +111,7 @@ final class Flight {
                     && request.resource.mayStore == resource.mayStore,
                 isAlone: terms.isAlone || request.terms.isAlone, isSameObject: isSameObject,
                 wanted: request.wanted, position: position, hasObject: object != nil,
-                isAtHand: start >= writer?.written ?? machine.wanted.start
+                isAtHand: start >= body.writer?.written ?? machine.wanted.start
                     || object?.spans.contains(start) == true))
     }
 
@@ -164,7 +161,7 @@ final class Flight {
 
     /// The state of the body; nil while nothing is being filled.
     var fillFacts: FillFacts? {
-        guard let writer, let object else { return nil }
+        guard let writer = body.writer, let object else { return nil }
         let head = ObjectFacts.of(object)?.head
         return FillFacts(
             offset: writer.offset, total: object.total, hasHead: head != nil,
@@ -176,7 +173,7 @@ final class Flight {
     /// Most bodies are complete then, so nothing remains to be requested and no validator is looked
     /// up.
     var fillFactsAtEnd: FillFacts? {
-        guard hasWholeBody, let writer, let object else { return fillFacts }
+        guard hasWholeBody, let writer = body.writer, let object else { return fillFacts }
         return FillFacts(
             offset: writer.offset, total: object.total, hasHead: ObjectFacts.of(object) != nil)
     }
@@ -193,7 +190,7 @@ final class Flight {
     }
 
     private var hasWholeBody: Bool {
-        guard let writer, let total = object?.total else { return false }
+        guard let writer = body.writer, let total = object?.total else { return false }
         return writer.offset >= total
     }
 
@@ -228,7 +225,7 @@ final class Flight {
             outcome = nil
         case .startOver: startOver()
         case .publish: publishIfMedia()
-        case .markEnd: if let writer { object?.markBodyEnd(writer.offset) }
+        case .markEnd: if let writer = body.writer { object?.markBodyEnd(writer.offset) }
         case .readLists: readLists()
         case .complete(let completion): complete(completion)
         case .close(let cause, let cancels): close(cause: cause, cancels: cancels)
@@ -288,11 +285,10 @@ final class Flight {
     /// Discards what was received and not yet handed out.
     private func startOver() {
         object?.discard()
-        writer?.end(failure: nil)
-        writer = nil
+        body.takeWriter()?.end(failure: nil)
         object = nil
         outcome = nil
-        gathered.drop()
+        body.drop()
     }
 
     /// Releases the transfer, the fill and the place in the table.
@@ -303,28 +299,26 @@ final class Flight {
         let running = transfer
         transfer = nil
         if cancels { running?.cancel() }
-        guard let object, writer != nil else { return }
+        guard let object, hasFill else { return }
         // Deferred writes may complete the body.
-        let failure = errorOfDrain() ?? cause
-        guard let facts = fillFacts, let writer else { return }
+        let failure = body.drain() ?? cause
+        guard let facts = fillFacts else { return }
         // Before readers are woken, or one of them would request the rest of a discarded body.
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
-        writer.end(failure: failure)
-        self.writer = nil
+        body.takeWriter()?.end(failure: failure)
         table.store.finish(object)
     }
 
     /// Ends the fill of a complete body.
     private func complete(_ completion: FlightMachine.Completion) {
-        guard let object, let writer else { return }
+        guard let object, let writer = body.writer else { return }
         table.remove(self)
         forgetEndless()
         if case .atEnd = completion { table.forgetGivenUp(resource.key) }
         let isFromShared = sharing?.hasWon == true
         dropSharing()
         if resource.isGrowing, machine.wanted.isOpen { object.noteGrowthEnd(writer.offset) }
-        writer.end(failure: nil)
-        self.writer = nil
+        body.takeWriter()?.end(failure: nil)
         switch completion {
         case .atEnd:
             if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {

@@ -99,7 +99,7 @@ final class FlightTable {
 
     /// Returns a buffer to collect a round's bytes in; flights hold one only while they have bytes.
     func takeBuffer() -> [UInt8] {
-        let capacity = Flight.gatherLimit + (16 << 10)
+        let capacity = ReceivedBody.pieceLength + (16 << 10)
         buffersAreUsed = true
         watchBuffers()
         if let bodies { return bodies.takeBuffer(capacity: capacity) }
@@ -110,7 +110,7 @@ final class FlightTable {
 
     /// Empties a buffer and takes it back; a few are kept, if they can hold a whole piece.
     func giveBack(_ buffer: inout [UInt8]) {
-        guard let bodies, buffer.capacity >= Flight.gatherLimit else { return buffer = [] }
+        guard let bodies, buffer.capacity >= ReceivedBody.pieceLength else { return buffer = [] }
         bodies.giveBack(&buffer)
     }
 

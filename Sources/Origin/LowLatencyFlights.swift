@@ -133,7 +133,7 @@ extension Flight {
     /// Has long lists parsed on another thread before the end of a blocking reload is decided: the
     /// received one, and the stored one.
     func readLists() {
-        guard let object, let writer else { return }
+        guard let object, let writer = body.writer else { return }
         if object.total == nil { object.markBodyEnd(writer.offset) }
         let lists = [object, table.store.peek(resource.key)].compactMap { $0 }
         let unread = Unread()

@@ -68,7 +68,7 @@ import Testing
     @Test(arguments: [
         "1 name", "x name 5", "1 name -5", "1 name 5 t film", "1 name 5 t media 0",
         "1 name 99999999999999999999", "5000000000 name 1",
-        "1 GET 200 5 1 hit - s 2a ab 0 5 https://cdn/a.ts 127.0.0.1 HTTP/2 - nameless",
+        "1 GET 200 5 1 hit - s 2a ab 0 5 https://cdn/a.ts 127.0.0.1 HTTP/2 - complete nameless",
     ])
     func `a malformed line is reported by its number`(_ line: String) {
         var reader = TraceReader()

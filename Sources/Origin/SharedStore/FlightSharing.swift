@@ -200,7 +200,7 @@ extension Flight: SharedReader {
         requestTime = head.requestTime
         let answer = transferHead(head, header, sharing.attempt)
         response = answer
-        expected = ExpectedBody()
+        body.beginResponse()
         perform(
             machine.received(
                 facts(of: answer), KnownFacts(hasObject: object != nil, compared: compared),
