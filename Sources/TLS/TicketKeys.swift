@@ -32,6 +32,9 @@ package final class TicketKeys: Sendable {
     static let period = Interval.seconds(12 * 3_600 as Int64)
     private static let kept = 3
 
+    /// Looked up once: `EVP_aes_256_cbc` would look it up for each ticket (crypto(7)).
+    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-CBC", nil)
+
     private let keys = Mutex<[Key]>([])
 
     package init() {}
@@ -82,8 +85,8 @@ package final class TicketKeys: Sendable {
         }
         let started =
             isSealing
-            ? EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, iv)
-            : EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, iv)
+            ? EVP_EncryptInit_ex(cipher, Self.algorithm, nil, key.cipher, iv)
+            : EVP_DecryptInit_ex(cipher, Self.algorithm, nil, key.cipher, iv)
         guard started == 1, sluice_ssl_start_hmac_sha256(mac, key.mac, key.mac.count) == 1 else {
             return -1
         }
