@@ -53,13 +53,36 @@ struct SessionMemoryTests {
         memory.free(nil)
     }
 
-    @Test(arguments: [0, 1, 63, 64, 65, 128, 1_000])
-    func `packed words are the same words`(_ count: Int) {
-        let words = (0..<count).map { $0 % 3 == 0 ? UInt64($0) &* 0x9E37_79B9_7F4A_7C15 : 0 }
-        var restored = [UInt64](repeating: 0, count: count)
-        let packed = words.withUnsafeBufferPointer { PackedWords.pack($0) }
-        restored.withUnsafeMutableBufferPointer { PackedWords.unpack(packed, into: $0) }
+    @Test(arguments: [0, 8, 64, 4_096, 28_672], [1, 2, 3, 4, 9, 200, 40_000])
+    func `packed bytes are the same bytes`(_ count: Int, _ gap: Int) {
+        var random = SystemRandomNumberGenerator()
+        // Zeros are a third of what stands between two gaps, and at times the end.
+        var words = [UInt64](repeating: 0, count: count / 8)
+        words.withUnsafeMutableBytes { bytes in
+            var place = Int.random(in: 0..<gap, using: &random)
+            while place < bytes.count {
+                for index in place..<min(place + gap, bytes.count) {
+                    bytes[index] = UInt8(max(0, Int.random(in: -128...255, using: &random)))
+                }
+                place += 2 * gap
+            }
+        }
+        let packed = words.withUnsafeBytes { PackedBytes.pack($0) }
+        #expect(packed.capacity < packed.count + 16)
+        var restored = [UInt64](repeating: 0, count: count / 8)
+        restored.withUnsafeMutableBytes { PackedBytes.unpack(packed, into: $0) }
         #expect(restored == words)
+    }
+
+    @Test func `what a zero run, a pointer and a counter take`() {
+        var words = [UInt64](repeating: 0, count: 3_000)
+        words[2_000] = 0x0000_7F12_3456_7890
+        words[2_001] = 5
+        let packed = words.withUnsafeBytes { PackedBytes.pack($0) }
+        #expect(
+            packed == [
+                0x80, 0x7D, 9, 0x90, 0x78, 0x56, 0x34, 0x12, 0x7F, 0, 0, 5,
+            ])
     }
 
     @Test func `an idle connection rests, again after a ping, and answers as before`() throws {

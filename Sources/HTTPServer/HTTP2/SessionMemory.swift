@@ -7,17 +7,16 @@ import Posix
 /// HPACK, the map of streams and the buffer of 16 KiB for a frame.
 ///
 /// Most of these 25 KB are zeros that nothing ever writes: only touched pages take memory. While
-/// the connection is idle, `pack` keeps the words that are not zero and returns the
-/// pages to the kernel; `unpack` restores all bytes at their addresses. Neither depends on what
-/// the bytes mean. Later allocations of the session, such as fields in the tables of HPACK, come
+/// the connection is idle, `pack` keeps the bytes that are not zero and returns the pages to the
+/// kernel; `unpack` restores all bytes at their addresses. Neither depends on what the bytes mean. Later allocations of the session, such as fields in the tables of HPACK, come
 /// from malloc(3).
 final class SessionMemory {
     private let pages: AnonymousPages?
     private var top = 0
     /// False once the session is created.
     private var isOpen = true
-    /// The contents of the pages while they are returned; see `PackedWords`.
-    private var packed: [UInt64]?
+    /// The contents of the pages while they are returned; see `PackedBytes`.
+    private var packed: [UInt8]?
 
     /// Suffices for a session of libnghttp2 1.52, which takes 25,500 bytes; what another version
     /// needs beyond it comes from malloc(3).
@@ -75,11 +74,9 @@ final class SessionMemory {
     /// Returns the pages to the kernel and keeps what they hold, unless that would save little.
     func pack() {
         guard packed == nil, let pages else { return }
-        let words = UnsafeRawBufferPointer(rebasing: pages.bytes[..<((top + 7) & ~7)])
-        let kept = PackedWords.pack(words.bindMemory(to: UInt64.self))
-        guard kept.count * MemoryLayout<UInt64>.size <= Self.capacity / 4, pages.discard() else {
-            return
-        }
+        let kept = PackedBytes.pack(
+            UnsafeRawBufferPointer(rebasing: pages.bytes[..<((top + 7) & ~7)]))
+        guard kept.count <= Self.capacity / 4, pages.discard() else { return }
         packed = kept
     }
 
@@ -87,7 +84,7 @@ final class SessionMemory {
     func unpack() {
         guard let kept = packed, let pages else { return }
         packed = nil
-        PackedWords.unpack(kept, into: pages.bytes.bindMemory(to: UInt64.self))
+        PackedBytes.unpack(kept, into: pages.bytes)
     }
 
     // MARK: nghttp2
@@ -112,40 +109,83 @@ private func memory(_ holder: UnsafeMutableRawPointer?) -> SessionMemory? {
     holder.map { Unmanaged<SessionMemory>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// Words of which most are zero, without these: for each 64 words, the set of those that are not
-/// zero as bits, lowest first, and then these words.
-enum PackedWords {
-    static func pack(_ words: UnsafeBufferPointer<UInt64>) -> [UInt64] {
-        var packed: [UInt64] = []
-        var start = 0
-        while start < words.count {
-            let place = packed.count
-            packed.append(0)
-            var present: UInt64 = 0
-            for index in start..<min(start + 64, words.count) where words[index] != 0 {
-                present |= 1 << UInt64(index - start)
-                packed.append(words[index])
+/// Bytes of which most are zero, as runs: how many zeros come first, how many other bytes follow,
+/// and those; zeros at the end are left out. Counts are written in groups of seven bits, lowest
+/// first, of which all but the last have the highest bit set.
+enum PackedBytes {
+    /// Fewer zeros than a run's two counts take do not end a run.
+    private static let fewestZeros = 3
+
+    /// - Parameter bytes: aligned to eight bytes, which their number is a multiple of.
+    /// - Returns: the runs, in an array without spare capacity.
+    static func pack(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        var packed: [UInt8] = []
+        packed.reserveCapacity(2_048)
+        var end = 0
+        while let start = firstNonZero(bytes, from: end) {
+            let zeros = start - end
+            end = start
+            var next = start
+            while next < bytes.count, next - end < fewestZeros {
+                next += 1
+                if bytes[next - 1] != 0 { end = next }
             }
-            packed[place] = present
-            start += 64
+            append(zeros, to: &packed)
+            append(end - start, to: &packed)
+            packed.append(contentsOf: bytes[start..<end])
         }
-        return packed
+        return Array(unsafeUninitializedCapacity: packed.count) { exact, count in
+            count = exact.initialize(fromContentsOf: packed)
+        }
     }
 
-    /// Writes the words that are not zero; `words` must be zero before, and as long as what was
-    /// packed.
-    static func unpack(_ packed: [UInt64], into words: UnsafeMutableBufferPointer<UInt64>) {
-        var start = 0
-        var next = 0
-        while next < packed.count {
-            var present = packed[next]
-            next += 1
-            while present != 0 {
-                words[start + present.trailingZeroBitCount] = packed[next]
-                next += 1
-                present &= present - 1
+    private static func firstNonZero(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        var index = start
+        while index < bytes.count {
+            if index & 7 == 0, bytes.load(fromByteOffset: index, as: UInt64.self) == 0 {
+                index += 8
+            } else if bytes[index] == 0 {
+                index += 1
+            } else {
+                return index
             }
-            start += 64
+        }
+        return nil
+    }
+
+    private static func append(_ count: Int, to packed: inout [UInt8]) {
+        var rest = count
+        while rest > 0x7F {
+            packed.append(UInt8(rest & 0x7F) | 0x80)
+            rest >>= 7
+        }
+        packed.append(UInt8(rest))
+    }
+
+    /// Writes the bytes that are not zero; `bytes` must be zero before, and as many as were packed.
+    static func unpack(_ packed: [UInt8], into bytes: UnsafeMutableRawBufferPointer) {
+        var next = 0
+        func count() -> Int {
+            var (value, shift) = (0, 0)
+            while packed[next] > 0x7F {
+                value |= Int(packed[next] & 0x7F) << shift
+                shift += 7
+                next += 1
+            }
+            value |= Int(packed[next]) << shift
+            next += 1
+            return value
+        }
+        var offset = 0
+        while next < packed.count {
+            offset += count()
+            let length = count()
+            packed.withUnsafeBytes { raw in
+                UnsafeMutableRawBufferPointer(rebasing: bytes[offset..<offset + length])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: raw[next..<next + length]))
+            }
+            next += length
+            offset += length
         }
     }
 }
