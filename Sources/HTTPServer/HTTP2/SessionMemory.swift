@@ -109,9 +109,10 @@ private func memory(_ holder: UnsafeMutableRawPointer?) -> SessionMemory? {
     holder.map { Unmanaged<SessionMemory>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// Bytes of which most are zero, as runs: how many zeros come first, how many other bytes follow,
-/// and those; zeros at the end are left out. Counts are written in groups of seven bits, lowest
-/// first, of which all but the last have the highest bit set.
+/// Bytes of which most are zero, as runs: how many zeros come first, how many others, and those.
+///
+/// Zeros at the end are left out. Counts are written in groups of seven bits, lowest first, of which
+/// all but the last have the highest bit set.
 enum PackedBytes {
     /// Fewer zeros than a run's two counts take do not end a run.
     private static let fewestZeros = 3
