@@ -2,12 +2,27 @@
 import FixtureCDN
 import Glibc
 import ScenarioSupport
+import Synchronization
 
 /// One window without a screen (W3C WebDriver); ends with this value.
 final class Browser {
     private let driver: ChildProcess
     private let player: ScriptedPlayer
     private let session: String
+
+    private static let count = Mutex(0)
+
+    /// Returns a port that the kernel gives to no connection, and no other runner uses now.
+    ///
+    /// With port 0 chromedriver takes any for IPv6 and then the same one for IPv4, which may be in
+    /// use.
+    private static func nextPort() -> Int {
+        let number = count.withLock { count in
+            count += 1
+            return count
+        }
+        return 20_000 + (Int(getpid()) * 64 + number) % 10_000
+    }
 
     /// Starts one.
     ///
@@ -16,7 +31,7 @@ final class Browser {
     ///   - isDark: what the page finds as the preferred colour scheme.
     /// - Throws: what chromedriver says where there is no browser.
     init(size: (width: Int, height: Int) = (1_280, 900), isDark: Bool = false) throws {
-        let driver = try ChildProcess(["chromedriver", "--port=0"])
+        let driver = try ChildProcess(["chromedriver", "--port=\(Self.nextPort())"])
         self.driver = driver
         var port: Substring?
         // Programs of this size are read from the disk if nothing ran them for a while.

@@ -44,6 +44,8 @@ package final class MisbehavingOrigin: Sendable {
         var costs: [String: Cost] = [:]
         /// Folders that are answered without faults and without counting.
         var calm: Set<String> = []
+        /// Folders without faults, whose tokens are valid until the next playlist.
+        var faultless: Set<String> = []
         /// The currently valid token, by folder.
         var tokens: [String: Int] = [:]
     }
@@ -67,6 +69,11 @@ package final class MisbehavingOrigin: Sendable {
     }
 
     package func cost(_ folder: String) -> Cost { state.withLock { $0.costs[folder] ?? Cost() } }
+
+    /// Ends the faults of a folder; the tokens of its playlists are valid from the next one on.
+    package func setFaultless(_ folder: String) {
+        state.withLock { _ = $0.faultless.insert(folder) }
+    }
 
     /// Starts or stops answering everything below a folder without faults.
     package func setCalm(_ folder: String, _ isCalm: Bool) {
@@ -133,7 +140,8 @@ package final class MisbehavingOrigin: Sendable {
             }
             try socket.send(bytes)
         }
-        var (fault, drawn) = isCalm ? (Fault.none, 0) : draw(folder)
+        let hasFaults = state.withLock { !isCalm && !$0.faultless.contains(folder) }
+        var (fault, drawn) = hasFaults ? draw(folder) : (Fault.none, 0)
         if isTokenDead(head, folder) { fault = .refused }
         let body = withTokens(content(head.path), folder, isCalm: isCalm)
         let place = drawn % max(1, body.count)
