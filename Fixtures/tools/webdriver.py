@@ -1,5 +1,10 @@
 # Chromium driven through chromedriver (W3C WebDriver), for the tools that measure the console.
-import json, re, subprocess, time, urllib.request
+import itertools, json, os, re, subprocess, time, urllib.request
+
+
+# Ports that the kernel gives to no connection. With port 0 chromedriver takes any for IPv6 and then the same one for
+# IPv4, which may be in use.
+numbers = itertools.count()
 
 
 class Browser:
@@ -7,7 +12,8 @@ class Browser:
 
     def __init__(self):
         self.session = None
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+        port = 20000 + (os.getpid() * 64 + next(numbers)) % 10000
+        self.driver = subprocess.Popen(["chromedriver", f"--port={port}"], stdout=subprocess.PIPE, text=True)
         try:
             found = (re.search(r"successfully on port (\d+)", line) for line in self.driver.stdout)
             self.port = next(match.group(1) for match in found if match)
