@@ -99,7 +99,7 @@ let package = Package(
             name: "Endless", dependencies: ["Numbers", "Posix", "HTTP"], swiftSettings: pure),
 
         // The lines of the access log, for those who write and read them.
-        .target(name: "AccessLogFormat", swiftSettings: pure),
+        .target(name: "AccessLogFormat", dependencies: ["Numbers"], swiftSettings: pure),
 
         // Shared code of the commands of both programs.
         .target(

@@ -1,5 +1,6 @@
 // The lines of the access log: which fields they have, in which order, and how they are written and
 // read. The page AccessLog explains each field to users.
+import Numbers
 
 /// A field of each line, in the order of the lines.
 ///
@@ -29,7 +30,7 @@ package enum AccessField: Int, CaseIterable, Sendable {
 /// The value of a field.
 package enum AccessValue: Equatable, Sendable {
     /// Unknown, or not applicable.
-    case none
+    case unknown
     /// Without blanks and line feeds.
     case text(String)
     case number(Int64)
@@ -39,15 +40,15 @@ package enum AccessValue: Equatable, Sendable {
     case duration(Int64)
 
     /// Creates the value of a text that may be unknown.
-    package init(_ text: String?) { self = text.map(Self.text) ?? .none }
+    package init(_ text: String?) { self = text.map(Self.text) ?? .unknown }
 
     /// Creates the value of a number that may be unknown.
-    package init(_ number: Int64?) { self = number.map(Self.number) ?? .none }
+    package init(_ number: Int64?) { self = number.map(Self.number) ?? .unknown }
 
     /// The value in a line.
     package var text: String {
         switch self {
-        case .none: "-"
+        case .unknown: "-"
         case .text(let text): text
         case .number(let number): String(number)
         case .time(let thousandths), .duration(let thousandths): Self.decimals(thousandths)
@@ -56,9 +57,7 @@ package enum AccessValue: Equatable, Sendable {
 
     /// Formats a number of thousandths as a decimal fraction.
     private static func decimals(_ thousandths: Int64) -> String {
-        let rest = String(thousandths % 1_000)
-        return
-            "\(thousandths / 1_000).\(String(repeating: "0", count: max(0, 3 - rest.count)))\(rest)"
+        "\(thousandths / 1_000).\(String(thousandths % 1_000, width: 3))"
     }
 }
 

@@ -33,6 +33,8 @@ package final class TicketKeys: Sendable {
     private static let kept = 3
 
     /// Looked up once: `EVP_aes_256_cbc` would look it up for each ticket (crypto(7)).
+    ///
+    /// Safe to share: libcrypto only reads a cipher, and this one is never freed.
     nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-CBC", nil)
 
     private let keys = Mutex<[Key]>([])

@@ -8,7 +8,7 @@ struct AccessLineTests {
 
     @Test func `what was written is read`() throws {
         let text = AccessLine.text(named: "peer=192.0.2.7 url=a=b") { field in
-            field == .reason ? .none : .text(field.name.lowercased())
+            field == .reason ? .unknown : .text(field.name.lowercased())
         }
         #expect(text.hasSuffix("\n"))
         let read = try #require(line(String(text.dropLast())))
@@ -24,7 +24,7 @@ struct AccessLineTests {
             .total: AccessValue(Int64?.none), .url: AccessValue("http://cdn.example/a.ts"),
         ]
         #expect(
-            AccessLine.text(named: nil) { values[$0] ?? .none }
+            AccessLine.text(named: nil) { values[$0] ?? .unknown }
                 == "1795398140.057 - - 50000 0.427 - - - - - - - http://cdn.example/a.ts - - - -\n")
     }
 

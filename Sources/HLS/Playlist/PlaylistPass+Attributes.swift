@@ -80,7 +80,7 @@ extension PlaylistPass {
         switch tag.loss {
         case .tag, .part, .playlist: true
         case .attribute: false
-        case .attributeWithout(let other): !list.has(other)
+        case .attributeOrTag(let other): !list.has(other)
         }
     }
 

@@ -38,8 +38,8 @@ package final class Tag: Sendable {
         case tag
         /// The attribute.
         case attribute
-        /// The attribute, or the tag if it does not have this one either.
-        case attributeWithout(String)
+        /// The attribute, or the tag if it lacks this other attribute too.
+        case attributeOrTag(without: String)
     }
 
     package let name: Name
@@ -164,7 +164,7 @@ package final class Tag: Sendable {
             enumerated: streamValues),
         Tag(
             .sessionData, .multivariant, .attributes, section: "4.4.6.4", uris: [("URI", .json)],
-            loss: .attributeWithout("VALUE"), required: ["DATA-ID"],
+            loss: .attributeOrTag(without: "VALUE"), required: ["DATA-ID"],
             quoted: ["DATA-ID", "VALUE", "LANGUAGE"], enumerated: ["FORMAT": ["JSON", "RAW"]]),
         Tag(
             .sessionKey, .multivariant, .attributes, section: "4.4.6.5", uris: [("URI", .key)],
@@ -230,7 +230,7 @@ package final class Tag: Sendable {
     var isOptional: Bool {
         switch loss {
         case .playlist, .part: false
-        case .tag, .attribute, .attributeWithout: true
+        case .tag, .attribute, .attributeOrTag: true
         }
     }
 

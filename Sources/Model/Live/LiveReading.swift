@@ -18,7 +18,7 @@ package struct LiveReading {
         /// the list shows none.
         package let run: Int?
         /// True if several places may share the name: for byte ranges of the resource, preload hints,
-        /// and all that is neither a segment nor a part.
+        /// initialization sections and keys.
         package let isShared: Bool
         /// True if EXT-X-PRELOAD-HINT announces it.
         let isHint: Bool

@@ -139,7 +139,7 @@ extension JSONValue {
     /// Creates the value of a field in the console's events: times in milliseconds.
     init(_ value: AccessValue) {
         switch value {
-        case .none: self = .null
+        case .unknown: self = .null
         case .text(let text): self = .text(text)
         case .number(let number), .time(let number): self = .number(number)
         case .duration(let microseconds): self = .fraction(Double(microseconds) / 1_000)

@@ -56,7 +56,7 @@ extension TransferTrace.Report {
         ]
             + TransferPhase.allCases.map { phase in
                 let time = latest[phase].map { AccessValue.duration(Int64($0)) }
-                return ("\(phase.name)", "\(phase.name)_ms", time ?? .none)
+                return ("\(phase.name)", "\(phase.name)_ms", time ?? .unknown)
             }
     }
 
