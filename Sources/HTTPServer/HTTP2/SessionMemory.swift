@@ -8,8 +8,9 @@ import Posix
 ///
 /// Most of these 25 KB are zeros that nothing ever writes: only touched pages take memory. While
 /// the connection is idle, `pack` keeps the bytes that are not zero and returns the pages to the
-/// kernel; `unpack` restores all bytes at their addresses. Neither depends on what the bytes mean. Later allocations of the session, such as fields in the tables of HPACK, come
-/// from malloc(3).
+/// kernel; `unpack` restores all bytes at their addresses. Neither depends on what the bytes mean.
+///
+/// Later allocations of the session, such as fields in the tables of HPACK, come from malloc(3).
 final class SessionMemory {
     private let pages: AnonymousPages?
     private var top = 0

@@ -74,7 +74,7 @@ struct AnswerHead {
 
     /// Returns the head of a response with stored content.
     func head(
-        _ facts: ObjectFacts, _ status: HTTPStatus, _ how: OriginExchange.Serving,
+        _ facts: ObjectFacts, _ status: HTTPStatus, _ how: Provenance,
         contentRange: String? = nil
     ) -> ResponseHead {
         var head = ResponseHead(status: status)
@@ -112,7 +112,7 @@ struct AnswerHead {
 
     /// Appends the lines that change between responses to the constant ones.
     private func aged(
-        _ lines: SerializedFields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
+        _ lines: SerializedFields, _ facts: ObjectFacts, _ how: Provenance
     ) throws(ResponseHeadError) -> SerializedFields {
         var lines = SerializedFields(reserving: 96, behind: lines)
         lines.append(.age, facts.rules.age(at: now))
@@ -215,7 +215,7 @@ struct AnswerHead {
     /// Fields named by `no-cache` are sent only after successful revalidation (RFC 9111 section
     /// 5.2.2.4).
     private func fieldsUnderRules(
-        _ facts: ObjectFacts, _ how: OriginExchange.Serving
+        _ facts: ObjectFacts, _ how: Provenance
     ) -> Fields {
         let disposition = how.disposition
         var fields = facts.head.fields
@@ -249,7 +249,7 @@ struct AnswerHead {
     /// Returns the head of a response with a rewritten playlist or JSON text.
     func textHead(
         _ facts: ObjectFacts, of playlist: PlaylistFacts, isCompressed: Bool,
-        _ how: OriginExchange.Serving
+        _ how: Provenance
     ) -> ResponseHead {
         var fields = Fields()
         let listType = playlist.isChannelList ? ContentTypes.channelList : ContentTypes.playlist
@@ -267,7 +267,7 @@ struct AnswerHead {
     }
 
     private func addAge(
-        _ fields: inout Fields, _ facts: ObjectFacts, _ how: OriginExchange.Serving
+        _ fields: inout Fields, _ facts: ObjectFacts, _ how: Provenance
     ) {
         fields.append(.age, String(facts.rules.age(at: now)))
         how.disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &fields)
@@ -275,6 +275,31 @@ struct AnswerHead {
 
     private static let replaced: Set<String> = [
         "content-type", "etag", "last-modified", "age", "date", "accept-ranges",
+    ]
+
+    /// Returns the head of a response with a body that may have no end.
+    func endless(_ facts: ObjectFacts, _ how: Provenance) -> ResponseHead {
+        var fields = Fields()
+        let stored = facts.head.fields
+        fields.append(
+            .contentType, ContentTypes.media(resource, stated: stored.first(.contentType)))
+        fields.append(.cacheControl, "no-store")
+        fields.append(.acceptRanges, "none")
+        for name in Self.stationFields {
+            if let value = stored.first(name) { fields.append(name, value) }
+        }
+        if let before = stored.combined(.cacheStatus) { fields.append(.cacheStatus, before) }
+        how.disposition.cacheStatus(ttl: nil, status: how.status).append(to: &fields)
+        fields.append("X-Content-Type-Options", "nosniff")
+        CrossOrigin.append(
+            to: &fields, for: request, settings: core.settings, isDocument: facts.isDocument)
+        return ResponseHead(status: .ok, fields: fields)
+    }
+
+    /// What a radio station says of itself; without the distance of titles, which are removed.
+    private static let stationFields: [FieldName] = [
+        "icy-name", "icy-genre", "icy-description", "icy-url", "icy-br", "icy-sr", "icy-pub",
+        "ice-audio-info",
     ]
 
     /// Returns the response to a failure: one line of text that says who caused it.

@@ -25,7 +25,8 @@ extension OriginExchange {
             return true
         }
         guard let object = decision.object, let stored = decision.stored else {
-            fail(ProxyFailure(.us, .internalServerError, "\(fact.rawValue) of nothing stored"))
+            responder.fail(
+                ProxyFailure(.us, .internalServerError, "\(fact.rawValue) of nothing stored"))
             return false
         }
         switch fact {
@@ -55,6 +56,12 @@ extension OriginExchange {
         }
         learnLength(of: object)
         decision.take(object, facts)
+    }
+
+    /// Sets the length of a resource that has grown by parts, from the list that names it.
+    private func learnLength(of object: StoredObject) {
+        guard let growth = resource.live.growth, growth.isWhole, object.total == nil else { return }
+        _ = object.learnTotal(growth.end)
     }
 
     /// Finds the variant that the request selects.
@@ -88,7 +95,7 @@ extension OriginExchange {
             core.texts.make(
                 .judgement, of: object, for: exchange,
                 { [resource] in resource.learnText(object, stored) },
-                orElse: { fail(.textsWait) },
+                orElse: { responder.fail(.textsWait) },
                 { [self] isRead in
                     var next = next
                     if isRead || passesOver(object, unreadable: &next) { decide(next) }
@@ -116,7 +123,8 @@ extension OriginExchange {
             switch outcome {
             case .success(let playlist):
                 next.playlist = playlist
-                next.facts.take(playlist, mayLack: mayLack(stored, playlist.facts))
+                next.facts.take(
+                    playlist, mayLack: core.mayLack(stored, playlist.facts, now: exchange.loop.now))
                 next.facts.asked = circumstances
             case .failure(let failure):
                 if failure.fault == .us, isFetchedAgain(next) { return }
@@ -130,6 +138,21 @@ extension OriginExchange {
             decide(next)
         }
         return false
+    }
+
+    /// Returns a stored text as this request may be served it.
+    func servable(_ object: StoredObject, _ facts: ObjectFacts) -> ServableText {
+        ServableText(resource: resource, object: object, facts: facts, cut: progress.offline?.cut)
+    }
+
+    /// True if a playlist was fetched by another session and must not be shared.
+    ///
+    /// Origins mark playlists made for one viewer, for example with advertisements, with `private`
+    /// or `no-store`; the segments that they name are shared. A playlist that this session has
+    /// already received is its own.
+    func belongsToAnotherViewer(_ facts: ObjectFacts) -> Bool {
+        facts.head.isPlaylist && facts.isPerViewer
+            && !resource.isKept(for: resource.session) && !texts.isKnown(facts, to: resource)
     }
 
     /// Decides on as if an object that the disk cannot read were not stored.
@@ -163,15 +186,6 @@ extension OriginExchange {
         return true
     }
 
-    /// True if a playlist may lack something whose origin was not checked recently.
-    func mayLack(_ stored: ObjectFacts, _ playlist: PlaylistFacts) -> Bool {
-        guard !playlist.isLive else { return false }
-        let losses = core.store.losses
-        return !stored.isKeptWhole(losses: losses)
-            && !stored.haveOriginsAnswered(now: exchange.loop.now, losses: losses)
-            && core.sharedStore?.isUp != true
-    }
-
     private func learnSharing(
         _ object: StoredObject, _ stored: ObjectFacts, for decision: inout Decision
     ) {
@@ -186,34 +200,6 @@ extension OriginExchange {
         if outcome.notStored == nil { resource = resource.stored(as: object) }
         decision.facts.resource = resource
         onlyHere = outcome.onlyHere
-    }
-
-    // MARK: Repeated hits
-
-    /// Returns how fresh a response is that was served before to the same request; nil if it would
-    /// be served differently now.
-    func freshnessAgain(
-        _ object: StoredObject, _ facts: ObjectFacts, _ playlist: PreparedPlaylist?
-    ) -> Freshness? {
-        if let playlist {
-            let takesOfflineForm =
-                (resource.policy == .offline || core.hasDown)
-                && resource.mayTakeOfflineForm(facts)
-            guard !takesOfflineForm, !needsOriginConfirmation(facts, playlist),
-                !core.isShiftLong(resource),
-                core.form(of: servable(object, facts), now: exchange.loop.now) == playlist.form
-            else { return nil }
-        }
-        return resource.freshness(
-            facts, playlist?.facts, circumstances,
-            isOfFormerEpoch: core.live.isOfFormerEpoch(facts, resource),
-            isLiveSession: core.playlistMemory.isLive(resource.session.id))
-    }
-
-    private func needsOriginConfirmation(_ facts: ObjectFacts, _ playlist: PreparedPlaylist) -> Bool
-    {
-        !playlist.facts.isLive && resource.policy != .offline
-            && resource.mayTakeOfflineForm(facts) && mayLack(facts, playlist.facts)
     }
 }
 
@@ -236,6 +222,21 @@ extension OfflineForm {
 }
 
 extension ProxyCore {
+    /// Returns the input of decisions besides the stored response.
+    func circumstances(of exchange: Exchange) -> Asked {
+        Asked(
+            fields: exchange.request.fields, now: exchange.loop.wallNow,
+            steadyNow: exchange.loop.now, isShared: isShared)
+    }
+
+    /// True if a playlist may lack something whose origin was not checked recently.
+    func mayLack(_ stored: ObjectFacts, _ playlist: PlaylistFacts, now: Monotonic) -> Bool {
+        guard !playlist.isLive else { return false }
+        let losses = store.losses
+        return !stored.isKeptWhole(losses: losses)
+            && !stored.haveOriginsAnswered(now: now, losses: losses) && sharedStore?.isUp != true
+    }
+
     /// Returns the URL that replaced the resource's; nil unless its token is known to have expired.
     func successor(of resource: Resource) -> AbsoluteURL? {
         guard resource.role != nil, !resource.isMounted,

@@ -79,6 +79,17 @@ extension OriginExchange {
         fetch(missing)
     }
 
+    /// Fetches the first byte and what follows it, up to the end of the hole.
+    func fetchFirst(of object: StoredObject, _ start: Int64, _ stop: Int64?) {
+        progress.isPartlyStored = object.presentBytes > 0
+        // If this fails, the stored part is no answer: it would lead here again.
+        progress.fallback = nil
+        fetch(
+            FetchRequest(
+                resource: resource, wanted: .span(start: start, end: stop), object: object,
+                delivery: .head, lane: Reader.lane(resource, from: start, to: stop)))
+    }
+
     /// Fetches the rest of what may be an HLS JSON text.
     func fetchRest(_ decision: Decision) {
         progress.hasAwaitedText = true
@@ -86,6 +97,15 @@ extension OriginExchange {
             FetchRequest(
                 resource: resource, wanted: .whole, object: decision.object,
                 delivery: .completion, lane: .express))
+    }
+
+    /// Fetches a list that the origin delivers once it has advanced far enough, or a delta update.
+    func awaitReload() {
+        var request = FetchRequest(
+            resource: resource, wanted: .whole, delivery: .completion, lane: .express)
+        request.terms.isDelivery = true
+        progress.fallback = core.store.lookup(resource.listKey)
+        fetch(request)
     }
 
     // MARK: Replies
@@ -125,7 +145,8 @@ extension OriginExchange {
 
     private func receive(_ object: StoredObject, _ outcome: FetchOutcome) {
         guard let facts = ObjectFacts.of(object) else {
-            return fail(ProxyFailure(.us, .internalServerError, "a head could not be read back"))
+            return responder.fail(
+                ProxyFailure(.us, .internalServerError, "a head could not be read back"))
         }
         var decision = newDecision()
         decision.take(object, facts)

@@ -70,10 +70,8 @@ extension OriginExchange {
 
     /// Passes on a response without content.
     func answer(_ head: StoredHead, length: String?) {
-        let builder = AnswerHead(
-            request: request, resource: resource, core: core, now: exchange.loop.wallNow)
         core.counters.add(.bypassed)
-        var fields = builder.passedOn(head, progress.staleReason)
+        var fields = responder.heads.passedOn(head, progress.staleReason)
         if let length, request.method == .head { fields.append(.contentLength, length) }
         exchange.respond(ResponseHead(status: head.status, fields: fields), body: .none)
     }

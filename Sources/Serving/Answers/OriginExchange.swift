@@ -1,5 +1,6 @@
 // One request for an origin's resource, from lookup to response: `RequestFacts.plan` decides, this
 // type acts. `learn` looks up the facts that the plan depends on, `carryOut` performs it.
+import Ahead
 import CachePolicy
 import HTTP
 import HTTPServer
@@ -29,8 +30,6 @@ final class OriginExchange {
     /// The playlists and JSON texts that are served.
     private(set) lazy var texts = ServedTexts(core, exchange, asked: asked.listKey)
     @exclusivity(unchecked) var progress = Progress()
-    /// Waits for a byte that decides the kind of response.
-    var waitingReader: Reader?
     /// What is kept of the body, if it may have no end.
     var endless: EndlessBody?
     /// Fields of the response that were not stored.
@@ -38,15 +37,20 @@ final class OriginExchange {
     /// The budget of this request for its origins, created on first use.
     var budget: OriginBudget {
         if let spent { return spent }
-        let made = OriginBudget(now: exchange.loop.now)
+        let made = OriginBudget(tracedOn: exchange)
         spent = made
-        if exchange.record != nil { exchange.note { made.trace } }
         return made
     }
     /// The budget, once it was created.
-    private(set) var spent: OriginBudget?
+    private var spent: OriginBudget?
     /// The request head; kept alive by the fetch's reply and the exchange's callbacks.
     var request: RequestHead { exchange.request }
+    /// Sends the response.
+    var responder: Responder {
+        Responder(
+            core: core, exchange: exchange, resource: resource, budget: spent,
+            isAsked: resource === asked)
+    }
 
     init(core: ProxyCore, exchange: Exchange, resource: Resource) {
         self.core = core
@@ -122,11 +126,7 @@ final class OriginExchange {
     }
 
     /// The input of decisions besides the stored response.
-    var circumstances: Asked {
-        Asked(
-            fields: request.fields, now: exchange.loop.wallNow, steadyNow: exchange.loop.now,
-            isShared: core.isShared)
-    }
+    var circumstances: Asked { core.circumstances(of: exchange) }
 
     /// Serves from the store if possible, otherwise fetches.
     func start() { decide(newDecision()) }
@@ -145,7 +145,9 @@ final class OriginExchange {
         switch plan {
         case .learn: break
         case .serve(let disposition, let ttl):
-            serve(decision, .init(disposition: disposition, ttl: ttl, status: decision.status))
+            serve(
+                decision,
+                Provenance(disposition: disposition, ttl: ttl, status: decision.status))
         case .serveLater: serveLater(decision)
         case .revalidate(let reason): revalidate(decision, reason)
         case .fetch(let reason, let part): fetchMissing(part, reason, decision)
@@ -158,11 +160,56 @@ final class OriginExchange {
         }
     }
 
-    private func serve(_ decision: Decision, _ how: Serving) {
+    private func serve(_ decision: Decision, _ how: Provenance) {
         guard let object = decision.object, let stored = decision.stored else { return }
         if how.disposition == .staleWhileRevalidate { renewBehind(object) }
         if how.disposition == .staleOnError, decision.facts.origin > .up { noteMissing() }
-        serve(object, stored, playlist: decision.playlist, as: how)
+        guard let playlist = decision.playlist else { return serve(object, stored, how) }
+        serve(playlist, of: object, stored, how)
+    }
+
+    /// Serves an object's content.
+    private func serve(_ object: StoredObject, _ stored: ObjectFacts, _ how: Provenance) {
+        let response = StoredResponse(responder, (object, stored), range: range, how) {
+            [self] lack in
+            switch lack {
+            case .refused(let refusal): refuse(refusal)
+            case .firstByte(let object, let start, let stop): fetchFirst(of: object, start, stop)
+            }
+        }
+        response.endless = endless
+        response.onlyHere = onlyHere
+        response.learnsTypeFirst = progress.learnsTypeFirst
+        progress.learnsTypeFirst = false
+        response.send()
+    }
+
+    /// Serves a text in its rewritten form.
+    private func serve(
+        _ playlist: PreparedPlaylist, of object: StoredObject, _ stored: ObjectFacts,
+        _ how: Provenance
+    ) {
+        responder.count(how.disposition)
+        core.lookahead.list(resource, object, texts.sketch(of: object), exchange)
+        TextResponse(
+            responder: responder, playlist: playlist, text: servable(object, stored), how: how
+        ).send(texts)
+    }
+
+    /// Serves the old list in place of one that the origin did not deliver, but only when a player
+    /// would reload: players request the next list as soon as they have this one.
+    private func serveLater(_ decision: Decision) {
+        guard let object = decision.object, let stored = decision.stored,
+            let list = decision.playlist
+        else { return }
+        let bound = LoopBound(self, to: exchange.loop)
+        exchange.loop.schedule(after: list.facts.reuse) { _ in
+            bound.enqueue { this, _ in
+                guard this.exchange.isAlive else { return }
+                this.serve(
+                    list, of: object, stored, Provenance(disposition: .staleOnError, ttl: -1))
+            }
+        }
     }
 
     /// Starts over under a key of this session alone.
@@ -178,7 +225,8 @@ final class OriginExchange {
     func refuse(_ refusal: Refusal, _ known: ProxyFailure? = nil) {
         let mark = refusal.fault == .origin ? core.health.mark(of: resource.url.origin) : nil
         if refusal == .partOfSilentOrigin { noteMissing() }
-        fail(refusal.failure(of: resource.url, mark, known: known, now: exchange.loop.now))
+        responder.fail(
+            refusal.failure(of: resource.url, mark, known: known, now: exchange.loop.now))
     }
 
     /// Keeps an origin that does not answer under probing, since something is requested from it.

@@ -30,25 +30,26 @@ final class RepeatedHit {
     private let facts: ObjectFacts
     private let playlist: PreparedPlaylist?
     private let content: Content
-    private let makeHead: (WallTime, OriginExchange.Serving) -> ResponseHead
+    private let makeHead: (WallTime, Provenance) -> ResponseHead
     /// The head for the current second: nothing in it changes faster.
     @exclusivity(unchecked) private var head: ResponseHead?
     @exclusivity(unchecked) private var second: Int64 = 0
 
     /// - Parameters:
-    ///   - answered: the exchange whose response is kept.
+    ///   - core: what all exchanges share.
+    ///   - resource: the resource that was requested.
     ///   - facts: the facts of the stored response.
     ///   - playlist: its rewritten form, if it is a playlist.
     ///   - content: the content after the head.
     ///   - makeHead: makes the head for a time.
     init(
-        _ answered: OriginExchange, _ facts: ObjectFacts, playlist: PreparedPlaylist?,
-        content: Content,
-        makeHead: @escaping (WallTime, OriginExchange.Serving) -> ResponseHead
+        _ core: ProxyCore, _ resource: Resource, _ facts: ObjectFacts,
+        playlist: PreparedPlaylist?, content: Content,
+        makeHead: @escaping (WallTime, Provenance) -> ResponseHead
     ) {
-        core = answered.core
-        resource = answered.resource
-        rules = answered.core.keys.version
+        self.core = core
+        self.resource = resource
+        rules = core.keys.version
         self.facts = facts
         self.playlist = playlist
         self.content = content
@@ -60,14 +61,12 @@ final class RepeatedHit {
     /// - Returns: false, with nothing done, if something has changed.
     func answer(_ exchange: Exchange) -> Bool {
         guard core.keys.version == rules, let object = core.store.peek(resource.key),
-            object.attachment === facts, object.isComplete
+            object.attachment === facts, object.isComplete,
+            case .fresh(let ttl)? = freshness(of: object, for: exchange)
         else { return false }
-        let repeated = OriginExchange(core: core, exchange: exchange, resource: resource)
-        guard case .fresh(let ttl)? = repeated.freshnessAgain(object, facts, playlist) else {
-            return false
-        }
-        let how = OriginExchange.Serving(disposition: .hit, ttl: ttl)
-        repeated.count(.hit)
+        let how = Provenance(disposition: .hit, ttl: ttl)
+        let responder = Responder(core: core, exchange: exchange, resource: resource)
+        responder.count(.hit)
         let head = head(exchange.loop.wallNow, how)
         switch content {
         case .none:
@@ -75,14 +74,38 @@ final class RepeatedHit {
             exchange.respond(head, body: .none)
         case .text(let bytes):
             core.store.noteRead(object, bytes: max(1, object.total ?? 1))
-            repeated.deliver(bytes, head, how)
+            responder.deliver(bytes, head, how)
         case .part(let start, let end):
-            repeated.deliver(object, head, from: start, to: end, how)
+            responder.deliver(object, head, from: start, to: end, how)
         }
         return true
     }
 
-    private func head(_ now: WallTime, _ how: OriginExchange.Serving) -> ResponseHead {
+    /// Returns how fresh the response is now; nil if it would be served in another form.
+    private func freshness(of object: StoredObject, for exchange: Exchange) -> Freshness? {
+        if let playlist {
+            let now = exchange.loop.now
+            let text = ServableText(resource: resource, object: object, facts: facts, cut: nil)
+            guard !takesOfflineForm, !needsOriginConfirmation(playlist, now: now),
+                !core.isShiftLong(resource), core.form(of: text, now: now) == playlist.form
+            else { return nil }
+        }
+        return resource.freshness(
+            facts, playlist?.facts, core.circumstances(of: exchange),
+            isOfFormerEpoch: core.live.isOfFormerEpoch(facts, resource),
+            isLiveSession: core.playlistMemory.isLive(resource.session.id))
+    }
+
+    private var takesOfflineForm: Bool {
+        (resource.policy == .offline || core.hasDown) && resource.mayTakeOfflineForm(facts)
+    }
+
+    private func needsOriginConfirmation(_ playlist: PreparedPlaylist, now: Monotonic) -> Bool {
+        !playlist.facts.isLive && resource.policy != .offline
+            && resource.mayTakeOfflineForm(facts) && core.mayLack(facts, playlist.facts, now: now)
+    }
+
+    private func head(_ now: WallTime, _ how: Provenance) -> ResponseHead {
         if let head, second == now.seconds { return head }
         var made = makeHead(now, how)
         // A head that cannot be written is rejected where it is sent.
@@ -90,48 +113,5 @@ final class RepeatedHit {
         head = made
         second = now.seconds
         return made
-    }
-}
-
-extension OriginExchange {
-    /// Keeps the response to a hit with the request head, if that may repeat.
-    func keepForRepetition(
-        _ facts: ObjectFacts, _ how: Serving, playlist: PreparedPlaylist? = nil,
-        content: RepeatedHit.Content,
-        makeHead: @escaping (WallTime, OriginExchange.Serving) -> ResponseHead
-    ) {
-        // Only for the resource of the request itself: HTTP's rules choose among variants, and a
-        // substitute may have to yield to the original.
-        guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
-            resource === asked, resource.kind == nil, !core.logsAnswers
-        else { return }
-        repeated.finding = RepeatedHit(
-            self, facts, playlist: playlist, content: content, makeHead: makeHead)
-    }
-}
-
-extension OriginExchange {
-    /// Returns a body with a stretch of an object.
-    ///
-    /// A short one in memory is returned as bytes, which costs less than a reader and is sent in
-    /// one piece with the head.
-    func body(of object: StoredObject, from start: Int64, to end: Int64?) -> ResponseBody {
-        let isComplete = object.isComplete
-        let pace = isComplete ? core.pace(of: resource) : nil
-        if pace == nil, let end, end > start, request.method == .get,
-            let bytes = object.shortBytes(start..<end)
-        {
-            core.counters.record(firstByte: Monotonic.now() - exchange.receivedAt)
-            core.store.noteRead(object, bytes: end - start)
-            return .bytes(bytes)
-        }
-        let reader = Reader(
-            object, of: resource, range: (start, end), core: core, exchange: exchange)
-        reader.budget = spent
-        if !isComplete, exchange.record != nil { exchange.note { reader.budget?.trace } }
-        reader.endsWithFill = end == nil && resource.isGrowing
-        let length = end.map { $0 - start }
-        guard let pace else { return .source(reader, length: length) }
-        return .source(PacedSource(reader, rate: pace, on: exchange.loop), length: length)
     }
 }

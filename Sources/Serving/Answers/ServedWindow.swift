@@ -56,17 +56,6 @@ extension ProxyCore {
     }
 }
 
-extension OriginExchange {
-    /// Adds a notice if an extended window was requested but the playlist is complete.
-    func noteCompleteness(in fields: inout Fields) {
-        guard resource.session.shift.window != nil,
-            let list = core.timeShift.known(resource.url, of: resource.session.id),
-            list.state.withLock({ $0.isComplete })
-        else { return }
-        fields.append(.cacheStatus, "sluice-window; detail=\"complete playlist, dvr ignored\"")
-    }
-}
-
 extension CachingProxy {
     /// Answers for a segment that is not stored with an empty body.
     ///

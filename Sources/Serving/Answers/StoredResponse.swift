@@ -1,0 +1,256 @@
+// The response with the content of a stored object, or of one that is arriving: `AnswerFacts.part`
+// applies ranges and conditions, `BodyFacts.plan` decides what comes before the head, this type
+// acts.
+import CachePolicy
+import Endless
+import HTTP
+import HTTPServer
+import Model
+import Reactor
+import Store
+import URISyntax
+
+/// One response with an object's content, whole or in part.
+///
+/// Bound to the loop of its exchange.
+final class StoredResponse {
+    /// Why nothing was sent.
+    enum Lack {
+        case refused(Refusal)
+        /// The first byte is missing and must be fetched, with what follows it up to `stop`; nil
+        /// for the end of the body.
+        case firstByte(of: StoredObject, start: Int64, stop: Int64?)
+    }
+
+    /// The stretch of an object to send, and its status.
+    private struct Stretch {
+        let status: HTTPStatus
+        var start: Int64 = 0
+        let end: Int64?
+        var contentRange: String?
+        /// The requested range, if only its first byte shows whether it is satisfiable.
+        var awaited: ResolvedRange?
+    }
+
+    private let responder: Responder
+    private var object: StoredObject
+    private var facts: ObjectFacts
+    private let range: ByteRangeSpec.Request
+    private let how: Provenance
+    /// What is kept of the body, if it may have no end.
+    var endless: EndlessBody?
+    /// Fields of the response that were not stored.
+    var onlyHere = Fields()
+    /// True if only the first bytes were fetched, to learn the type.
+    var learnsTypeFirst = false
+    private let onLack: (Lack) -> Void
+    /// Waits for a byte that decides the kind of response.
+    private var waiting: Reader?
+
+    private var core: ProxyCore { responder.core }
+    private var exchange: Exchange { responder.exchange }
+    private var resource: Resource { responder.resource }
+    private var request: RequestHead { responder.request }
+
+    /// - Parameters:
+    ///   - responder: sends the response.
+    ///   - object: the object, and its facts.
+    ///   - range: the requested range.
+    ///   - how: how the object was obtained.
+    ///   - onLack: called if nothing can be sent yet.
+    init(
+        _ responder: Responder, _ object: (StoredObject, ObjectFacts),
+        range: ByteRangeSpec.Request, _ how: Provenance, onLack: @escaping (Lack) -> Void
+    ) {
+        self.responder = responder
+        (self.object, facts) = object
+        self.range = range
+        self.how = how
+        self.onLack = onLack
+    }
+
+    /// Sends the response, possibly after this returns.
+    func send() {
+        if let endless, endless.generation == object.generation, endless.stage != .file {
+            return sendEndless(endless)
+        }
+        let answer = AnswerFacts(
+            resource: resource, fields: request.fields, method: request.method, range: range,
+            stored: facts, total: object.total)
+        switch answer.part {
+        case .notModified: sendNotModified()
+        case .preconditionFailed:
+            responder.fail(
+                ProxyFailure(.client, .preconditionFailed, "the precondition does not hold"))
+        case .rangeNotSatisfiable:
+            responder.fail(
+                ProxyFailure(
+                    .client, .rangeNotSatisfiable,
+                    "the range lies beyond the end of \(resource.url.redacted)",
+                    total: object.total))
+        case .whole: send(Stretch(status: facts.head.status, end: object.total))
+        case .part(let range):
+            send(
+                Stretch(
+                    status: .partialContent, start: range.first, end: range.last + 1,
+                    contentRange: ContentRange(range, total: object.total).description,
+                    awaited: range))
+        case .open(let first):
+            let range = ResolvedRange(first: first, last: Wanted.openEnd)
+            send(
+                Stretch(
+                    status: .partialContent, start: first, end: object.total,
+                    contentRange: ContentRange(range, total: nil).description))
+        case .parts(let ranges):
+            send(
+                Multipart(
+                    ranges, total: object.total ?? 0,
+                    contentType: facts.head.fields.first(.contentType)))
+        }
+    }
+
+    private func sendNotModified() {
+        responder.count(how.disposition)
+        let builder = responder.heads
+        let facts = facts
+        responder.keepForRepetition(facts, how, content: .none) { now, how in
+            builder.at(now).head(facts, .notModified, how)
+        }
+        exchange.respond(builder.head(facts, .notModified, how), body: .none)
+    }
+
+    // MARK: One stretch
+
+    private func send(_ stretch: Stretch) {
+        var how = how
+        let (start, end, status) = (stretch.start, stretch.end, stretch.status)
+        var body = bodyFacts(from: start, to: end, isPresent: isPresent(start, end))
+        body.isHead = request.method == .head
+        body.learnsTypeFirst = learnsTypeFirst
+        body.isRange = stretch.awaited != nil
+        body.hasAwaited = waiting != nil
+        if !body.isHead, case .hole(let hole) = object.state(at: start) { body.hole = hole }
+        learnsTypeFirst = false
+        switch body.plan {
+        case .refuse(let refusal): return onLack(.refused(refusal))
+        case .fetchFirst(let stop):
+            return onLack(.firstByte(of: object, start: start, stop: stop))
+        case .awaitFirst: return awaitFirst(start)
+        case .send(let disposition): how.disposition = disposition
+        }
+        responder.count(how.disposition)
+        let (builder, facts) = (responder.heads, facts)
+        let contentRange = stretch.contentRange
+        var head = builder.head(facts, status, how, contentRange: contentRange)
+        if let end, exchange.repeated != nil {
+            responder.keepForRepetition(facts, how, content: .part(start: start, end: end)) {
+                [contentRange] now, how in
+                builder.at(now).head(facts, status, how, contentRange: contentRange)
+            }
+        }
+        head.fields.append(contentsOf: onlyHere)
+        responder.deliver(object, head, from: start, to: end, how)
+    }
+
+    private func bodyFacts(from start: Int64, to end: Int64?, isPresent: Bool) -> BodyFacts {
+        BodyFacts(
+            disposition: how.disposition, policy: resource.policy,
+            origin: isPresent ? .up : core.health.state(of: resource.url.origin),
+            wasAsked: how.status != nil, start: start, end: end, total: object.total,
+            isPresent: isPresent, joinDistance: core.settings.joinDistance)
+    }
+
+    private func isPresent(_ start: Int64, _ end: Int64?) -> Bool {
+        if object.isComplete { return true }
+        guard let end else { return false }
+        return end <= start || object.spans.contains(start..<end)
+    }
+
+    /// Waits for the first byte of a range of a body of unknown length: only that byte or the end
+    /// of the body shows whether the range is satisfiable.
+    private func awaitFirst(_ first: Int64) {
+        let reader = Reader(
+            object, of: resource, range: (first, first + 1), core: core, exchange: exchange)
+        waiting = reader
+        exchange.onCancel = { [weak reader] in reader?.cancel() }
+        reader.wake = { [self] _ in firstByteCame(first) }
+    }
+
+    private func firstByteCame(_ first: Int64) {
+        guard let reader = waiting else { return }
+        exchange.onCancel = nil
+        object = reader.object
+        let isThere = if case .hole = object.state(at: first) { false } else { true }
+        // Cancelled only after the response's own reader exists, so that its flight does not end in
+        // between.
+        defer { reader.cancel() }
+        guard exchange.isAlive else { return }
+        guard isThere || reader.isAtEnd, let facts = ObjectFacts.of(object) else {
+            return responder.fail(
+                ProxyFailure(
+                    .origin, .badGateway,
+                    "\(resource.url.redacted): the body broke off before the range",
+                    originStatus: how.status))
+        }
+        self.facts = facts
+        send()
+    }
+
+    // MARK: Several stretches
+
+    /// Sends several ranges; holes are filled when the reader gets there.
+    private func send(_ multipart: Multipart) {
+        var how = how
+        let isPresent = multipart.ranges.allSatisfy { self.isPresent($0.first, $0.last + 1) }
+        switch bodyFacts(from: 0, to: object.total, isPresent: isPresent).plan {
+        case .refuse(let refusal): return onLack(.refused(refusal))
+        case .send(let disposition): how.disposition = disposition
+        case .fetchFirst, .awaitFirst: break
+        }
+        responder.count(how.disposition)
+        exchange.accessRecord?.note(object, from: multipart.ranges[0].first)
+        var head = responder.heads.head(facts, .partialContent, how)
+        head.fields.set(.contentType, multipart.contentType)
+        head.fields.append(contentsOf: onlyHere)
+        var responder = responder
+        let budget = responder.budget ?? OriginBudget(tracedOn: exchange)
+        // Each part may be a hole that needs a request.
+        budget.with { $0.allow(requests: multipart.ranges.count) }
+        responder.budget = budget
+        let source = MultipartSource(multipart) { [object, responder] range in
+            responder.reader(of: object, (range.first, range.last + 1))
+        }
+        responder.countBytes(how)
+        exchange.respond(head, body: .source(source, length: multipart.length))
+    }
+
+    // MARK: Without end
+
+    /// Sends a live stream from its edge on, or a body that may be one from its first byte on
+    /// (decision 36).
+    ///
+    /// Ranges and conditions are ignored (RFC 9110 sections 13.2.1 and 14.2): its bytes have no
+    /// place that could be asked for again.
+    private func sendEndless(_ body: EndlessBody) {
+        let entry = body.entry(now: exchange.loop.now)
+        var how = how
+        how.disposition = entry == nil ? .live : .joinedLive
+        responder.count(how.disposition)
+        let start = entry?.offset ?? 0
+        let reader = responder.reader(of: object, (start, nil))
+        reader.watch(body, from: entry)
+        exchange.accessRecord?.note(object, from: start)
+        responder.showBudget(of: reader)
+        responder.countBytes(how)
+        exchange.respond(
+            responder.heads.endless(facts, how), body: .source(reader, length: nil))
+    }
+}
+
+extension OriginBudget {
+    /// Makes the budget of a request, which shows it if it is recorded.
+    convenience init(tracedOn exchange: Exchange) {
+        self.init(now: exchange.loop.now)
+        if exchange.record != nil { exchange.note { self.trace } }
+    }
+}
