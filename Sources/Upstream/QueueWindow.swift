@@ -58,10 +58,10 @@ struct QueueWindow: Sendable {
     private(set) var window: Double?
     /// The queue that the last round trips showed, in seconds.
     private(set) var queue = 0.0
+    private var target = QueueWindow.target.least
     /// How often the window was released because others filled the queue.
     private(set) var releases = 0
     private var state: State
-    private var base = LowestDelay()
     /// The last round trips and the last rates, the newest last.
     private var roundTrips: [Double] = []
     private var rates: [Double] = []
@@ -123,16 +123,16 @@ struct QueueWindow: Sendable {
     /// The present round trip in seconds; nil before the first sample.
     var roundTrip: Double? { roundTrips.last }
 
-    /// Begins anew after a time without a bound; what is known of the line remains.
+    /// Begins anew after a time without a bound.
     mutating func restart() {
-        let known = (base, releases)
+        let known = releases
         self = QueueWindow(purpose)
-        (base, releases) = known
+        releases = known
     }
 
-    /// The queue that is aimed at, in seconds; background leaves room for players.
-    var target: Double {
-        let target = max(Self.target.least, Self.target.share * (base.value ?? 0))
+    /// Returns the queue that is aimed at, in seconds; background leaves room for players.
+    private func target(of lowest: Double) -> Double {
+        let target = max(Self.target.least, Self.target.share * lowest)
         return purpose == .background ? target / 2 : target
     }
 
@@ -143,15 +143,18 @@ struct QueueWindow: Sendable {
     ///
     /// - Parameters:
     ///   - sample: the measurements.
+    ///   - path: the lowest delay of the path. All windows of a path share it: one that learned it
+    ///     while another filled the queue would take that queue for the empty line, and the line
+    ///     from the other.
     ///   - now: seconds of a monotonic clock.
-    mutating func note(_ sample: Sample, at now: Double) {
+    mutating func note(_ sample: Sample, of path: inout LowestDelay, at now: Double) {
         roundBytes = roundBytes.addingSaturated(sample.bytes)
         isRoundLossy = isRoundLossy || sample.isLossy
         if let roundTrip = sample.roundTrip, roundTrip > 0, roundTrip < 60 {
             roundTrips = (roundTrips + [roundTrip]).suffix(Self.longMemory)
             var memory = roundTrips[...]
             if case .draining = state { memory = memory.suffix(2) }
-            base.note(memory.reduce(0, +) / Double(memory.count), at: now)
+            path.note(memory.reduce(0, +) / Double(memory.count), at: now)
         }
         if case .released(let until) = state, now >= until {
             state = .watching(rounds: 0)
@@ -160,10 +163,11 @@ struct QueueWindow: Sendable {
             roundBegan = nil
         }
         guard let began = roundBegan else { return beginRound(at: now) }
-        guard let roundTrip = roundTrips.suffix(Self.shortMemory).min(), let lowest = base.value,
+        guard let roundTrip = roundTrips.suffix(Self.shortMemory).min(), let lowest = path.value,
             now - began >= max(Self.shortestRound, roundTrip)
         else { return }
         queue = max(0, roundTrip - lowest)
+        target = target(of: lowest)
         let rate = Double(roundBytes) / (now - began)
         decide(rate, roundTrip, lowest, now)
         let floor = max(

@@ -39,17 +39,23 @@ package struct YieldState: Sendable, Hashable {
 ///
 /// Without a running body no timer runs.
 final class YieldingReads {
-    private struct PathKey: Hashable {
+    /// The transfers of one purpose to one address.
+    private struct UseKey: Hashable {
         let address: SocketAddress
         let purpose: QueueWindow.Purpose
     }
 
-    private struct Path {
+    private struct Use {
         var window: QueueWindow
         /// The visit of players in which it was used last.
         var visit: Int
-        var usedAt: Monotonic
         var connections = 1
+    }
+
+    private struct Path {
+        var lowest = LowestDelay()
+        var usedAt: Monotonic
+        var uses: [QueueWindow.Purpose: Use] = [:]
     }
 
     private struct Reading {
@@ -67,7 +73,7 @@ final class YieldingReads {
     private let isAlways: Bool
     private weak var client: UpstreamClient?
     private let loop: EventLoop
-    private var paths: [PathKey: Path] = [:]
+    private var paths: [SocketAddress: Path] = [:]
     private var readings: [UpstreamClient.Connection: Reading] = [:]
     private var timer: TimerID?
     private var playersUntil = Monotonic(nanoseconds: 0)
@@ -107,18 +113,22 @@ final class YieldingReads {
         guard !paths.isEmpty else { return }
         // The first bytes come before the first sample.
         if let purpose = purpose(of: transfer.lane),
-            let path = paths[PathKey(address: address, purpose: purpose)], isCurrent(path, purpose),
-            let window = path.window.window
+            let use = paths[address]?.uses[purpose], isCurrent(use, purpose),
+            let window = use.window.window
         {
-            bound(connection, to: share(of: window, among: path.connections))
+            bound(connection, to: share(of: window, among: use.connections))
         } else if readings[connection]?.bound != nil, client?.users[connection] == 1 {
             bound(connection, to: nil)
         }
     }
 
     /// False where transfers have run without a bound meanwhile.
-    private func isCurrent(_ path: Path, _ purpose: QueueWindow.Purpose) -> Bool {
-        path.visit == visit || (isAlways && purpose == .background)
+    private func isCurrent(_ use: Use, _ purpose: QueueWindow.Purpose) -> Bool {
+        use.visit == visit || (isAlways && purpose == .background)
+    }
+
+    private func window(of key: UseKey) -> QueueWindow? {
+        paths[key.address]?.uses[key.purpose]?.window
     }
 
     private func purpose(of lane: Lane) -> QueueWindow.Purpose? {
@@ -146,7 +156,7 @@ final class YieldingReads {
         var states: [Origin: YieldState] = [:]
         for (key, group) in groups {
             follow(key, group)
-            if key.purpose == .background, paths[key]?.window.window != nil {
+            if key.purpose == .background, window(of: key)?.window != nil {
                 counts.backgroundSeconds += min(seconds, 1)
             }
             for member in group.members { note(key, member.connection.origin, in: &states) }
@@ -155,14 +165,14 @@ final class YieldingReads {
         forget()
         // Transfers that begin after an idle time schedule the next tick.
         guard !client.attached.isEmpty else { return }
-        let shortest = groups.keys.compactMap { paths[$0]?.window.roundTrip }.min() ?? 0.2
+        let shortest = groups.keys.compactMap { window(of: $0)?.roundTrip }.min() ?? 0.2
         schedule(
             after: min(
                 Self.longestTick, max(Self.shortestTick, Interval(seconds: shortest / 2))))
     }
 
     /// Samples each connection that carries a body, by path.
-    private func groups(of client: UpstreamClient) -> [PathKey: Group] {
+    private func groups(of client: UpstreamClient) -> [UseKey: Group] {
         var lanes: [UpstreamClient.Connection: (lane: Lane, address: SocketAddress)] = [:]
         for transfer in client.attached.values {
             guard case .body = transfer.phase, let connection = transfer.connection,
@@ -172,7 +182,7 @@ final class YieldingReads {
             if let known = lanes[connection], known.lane <= transfer.lane { continue }
             lanes[connection] = (transfer.lane, address)
         }
-        var groups: [PathKey: Group] = [:]
+        var groups: [UseKey: Group] = [:]
         for (connection, use) in lanes {
             guard let purpose = purpose(of: use.lane) else {
                 if readings[connection]?.bound != nil { bound(connection, to: nil) }
@@ -181,7 +191,7 @@ final class YieldingReads {
             guard let number = client.sockets.descriptor(localPort: connection.localPort),
                 let found = receiving(of: number)
             else { continue }
-            let key = PathKey(address: use.address, purpose: purpose)
+            let key = UseKey(address: use.address, purpose: purpose)
             var group = groups[key] ?? Group()
             add(found, of: connection, to: &group)
             group.members.append((connection, number))
@@ -205,20 +215,21 @@ final class YieldingReads {
         readings[connection, default: Reading()].measured = found
     }
 
-    private func follow(_ key: PathKey, _ group: Group) {
-        var path =
-            paths[key] ?? Path(window: QueueWindow(key.purpose), visit: visit, usedAt: loop.now)
-        if !isCurrent(path, key.purpose) { path.window.restart() }
-        path.visit = visit
+    private func follow(_ key: UseKey, _ group: Group) {
+        var path = paths[key.address] ?? Path(usedAt: loop.now)
         path.usedAt = loop.now
-        path.connections = group.members.count
+        var use = path.uses[key.purpose] ?? Use(window: QueueWindow(key.purpose), visit: visit)
+        if !isCurrent(use, key.purpose) { use.window.restart() }
+        use.visit = visit
+        use.connections = group.members.count
         var sample = group.sample
         sample.connections = group.members.count
-        let releases = path.window.releases
-        path.window.note(sample, at: loop.now.inSeconds)
-        counts.releases += path.window.releases - releases
-        paths[key] = path
-        let bytes = path.window.window.map { share(of: $0, among: group.members.count) }
+        let releases = use.window.releases
+        use.window.note(sample, of: &path.lowest, at: loop.now.inSeconds)
+        counts.releases += use.window.releases - releases
+        path.uses[key.purpose] = use
+        paths[key.address] = path
+        let bytes = use.window.window.map { share(of: $0, among: group.members.count) }
         for member in group.members { bound(member.connection, member.number, to: bytes) }
     }
 
@@ -226,14 +237,14 @@ final class YieldingReads {
         Int(max(QueueWindow.leastWindow, window / Double(max(1, count))))
     }
 
-    private func note(_ key: PathKey, _ origin: Origin, in states: inout [Origin: YieldState]) {
-        guard let path = paths[key], let window = path.window.window else { return }
+    private func note(_ key: UseKey, _ origin: Origin, in states: inout [Origin: YieldState]) {
+        guard let found = window(of: key), let window = found.window else { return }
         let purpose: YieldState.Purpose = key.purpose == .background ? .background : .players
         if states[origin]?.purpose == purpose {
             states[origin]?.connections += 1
         } else if states[origin] == nil || purpose == .background {
             states[origin] = YieldState(
-                purpose: purpose, connections: 1, window: Int(window), queue: path.window.queue)
+                purpose: purpose, connections: 1, window: Int(window), queue: found.queue)
         }
     }
 

@@ -6,6 +6,7 @@ import Testing
 private struct Yielding {
     var line: SimulatedLine
     var window: QueueWindow
+    private var lowest = LowestDelay()
     private let flows: [Int]
     private var received: [Int64]
     private var lost = 0
@@ -58,7 +59,7 @@ private struct Yielding {
         }
         sample.isLossy = lostNow > lost
         lost = lostNow
-        window.note(sample, at: line.now)
+        window.note(sample, of: &lowest, at: line.now)
         for flow in flows {
             line.limit(
                 flow,
@@ -147,31 +148,32 @@ struct QueueWindowTests {
     }
 
     @Test func `a queue of others shorter than a release is no reason for one`() {
-        var window = QueueWindow(.players)
+        var (window, lowest) = (QueueWindow(.players), LowestDelay())
         for step in 0..<400 {
             var sample = QueueWindow.Sample()
             sample.bytes = 50_000
             sample.roundTrip = step % 20 == 0 ? 0.08 : 0.03
-            window.note(sample, at: Double(step) * 0.03)
+            window.note(sample, of: &lowest, at: Double(step) * 0.03)
         }
         #expect(window.releases == 0)
     }
 
     @Test func `without a round trip nothing is decided`() {
-        var window = QueueWindow(.players)
+        var (window, lowest) = (QueueWindow(.players), LowestDelay())
         for step in 0..<100 {
-            window.note(QueueWindow.Sample(bytes: 100_000), at: Double(step) * 0.1)
+            window.note(
+                QueueWindow.Sample(bytes: 100_000), of: &lowest, at: Double(step) * 0.1)
         }
         #expect(window.window == nil)
     }
 
     @Test func `no measurement makes a window that is no number`() {
-        var window = QueueWindow(.background)
+        var (window, lowest) = (QueueWindow(.background), LowestDelay())
         for (step, roundTrip) in [0, -1, 1e-9, 1e9, .infinity, .nan, 0.03].enumerated() {
             var sample = QueueWindow.Sample(roundTrip: roundTrip, bytes: .max)
             sample.isLossy = step % 2 == 0
             for turn in 0..<40 {
-                window.note(sample, at: Double(step * 40 + turn) * 10)
+                window.note(sample, of: &lowest, at: Double(step * 40 + turn) * 10)
                 let bytes = window.window ?? 0
                 #expect(bytes >= 0 && bytes <= QueueWindow.mostWindow)
             }
@@ -187,5 +189,113 @@ struct QueueWindowTests {
         #expect(lowest.value == 0.02)
         lowest.note(0.05, at: 600)
         #expect(lowest.value == 0.05)
+    }
+}
+
+/// Transfers of players and background transfers over one line, each kind under its window.
+private struct Household {
+    var line: SimulatedLine
+    private var lowest = LowestDelay()
+    private var parties: [Party]
+
+    private struct Party {
+        var window: QueueWindow
+        let flows: [Int]
+        var received: [Int64]
+        var lost = 0
+    }
+
+    init(_ line: SimulatedLine, players: Int, background: Int, from begin: Double) {
+        var line = line
+        func party(_ purpose: QueueWindow.Purpose, _ count: Int, _ begin: Double) -> Party {
+            let flows = (0..<count).map { _ in line.add(.init(began: begin, window: 65_536)) }
+            return Party(
+                window: QueueWindow(purpose), flows: flows, received: flows.map { _ in 0 })
+        }
+        parties = [party(.players, players, 0), party(.background, background, begin)]
+        self.line = line
+    }
+
+    var players: QueueWindow { parties[0].window }
+
+    /// Returns the bytes that the transfers of one kind have received.
+    func received(_ purpose: QueueWindow.Purpose) -> Int64 {
+        parties[purpose == .players ? 0 : 1].flows.reduce(0) { $0 + line.flows[$1].received }
+    }
+
+    mutating func run(for seconds: Double) {
+        let end = line.now + seconds
+        while line.now < end {
+            line.run(until: line.now + 0.02)
+            for place in parties.indices { sample(place) }
+        }
+    }
+
+    private mutating func sample(_ place: Int) {
+        var party = parties[place]
+        var sample = QueueWindow.Sample()
+        sample.connections = party.flows.count
+        var lostNow = 0
+        for (index, flow) in party.flows.enumerated() {
+            let state = line.flows[flow]
+            lostNow += state.lostPackets
+            guard state.received > party.received[index], let roundTrip = state.roundTrip else {
+                continue
+            }
+            sample.bytes += state.received - party.received[index]
+            party.received[index] = state.received
+            sample.roundTrip = min(sample.roundTrip ?? roundTrip, roundTrip)
+        }
+        sample.isLossy = lostNow > party.lost
+        party.lost = lostNow
+        party.window.note(sample, of: &lowest, at: line.now)
+        for flow in party.flows {
+            line.limit(
+                flow,
+                to: party.window.window.map {
+                    max(QueueWindow.leastWindow, $0 / Double(party.flows.count))
+                })
+        }
+        parties[place] = party
+    }
+}
+
+struct QueueWindowHouseholdTests {
+    /// The line of a home: 20 Mbit/s, a round trip of 30 ms, a queue of 200 ms.
+    private static func household(
+        players: Int, background: Int, from begin: Double, jitter: Double = 0
+    ) -> Household {
+        Household(
+            SimulatedLine(megabits: 20, delay: 0.03, queue: 0.2, jitter: jitter),
+            players: players, background: background, from: begin)
+    }
+
+    /// Background transfers begin while players fill the queue, and measure the lowest delay again
+    /// every 30 s.
+    @Test(arguments: [1, 4], [1, 4])
+    func `players have the line and a short queue beside background, and are not released`(
+        players: Int, background: Int
+    ) {
+        for (begin, jitter) in [(0.0, 0.0), (0.1, 0), (0.1, 0.005), (3, 0.005)] {
+            var run = Self.household(
+                players: players, background: background, from: begin, jitter: jitter)
+            run.run(for: begin + 3)
+            let before = run.received(.players)
+            _ = run.line.takeWaits()
+            run.run(for: 35)
+            let waits = run.line.takeWaits().sorted()
+            #expect(Double(run.received(.players) - before) / 35 > 0.85 * run.line.rate)
+            #expect(waits[waits.count * 99 / 100] < 0.025)
+            #expect(run.players.releases == 0)
+        }
+    }
+
+    @Test func `other traffic that fills the queue releases players beside background`() {
+        var run = Self.household(players: 2, background: 1, from: 0)
+        run.run(for: 5)
+        let rival = run.line.add(.init(began: run.line.now))
+        run.run(for: 3)
+        #expect(run.players.isReleased)
+        run.line.close(rival)
     }
 }
