@@ -170,7 +170,7 @@ final class OriginExchange {
 
     /// Serves an object's content.
     private func serve(_ object: StoredObject, _ stored: ObjectFacts, _ how: Provenance) {
-        let response = StoredResponse(responder, (object, stored), range: range, how) {
+        var response = StoredResponse(responder, (object, stored), range: range, how) {
             [self] lack in
             switch lack {
             case .refused(let refusal): refuse(refusal)

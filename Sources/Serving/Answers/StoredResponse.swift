@@ -13,7 +13,7 @@ import URISyntax
 /// One response with an object's content, whole or in part.
 ///
 /// Bound to the loop of its exchange.
-final class StoredResponse {
+struct StoredResponse {
     /// Why nothing was sent.
     enum Lack {
         case refused(Refusal)
@@ -43,9 +43,9 @@ final class StoredResponse {
     var onlyHere = Fields()
     /// True if only the first bytes were fetched, to learn the type.
     var learnsTypeFirst = false
+    /// True once the byte that shows whether the range is satisfiable was waited for.
+    private var hasAwaited = false
     private let onLack: (Lack) -> Void
-    /// Waits for a byte that decides the kind of response.
-    private var waiting: Reader?
 
     private var core: ProxyCore { responder.core }
     private var exchange: Exchange { responder.exchange }
@@ -128,9 +128,8 @@ final class StoredResponse {
         body.isHead = request.method == .head
         body.learnsTypeFirst = learnsTypeFirst
         body.isRange = stretch.awaited != nil
-        body.hasAwaited = waiting != nil
+        body.hasAwaited = hasAwaited
         if !body.isHead, case .hole(let hole) = object.state(at: start) { body.hole = hole }
-        learnsTypeFirst = false
         switch body.plan {
         case .refuse(let refusal): return onLack(.refused(refusal))
         case .fetchFirst(let stop):
@@ -171,15 +170,14 @@ final class StoredResponse {
     private func awaitFirst(_ first: Int64) {
         let reader = Reader(
             object, of: resource, range: (first, first + 1), core: core, exchange: exchange)
-        waiting = reader
         exchange.onCancel = { [weak reader] in reader?.cancel() }
-        reader.wake = { [self] _ in firstByteCame(first) }
+        // The reader forgets this as soon as it calls it or is cancelled.
+        reader.wake = { _ in firstByteCame(first, reader) }
     }
 
-    private func firstByteCame(_ first: Int64) {
-        guard let reader = waiting else { return }
+    private func firstByteCame(_ first: Int64, _ reader: Reader) {
         exchange.onCancel = nil
-        object = reader.object
+        let object = reader.object
         let isThere = if case .hole = object.state(at: first) { false } else { true }
         // Cancelled only after the response's own reader exists, so that its flight does not end in
         // between.
@@ -192,8 +190,11 @@ final class StoredResponse {
                     "\(resource.url.redacted): the body broke off before the range",
                     originStatus: how.status))
         }
-        self.facts = facts
-        send()
+        var response = self
+        (response.object, response.facts) = (object, facts)
+        response.learnsTypeFirst = false
+        response.hasAwaited = true
+        response.send()
     }
 
     // MARK: Several stretches
