@@ -58,6 +58,7 @@ struct QueueWindow: Sendable {
     private(set) var window: Double?
     /// The queue that the last round trips showed, in seconds.
     private(set) var queue = 0.0
+    /// The queue that is aimed at, in seconds.
     private var target = QueueWindow.target.least
     /// How often the window was released because others filled the queue.
     private(set) var releases = 0
@@ -125,9 +126,9 @@ struct QueueWindow: Sendable {
 
     /// Begins anew after a time without a bound.
     mutating func restart() {
-        let known = releases
+        let releases = releases
         self = QueueWindow(purpose)
-        releases = known
+        self.releases = releases
     }
 
     /// Returns the queue that is aimed at, in seconds; background leaves room for players.

@@ -2,48 +2,35 @@ import Testing
 
 @testable import Upstream
 
-/// Transfers under a `QueueWindow` on a simulated line.
-private struct Yielding {
-    var line: SimulatedLine
-    var window: QueueWindow
-    private var lowest = LowestDelay()
+/// Transfers of one purpose, sampled and bounded as the upstream client does.
+private struct BoundedFlows {
+    private(set) var window: QueueWindow
     private let flows: [Int]
     private var received: [Int64]
     private var lost = 0
-    private var isBounded = false
 
-    init(_ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2) {
-        var line = line
+    init(
+        _ purpose: QueueWindow.Purpose, _ count: Int, on line: inout SimulatedLine,
+        from begin: Double
+    ) {
         // Linux advertises 64 KiB before it knows more.
-        flows = (0..<transfers).map { _ in line.add(.init(began: 0, window: 65_536)) }
+        flows = (0..<count).map { _ in line.add(.init(began: begin, window: 65_536)) }
         received = flows.map { _ in 0 }
-        self.line = line
         window = QueueWindow(purpose)
     }
 
-    /// Bytes of all transfers so far.
-    var bytes: Int64 { flows.reduce(0) { $0 + line.flows[$1].received } }
-
-    /// Runs for some seconds, sampling as the upstream client does.
-    ///
-    /// - Returns: bytes a second of the transfers, and the 50th and 99th percentiles of the queue.
-    mutating func run(
-        for seconds: Double, isBounded: Bool = true
-    ) -> (rate: Double, median: Double, p99: Double) {
-        let end = line.now + seconds
-        let before = bytes
-        _ = line.takeWaits()
-        while line.now < end {
-            let roundTrip = line.flows[flows[0]].roundTrip ?? 0.04
-            line.run(until: line.now + min(0.1, max(0.02, roundTrip / 2)))
-            if isBounded { sample() } else { flows.forEach { line.limit($0, to: nil) } }
-        }
-        let waits = line.takeWaits().sorted()
-        let rate = Double(bytes - before) / seconds
-        return (rate, waits[waits.count / 2], waits[waits.count * 99 / 100])
+    /// Returns the bytes of all transfers so far.
+    func bytes(of line: SimulatedLine) -> Int64 {
+        flows.reduce(0) { $0 + line.flows[$1].received }
     }
 
-    private mutating func sample() {
+    func roundTrip(on line: SimulatedLine) -> Double? { line.flows[flows[0]].roundTrip }
+
+    func removeBounds(on line: inout SimulatedLine) {
+        for flow in flows { line.limit(flow, to: nil) }
+    }
+
+    mutating func sample(_ line: inout SimulatedLine, _ lowest: inout LowestDelay) {
         var sample = QueueWindow.Sample()
         sample.connections = flows.count
         var lostNow = 0
@@ -60,10 +47,69 @@ private struct Yielding {
         sample.isLossy = lostNow > lost
         lost = lostNow
         window.note(sample, of: &lowest, at: line.now)
-        for flow in flows {
-            line.limit(
-                flow,
-                to: window.window.map { max(QueueWindow.leastWindow, $0 / Double(flows.count)) })
+        let share = window.window.map { max(QueueWindow.leastWindow, $0 / Double(flows.count)) }
+        for flow in flows { line.limit(flow, to: share) }
+    }
+}
+
+/// Transfers of one purpose alone on a simulated line.
+private struct Yielding {
+    var line: SimulatedLine
+    private var lowest = LowestDelay()
+    private var flows: BoundedFlows
+
+    init(_ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2) {
+        var line = line
+        flows = BoundedFlows(purpose, transfers, on: &line, from: 0)
+        self.line = line
+    }
+
+    var window: QueueWindow { flows.window }
+
+    /// Runs for some seconds, sampling as the upstream client does.
+    ///
+    /// - Returns: bytes a second of the transfers, and the 50th and 99th percentiles of the queue.
+    mutating func run(
+        for seconds: Double, isBounded: Bool = true
+    ) -> (rate: Double, median: Double, p99: Double) {
+        let end = line.now + seconds
+        let before = flows.bytes(of: line)
+        _ = line.takeWaits()
+        while line.now < end {
+            let roundTrip = flows.roundTrip(on: line) ?? 0.04
+            line.run(until: line.now + min(0.1, max(0.02, roundTrip / 2)))
+            if isBounded { flows.sample(&line, &lowest) } else { flows.removeBounds(on: &line) }
+        }
+        let waits = line.takeWaits().sorted()
+        let rate = Double(flows.bytes(of: line) - before) / seconds
+        return (rate, waits[waits.count / 2], waits[waits.count * 99 / 100])
+    }
+}
+
+/// Transfers of players and background transfers over one line, each kind under its window.
+private struct Household {
+    var line: SimulatedLine
+    private var lowest = LowestDelay()
+    private var players: BoundedFlows
+    private var background: BoundedFlows
+
+    init(_ line: SimulatedLine, players: Int, background: Int, from begin: Double) {
+        var line = line
+        self.players = BoundedFlows(.players, players, on: &line, from: 0)
+        self.background = BoundedFlows(.background, background, on: &line, from: begin)
+        self.line = line
+    }
+
+    var window: QueueWindow { players.window }
+    /// Bytes that players have received.
+    var bytes: Int64 { players.bytes(of: line) }
+
+    mutating func run(for seconds: Double) {
+        let end = line.now + seconds
+        while line.now < end {
+            line.run(until: line.now + 0.02)
+            players.sample(&line, &lowest)
+            background.sample(&line, &lowest)
         }
     }
 }
@@ -192,74 +238,6 @@ struct QueueWindowTests {
     }
 }
 
-/// Transfers of players and background transfers over one line, each kind under its window.
-private struct Household {
-    var line: SimulatedLine
-    private var lowest = LowestDelay()
-    private var parties: [Party]
-
-    private struct Party {
-        var window: QueueWindow
-        let flows: [Int]
-        var received: [Int64]
-        var lost = 0
-    }
-
-    init(_ line: SimulatedLine, players: Int, background: Int, from begin: Double) {
-        var line = line
-        func party(_ purpose: QueueWindow.Purpose, _ count: Int, _ begin: Double) -> Party {
-            let flows = (0..<count).map { _ in line.add(.init(began: begin, window: 65_536)) }
-            return Party(
-                window: QueueWindow(purpose), flows: flows, received: flows.map { _ in 0 })
-        }
-        parties = [party(.players, players, 0), party(.background, background, begin)]
-        self.line = line
-    }
-
-    var players: QueueWindow { parties[0].window }
-
-    /// Returns the bytes that the transfers of one kind have received.
-    func received(_ purpose: QueueWindow.Purpose) -> Int64 {
-        parties[purpose == .players ? 0 : 1].flows.reduce(0) { $0 + line.flows[$1].received }
-    }
-
-    mutating func run(for seconds: Double) {
-        let end = line.now + seconds
-        while line.now < end {
-            line.run(until: line.now + 0.02)
-            for place in parties.indices { sample(place) }
-        }
-    }
-
-    private mutating func sample(_ place: Int) {
-        var party = parties[place]
-        var sample = QueueWindow.Sample()
-        sample.connections = party.flows.count
-        var lostNow = 0
-        for (index, flow) in party.flows.enumerated() {
-            let state = line.flows[flow]
-            lostNow += state.lostPackets
-            guard state.received > party.received[index], let roundTrip = state.roundTrip else {
-                continue
-            }
-            sample.bytes += state.received - party.received[index]
-            party.received[index] = state.received
-            sample.roundTrip = min(sample.roundTrip ?? roundTrip, roundTrip)
-        }
-        sample.isLossy = lostNow > party.lost
-        party.lost = lostNow
-        party.window.note(sample, of: &lowest, at: line.now)
-        for flow in party.flows {
-            line.limit(
-                flow,
-                to: party.window.window.map {
-                    max(QueueWindow.leastWindow, $0 / Double(party.flows.count))
-                })
-        }
-        parties[place] = party
-    }
-}
-
 struct QueueWindowHouseholdTests {
     /// The line of a home: 20 Mbit/s, a round trip of 30 ms, a queue of 200 ms.
     private static func household(
@@ -280,22 +258,21 @@ struct QueueWindowHouseholdTests {
             var run = Self.household(
                 players: players, background: background, from: begin, jitter: jitter)
             run.run(for: begin + 3)
-            let before = run.received(.players)
+            let before = run.bytes
             _ = run.line.takeWaits()
             run.run(for: 35)
             let waits = run.line.takeWaits().sorted()
-            #expect(Double(run.received(.players) - before) / 35 > 0.85 * run.line.rate)
+            #expect(Double(run.bytes - before) / 35 > 0.85 * run.line.rate)
             #expect(waits[waits.count * 99 / 100] < 0.025)
-            #expect(run.players.releases == 0)
+            #expect(run.window.releases == 0)
         }
     }
 
     @Test func `other traffic that fills the queue releases players beside background`() {
         var run = Self.household(players: 2, background: 1, from: 0)
         run.run(for: 5)
-        let rival = run.line.add(.init(began: run.line.now))
+        _ = run.line.add(.init(began: run.line.now))
         run.run(for: 3)
-        #expect(run.players.isReleased)
-        run.line.close(rival)
+        #expect(run.window.isReleased)
     }
 }

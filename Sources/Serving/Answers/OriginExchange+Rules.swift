@@ -2,7 +2,6 @@ import CachePolicy
 import HTTP
 import HTTPServer
 import Model
-import Reactor
 import Store
 
 /// Requests under HTTP's rules, for mounts: variant selection, the client's directives and

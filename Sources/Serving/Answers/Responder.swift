@@ -186,3 +186,11 @@ struct Responder {
         return "\(failure.status.rawValue) \(error.rawValue) \(resource.url.origin)"
     }
 }
+
+extension OriginBudget {
+    /// Makes the budget of a request, whose record names the transfers that draw on it.
+    convenience init(tracedOn exchange: Exchange) {
+        self.init(now: exchange.loop.now)
+        if exchange.record != nil { exchange.note { self.trace } }
+    }
+}

@@ -4,7 +4,6 @@ import HTTPServer
 import Model
 import Posix
 import Store
-import Synchronization
 import TimeShifting
 import URISyntax
 

@@ -247,11 +247,3 @@ struct StoredResponse {
             responder.heads.endless(facts, how), body: .source(reader, length: nil))
     }
 }
-
-extension OriginBudget {
-    /// Makes the budget of a request, which shows it if it is recorded.
-    convenience init(tracedOn exchange: Exchange) {
-        self.init(now: exchange.loop.now)
-        if exchange.record != nil { exchange.note { self.trace } }
-    }
-}
