@@ -354,9 +354,12 @@ final class Flight {
             !machine.isOpaque && (outcome.status == .ok || outcome.status == .partialContent)
         let edge = endless?.body.entry(now: table.loop.now)?.offset
         for waiter in waiters {
-            let start = endless == nil ? (isPlaced ? waiter.start : 0) : edge ?? 0
+            let wanted = isPlaced && endless == nil ? waiter.wanted : .whole
             let hold =
-                object.isComplete ? nil : table.readers.hold(object.generation, from: start)
+                object.isComplete
+                ? nil
+                : table.readers.hold(
+                    object.generation, from: edge ?? wanted.start, to: wanted.end)
             let waitersOutcome = FetchOutcome(
                 isCollapsed: waiter.isCollapsed, status: outcome.status,
                 notStored: outcome.notStored,

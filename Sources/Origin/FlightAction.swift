@@ -10,10 +10,7 @@ extension FlightMachine {
         let id: FetchID
         let delivery: Delivery
         let isCollapsed: Bool
-        /// The first requested byte.
-        let start: Int64
-        /// True if the whole body is requested.
-        var wantsWhole = false
+        let wanted: Wanted
         /// The budget of the player request; nil if it has none.
         let budget: OriginBudget?
         let reply: @Sendable (FetchReply) -> Void

@@ -185,7 +185,7 @@ extension FlightMachine {
     /// Rejects a useless part: waiters for a part get a failure; those that joined them for the
     /// whole body get the whole body.
     private mutating func refusePart(_ known: KnownFacts, _ what: String) -> [Action] {
-        guard fill == nil, !known.hasObject, waiters.contains(where: \.wantsWhole) else {
+        guard fill == nil, !known.hasObject, waiters.contains(where: { $0.wanted == .whole }) else {
             return refuseOrigin(what)
         }
         let failure = ProxyFailure(.origin, .badGateway, "\(job.subject): \(what)")

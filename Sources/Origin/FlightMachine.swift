@@ -256,8 +256,8 @@ struct FlightMachine {
 
     /// Removes and returns the waiters for a part of the body, to be answered now.
     mutating func takeWaitersOfParts() -> [Waiter] {
-        let parts = waiters.filter { !$0.wantsWhole }
-        waiters.removeAll { !$0.wantsWhole }
+        let parts = waiters.filter { $0.wanted != .whole }
+        waiters.removeAll { $0.wanted != .whole }
         return parts
     }
 

@@ -166,8 +166,7 @@ final class FlightTable {
         request.budget?.follow(flight.trace)
         let waiter = Flight.Waiter(
             id: id, delivery: request.delivery, isCollapsed: known != nil,
-            start: request.wanted.start, wantsWhole: request.wanted == .whole,
-            budget: request.budget, reply: reply)
+            wanted: request.wanted, budget: request.budget, reply: reply)
         flightOfFetch[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiter, lane: request.lane)

@@ -169,7 +169,7 @@ import Upstream
         alone.head(part)
         #expect(Array(alone.told.values) == [.failure(.badGateway)])
         var joined = story(wanted: .span(start: 0, end: 10))
-        let whole = joined.join(wantsWhole: true)
+        let whole = joined.join(wanted: .whole)
         joined.head(part)
         #expect(joined.told.count == 1 && joined.told[whole] == nil)
         #expect(joined.sends == 2 && joined.attempt?.askedRange == nil && joined.broken == [])
@@ -285,7 +285,7 @@ import Upstream
     @Test func `a request that joins raises the lane, and never lowers it`() {
         var story = story()
         let waiter = FlightMachine.Waiter(
-            id: FetchID(), delivery: .head, isCollapsed: true, start: 0, budget: nil,
+            id: FetchID(), delivery: .head, isCollapsed: true, wanted: .whole, budget: nil,
             reply: { _ in })
         let raised = story.machine.join(waiter, lane: .express, now: story.now)
         #expect(raised.count == 1 && story.machine.lane == .express)

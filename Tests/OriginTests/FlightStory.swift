@@ -102,8 +102,8 @@ struct FlightStory {
     mutating func pass(_ milliseconds: Int64) { now = now + .milliseconds(milliseconds) }
 
     @discardableResult mutating func join(
-        _ delivery: Delivery = .head, budget: OriginBudget? = nil, start: Int64 = 0,
-        wantsWhole: Bool = false
+        _ delivery: Delivery = .head, budget: OriginBudget? = nil,
+        wanted: Wanted = .span(start: 0, end: 1)
     ) -> FetchID {
         let id = FetchID()
         joined.insert(id)
@@ -111,8 +111,7 @@ struct FlightStory {
         perform(
             machine.join(
                 FlightMachine.Waiter(
-                    id: id, delivery: delivery, isCollapsed: false, start: start,
-                    wantsWhole: wantsWhole,
+                    id: id, delivery: delivery, isCollapsed: false, wanted: wanted,
                     budget: budget ?? machine.budget, reply: { _ in }),
                 lane: .playback, now: now))
         return id

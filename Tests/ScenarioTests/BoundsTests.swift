@@ -236,7 +236,7 @@ extension Stories {
             #expect(
                 answer.status == 206 && answer.body == FixtureCDN.syntheticBytes("y", 0..<1_000))
             #expect(try story.settled("slots_in_use") { $0 == 0 } == 0)
-            #expect(try story.stat("origin_bytes_total") <= 4_000_000)
+            #expect(try story.stat("origin_bytes_total") <= 1_000_000)
         }
 
         @Test(arguments: ["bytes=5-20", "bytes=0-20", "bytes=-10"])

@@ -78,10 +78,12 @@ package final class Readers: Sendable {
         for watch in fired { watch.wake() }
     }
 
-    /// Reserves the bytes from an offset on for a reader that has not started, until the hold is
-    /// released.
-    package func hold(_ generation: UInt64, from start: Int64) -> Hold {
-        Hold(readers: self, generation: generation, id: enter(generation, from: start, to: nil))
+    /// Reserves bytes for a reader that has not started, until the hold is released.
+    ///
+    /// The range ends at `end`, exclusive; nil means the end of the body. A flight that has reached
+    /// it need not continue for this reader.
+    package func hold(_ generation: UInt64, from start: Int64, to end: Int64?) -> Hold {
+        Hold(readers: self, generation: generation, id: enter(generation, from: start, to: end))
     }
 
     /// A reader's registration before its first read.

@@ -19,6 +19,11 @@ package enum Wanted: Sendable, Equatable {
         if case .span(let start, _) = self { start } else { 0 }
     }
 
+    /// The end, exclusive; nil for the end of the body.
+    package var end: Int64? {
+        if case .span(_, let end) = self { end } else { nil }
+    }
+
     /// True if everything from the first byte on is requested.
     package var isOpen: Bool { if case .span(_, nil) = self { true } else { false } }
 

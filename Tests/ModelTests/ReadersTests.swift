@@ -1,0 +1,51 @@
+import Model
+import Synchronization
+import Testing
+
+@Suite struct ReadersTests {
+    private let readers = Readers()
+
+    @Test func `a flight is wanted up to the end of a reader's range`() {
+        let id = readers.enter(1, from: 0, to: 1_000)
+        #expect(readers.isWanted(1, at: 999, within: 0))
+        #expect(!readers.isWanted(1, at: 1_000, within: 0))
+        readers.leave(id, of: 1)
+        #expect(!readers.isWanted(1, at: 0, within: 0) && readers.count(1) == 0)
+    }
+
+    @Test func `a hold wants no more than the reader requested that it stands for`() {
+        var hold: Readers.Hold? = readers.hold(1, from: 500, to: 1_000)
+        #expect(readers.isWanted(1, at: 999, within: 0) && readers.least(1) == 500)
+        #expect(!readers.isWanted(1, at: 1_000, within: 0))
+        hold = nil
+        #expect(hold == nil && readers.least(1) == nil)
+        let open = readers.hold(1, from: 500, to: nil)
+        withExtendedLifetime(open) { #expect(readers.isWanted(1, at: 1 << 40, within: 0)) }
+    }
+
+    @Test func `a reader far ahead of a flight does not want it`() {
+        let id = readers.enter(1, from: 10_000, to: nil)
+        #expect(!readers.isWanted(1, at: 0, within: 9_999))
+        #expect(readers.isWanted(1, at: 0, within: 10_000))
+        #expect(readers.lead(1, at: 0, within: 9_999) == nil)
+        #expect(readers.lead(1, at: 0, within: 10_000) == 10_000)
+        readers.leave(id, of: 1)
+    }
+
+    @Test func `a watch fires once, when a reader arrives or leaves`() {
+        let calls = Mutex(0)
+        let wake: @Sendable () -> Void = { calls.withLock { $0 += 1 } }
+        let id = readers.enter(1, from: 0, to: nil)
+        readers.watch(1, for: 100...200, wake: wake)
+        readers.move(id, of: 1, to: 99)
+        #expect(calls.withLock { $0 } == 0)
+        readers.move(id, of: 1, to: 150)
+        readers.move(id, of: 1, to: 160)
+        #expect(calls.withLock { $0 } == 1)
+        readers.watch(1, for: 300...400, wake: wake)
+        readers.leave(id, of: 1)
+        #expect(calls.withLock { $0 } == 2)
+        readers.watch(1, for: 300...400, wake: wake)
+        #expect(calls.withLock { $0 } == 3)
+    }
+}
