@@ -136,6 +136,8 @@ enum PackedBytes {
             append(end - start, to: &packed)
             packed.append(contentsOf: bytes[start..<end])
         }
+        // With a count of 0, this initializer writes to the empty array that all threads share.
+        guard !packed.isEmpty else { return [] }
         return Array(unsafeUninitializedCapacity: packed.count) { exact, count in
             count = exact.initialize(fromContentsOf: packed)
         }
