@@ -75,6 +75,7 @@ extension Reader {
         object = other
         enter()
         lastAsked = nil
+        reportedFill = nil
         if wake != nil { waitForMore() }
         return true
     }

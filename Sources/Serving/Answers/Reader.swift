@@ -42,7 +42,8 @@ final class Reader: BodySource {
     /// The number of ended fills when this reader last requested a flight, and its offset then.
     var lastAsked: (endedFills: UInt64, offset: Int64)?
     private var didRecordFirstByte = false
-    private var didReportWaiting = false
+    /// The fill of `object` that was reported to ahead fetches last.
+    var reportedFill: FillID?
     /// Nil while the object is complete and flights need not know of the reader.
     var readerID: Readers.ID?
     /// The offset last reported to `core.readers`.
@@ -210,7 +211,7 @@ final class Reader: BodySource {
         if hole.fill == nil || hole.fillDistance > core.settings.joinDistance {
             askForFlight(hole)
         } else {
-            reportWaiting()
+            reportWaiting(hole.fill)
         }
         return true
     }
@@ -222,10 +223,10 @@ final class Reader: BodySource {
         return budget?.mayAsk ?? true
     }
 
-    /// Turns an ahead flight into playback.
-    private func reportWaiting() {
-        guard !didReportWaiting, core.ahead.isRunning else { return }
-        didReportWaiting = true
+    /// Turns the ahead flight of a fill into playback, once.
+    private func reportWaiting(_ fill: FillID?) {
+        guard fill != reportedFill, core.ahead.isRunning else { return }
+        reportedFill = fill
         core.flights.readerJoined(object)
     }
 
