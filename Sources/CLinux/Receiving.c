@@ -18,6 +18,7 @@ int clinux_receiving(int descriptor, struct clinux_receiving *receiving) {
         return -1;
     }
     receiving->round_trip = info.tcpi_rcv_rtt;
+    receiving->sent_round_trip = info.tcpi_rtt;
     receiving->bytes = info.tcpi_bytes_received;
     receiving->out_of_order = info.tcpi_rcv_ooopack;
     return 0;

@@ -7,6 +7,9 @@ package struct Receiving: Sendable, Hashable {
     /// The smoothed round trip as the receiver sees it, in seconds, the queue of the line included;
     /// nil before the first sample.
     package var roundTrip: Double?
+    /// The smoothed round trip of what was sent, the handshake included, in seconds: with little sent,
+    /// the delay before this connection filled a queue; nil before the first sample.
+    package var sentRoundTrip: Double?
     /// Bytes received since the connection was opened.
     package var bytes: UInt64
     /// Packets that arrived out of order since then.
@@ -22,20 +25,57 @@ package func receiving(of number: CInt) -> Receiving? {
     guard clinux_receiving(number, &found) == 0 else { return nil }
     return Receiving(
         roundTrip: found.round_trip > 0 ? Double(found.round_trip) / 1e6 : nil,
+        sentRoundTrip: found.sent_round_trip > 0 ? Double(found.sent_round_trip) / 1e6 : nil,
         bytes: found.bytes, outOfOrder: found.out_of_order)
+}
+
+/// How long a bound of a receive window holds.
+package enum ReceiveBound: Sendable {
+    /// There is none, as on a socket that uses several network paths.
+    case none
+    /// Until it is changed.
+    case lasting
+    /// Until the kernel enlarges the receive buffer, and the window with it.
+    case untilGrowth
 }
 
 /// Bounds the receive window of a connection (tcp(7), TCP_WINDOW_CLAMP); never blocks.
 ///
 /// The kernel uses no less than about 1,152 bytes. What was granted to the sender before remains
-/// granted. The kernel may raise the bound by itself when it enlarges the receive buffer.
+/// granted. A receive buffer that is large enough for the bound is kept from growing (socket(7),
+/// SO_RCVBUF; SO_BUF_LOCK since Linux 5.16), since the kernel would raise the bound with it.
 ///
 /// - Parameters:
 ///   - number: the connection's descriptor.
-///   - bytes: the bound; nil leaves the window to the kernel again.
-/// - Returns: false if the socket has no such bound, as one that uses several paths.
-package func boundReceiveWindow(of number: CInt, to bytes: Int?) -> Bool {
-    var value = CInt(clamping: bytes ?? 1 << 30)
-    let size = socklen_t(MemoryLayout<CInt>.size)
-    return setsockopt(number, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP, &value, size) == 0
+///   - bytes: the bound; nil leaves window and buffer to the kernel again.
+/// - Returns: how long the bound holds; none for nil.
+package func boundReceiveWindow(of number: CInt, to bytes: Int?) -> ReceiveBound {
+    guard let bytes else {
+        set(number, SOL_SOCKET, SO_BUF_LOCK, 0)
+        set(number, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP, 1 << 30)
+        return .none
+    }
+    let bound = CInt(clamping: min(bytes, 1 << 29))
+    guard set(number, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP, bound) else { return .none }
+    // Linux counts what packets occupy, at most twice what they carry unless they are small.
+    if receiveBuffer(of: number) < 2 * bound { set(number, SOL_SOCKET, SO_RCVBUF, bound) }
+    let isLarge = receiveBuffer(of: number) >= 2 * bound
+    let isLocked = set(number, SOL_SOCKET, SO_BUF_LOCK, isLarge ? lockOfReceiveBuffer : 0)
+    return isLarge && isLocked ? .lasting : .untilGrowth
+}
+
+/// SOCK_RCVBUF_LOCK, which glibc does not define.
+private let lockOfReceiveBuffer: CInt = 2
+
+@discardableResult private func set(
+    _ number: CInt, _ level: CInt, _ option: CInt, _ value: CInt
+) -> Bool {
+    var value = value
+    return setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size)) == 0
+}
+
+/// Returns the size of the receive buffer in bytes as Linux counts it; 0 if that fails.
+private func receiveBuffer(of number: CInt) -> CInt {
+    var (value, size) = (CInt(0), socklen_t(MemoryLayout<CInt>.size))
+    return getsockopt(number, SOL_SOCKET, SO_RCVBUF, &value, &size) == 0 ? value : 0
 }

@@ -7,15 +7,20 @@
 // way is what may wait in the queue. The window that fills a line and leaves a queue of `target`
 // is rate x (lowest delay + target).
 //
-//     background:  draining ──▶ starting ──▶ steady
-//                     ▲                         │
-//                     └─────── every 30 s ──────┘
-//     players:     watching ──(a queue)──▶ steady ──(others fill the queue)──▶ released
-//                     ▲                                                           │
-//                     └────────────────── after 10 to 160 s ──────────────────────┘
+//     background:  draining ──▶ starting ──▶ steady ◀──(they end)── giving way
+//                     ▲           ▲             │                      ▲   │
+//                     │           └─────────────┼──── after 1 s ───────┼───┘
+//                     └─────── every 30 s ──────┘     (players begin)──┘
+//     players:     watching ──(a queue)──▶ draining ──▶ steady ──(others fill the queue)──▶ released
+//                     ▲                       ▲            │                                   │
+//                     │                       └─ every 30 s┘                                   │
+//                     └──────────────────────── after 10 to 160 s ─────────────────────────────┘
 //
-// - draining: a window near zero for some round trips shows the delay of the empty line;
+// - draining: half the window for some round trips shows the delay of the empty line. Less would
+//   show a delay that a full line with jitter never has;
 // - starting: the window doubles each round trip while that brings more;
+// - giving way: a transfer of players that begins finds no queue. What it lasts longer is shared
+//   by the length of the queue: players aim at twice that of background;
 // - watching: no limit, and none is needed while there is no queue;
 // - steady: the window follows the delay, and tries a quarter more from time to time, since bursts
 //   and jitter look like a queue;
@@ -37,6 +42,8 @@ struct QueueWindow: Sendable {
     struct Sample: Sendable {
         /// The lowest round trip of the connections with new bytes, in seconds; nil without any.
         var roundTrip: Double?
+        /// The lowest round trip that the handshakes of these connections took, in seconds.
+        var handshake: Double?
         /// Bytes that arrived.
         var bytes: Int64 = 0
         /// True if packets arrived out of order, which mostly means that one was lost.
@@ -48,14 +55,15 @@ struct QueueWindow: Sendable {
     private enum State: Sendable, Equatable {
         case draining(rounds: Int)
         case starting
+        case givingWay(until: Double)
         case watching(rounds: Int)
         case steady
         case released(until: Double)
     }
 
     let purpose: Purpose
-    /// The window in bytes, of all connections together; nil for no limit.
-    private(set) var window: Double?
+    /// The window in bytes, of all connections together.
+    private(set) var window: Double
     /// The queue that the last round trips showed, in seconds.
     private(set) var queue = 0.0
     /// The queue that is aimed at, in seconds.
@@ -66,8 +74,9 @@ struct QueueWindow: Sendable {
     /// The last round trips and the last rates, the newest last.
     private var roundTrips: [Double] = []
     private var rates: [Double] = []
-    /// The window to go on from after draining.
-    private var former: Double?
+    /// The window before draining or giving way, to go on from; nil before the first time.
+    private var windowBefore: Double?
+    private var notedAt = 0.0
     // The round trip that is being measured.
     private var roundBegan: Double?
     private var roundBytes: Int64 = 0
@@ -78,14 +87,14 @@ struct QueueWindow: Sendable {
     private var probePause = 8
     // Signs of other traffic.
     private var crowdedRounds = 0
-    private var windowBeforeCrowd = 0.0
+    private var highestRate = RecentExtreme(.highest, minutes: 2)
     private var releaseTime = QueueWindow.firstRelease
-    private var drainedAt: Double?
+    private var drainsAt = Double.infinity
     private var drainedTo = Double.infinity
     private var drainRounds = 0
 
     /// The shortest target of the queue, in seconds, and its share of the lowest delay.
-    private static let target = (least: 0.005, share: 0.125)
+    private static let target = (least: 0.003, share: 0.08)
     /// What all connections together get at least, in bytes a second.
     static let leastRate = 65_536.0
     /// The least window of a connection: one segment of Ethernet.
@@ -94,19 +103,32 @@ struct QueueWindow: Sendable {
     /// The window of a connection before anything was measured: ten segments, the initial window of
     /// most senders (RFC 6928).
     private static let firstWindow = 14_480.0
+    /// The window of a connection without a limit, until it has shown what it needs.
+    private static let firstRoom = 262_144.0
     private static let shortestRound = 0.02
+    /// The longest time between samples of running transfers, in seconds.
+    private static let longestGap = 0.3
     /// The lowest of the last few round trips is the present one, and the mean of some more is a
     /// lowest one: so jitter is no queue.
     private static let shortMemory = 4
     private static let longMemory = 8
+    /// How long background gives way when a transfer of players begins, in seconds: most segments
+    /// are there by then.
+    private static let wayTime = 1.0
     private static let drainPeriod = 30.0
+    private static let secondDrain = 3.0
     private static let roundsToWatch = 2
     private static let leastDrainRounds = 3
+    /// The share of the window that is kept while draining.
+    private static let drainShare = 0.5
     private static let mostDrainRounds = 64
     private static let firstRelease = 10.0
     private static let longestRelease = 160.0
     private static let longestProbePause = 128
-    /// Round trips of a long queue after which it is that of others.
+    /// The share of the window that filled the line in the last minutes below which a window has
+    /// shrunk for others.
+    private static let crowdedShare = 0.6
+    /// Round trips of such a window and a queue after which the queue is that of others.
     private static let mostCrowdedRounds = 6
 
     /// Begins without a limit for players, so that none delays their first segment, and with
@@ -114,15 +136,14 @@ struct QueueWindow: Sendable {
     init(_ purpose: Purpose) {
         self.purpose = purpose
         switch purpose {
-        case .players: state = .watching(rounds: 0)
+        case .players:
+            state = .watching(rounds: 0)
+            window = Self.firstRoom
         case .background:
             state = .draining(rounds: 0)
             window = Self.leastWindow
         }
     }
-
-    /// The present round trip in seconds; nil before the first sample.
-    var roundTrip: Double? { roundTrips.last }
 
     /// Begins anew after a time without a bound.
     mutating func restart() {
@@ -137,6 +158,45 @@ struct QueueWindow: Sendable {
         return purpose == .background ? target / 2 : target
     }
 
+    /// Leaves the line to a transfer of players that begins on the same path.
+    ///
+    /// Its first bytes find no queue. What it lasts longer is shared by the length of the queue. The
+    /// window of players does not give way.
+    mutating func giveWay(at now: Double) {
+        guard purpose == .background else { return }
+        switch state {
+        case .steady: windowBefore = window
+        case .starting: windowBefore = max(windowBefore ?? 0, window)
+        default: break
+        }
+        state = .givingWay(until: now + Self.wayTime)
+        window = Self.leastWindow
+        drainedTo = .infinity
+        drainRounds = 0
+    }
+
+    /// Goes on after the last transfer of players on the path has ended.
+    mutating func playersEnded(at now: Double) {
+        guard case .givingWay = state else { return }
+        takeLineAgain(windowBefore, now)
+    }
+
+    private mutating func takeLineAgain(_ known: Double?, _ now: Double) {
+        if drainsAt == .infinity { drainsAt = now + Self.drainPeriod }
+        rates = []
+        state = known == nil ? .starting : .steady
+        window = known ?? Self.firstWindow
+        roundBegan = nil
+    }
+
+    /// True while the window limits the transfers.
+    var isBound: Bool {
+        switch state {
+        case .watching, .released: false
+        case .draining, .starting, .givingWay, .steady: true
+        }
+    }
+
     /// True while there is no limit because others fill the queue.
     var isReleased: Bool { if case .released = state { true } else { false } }
 
@@ -149,13 +209,21 @@ struct QueueWindow: Sendable {
     ///     from the other.
     ///   - now: seconds of a monotonic clock.
     mutating func note(_ sample: Sample, of path: inout LowestDelay, at now: Double) {
+        // A pause between transfers is no part of a round trip.
+        if now - notedAt > Self.longestGap { roundBegan = nil }
+        notedAt = now
         roundBytes = roundBytes.addingSaturated(sample.bytes)
         isRoundLossy = isRoundLossy || sample.isLossy
+        if path.value == nil, let handshake = sample.handshake, handshake > 0, handshake < 60 {
+            path.note(handshake, at: now)
+        }
         if let roundTrip = sample.roundTrip, roundTrip > 0, roundTrip < 60 {
             roundTrips = (roundTrips + [roundTrip]).suffix(Self.longMemory)
             var memory = roundTrips[...]
-            if case .draining = state { memory = memory.suffix(2) }
-            path.note(memory.reduce(0, +) / Double(memory.count), at: now)
+            if case .draining = state { memory = memory.suffix(Self.shortMemory) }
+            if memory.count >= Self.shortMemory {
+                path.note(memory.reduce(0, +) / Double(memory.count), at: now)
+            }
         }
         if case .released(let until) = state, now >= until {
             state = .watching(rounds: 0)
@@ -163,21 +231,35 @@ struct QueueWindow: Sendable {
             crowdedRounds = 0
             roundBegan = nil
         }
+        if case .givingWay(let until) = state, now >= until { takeLineAgain(nil, now) }
         guard let began = roundBegan else { return beginRound(at: now) }
         guard let roundTrip = roundTrips.suffix(Self.shortMemory).min(), let lowest = path.value,
             now - began >= max(Self.shortestRound, roundTrip)
         else { return }
+        guard roundBytes > 0 else { return beginRound(at: now) }
         queue = max(0, roundTrip - lowest)
         target = target(of: lowest)
         let rate = Double(roundBytes) / (now - began)
         decide(rate, roundTrip, lowest, now)
         let floor = max(
             Self.leastWindow * Double(max(1, sample.connections)), Self.leastRate * roundTrip)
-        if let wanted = window { window = min(max(wanted, floor), Self.mostWindow) }
-        if case .draining = state {
-            window = 2 * Self.leastWindow * Double(max(1, sample.connections))
+        switch state {
+        case .starting, .steady: break
+        case .givingWay: window = floor
+        case .draining:
+            let known = windowBefore ?? max(fullRate * lowest, Self.firstWindow)
+            window = known * Self.drainShare
+        case .watching: window = room(lowest, sample.connections)
+        case .released: window = room(roundTrip, sample.connections)
         }
+        window = min(max(window, floor), Self.mostWindow)
         beginRound(at: now)
+    }
+
+    /// Returns a window that limits nothing, but can be taken back soon: what was granted once stays
+    /// granted, and Linux would grant megabytes to a sender that fills the queue.
+    private func room(_ delay: Double, _ connections: Int) -> Double {
+        max(Self.firstRoom * Double(max(1, connections)), 4 * fullRate * delay)
     }
 
     private mutating func beginRound(at now: Double) {
@@ -191,61 +273,74 @@ struct QueueWindow: Sendable {
     ) {
         let former = rates.max() ?? 0
         if case .draining = state {} else { rates = (rates + [rate]).suffix(4) }
+        highestRate.note(rate, at: now)
         switch state {
         case .draining(let rounds):
             let isFalling = roundTrip < drainedTo * 0.97
             drainedTo = min(drainedTo, roundTrip)
             // The window that was granted before has to be used up first.
-            let isEffective = rate * roundTrip < 3 * (window ?? .infinity)
+            let isEffective = rate * roundTrip < 3 * window
             state = .draining(rounds: isEffective && !isFalling ? rounds + 1 : rounds)
             drainRounds += 1
             if rounds + 1 >= Self.leastDrainRounds || drainRounds >= Self.mostDrainRounds {
-                start(at: now)
+                endDraining(lowest, at: now)
             }
         case .starting:
-            start(rate, former: former, lowest)
+            start(rate, lowest)
         case .steady:
-            follow(rate, former: former, roundTrip, lowest, now)
+            follow(rate, roundTrip, lowest, now)
         case .watching(let rounds):
-            let isLong = queue > 2 * target
-            state = .watching(rounds: isLong ? rounds + 1 : 0)
-            guard isLong, rounds + 1 >= Self.roundsToWatch else { break }
-            state = .steady
-            window = (rates.max() ?? rate) * (lowest + target)
-        case .released: break
+            // While a sender starts, its bursts are a queue.
+            let isLong = queue > 2 * target && rate < former * 1.25
+            // A segment may be too short for two round trips over a long queue.
+            let longRounds = isLong ? rounds + (queue > 4 * target ? Self.roundsToWatch : 1) : 0
+            state = .watching(rounds: longRounds)
+            guard longRounds >= Self.roundsToWatch else { break }
+            windowBefore = nil
+            state = .draining(rounds: 0)
+        case .givingWay, .released: break
         }
     }
 
-    /// Ends draining.
-    private mutating func start(at now: Double) {
-        drainedAt = now
+    /// What the line carried lately, in bytes a second; 0 before the first round trip.
+    private var fullRate: Double { rates.max() ?? 0 }
+
+    private mutating func endDraining(_ lowest: Double, at now: Double) {
+        // The first time, the burst of a sender that starts may be on its way.
+        drainsAt = now + (windowBefore == nil ? Self.secondDrain : Self.drainPeriod)
         drainedTo = .infinity
         drainRounds = 0
-        state = .starting
-        rates = []
-        window = former.map { $0 / 2 } ?? Self.firstWindow
+        if let windowBefore {
+            state = .steady
+            window = windowBefore
+        } else if purpose == .players {
+            state = .steady
+            window = fullRate * (lowest + target)
+        } else {
+            state = .starting
+            rates = []
+            window = Self.firstWindow
+        }
     }
 
-    private mutating func start(_ rate: Double, former: Double, _ lowest: Double) {
-        guard let window else { return }
-        let isGrowing = rate > former * 1.25
-        if isRoundLossy || (queue > target && !isGrowing) {
+    private mutating func start(_ rate: Double, _ lowest: Double) {
+        if isRoundLossy || queue > target {
             state = .steady
-            self.window = (rates.max() ?? rate) * (lowest + target)
+            window = fullRate * (lowest + target)
         } else if isFull(rate, lowest + queue) {
-            self.window = window * (queue > target / 2 ? 1.25 : 2)
+            window *= (queue > target / 2 ? 1.25 : 2)
         }
     }
 
     /// True if the window, and not the sender, limits the transfers.
     private func isFull(_ rate: Double, _ roundTrip: Double) -> Bool {
-        rate * roundTrip > (window ?? .infinity) / 2
+        rate * roundTrip > window / 2
     }
 
     private mutating func follow(
-        _ rate: Double, former: Double, _ roundTrip: Double, _ lowest: Double, _ now: Double
+        _ rate: Double, _ roundTrip: Double, _ lowest: Double, _ now: Double
     ) {
-        guard var wanted = window else { return }
+        var wanted = window
         if let before = rateBefore {
             rateBefore = nil
             if rate > before * 1.1 {
@@ -266,13 +361,13 @@ struct QueueWindow: Sendable {
         let next = wanted * (0.5 + 0.5 * share)
         if next < wanted {
             // Less than fills the line at the lowest delay would not shorten the queue.
-            wanted = max(next, min(wanted, (rates.max() ?? rate) * lowest))
+            wanted = max(next, min(wanted, fullRate * lowest))
         } else if isFull(rate, roundTrip) {
             wanted = queue < target / 4 ? wanted * 1.1 : next
         }
-        if isRoundLossy { wanted = min(wanted, (window ?? wanted) / 2) }
+        if isRoundLossy { wanted = min(wanted, window / 2) }
         window = wanted
-        noteCrowd(now)
+        noteCrowd(lowest, now)
         roundsToProbe -= 1
         if state == .steady, roundsToProbe <= 0, !isRoundLossy, isFull(rate, roundTrip) {
             rateBefore = rates.max()
@@ -281,42 +376,21 @@ struct QueueWindow: Sendable {
     }
 
     /// Looks whether the queue is that of others, and whether the lowest delay is to be measured.
-    private mutating func noteCrowd(_ now: Double) {
-        if queue > 3 * target {
-            if crowdedRounds == 0 { windowBeforeCrowd = window ?? 0 }
+    private mutating func noteCrowd(_ lowest: Double, _ now: Double) {
+        let full = (highestRate.value ?? 0) * lowest
+        if queue > target, window < full * Self.crowdedShare, !isRoundLossy {
             crowdedRounds += 1
         } else {
             crowdedRounds = 0
             releaseTime = max(Self.firstRelease, releaseTime - 0.1)
         }
-        if purpose == .players, crowdedRounds >= Self.mostCrowdedRounds,
-            window ?? 0 < windowBeforeCrowd * 0.6
-        {
+        if purpose == .players, crowdedRounds >= Self.mostCrowdedRounds {
             releases += 1
             state = .released(until: now + releaseTime)
             releaseTime = min(releaseTime * 2, Self.longestRelease)
-            window = nil
-        } else if purpose == .background, now - (drainedAt ?? now) >= Self.drainPeriod {
-            former = window
+        } else if now >= drainsAt {
+            windowBefore = window
             state = .draining(rounds: 0)
         }
-    }
-}
-
-/// The lowest delay of a path over the last ten minutes, by minute (RFC 6817 section 2.4.2).
-struct LowestDelay: Sendable {
-    private var minutes: [(minute: Int, delay: Double)] = []
-
-    /// In seconds; nil before the first sample.
-    var value: Double? { minutes.lazy.map(\.delay).min() }
-
-    mutating func note(_ delay: Double, at now: Double) {
-        let minute = Int(now / 60)
-        if let last = minutes.last, last.minute == minute {
-            minutes[minutes.count - 1].delay = min(last.delay, delay)
-        } else {
-            minutes = (minutes + [(minute, delay)]).suffix(10)
-        }
-        minutes.removeAll { minute - $0.minute >= 10 }
     }
 }

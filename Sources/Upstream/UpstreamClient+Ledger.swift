@@ -70,6 +70,7 @@ extension Transfer {
         marks.firstByte = easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
         times.take(marks, isNew: isNew)
         times.address = peer()
+        client?.yields?.responseBegins()
         guard requestsOfHop > 0 else { return }
         times.connection = isNew ? .new : .reused
         if case .head = phase { return }

@@ -63,6 +63,7 @@ final class YieldingReads {
         var measured: Receiving?
         /// The bound that was set; nil for none.
         var bound: Int?
+        var isLasting = false
     }
 
     private struct Group {
@@ -110,16 +111,71 @@ final class YieldingReads {
         guard let connection = transfer.connection, connection.localPort != 0 else { return }
         if !readings.isEmpty, transfer.isNewConnection { readings[connection] = nil }
         if timer == nil { schedule(after: Self.shortestTick) }
-        guard !paths.isEmpty else { return }
+        let purpose = purpose(of: transfer.lane)
+        if purpose == .players, !transfer.request.connectsOnly { makeWay(to: address) }
         // The first bytes come before the first sample.
-        if let purpose = purpose(of: transfer.lane),
-            let use = paths[address]?.uses[purpose], isCurrent(use, purpose),
-            let window = use.window.window
-        {
-            bound(connection, to: share(of: window, among: use.connections))
+        if let purpose {
+            let use = currentUse(of: purpose, at: address)
+            bound(connection, to: share(of: use.window.window, among: use.connections))
         } else if readings[connection]?.bound != nil, client?.users[connection] == 1 {
             bound(connection, to: nil)
         }
+    }
+
+    /// Bounds the background transfers from an address before the first bytes of players' come.
+    private func makeWay(to address: SocketAddress) {
+        guard let client else { return }
+        var connections: Set<UpstreamClient.Connection> = []
+        for transfer in client.attached.values
+        where transfer.lane == .background && transfer.times.address == address {
+            if let connection = transfer.connection { connections.insert(connection) }
+        }
+        guard !connections.isEmpty else { return }
+        for transfer in client.attached.values where transfer.lane != .background {
+            if let connection = transfer.connection { connections.remove(connection) }
+        }
+        var use = currentUse(of: .background, at: address)
+        use.connections = max(1, connections.count)
+        use.window.giveWay(at: loop.now.inSeconds)
+        paths[address]?.uses[.background] = use
+        for connection in connections {
+            bound(connection, to: share(of: use.window.window, among: use.connections))
+        }
+    }
+
+    /// Returns the use of a path for one purpose; a new one, or one that begins anew, where it has
+    /// none of this visit.
+    private func currentUse(
+        of purpose: QueueWindow.Purpose, at address: SocketAddress
+    ) -> Use {
+        let path = paths[address] ?? Path(usedAt: loop.now)
+        var use = path.uses[purpose] ?? Use(window: QueueWindow(purpose), visit: visit)
+        if !isCurrent(use, purpose) { use.window.restart() }
+        use.visit = visit
+        paths[address] = path
+        paths[address]?.uses[purpose] = use
+        return use
+    }
+
+    /// Lets background go on from addresses that players are no longer served from.
+    private func endWays(_ groups: [UseKey: Group], of client: UpstreamClient) {
+        // The address of a response is known from its first byte on.
+        let isAwaited = client.attached.values.contains {
+            purpose(of: $0.lane) == .players && !$0.request.connectsOnly && $0.times.address == nil
+        }
+        guard !isAwaited else { return }
+        for key in groups.keys where key.purpose == .background {
+            guard groups[UseKey(address: key.address, purpose: .players)] == nil else { continue }
+            paths[key.address]?.uses[.background]?.window.playersEnded(at: loop.now.inSeconds)
+        }
+    }
+
+    /// Takes note that the first bytes of a response have arrived: they show the delay of the line
+    /// before this response fills the queue.
+    func responseBegins() {
+        guard let timer else { return }
+        loop.cancel(timer)
+        schedule(after: Self.shortestTick)
     }
 
     /// False where transfers have run without a bound meanwhile.
@@ -153,10 +209,11 @@ final class YieldingReads {
         let seconds = (loop.now - tickedAt).inSeconds
         tickedAt = loop.now
         let groups = groups(of: client)
+        endWays(groups, of: client)
         var states: [Origin: YieldState] = [:]
         for (key, group) in groups {
             follow(key, group)
-            if key.purpose == .background, window(of: key)?.window != nil {
+            if key.purpose == .background, window(of: key)?.isBound == true {
                 counts.backgroundSeconds += min(seconds, 1)
             }
             for member in group.members { note(key, member.connection.origin, in: &states) }
@@ -165,10 +222,9 @@ final class YieldingReads {
         forget()
         // Transfers that begin after an idle time schedule the next tick.
         guard !client.attached.isEmpty else { return }
-        let shortest = groups.keys.compactMap { window(of: $0)?.roundTrip }.min() ?? 0.2
-        schedule(
-            after: min(
-                Self.longestTick, max(Self.shortestTick, Interval(seconds: shortest / 2))))
+        let lowest = groups.keys.compactMap { paths[$0.address]?.lowest.value }.min()
+        let pause = groups.isEmpty ? Self.longestTick : Interval(seconds: (lowest ?? 0) / 2)
+        schedule(after: min(Self.longestTick, max(Self.shortestTick, pause)))
     }
 
     /// Samples each connection that carries a body, by path.
@@ -212,15 +268,16 @@ final class YieldingReads {
                 group.sample.roundTrip = min(group.sample.roundTrip ?? roundTrip, roundTrip)
             }
         }
+        if let handshake = found.sentRoundTrip {
+            group.sample.handshake = min(group.sample.handshake ?? handshake, handshake)
+        }
         readings[connection, default: Reading()].measured = found
     }
 
     private func follow(_ key: UseKey, _ group: Group) {
-        var path = paths[key.address] ?? Path(usedAt: loop.now)
+        var use = currentUse(of: key.purpose, at: key.address)
+        guard var path = paths[key.address] else { return }
         path.usedAt = loop.now
-        var use = path.uses[key.purpose] ?? Use(window: QueueWindow(key.purpose), visit: visit)
-        if !isCurrent(use, key.purpose) { use.window.restart() }
-        use.visit = visit
         use.connections = group.members.count
         var sample = group.sample
         sample.connections = group.members.count
@@ -229,7 +286,7 @@ final class YieldingReads {
         counts.releases += use.window.releases - releases
         path.uses[key.purpose] = use
         paths[key.address] = path
-        let bytes = use.window.window.map { share(of: $0, among: group.members.count) }
+        let bytes = share(of: use.window.window, among: group.members.count)
         for member in group.members { bound(member.connection, member.number, to: bytes) }
     }
 
@@ -238,13 +295,13 @@ final class YieldingReads {
     }
 
     private func note(_ key: UseKey, _ origin: Origin, in states: inout [Origin: YieldState]) {
-        guard let found = window(of: key), let window = found.window else { return }
+        guard let found = window(of: key), found.isBound else { return }
         let purpose: YieldState.Purpose = key.purpose == .background ? .background : .players
         if states[origin]?.purpose == purpose {
             states[origin]?.connections += 1
         } else if states[origin] == nil || purpose == .background {
             states[origin] = YieldState(
-                purpose: purpose, connections: 1, window: Int(window), queue: found.queue)
+                purpose: purpose, connections: 1, window: Int(found.window), queue: found.queue)
         }
     }
 
@@ -258,14 +315,15 @@ final class YieldingReads {
         bound(connection, number, to: bytes)
     }
 
-    /// Sets a bound unless it is set already: the kernel raises one by itself when it enlarges the
-    /// receive buffer, so that a bound is set anew at each tick.
+    /// Sets a bound unless it is set already and lasts.
     private func bound(
         _ connection: UpstreamClient.Connection, _ number: CInt, to bytes: Int?
     ) {
-        guard bytes != nil || readings[connection]?.bound != nil else { return }
-        let isBound = boundReceiveWindow(of: number, to: bytes)
-        readings[connection, default: Reading()].bound = isBound ? bytes : nil
+        let former = readings[connection]
+        if former?.bound == bytes, bytes == nil || former?.isLasting == true { return }
+        let result = boundReceiveWindow(of: number, to: bytes)
+        readings[connection, default: Reading()].bound = result == .none ? nil : bytes
+        readings[connection]?.isLasting = result == .lasting
     }
 
     private func forget() {

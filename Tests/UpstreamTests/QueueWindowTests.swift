@@ -11,10 +11,13 @@ private struct BoundedFlows {
 
     init(
         _ purpose: QueueWindow.Purpose, _ count: Int, on line: inout SimulatedLine,
-        from begin: Double
+        from begin: Double, responses: SimulatedLine.Responses? = nil
     ) {
         // Linux advertises 64 KiB before it knows more.
-        flows = (0..<count).map { _ in line.add(.init(began: begin, window: 65_536)) }
+        flows = (0..<count).map { place in
+            let began = responses == nil ? begin : begin + 0.137 * Double(place)
+            return line.add(.init(began: began, window: 65_536, responses: responses))
+        }
         received = flows.map { _ in 0 }
         window = QueueWindow(purpose)
     }
@@ -22,6 +25,26 @@ private struct BoundedFlows {
     /// Returns the bytes of all transfers so far.
     func bytes(of line: SimulatedLine) -> Int64 {
         flows.reduce(0) { $0 + line.flows[$1].received }
+    }
+
+    /// True while a response is awaited or arrives.
+    func isBusy(on line: SimulatedLine) -> Bool {
+        flows.contains {
+            line.flows[$0].isWaiting
+                || (line.flows[$0].responses == nil && line.flows[$0].received > 0)
+        }
+    }
+
+    /// The number of requests so far; one for each response without an end.
+    func requests(on line: SimulatedLine) -> Int {
+        flows.reduce(0) {
+            $0 + line.flows[$1].responseTimes.count + (line.flows[$1].isWaiting ? 1 : 0)
+        }
+    }
+
+    /// The times of all responses so far, in seconds.
+    func responseTimes(on line: SimulatedLine) -> [Double] {
+        flows.flatMap { line.flows[$0].responseTimes }
     }
 
     func roundTrip(on line: SimulatedLine) -> Double? { line.flows[flows[0]].roundTrip }
@@ -47,8 +70,19 @@ private struct BoundedFlows {
         sample.isLossy = lostNow > lost
         lost = lostNow
         window.note(sample, of: &lowest, at: line.now)
-        let share = window.window.map { max(QueueWindow.leastWindow, $0 / Double(flows.count)) }
+        bound(&line)
+    }
+
+    private func bound(_ line: inout SimulatedLine) {
+        let share = max(QueueWindow.leastWindow, window.window / Double(flows.count))
         for flow in flows { line.limit(flow, to: share) }
+    }
+
+    /// Gives way to transfers of players that begin, and goes on when they have ended.
+    mutating func notePlayers(begin: Bool, areBusy: Bool, on line: inout SimulatedLine) {
+        if begin { window.giveWay(at: line.now) }
+        if !areBusy { window.playersEnded(at: line.now) }
+        if begin || !areBusy { bound(&line) }
     }
 }
 
@@ -92,10 +126,14 @@ private struct Household {
     private var lowest = LowestDelay()
     private var players: BoundedFlows
     private var background: BoundedFlows
+    private var requests = 0
 
-    init(_ line: SimulatedLine, players: Int, background: Int, from begin: Double) {
+    init(
+        _ line: SimulatedLine, players: Int, background: Int, from begin: Double,
+        segments: SimulatedLine.Responses? = nil
+    ) {
         var line = line
-        self.players = BoundedFlows(.players, players, on: &line, from: 0)
+        self.players = BoundedFlows(.players, players, on: &line, from: 0, responses: segments)
         self.background = BoundedFlows(.background, background, on: &line, from: begin)
         self.line = line
     }
@@ -103,11 +141,23 @@ private struct Household {
     var window: QueueWindow { players.window }
     /// Bytes that players have received.
     var bytes: Int64 { players.bytes(of: line) }
+    var backgroundBytes: Int64 { background.bytes(of: line) }
+    /// The median time of players' responses, in seconds.
+    var responseTime: Double {
+        let times = players.responseTimes(on: line).sorted()
+        return times.isEmpty ? .infinity : times[times.count / 2]
+    }
 
     mutating func run(for seconds: Double) {
         let end = line.now + seconds
         while line.now < end {
-            line.run(until: line.now + 0.02)
+            for _ in 0..<10 {
+                line.run(until: line.now + 0.002)
+                let begun = players.requests(on: line)
+                background.notePlayers(
+                    begin: begun > requests, areBusy: players.isBusy(on: line), on: &line)
+                requests = begun
+            }
             players.sample(&line, &lowest)
             background.sample(&line, &lowest)
         }
@@ -204,13 +254,43 @@ struct QueueWindowTests {
         #expect(window.releases == 0)
     }
 
+    @Test func `background gives way for a second at most, and goes on when players end`() {
+        var (window, lowest) = (QueueWindow(.background), LowestDelay())
+        var now = 0.0
+        func pass(_ window: inout QueueWindow, _ seconds: Double) {
+            let end = now + seconds
+            while now < end {
+                now += 0.02
+                let bytes = Int64(min(window.window, 75_000) * 0.02 / 0.03)
+                window.note(.init(roundTrip: 0.03, bytes: bytes), of: &lowest, at: now)
+            }
+        }
+        pass(&window, 5)
+        let before = window.window
+        #expect(before > 50_000)
+        window.giveWay(at: now)
+        #expect(window.window == QueueWindow.leastWindow)
+        pass(&window, 0.8)
+        #expect(window.window < 3_000)
+        window.playersEnded(at: now)
+        #expect(window.window == before)
+        window.giveWay(at: now)
+        pass(&window, 0.9)
+        #expect(window.window < 3_000)
+        pass(&window, 1)
+        #expect(window.window > before / 2)
+        var players = QueueWindow(.players)
+        players.giveWay(at: now)
+        #expect(!players.isBound)
+    }
+
     @Test func `without a round trip nothing is decided`() {
         var (window, lowest) = (QueueWindow(.players), LowestDelay())
         for step in 0..<100 {
             window.note(
                 QueueWindow.Sample(bytes: 100_000), of: &lowest, at: Double(step) * 0.1)
         }
-        #expect(window.window == nil)
+        #expect(!window.isBound)
     }
 
     @Test func `no measurement makes a window that is no number`() {
@@ -220,7 +300,7 @@ struct QueueWindowTests {
             sample.isLossy = step % 2 == 0
             for turn in 0..<40 {
                 window.note(sample, of: &lowest, at: Double(step * 40 + turn) * 10)
-                let bytes = window.window ?? 0
+                let bytes = window.window
                 #expect(bytes >= 0 && bytes <= QueueWindow.mostWindow)
             }
         }
@@ -241,11 +321,12 @@ struct QueueWindowTests {
 struct QueueWindowHouseholdTests {
     /// The line of a home: 20 Mbit/s, a round trip of 30 ms, a queue of 200 ms.
     private static func household(
-        players: Int, background: Int, from begin: Double, jitter: Double = 0
+        players: Int, background: Int, from begin: Double, jitter: Double = 0,
+        segments: SimulatedLine.Responses? = nil
     ) -> Household {
         Household(
             SimulatedLine(megabits: 20, delay: 0.03, queue: 0.2, jitter: jitter),
-            players: players, background: background, from: begin)
+            players: players, background: background, from: begin, segments: segments)
     }
 
     /// Background transfers begin while players fill the queue, and measure the lowest delay again
@@ -266,6 +347,37 @@ struct QueueWindowHouseholdTests {
             #expect(waits[waits.count * 99 / 100] < 0.025)
             #expect(run.window.releases == 0)
         }
+    }
+
+    /// Segments of 1 MB, which alone take 0.45 s on this line.
+    @Test(arguments: [0, 0.005, 0.01])
+    func `a segment beside background takes as long as alone, and background has the pauses`(
+        jitter: Double
+    ) {
+        let segments = SimulatedLine.Responses(packets: 690, pause: 1.5)
+        var alone = Self.household(
+            players: 1, background: 0, from: 0, jitter: jitter, segments: segments)
+        var both = Self.household(
+            players: 1, background: 1, from: 0, jitter: jitter, segments: segments)
+        alone.run(for: 60)
+        both.run(for: 60)
+        #expect(both.responseTime < 1.15 * alone.responseTime)
+        #expect(Double(both.backgroundBytes) > 0.4 * 60 * both.line.rate)
+    }
+
+    /// Jitter looks like a queue that no window shortens.
+    @Test(arguments: [1, 2], [1, 2])
+    func `jitter of most of a round trip does not starve players beside background`(
+        players: Int, background: Int
+    ) {
+        let segments = SimulatedLine.Responses(packets: 207, pause: 0.3)
+        var alone = Self.household(
+            players: players, background: 0, from: 0, jitter: 0.02, segments: segments)
+        var both = Self.household(
+            players: players, background: background, from: 0, jitter: 0.02, segments: segments)
+        alone.run(for: 60)
+        both.run(for: 60)
+        #expect(both.responseTime < 2 * alone.responseTime)
     }
 
     @Test func `other traffic that fills the queue releases players beside background`() {

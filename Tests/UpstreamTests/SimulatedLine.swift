@@ -2,6 +2,8 @@
 ///
 /// Senders use Reno (RFC 5681) within the receiver's window, whose right edge never moves back.
 /// Receivers measure the round trip as Linux does for `tcpi_rcv_rtt`: smoothed over eight packets.
+///
+/// A sender keeps its congestion window between responses.
 struct SimulatedLine {
     struct Flow {
         var began: Double
@@ -11,6 +13,15 @@ struct SimulatedLine {
         /// The smoothed round trip; nil before the first packet.
         fileprivate(set) var roundTrip: Double?
         fileprivate(set) var lostPackets = 0
+        /// Nil for one response without an end.
+        let responses: Responses?
+        /// The time from each request to the end of its response, in seconds.
+        fileprivate(set) var responseTimes: [Double] = []
+        /// True from a request to the end of its response.
+        fileprivate(set) var isWaiting = false
+        fileprivate var requestedAt = 0.0
+        /// Where the last response ends whose request has reached the sender.
+        fileprivate var offered: Int64
         fileprivate var sent: Int64 = 0
         fileprivate var edge: Double = 14_480
         fileprivate var congestion = 14_480.0
@@ -19,14 +30,24 @@ struct SimulatedLine {
         /// False for one that has ended.
         var isOpen = true
 
-        init(began: Double, window: Double? = nil) {
+        init(began: Double, window: Double? = nil, responses: Responses? = nil) {
             self.began = began
             self.window = window
+            self.responses = responses
+            offered = responses == nil ? .max : 0
         }
+    }
+
+    /// Responses of one length, each requested a pause after the end of the one before.
+    struct Responses {
+        let packets: Int64
+        var pause = 0.0
     }
 
     private enum Event {
         case start(Int)
+        case requests(Int)
+        case requestArrives(Int)
         case arrives(Int, sentAt: Double)
         case acknowledged(Int, isLost: Bool, total: Int64, edge: Double)
     }
@@ -88,7 +109,16 @@ struct SimulatedLine {
 
     private mutating func handle(_ event: Event) {
         switch event {
-        case .start(let flow): send(flow)
+        case .start(let flow):
+            if flows[flow].responses == nil { send(flow) } else { handle(.requests(flow)) }
+        case .requests(let flow):
+            guard flows[flow].isOpen else { return }
+            flows[flow].isWaiting = true
+            flows[flow].requestedAt = now
+            schedule(now + delay / 2, .requestArrives(flow))
+        case .requestArrives(let flow):
+            flows[flow].offered += (flows[flow].responses?.packets ?? 0) * Int64(Self.payload)
+            send(flow)
         case .arrives(let flow, let sentAt): arrive(flow, sentAt)
         case .acknowledged(let flow, let isLost, let total, let edge):
             acknowledge(flow, isLost: isLost, total: total, edge: edge)
@@ -100,7 +130,8 @@ struct SimulatedLine {
         while true {
             let state = flows[flow]
             let underWay = Double(state.sent - state.received)
-            guard underWay + Self.payload <= max(state.congestion, Self.payload),
+            guard state.sent < state.offered,
+                underWay + Self.payload <= max(state.congestion, Self.payload),
                 Double(state.sent) + Self.payload <= max(state.edge, Double(state.received) + 1_448)
             else { return }
             flows[flow].sent += Int64(Self.payload)
@@ -131,6 +162,11 @@ struct SimulatedLine {
         schedule(
             now + delay / 2,
             .acknowledged(flow, isLost: false, total: flows[flow].received, edge: edge))
+        guard flows[flow].received >= flows[flow].offered, let responses = flows[flow].responses
+        else { return }
+        flows[flow].isWaiting = false
+        flows[flow].responseTimes.append(now - flows[flow].requestedAt)
+        schedule(now + responses.pause, .requests(flow))
     }
 
     private mutating func acknowledge(_ flow: Int, isLost: Bool, total: Int64, edge: Double) {

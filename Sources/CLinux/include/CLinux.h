@@ -59,6 +59,8 @@ int clinux_lock_exclusive(int descriptor);
 struct clinux_receiving {
     /// The smoothed round trip that a receiver sees, in microseconds; 0 without a sample.
     uint32_t round_trip;
+    /// The smoothed round trip of what was sent, the handshake included, in microseconds.
+    uint32_t sent_round_trip;
     /// Packets that arrived out of order.
     uint32_t out_of_order;
     /// Bytes received.
