@@ -18,14 +18,15 @@
 //
 // - draining: half the window for some round trips shows the delay of the empty line. Less would
 //   show a delay that a full line with jitter never has;
-// - starting: the window doubles each round trip while that brings more;
+// - starting: the window doubles each round trip until there is a queue;
 // - giving way: a transfer of players that begins finds no queue. What it lasts longer is shared
 //   by the length of the queue: players aim at twice that of background;
-// - watching: no limit, and none is needed while there is no queue;
+// - watching: more than the transfers use, since no limit is needed while there is no queue;
 // - steady: the window follows the delay, and tries a quarter more from time to time, since bursts
 //   and jitter look like a queue;
-// - released: no limit, for transfers that players wait for: where the queue stays long although the
-//   window shrinks, other traffic fills it, and would take the whole line from those who give way.
+// - released: more than they use, for transfers that players wait for: where a queue stays although
+//   the window shrinks, other traffic fills it, and would take the whole line from those who give
+//   way, or jitter looks like one.
 import Numbers
 
 /// The receive window of all transfers of one purpose over one path.
