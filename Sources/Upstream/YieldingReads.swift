@@ -77,6 +77,7 @@ final class YieldingReads {
     private var paths: [SocketAddress: Path] = [:]
     private var readings: [UpstreamClient.Connection: Reading] = [:]
     private var timer: TimerID?
+    private var ticksAt = Monotonic(nanoseconds: 0)
     private var playersUntil = Monotonic(nanoseconds: 0)
     /// Grows when players come after a time without any.
     private var visit = 0
@@ -173,7 +174,8 @@ final class YieldingReads {
     /// Takes note that the first bytes of a response have arrived: they show the delay of the line
     /// before this response fills the queue.
     func responseBegins() {
-        guard let timer else { return }
+        // No later than it is due: responses may begin more often than that.
+        guard let timer, ticksAt - loop.now > Self.shortestTick else { return }
         loop.cancel(timer)
         schedule(after: Self.shortestTick)
     }
@@ -196,6 +198,7 @@ final class YieldingReads {
     }
 
     private func schedule(after pause: Interval) {
+        ticksAt = loop.now + pause
         timer = loop.schedule(after: pause) { [weak self] _ in
             self?.timer = nil
             self?.tick()
@@ -333,10 +336,11 @@ final class YieldingReads {
                 readings[connection] = nil
             }
         }
-        guard paths.count > Self.most,
+        while paths.count > Self.most,
             let oldest = paths.min(by: { $0.value.usedAt < $1.value.usedAt })
-        else { return }
-        paths[oldest.key] = nil
+        {
+            paths[oldest.key] = nil
+        }
     }
 }
 
