@@ -61,7 +61,7 @@ extension Flight {
     func stopBehindAskedRange() {
         let now = table.loop.now
         // A player that has just received the object may not have started to read.
-        guard case .span(_, let end?)? = machine.filling?.attempt.askedRange,
+        guard let end = machine.filling?.attempt.askedRange?.end,
             let writer = body.writer,
             hasSource, writer.offset >= end, !table.hasReader(self), machine.hold(at: now)
         else { return limitReadAhead() }

@@ -70,8 +70,7 @@ private let lockOfReceiveBuffer: CInt = 2
 @discardableResult private func set(
     _ number: CInt, _ level: CInt, _ option: CInt, _ value: CInt
 ) -> Bool {
-    var value = value
-    return setsockopt(number, level, option, &value, socklen_t(MemoryLayout<CInt>.size)) == 0
+    (try? setOption(number, level, option, value)) != nil
 }
 
 /// Returns the size of the receive buffer in bytes as Linux counts it; 0 if that fails.
