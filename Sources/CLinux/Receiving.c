@@ -20,6 +20,8 @@ int clinux_receiving(int descriptor, struct clinux_receiving *receiving) {
     receiving->round_trip = info.tcpi_rcv_rtt;
     receiving->sent_round_trip = info.tcpi_rtt;
     receiving->bytes = info.tcpi_bytes_received;
+    receiving->packets = info.tcpi_data_segs_in;
+    receiving->packet_size = info.tcpi_rcv_mss;
     receiving->out_of_order = info.tcpi_rcv_ooopack;
     return 0;
 }

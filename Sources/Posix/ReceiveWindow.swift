@@ -10,10 +10,24 @@ package struct Receiving: Sendable, Hashable {
     /// The smoothed round trip of what was sent, the handshake included, in seconds: with little sent,
     /// the delay before this connection filled a queue; nil before the first sample.
     package var sentRoundTrip: Double?
-    /// Bytes received since the connection was opened.
+    /// Bytes received since the connection was opened, but those behind a gap that a lost packet left.
     package var bytes: UInt64
+    /// Packets with data since then; the kernel counts modulo 2^32.
+    package var packets: UInt32
+    /// The largest data of a packet, in bytes, as the kernel estimates it.
+    package var packetSize: UInt32
     /// Packets that arrived out of order since then.
     package var outOfOrder: UInt32
+
+    /// Returns the bytes that arrived since an earlier measurement; nil if it is not of this connection.
+    ///
+    /// What came behind a gap is not counted before the gap is filled, and then not as if it had
+    /// come at once: no more than the packets since then can have carried.
+    package func arrived(since former: Receiving) -> Int64? {
+        guard bytes >= former.bytes else { return nil }
+        let packets = UInt64(packets &- former.packets)
+        return Int64(clamping: min(bytes - former.bytes, packets * UInt64(packetSize)))
+    }
 }
 
 /// Reads the measurements of a connection (getsockopt(2)); never blocks.
@@ -26,7 +40,8 @@ package func receiving(of number: CInt) -> Receiving? {
     return Receiving(
         roundTrip: found.round_trip > 0 ? Double(found.round_trip) / 1e6 : nil,
         sentRoundTrip: found.sent_round_trip > 0 ? Double(found.sent_round_trip) / 1e6 : nil,
-        bytes: found.bytes, outOfOrder: found.out_of_order)
+        bytes: found.bytes, packets: found.packets, packetSize: found.packet_size,
+        outOfOrder: found.out_of_order)
 }
 
 /// How long a bound of a receive window holds.

@@ -86,10 +86,7 @@ struct QueueWindow: Sendable {
     private var rateBefore: Double?
     private var roundsToProbe = 8
     private var probePause = 8
-    // Signs of other traffic.
-    private var crowdedRounds = 0
-    private var highestRate = RecentExtreme(.highest, minutes: 2)
-    private var releaseTime = QueueWindow.firstRelease
+    private var others = OtherTraffic()
     private var drainsAt = Double.infinity
     private var drainedTo = Double.infinity
     private var drainRounds = 0
@@ -103,7 +100,7 @@ struct QueueWindow: Sendable {
     static let mostWindow = 256e6
     /// The window of a connection before anything was measured: ten segments, the initial window of
     /// most senders (RFC 6928).
-    private static let firstWindow = 14_480.0
+    static let firstWindow = 14_480.0
     /// The window of a connection without a limit, until it has shown what it needs.
     private static let firstRoom = 262_144.0
     private static let shortestRound = 0.02
@@ -123,14 +120,7 @@ struct QueueWindow: Sendable {
     /// The share of the window that is kept while draining.
     private static let drainShare = 0.5
     private static let mostDrainRounds = 64
-    private static let firstRelease = 10.0
-    private static let longestRelease = 160.0
     private static let longestProbePause = 128
-    /// The share of the window that filled the line in the last minutes below which a window has
-    /// shrunk for others.
-    private static let crowdedShare = 0.6
-    /// Round trips of such a window and a queue after which the queue is that of others.
-    private static let mostCrowdedRounds = 6
 
     /// Begins without a limit for players, so that none delays their first segment, and with
     /// draining for background, which may have filled the queue before.
@@ -146,11 +136,25 @@ struct QueueWindow: Sendable {
         }
     }
 
-    /// Begins anew after a time without a bound.
-    mutating func restart() {
-        let releases = releases
+    /// Begins anew after a time without a bound: players with what filled the line in the last
+    /// minutes, if they were bounded then, so that their first segment fills no queue again.
+    mutating func restart(of path: LowestDelay, at now: Double) {
+        let former = self
         self = QueueWindow(purpose)
-        self.releases = releases
+        (releases, others) = (former.releases, former.others)
+        others.forget(at: now)
+        guard purpose == .players, former.isBound, let known = lineWindow(of: path) else { return }
+        state = .steady
+        window = known
+        drainsAt = now + Self.secondDrain
+    }
+
+    /// Returns the bytes that fill the line, as the last two minutes have shown; nil where nothing is
+    /// known of it.
+    func lineWindow(of path: LowestDelay) -> Double? {
+        path.value.flatMap(others.lineWindow).map {
+            min(max($0, Self.leastWindow), Self.mostWindow)
+        }
     }
 
     /// Returns the queue that is aimed at, in seconds; background leaves room for players.
@@ -229,7 +233,6 @@ struct QueueWindow: Sendable {
         if case .released(let until) = state, now >= until {
             state = .watching(rounds: 0)
             rates = []
-            crowdedRounds = 0
             roundBegan = nil
         }
         if case .givingWay(let until) = state, now >= until { takeLineAgain(nil, now) }
@@ -274,7 +277,7 @@ struct QueueWindow: Sendable {
     ) {
         let former = rates.max() ?? 0
         if case .draining = state {} else { rates = (rates + [rate]).suffix(4) }
-        highestRate.note(rate, at: now)
+        others.note(rate: rate, at: now)
         switch state {
         case .draining(let rounds):
             let isFalling = roundTrip < drainedTo * 0.97
@@ -378,17 +381,11 @@ struct QueueWindow: Sendable {
 
     /// Looks whether the queue is that of others, and whether the lowest delay is to be measured.
     private mutating func noteCrowd(_ lowest: Double, _ now: Double) {
-        let full = (highestRate.value ?? 0) * lowest
-        if queue > target, window < full * Self.crowdedShare, !isRoundLossy {
-            crowdedRounds += 1
-        } else {
-            crowdedRounds = 0
-            releaseTime = max(Self.firstRelease, releaseTime - 0.1)
-        }
-        if purpose == .players, crowdedRounds >= Self.mostCrowdedRounds {
+        let isCrowded = others.note(
+            window: window, hasQueue: queue > target && !isRoundLossy, lowest: lowest)
+        if purpose == .players, isCrowded {
             releases += 1
-            state = .released(until: now + releaseTime)
-            releaseTime = min(releaseTime * 2, Self.longestRelease)
+            state = .released(until: now + others.release())
         } else if now >= drainsAt {
             windowBefore = window
             state = .draining(rounds: 0)

@@ -28,6 +28,12 @@ struct RecentExtreme: Sendable {
         } else {
             minutes = (minutes + [(minute, value)]).suffix(most)
         }
+        forget(at: now)
+    }
+
+    /// Forgets the values that are too old.
+    mutating func forget(at now: Double) {
+        let minute = Int(now / 60)
         minutes.removeAll { minute - $0.minute >= most }
     }
 }

@@ -89,6 +89,8 @@ final class YieldingReads {
     private static let presence = Interval.seconds(12 as Int64)
     private static let shortestTick = Interval.milliseconds(20)
     private static let longestTick = Interval.milliseconds(100)
+    /// What Linux grants a sender at first (tcp(7), tcp_rmem: half of 128 KiB).
+    private static let usualWindow = 65_536.0
     /// The most paths and connections that are remembered.
     private static let most = 256
 
@@ -118,9 +120,23 @@ final class YieldingReads {
         if let purpose {
             let use = currentUse(of: purpose, at: address)
             bound(connection, to: share(of: use.window.window, among: use.connections))
-        } else if readings[connection]?.bound != nil, client?.users[connection] == 1 {
-            bound(connection, to: nil)
+        } else if client?.users[connection] == 1 {
+            let isExpress = transfer.lane == .express
+            let bound = isExpress ? expressBound(at: address, isLong: false) : nil
+            self.bound(connection, to: bound)
         }
+    }
+
+    /// Returns the bound of playlists and keys; nil where nothing is known of the line.
+    ///
+    /// They need none for themselves, but segments use the same connections later, and what the
+    /// sender was granted once stays granted. A long one has the whole line from the first sample on.
+    private func expressBound(at address: SocketAddress, isLong: Bool) -> Int? {
+        guard isPlaying, let path = paths[address] else { return nil }
+        let windows = path.uses.values.compactMap { $0.window.lineWindow(of: path.lowest) }
+        guard let line = windows.max() else { return nil }
+        let bound = isLong ? max(Self.usualWindow, line) : min(Self.usualWindow, line)
+        return Int(max(QueueWindow.firstWindow, bound))
     }
 
     /// Bounds the background transfers from an address before the first bytes of players' come.
@@ -151,7 +167,9 @@ final class YieldingReads {
     ) -> Use {
         let path = paths[address] ?? Path(usedAt: loop.now)
         var use = path.uses[purpose] ?? Use(window: QueueWindow(purpose), visit: visit)
-        if !isCurrent(use, purpose) { use.window.restart() }
+        if !isCurrent(use, purpose) {
+            use.window.restart(of: path.lowest, at: loop.now.inSeconds)
+        }
         use.visit = visit
         paths[address] = path
         paths[address]?.uses[purpose] = use
@@ -244,7 +262,9 @@ final class YieldingReads {
         var groups: [UseKey: Group] = [:]
         for (connection, use) in lanes {
             guard let purpose = purpose(of: use.lane) else {
-                if readings[connection]?.bound != nil { bound(connection, to: nil) }
+                let isExpress = use.lane == .express
+                let bound = isExpress ? expressBound(at: use.address, isLong: true) : nil
+                self.bound(connection, to: bound)
                 continue
             }
             guard let number = client.sockets.descriptor(localPort: connection.localPort),
@@ -262,9 +282,8 @@ final class YieldingReads {
     private func add(
         _ found: Receiving, of connection: UpstreamClient.Connection, to group: inout Group
     ) {
-        if let former = readings[connection]?.measured, former.bytes <= found.bytes {
-            let bytes = found.bytes - former.bytes
-            group.sample.bytes = group.sample.bytes.addingSaturated(Int64(clamping: bytes))
+        if let former = readings[connection]?.measured, let bytes = found.arrived(since: former) {
+            group.sample.bytes = group.sample.bytes.addingSaturated(bytes)
             if found.outOfOrder > former.outOfOrder { group.sample.isLossy = true }
             // Without new bytes the round trip is that of earlier ones.
             if bytes > 0, let roundTrip = found.roundTrip {

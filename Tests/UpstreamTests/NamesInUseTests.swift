@@ -127,7 +127,6 @@ import URISyntax
 @Suite struct `How connections begin` {
     @Test(arguments: [false, true])
     func `TCP Fast Open is used if the setting allows it`(isOn: Bool) throws {
-        let found = Mutex<[CInt]>([])
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array("x".utf8))
             return .keep
@@ -136,40 +135,14 @@ import URISyntax
         let harness = try Harness { $0.usesFastOpen = isOn }
         defer { harness.stop() }
         #expect(try harness.fetch(origin.url()).status == 200)
-        for number in CInt(3)..<1_024 {
-            var peer = sockaddr_in()
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let status = withUnsafeMutablePointer(to: &peer) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    getpeername(number, $0, &size)
-                }
-            }
-            guard status == 0, UInt16(bigEndian: peer.sin_port) == origin.port else { continue }
-            var value: CInt = -1
-            var length = socklen_t(MemoryLayout<CInt>.size)
-            // TCP_FASTOPEN_CONNECT of tcp(7), which Glibc does not name.
-            getsockopt(number, CInt(IPPROTO_TCP), 30, &value, &length)
-            found.withLock { $0.append(value) }
-        }
-        #expect(found.withLock { $0 } == [isOn ? 1 : 0])
+        // TCP_FASTOPEN_CONNECT of tcp(7), which Glibc does not name.
+        let found = optionsOfConnections(to: origin.port, CInt(IPPROTO_TCP), 30)
+        #expect(found == [isOn ? 1 : 0])
     }
 
     /// The traffic class of this process's connections to a port.
     private static func trafficClasses(to port: UInt16) -> [CInt] {
-        (CInt(3)..<1_024).compactMap { number in
-            var peer = sockaddr_in()
-            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let status = withUnsafeMutablePointer(to: &peer) {
-                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    getpeername(number, $0, &size)
-                }
-            }
-            guard status == 0, UInt16(bigEndian: peer.sin_port) == port else { return nil }
-            var value: CInt = -1
-            var length = socklen_t(MemoryLayout<CInt>.size)
-            getsockopt(number, CInt(IPPROTO_IP), IP_TOS, &value, &length)
-            return value
-        }
+        optionsOfConnections(to: port, CInt(IPPROTO_IP), IP_TOS)
     }
 
     @Test(arguments: [false, true])

@@ -6,18 +6,6 @@ import URISyntax
 import Upstream
 
 @Suite struct OriginRouteTests {
-    /// The host of a connection's peer.
-    private static func peer(of socket: CInt) -> String {
-        var storage = sockaddr_storage()
-        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        return withUnsafeMutablePointer(to: &storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
-                guard getpeername(socket, name, &size) == 0 else { return "" }
-                return SocketAddress(name)?.host ?? ""
-            }
-        }
-    }
-
     @Test func `a proxy is parsed with credentials that it never shows`() throws {
         let proxy = try OriginProxy("SOCKS5H://me:p%40ss%3A@[2001:db8::1]:1080")
         #expect(proxy.kind == .socks5h && proxy.host == "2001:db8::1" && proxy.port == 1080)
@@ -60,7 +48,7 @@ import Upstream
     @Test func `a proxy connection bound to an address is not reused without it`() throws {
         // Requests to http origins share the connections to a proxy, whatever the origin.
         let proxy = try TestOrigin { exchange in
-            exchange.respond(body: Array(Self.peer(of: exchange.socket).utf8))
+            exchange.respond(body: Array((peerAddress(of: exchange.socket)?.host ?? "").utf8))
             return .keep
         }
         let way = try OriginProxy("http://127.0.0.1:\(proxy.port)")
@@ -82,7 +70,7 @@ import Upstream
 
     @Test func `connections use the configured source address`() throws {
         let origin = try TestOrigin { exchange in
-            exchange.respond(body: Array(Self.peer(of: exchange.socket).utf8))
+            exchange.respond(body: Array((peerAddress(of: exchange.socket)?.host ?? "").utf8))
             return .keep
         }
         let bound = try #require(LocalInterface("127.0.0.2"))
@@ -124,7 +112,7 @@ import Upstream
         let origin = try TestOrigin { exchange in
             let step = Int(exchange.target.dropFirst()) ?? 0
             let port = (try? localAddress(of: exchange.socket).port) ?? 0
-            let peer = Self.peer(of: exchange.socket)
+            let peer = peerAddress(of: exchange.socket)?.host ?? ""
             guard peer == "127.0.0.\(step + 1)" else {
                 exchange.respond(500, body: Array("step \(step) came from \(peer)".utf8))
                 return .keep

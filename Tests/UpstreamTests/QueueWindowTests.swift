@@ -2,168 +2,6 @@ import Testing
 
 @testable import Upstream
 
-/// Transfers of one purpose, sampled and bounded as the upstream client does.
-private struct BoundedFlows {
-    private(set) var window: QueueWindow
-    private let flows: [Int]
-    private var received: [Int64]
-    private var lost = 0
-
-    init(
-        _ purpose: QueueWindow.Purpose, _ count: Int, on line: inout SimulatedLine,
-        from begin: Double, responses: SimulatedLine.Responses? = nil
-    ) {
-        // Linux advertises 64 KiB before it knows more.
-        flows = (0..<count).map { place in
-            let began = responses == nil ? begin : begin + 0.137 * Double(place)
-            return line.add(.init(began: began, window: 65_536, responses: responses))
-        }
-        received = flows.map { _ in 0 }
-        window = QueueWindow(purpose)
-    }
-
-    /// Returns the bytes of all transfers so far.
-    func bytes(of line: SimulatedLine) -> Int64 {
-        flows.reduce(0) { $0 + line.flows[$1].received }
-    }
-
-    /// True while a response is awaited or arrives.
-    func isBusy(on line: SimulatedLine) -> Bool {
-        flows.contains {
-            line.flows[$0].isWaiting
-                || (line.flows[$0].responses == nil && line.flows[$0].received > 0)
-        }
-    }
-
-    /// The number of requests so far; one for each response without an end.
-    func requests(on line: SimulatedLine) -> Int {
-        flows.reduce(0) {
-            $0 + line.flows[$1].responseTimes.count + (line.flows[$1].isWaiting ? 1 : 0)
-        }
-    }
-
-    /// The times of all responses so far, in seconds.
-    func responseTimes(on line: SimulatedLine) -> [Double] {
-        flows.flatMap { line.flows[$0].responseTimes }
-    }
-
-    func roundTrip(on line: SimulatedLine) -> Double? { line.flows[flows[0]].roundTrip }
-
-    func removeBounds(on line: inout SimulatedLine) {
-        for flow in flows { line.limit(flow, to: nil) }
-    }
-
-    mutating func sample(_ line: inout SimulatedLine, _ lowest: inout LowestDelay) {
-        var sample = QueueWindow.Sample()
-        sample.connections = flows.count
-        var lostNow = 0
-        for (place, flow) in flows.enumerated() {
-            let state = line.flows[flow]
-            lostNow += state.lostPackets
-            guard state.received > received[place], let roundTrip = state.roundTrip else {
-                continue
-            }
-            sample.bytes += state.received - received[place]
-            received[place] = state.received
-            sample.roundTrip = min(sample.roundTrip ?? roundTrip, roundTrip)
-        }
-        sample.isLossy = lostNow > lost
-        lost = lostNow
-        window.note(sample, of: &lowest, at: line.now)
-        bound(&line)
-    }
-
-    private func bound(_ line: inout SimulatedLine) {
-        let share = max(QueueWindow.leastWindow, window.window / Double(flows.count))
-        for flow in flows { line.limit(flow, to: share) }
-    }
-
-    /// Gives way to transfers of players that begin, and goes on when they have ended.
-    mutating func notePlayers(begin: Bool, areBusy: Bool, on line: inout SimulatedLine) {
-        if begin { window.giveWay(at: line.now) }
-        if !areBusy { window.playersEnded(at: line.now) }
-        if begin || !areBusy { bound(&line) }
-    }
-}
-
-/// Transfers of one purpose alone on a simulated line.
-private struct Yielding {
-    var line: SimulatedLine
-    private var lowest = LowestDelay()
-    private var flows: BoundedFlows
-
-    init(_ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2) {
-        var line = line
-        flows = BoundedFlows(purpose, transfers, on: &line, from: 0)
-        self.line = line
-    }
-
-    var window: QueueWindow { flows.window }
-
-    /// Runs for some seconds, sampling as the upstream client does.
-    ///
-    /// - Returns: bytes a second of the transfers, and the 50th and 99th percentiles of the queue.
-    mutating func run(
-        for seconds: Double, isBounded: Bool = true
-    ) -> (rate: Double, median: Double, p99: Double) {
-        let end = line.now + seconds
-        let before = flows.bytes(of: line)
-        _ = line.takeWaits()
-        while line.now < end {
-            let roundTrip = flows.roundTrip(on: line) ?? 0.04
-            line.run(until: line.now + min(0.1, max(0.02, roundTrip / 2)))
-            if isBounded { flows.sample(&line, &lowest) } else { flows.removeBounds(on: &line) }
-        }
-        let waits = line.takeWaits().sorted()
-        let rate = Double(flows.bytes(of: line) - before) / seconds
-        return (rate, waits[waits.count / 2], waits[waits.count * 99 / 100])
-    }
-}
-
-/// Transfers of players and background transfers over one line, each kind under its window.
-private struct Household {
-    var line: SimulatedLine
-    private var lowest = LowestDelay()
-    private var players: BoundedFlows
-    private var background: BoundedFlows
-    private var requests = 0
-
-    init(
-        _ line: SimulatedLine, players: Int, background: Int, from begin: Double,
-        segments: SimulatedLine.Responses? = nil
-    ) {
-        var line = line
-        self.players = BoundedFlows(.players, players, on: &line, from: 0, responses: segments)
-        self.background = BoundedFlows(.background, background, on: &line, from: begin)
-        self.line = line
-    }
-
-    var window: QueueWindow { players.window }
-    /// Bytes that players have received.
-    var bytes: Int64 { players.bytes(of: line) }
-    var backgroundBytes: Int64 { background.bytes(of: line) }
-    /// The median time of players' responses, in seconds.
-    var responseTime: Double {
-        let times = players.responseTimes(on: line).sorted()
-        return times.isEmpty ? .infinity : times[times.count / 2]
-    }
-
-    mutating func run(for seconds: Double) {
-        let end = line.now + seconds
-        while line.now < end {
-            for _ in 0..<10 {
-                line.run(until: line.now + 0.002)
-                let begun = players.requests(on: line)
-                background.notePlayers(
-                    begin: begun > requests, areBusy: players.isBusy(on: line), on: &line)
-                requests = begun
-            }
-            players.sample(&line, &lowest)
-            background.sample(&line, &lowest)
-        }
-    }
-}
-
 struct QueueWindowTests {
     /// 20 Mbit/s, a round trip of 30 ms, a queue of 200 ms.
     private static func line(jitter: Double = 0) -> SimulatedLine {
@@ -284,6 +122,42 @@ struct QueueWindowTests {
         #expect(!players.isBound)
     }
 
+    /// A visit of players ends; transfers run without a bound until the next.
+    @Test(arguments: [(60.0, true), (240, false)])
+    func `players that come again within two minutes begin with what filled the line`(
+        pause: Double, isKnown: Bool
+    ) {
+        let line = 2.5e6
+        var (window, lowest) = (QueueWindow(.players), LowestDelay())
+        #expect(window.lineWindow(of: lowest) == nil)
+        func pass(from begin: Double) {
+            for step in 0..<200 {
+                let roundTrip = max(0.03, min(window.window, 400_000) / line)
+                let bytes = Int64(min(line, window.window / roundTrip) * 0.03)
+                let now = begin + Double(step) * 0.03
+                window.note(.init(roundTrip: roundTrip, bytes: bytes), of: &lowest, at: now)
+            }
+        }
+        pass(from: 0)
+        #expect(window.isBound)
+        window.restart(of: lowest, at: 6 + pause)
+        #expect(window.isBound == isKnown)
+        #expect((window.window < 1.2 * line * 0.03) == isKnown)
+        #expect((window.lineWindow(of: lowest) != nil) == isKnown)
+        pass(from: 6 + pause)
+        #expect(window.isBound && window.releases == 0)
+    }
+
+    @Test func `players that had no bound begin without one again`() {
+        var (window, lowest) = (QueueWindow(.players), LowestDelay())
+        for step in 0..<100 {
+            window.note(
+                .init(roundTrip: 0.03, bytes: 10_000), of: &lowest, at: Double(step) * 0.03)
+        }
+        window.restart(of: lowest, at: 4)
+        #expect(!window.isBound)
+    }
+
     @Test func `without a round trip nothing is decided`() {
         var (window, lowest) = (QueueWindow(.players), LowestDelay())
         for step in 0..<100 {
@@ -302,6 +176,7 @@ struct QueueWindowTests {
                 window.note(sample, of: &lowest, at: Double(step * 40 + turn) * 10)
                 let bytes = window.window
                 #expect(bytes >= 0 && bytes <= QueueWindow.mostWindow)
+                #expect(window.lineWindow(of: lowest) ?? 0 <= QueueWindow.mostWindow)
             }
         }
     }

@@ -61,9 +61,13 @@ struct clinux_receiving {
     uint32_t round_trip;
     /// The smoothed round trip of what was sent, the handshake included, in microseconds.
     uint32_t sent_round_trip;
+    /// Packets with data, those out of order included.
+    uint32_t packets;
+    /// The size of the data of the largest of them.
+    uint32_t packet_size;
     /// Packets that arrived out of order.
     uint32_t out_of_order;
-    /// Bytes received.
+    /// Bytes received, but those behind a gap.
     uint64_t bytes;
 };
 

@@ -1,0 +1,163 @@
+@testable import Upstream
+
+/// Transfers of one purpose, sampled and bounded as the upstream client does.
+struct BoundedFlows {
+    private(set) var window: QueueWindow
+    private let flows: [Int]
+    private var received: [Int64]
+    private var lost = 0
+
+    init(
+        _ purpose: QueueWindow.Purpose, _ count: Int, on line: inout SimulatedLine,
+        from begin: Double, responses: SimulatedLine.Responses? = nil
+    ) {
+        // Linux advertises 64 KiB before it knows more.
+        flows = (0..<count).map { place in
+            let began = responses == nil ? begin : begin + 0.137 * Double(place)
+            return line.add(.init(began: began, window: 65_536, responses: responses))
+        }
+        received = flows.map { _ in 0 }
+        window = QueueWindow(purpose)
+    }
+
+    /// Returns the bytes of all transfers so far.
+    func bytes(of line: SimulatedLine) -> Int64 {
+        flows.reduce(0) { $0 + line.flows[$1].received }
+    }
+
+    /// True while a response is awaited or arrives.
+    func isBusy(on line: SimulatedLine) -> Bool {
+        flows.contains {
+            line.flows[$0].isWaiting
+                || (line.flows[$0].responses == nil && line.flows[$0].received > 0)
+        }
+    }
+
+    /// The number of requests so far; one for each response without an end.
+    func requests(on line: SimulatedLine) -> Int {
+        flows.reduce(0) {
+            $0 + line.flows[$1].responseTimes.count + (line.flows[$1].isWaiting ? 1 : 0)
+        }
+    }
+
+    /// The times of all responses so far, in seconds.
+    func responseTimes(on line: SimulatedLine) -> [Double] {
+        flows.flatMap { line.flows[$0].responseTimes }
+    }
+
+    func roundTrip(on line: SimulatedLine) -> Double? { line.flows[flows[0]].roundTrip }
+
+    func removeBounds(on line: inout SimulatedLine) {
+        for flow in flows { line.limit(flow, to: nil) }
+    }
+
+    mutating func sample(_ line: inout SimulatedLine, _ lowest: inout LowestDelay) {
+        var sample = QueueWindow.Sample()
+        sample.connections = flows.count
+        var lostNow = 0
+        for (place, flow) in flows.enumerated() {
+            let state = line.flows[flow]
+            lostNow += state.lostPackets
+            guard state.received > received[place], let roundTrip = state.roundTrip else {
+                continue
+            }
+            sample.bytes += state.received - received[place]
+            received[place] = state.received
+            sample.roundTrip = min(sample.roundTrip ?? roundTrip, roundTrip)
+        }
+        sample.isLossy = lostNow > lost
+        lost = lostNow
+        window.note(sample, of: &lowest, at: line.now)
+        bound(&line)
+    }
+
+    private func bound(_ line: inout SimulatedLine) {
+        let share = max(QueueWindow.leastWindow, window.window / Double(flows.count))
+        for flow in flows { line.limit(flow, to: share) }
+    }
+
+    /// Gives way to transfers of players that begin, and goes on when they have ended.
+    mutating func notePlayers(begin: Bool, areBusy: Bool, on line: inout SimulatedLine) {
+        if begin { window.giveWay(at: line.now) }
+        if !areBusy { window.playersEnded(at: line.now) }
+        if begin || !areBusy { bound(&line) }
+    }
+}
+
+/// Transfers of one purpose alone on a simulated line.
+struct Yielding {
+    var line: SimulatedLine
+    private var lowest = LowestDelay()
+    private var flows: BoundedFlows
+
+    init(_ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2) {
+        var line = line
+        flows = BoundedFlows(purpose, transfers, on: &line, from: 0)
+        self.line = line
+    }
+
+    var window: QueueWindow { flows.window }
+
+    /// Runs for some seconds, sampling as the upstream client does.
+    ///
+    /// - Returns: bytes a second of the transfers, and the 50th and 99th percentiles of the queue.
+    mutating func run(
+        for seconds: Double, isBounded: Bool = true
+    ) -> (rate: Double, median: Double, p99: Double) {
+        let end = line.now + seconds
+        let before = flows.bytes(of: line)
+        _ = line.takeWaits()
+        while line.now < end {
+            let roundTrip = flows.roundTrip(on: line) ?? 0.04
+            line.run(until: line.now + min(0.1, max(0.02, roundTrip / 2)))
+            if isBounded { flows.sample(&line, &lowest) } else { flows.removeBounds(on: &line) }
+        }
+        let waits = line.takeWaits().sorted()
+        let rate = Double(flows.bytes(of: line) - before) / seconds
+        return (rate, waits[waits.count / 2], waits[waits.count * 99 / 100])
+    }
+}
+
+/// Transfers of players and background transfers over one line, each kind under its window.
+struct Household {
+    var line: SimulatedLine
+    private var lowest = LowestDelay()
+    private var players: BoundedFlows
+    private var background: BoundedFlows
+    private var requests = 0
+
+    init(
+        _ line: SimulatedLine, players: Int, background: Int, from begin: Double,
+        segments: SimulatedLine.Responses? = nil
+    ) {
+        var line = line
+        self.players = BoundedFlows(.players, players, on: &line, from: 0, responses: segments)
+        self.background = BoundedFlows(.background, background, on: &line, from: begin)
+        self.line = line
+    }
+
+    var window: QueueWindow { players.window }
+    /// Bytes that players have received.
+    var bytes: Int64 { players.bytes(of: line) }
+    var backgroundBytes: Int64 { background.bytes(of: line) }
+    /// The median time of players' responses, in seconds.
+    var responseTime: Double {
+        let times = players.responseTimes(on: line).sorted()
+        return times.isEmpty ? .infinity : times[times.count / 2]
+    }
+
+    mutating func run(for seconds: Double) {
+        let end = line.now + seconds
+        while line.now < end {
+            for _ in 0..<10 {
+                line.run(until: line.now + 0.002)
+                let begun = players.requests(on: line)
+                background.notePlayers(
+                    begin: begun > requests, areBusy: players.isBusy(on: line), on: &line)
+                requests = begun
+            }
+            players.sample(&line, &lowest)
+            background.sample(&line, &lowest)
+        }
+    }
+}

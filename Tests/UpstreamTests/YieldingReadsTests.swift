@@ -1,0 +1,43 @@
+import Glibc
+import HTTP
+import Testing
+import Upstream
+
+/// Bounds of receive windows on real connections.
+struct YieldingReadsTests {
+    /// Answers `/segment` with a megabyte in a third of a second.
+    private static func origin() throws -> TestOrigin {
+        try TestOrigin { exchange in
+            guard exchange.target == "/segment" else {
+                exchange.respond(200, body: Array("#EXTM3U".utf8))
+                return .keep
+            }
+            exchange.send("HTTP/1.1 200 X\r\nContent-Length: 1048576\r\n\r\n")
+            for _ in 0..<16 {
+                exchange.send([UInt8](repeating: 1, count: 65_536))
+                exchange.pause(milliseconds: 20)
+            }
+            return .keep
+        }
+    }
+
+    /// Fetches from the origin and returns the bounds of its connections afterwards.
+    private static func bounds(
+        after path: String, _ lane: Lane, _ harness: Harness, _ origin: TestOrigin
+    ) throws -> [CInt] {
+        #expect(try harness.fetch(origin.url(path)) { $0.lane = lane }.status == 200)
+        return optionsOfConnections(to: origin.port, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP)
+    }
+
+    @Test func `a playlist grants the origin no more than the line needs, since segments follow`()
+        throws
+    {
+        let origin = try Self.origin()
+        let harness = try Harness { $0.yields = .players }
+        _ = try Self.bounds(after: "/segment", .playback, harness, origin)
+        // Ten segments: the line, of no delay, needs less.
+        #expect(try Self.bounds(after: "/list", .express, harness, origin) == [14_480])
+        harness.stop()
+        origin.stop()
+    }
+}
