@@ -49,7 +49,15 @@ final class YieldingReads {
         var window: QueueWindow
         /// The visit of players in which it was used last.
         var visit: Int
-        var connections = 1
+        /// The connections that share the window.
+        var members: Set<UpstreamClient.Connection> = []
+    }
+
+    /// A request that was sent.
+    private struct Awaited {
+        let key: UseKey
+        /// How long its share of the window is kept free.
+        let until: Monotonic
     }
 
     private struct Path {
@@ -69,6 +77,7 @@ final class YieldingReads {
     private struct Group {
         var sample = QueueWindow.Sample()
         var members: [(connection: UpstreamClient.Connection, number: CInt)] = []
+        var awaited: [UpstreamClient.Connection] = []
     }
 
     private let isAlways: Bool
@@ -76,6 +85,7 @@ final class YieldingReads {
     private let loop: EventLoop
     private var paths: [SocketAddress: Path] = [:]
     private var readings: [UpstreamClient.Connection: Reading] = [:]
+    private var awaited: [UpstreamClient.Connection: Awaited] = [:]
     private var timer: TimerID?
     private var ticksAt = Monotonic(nanoseconds: 0)
     private var playersUntil = Monotonic(nanoseconds: 0)
@@ -119,7 +129,12 @@ final class YieldingReads {
         // The first bytes come before the first sample.
         if let purpose {
             let use = currentUse(of: purpose, at: address)
-            bound(connection, to: share(of: use.window.window, among: use.connections))
+            let count = use.members.union([connection]).count
+            bound(connection, to: share(of: use.window.window, among: count))
+            let wait = 2 * (paths[address]?.lowest.value ?? 0)
+            awaited[connection] = Awaited(
+                key: UseKey(address: address, purpose: purpose),
+                until: loop.now + Interval(seconds: wait) + Self.shortestTick)
         } else if client?.users[connection] == 1 {
             let isExpress = transfer.lane == .express
             let bound = isExpress ? expressBound(at: address, isLong: false) : nil
@@ -152,11 +167,11 @@ final class YieldingReads {
             if let connection = transfer.connection { connections.remove(connection) }
         }
         var use = currentUse(of: .background, at: address)
-        use.connections = max(1, connections.count)
+        use.members = connections
         use.window.giveWay(at: loop.now.inSeconds)
         paths[address]?.uses[.background] = use
         for connection in connections {
-            bound(connection, to: share(of: use.window.window, among: use.connections))
+            bound(connection, to: share(of: use.window.window, among: connections.count))
         }
     }
 
@@ -261,6 +276,7 @@ final class YieldingReads {
         }
         var groups: [UseKey: Group] = [:]
         for (connection, use) in lanes {
+            awaited[connection] = nil
             guard let purpose = purpose(of: use.lane) else {
                 let isExpress = use.lane == .express
                 let bound = isExpress ? expressBound(at: use.address, isLong: true) : nil
@@ -275,6 +291,11 @@ final class YieldingReads {
             add(found, of: connection, to: &group)
             group.members.append((connection, number))
             groups[key] = group
+        }
+        // Others do not take the share of a response that is about to begin: it would come on top.
+        for (connection, request) in awaited {
+            if request.until < loop.now { awaited[connection] = nil }
+            groups[request.key]?.awaited.append(connection)
         }
         return groups
     }
@@ -300,15 +321,15 @@ final class YieldingReads {
         var use = currentUse(of: key.purpose, at: key.address)
         guard var path = paths[key.address] else { return }
         path.usedAt = loop.now
-        use.connections = group.members.count
+        use.members = Set(group.members.map(\.connection) + group.awaited)
         var sample = group.sample
-        sample.connections = group.members.count
+        sample.connections = use.members.count
         let releases = use.window.releases
         use.window.note(sample, of: &path.lowest, at: loop.now.inSeconds)
         counts.releases += use.window.releases - releases
         path.uses[key.purpose] = use
         paths[key.address] = path
-        let bytes = share(of: use.window.window, among: group.members.count)
+        let bytes = share(of: use.window.window, among: use.members.count)
         for member in group.members { bound(member.connection, member.number, to: bytes) }
     }
 
