@@ -83,12 +83,12 @@ package final class UpstreamClient {
             limits: AdmissionQueue.Limits(
                 slots: self.configuration.slots, expressCap: self.configuration.expressCap,
                 perHost: self.configuration.perHostLimit, waiting: self.configuration.queueLimit))
-        guard connectionSets(of: .plain) != nil else {
-            throw UpstreamError(.other(code: 2), host: "libcurl", detail: "it cannot start")
-        }
-        // Another client's transfers are not ordered by lanes.
+        // Another client's transfers are not ordered by lanes. The first connections depend on it.
         if other == nil, configuration.yields != .off {
             yields = YieldingReads(always: configuration.yields == .always, client: self)
+        }
+        guard connectionSets(of: .plain) != nil else {
+            throw UpstreamError(.other(code: 2), host: "libcurl", detail: "it cannot start")
         }
     }
 

@@ -39,25 +39,10 @@ package struct YieldState: Sendable, Hashable {
 ///
 /// Without a running body no timer runs.
 final class YieldingReads {
-    /// The transfers of one purpose to one address.
-    private struct UseKey: Hashable {
-        let address: SocketAddress
-        let purpose: QueueWindow.Purpose
-    }
-
     private struct Use {
         var window: QueueWindow
         /// The visit of players in which it was used last.
         var visit: Int
-        /// The connections that share the window.
-        var members: Set<UpstreamClient.Connection> = []
-    }
-
-    /// A request that was sent.
-    private struct Awaited {
-        let key: UseKey
-        /// How long its share of the window is kept free.
-        let until: Monotonic
     }
 
     private struct Path {
@@ -77,7 +62,6 @@ final class YieldingReads {
     private struct Group {
         var sample = QueueWindow.Sample()
         var members: [(connection: UpstreamClient.Connection, number: CInt)] = []
-        var awaited: [UpstreamClient.Connection] = []
     }
 
     private let isAlways: Bool
@@ -85,7 +69,7 @@ final class YieldingReads {
     private let loop: EventLoop
     private var paths: [SocketAddress: Path] = [:]
     private var readings: [UpstreamClient.Connection: Reading] = [:]
-    private var awaited: [UpstreamClient.Connection: Awaited] = [:]
+    private var shares = WindowShares()
     private var timer: TimerID?
     private var ticksAt = Monotonic(nanoseconds: 0)
     private var playersUntil = Monotonic(nanoseconds: 0)
@@ -129,12 +113,10 @@ final class YieldingReads {
         // The first bytes come before the first sample.
         if let purpose {
             let use = currentUse(of: purpose, at: address)
-            let count = use.members.union([connection]).count
-            bound(connection, to: share(of: use.window.window, among: count))
-            let wait = 2 * (paths[address]?.lowest.value ?? 0)
-            awaited[connection] = Awaited(
-                key: UseKey(address: address, purpose: purpose),
-                until: loop.now + Interval(seconds: wait) + Self.shortestTick)
+            let key = PathUse(address: address, purpose: purpose)
+            let wait = 2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
+            shares.note(request: connection, for: key, within: wait, at: loop.now.inSeconds)
+            bound(connection, to: share(of: use.window.window, among: shares.count(of: key)))
         } else if client?.users[connection] == 1 {
             let isExpress = transfer.lane == .express
             let bound = isExpress ? expressBound(at: address, isLong: false) : nil
@@ -167,7 +149,6 @@ final class YieldingReads {
             if let connection = transfer.connection { connections.remove(connection) }
         }
         var use = currentUse(of: .background, at: address)
-        use.members = connections
         use.window.giveWay(at: loop.now.inSeconds)
         paths[address]?.uses[.background] = use
         for connection in connections {
@@ -192,14 +173,14 @@ final class YieldingReads {
     }
 
     /// Lets background go on from addresses that players are no longer served from.
-    private func endWays(_ groups: [UseKey: Group], of client: UpstreamClient) {
+    private func endWays(_ groups: [PathUse: Group], of client: UpstreamClient) {
         // The address of a response is known from its first byte on.
         let isAwaited = client.attached.values.contains {
             purpose(of: $0.lane) == .players && !$0.request.connectsOnly && $0.times.address == nil
         }
         guard !isAwaited else { return }
         for key in groups.keys where key.purpose == .background {
-            guard groups[UseKey(address: key.address, purpose: .players)] == nil else { continue }
+            guard groups[PathUse(address: key.address, purpose: .players)] == nil else { continue }
             paths[key.address]?.uses[.background]?.window.playersEnded(at: loop.now.inSeconds)
         }
     }
@@ -218,7 +199,7 @@ final class YieldingReads {
         use.visit == visit || (isAlways && purpose == .background)
     }
 
-    private func window(of key: UseKey) -> QueueWindow? {
+    private func window(of key: PathUse) -> QueueWindow? {
         paths[key.address]?.uses[key.purpose]?.window
     }
 
@@ -264,7 +245,7 @@ final class YieldingReads {
     }
 
     /// Samples each connection that carries a body, by path.
-    private func groups(of client: UpstreamClient) -> [UseKey: Group] {
+    private func groups(of client: UpstreamClient) -> [PathUse: Group] {
         var lanes: [UpstreamClient.Connection: (lane: Lane, address: SocketAddress)] = [:]
         for transfer in client.attached.values {
             guard case .body = transfer.phase, let connection = transfer.connection,
@@ -274,9 +255,8 @@ final class YieldingReads {
             if let known = lanes[connection], known.lane <= transfer.lane { continue }
             lanes[connection] = (transfer.lane, address)
         }
-        var groups: [UseKey: Group] = [:]
+        var groups: [PathUse: Group] = [:]
         for (connection, use) in lanes {
-            awaited[connection] = nil
             guard let purpose = purpose(of: use.lane) else {
                 let isExpress = use.lane == .express
                 let bound = isExpress ? expressBound(at: use.address, isLong: true) : nil
@@ -286,17 +266,14 @@ final class YieldingReads {
             guard let number = client.sockets.descriptor(localPort: connection.localPort),
                 let found = receiving(of: number)
             else { continue }
-            let key = UseKey(address: use.address, purpose: purpose)
+            let key = PathUse(address: use.address, purpose: purpose)
             var group = groups[key] ?? Group()
             add(found, of: connection, to: &group)
             group.members.append((connection, number))
             groups[key] = group
         }
-        // Others do not take the share of a response that is about to begin: it would come on top.
-        for (connection, request) in awaited {
-            if request.until < loop.now { awaited[connection] = nil }
-            groups[request.key]?.awaited.append(connection)
-        }
+        shares.note(
+            bodies: groups.mapValues { $0.members.map(\.connection) }, at: loop.now.inSeconds)
         return groups
     }
 
@@ -317,19 +294,19 @@ final class YieldingReads {
         readings[connection, default: Reading()].measured = found
     }
 
-    private func follow(_ key: UseKey, _ group: Group) {
+    private func follow(_ key: PathUse, _ group: Group) {
         var use = currentUse(of: key.purpose, at: key.address)
         guard var path = paths[key.address] else { return }
         path.usedAt = loop.now
-        use.members = Set(group.members.map(\.connection) + group.awaited)
+        let count = shares.count(of: key)
         var sample = group.sample
-        sample.connections = use.members.count
+        sample.connections = count
         let releases = use.window.releases
         use.window.note(sample, of: &path.lowest, at: loop.now.inSeconds)
         counts.releases += use.window.releases - releases
         path.uses[key.purpose] = use
         paths[key.address] = path
-        let bytes = share(of: use.window.window, among: use.members.count)
+        let bytes = share(of: use.window.window, among: count)
         for member in group.members { bound(member.connection, member.number, to: bytes) }
     }
 
@@ -337,7 +314,7 @@ final class YieldingReads {
         Int(max(QueueWindow.leastWindow, window / Double(max(1, count))))
     }
 
-    private func note(_ key: UseKey, _ origin: Origin, in states: inout [Origin: YieldState]) {
+    private func note(_ key: PathUse, _ origin: Origin, in states: inout [Origin: YieldState]) {
         guard let found = window(of: key), found.isBound else { return }
         let purpose: YieldState.Purpose = key.purpose == .background ? .background : .players
         if states[origin]?.purpose == purpose {

@@ -40,4 +40,16 @@ struct YieldingReadsTests {
         harness.stop()
         origin.stop()
     }
+
+    @Test(arguments: [YieldUse.off, .players])
+    func `background transfers have connections of their own if they yield`(use: YieldUse) throws {
+        let origin = try Self.origin()
+        let harness = try Harness { $0.yields = use }
+        for lane in [Lane.background, .playback, .background, .express] {
+            _ = try Self.bounds(after: "/list", lane, harness, origin)
+        }
+        #expect(origin.connections == (use == .off ? 1 : 2))
+        harness.stop()
+        origin.stop()
+    }
 }
