@@ -135,7 +135,8 @@ extension UpstreamClient {
             return
         }
         let isApart = transfer.lane == .express && busy
-        let isBackground = transfer.lane == .background
+        // An origin that counts connections is not to see another one that is idle.
+        let isBackground = transfer.lane == .background && queue.limits.perHost == 0
         let multi =
             isApart ? sets.express : isBackground ? sets.background ?? sets.shared : sets.shared
         transfer.freshAddresses = addresses(for: transfer, isExpress: isApart)

@@ -41,14 +41,19 @@ struct YieldingReadsTests {
         origin.stop()
     }
 
-    @Test(arguments: [YieldUse.off, .players])
-    func `background transfers have connections of their own if they yield`(use: YieldUse) throws {
+    @Test(arguments: [(YieldUse.off, 0, 1), (.players, 0, 2), (.players, 1, 1)])
+    func `background transfers that yield have connections of their own where none are counted`(
+        use: YieldUse, hostLimit: Int, connections: Int
+    ) throws {
         let origin = try Self.origin()
-        let harness = try Harness { $0.yields = use }
+        let harness = try Harness {
+            $0.yields = use
+            $0.perHostLimit = hostLimit
+        }
         for lane in [Lane.background, .playback, .background, .express] {
             _ = try Self.bounds(after: "/list", lane, harness, origin)
         }
-        #expect(origin.connections == (use == .off ? 1 : 2))
+        #expect(origin.connections == connections)
         harness.stop()
         origin.stop()
     }
