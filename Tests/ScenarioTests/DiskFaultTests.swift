@@ -108,16 +108,46 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 2)
         }
 
+        /// Puts a steering manifest at a path; the first object that is read from now on cannot be
+        /// read.
+        ///
+        /// - Returns: the URL that the manifest names.
+        private func putSteering(at path: String, _ disk: FailingDisk) throws -> String {
+            let next = disk.story.cdn.url("/unreadable/next")
+            disk.story.cdn.setBehaviour("type=application/json", for: path)
+            disk.story.cdn.put(
+                path,
+                text: #"{"VERSION":1,"RELOAD-URI":"\#(next)","PATHWAY-PRIORITY":["a"]}"#)
+            try disk.fail(DiskFault(calls: [.readOne], error: EIO))
+            return next
+        }
+
+        @Test func `JSON of HLS that cannot be read while it arrives is not passed on unchanged`()
+            throws
+        {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let path = "/unreadable/steer"
+            let next = try putSteering(at: path, disk)
+            story.cdn.hold(path, afterBytes: 40)
+            let head = Barrier("a head is sent")
+            let body = Background {
+                let stream = try story.open(path)
+                _ = try stream.readHead()
+                head.arrive()
+                return try stream.readRest()
+            }
+            #expect(!eventually(within: .milliseconds(300)) { head.isOpen }, "before the rest")
+            story.cdn.release(path)
+            let text = String(decoding: try body.value(), as: UTF8.self)
+            #expect(text.contains("RELOAD-URI") && !text.contains(next))
+        }
+
         @Test func `JSON of HLS that cannot be read is never passed on unchanged`() throws {
             let disk = try FailingDisk()
             let story = disk.story
             let path = "/unreadable/steer"
-            let next = story.cdn.url("/unreadable/next")
-            story.cdn.setBehaviour("type=application/json", for: path)
-            story.cdn.put(
-                path,
-                text: #"{"VERSION":1,"RELOAD-URI":"\#(next)","PATHWAY-PRIORITY":["a"]}"#)
-            try disk.fail(DiskFault(calls: [.readOne], error: EIO))
+            let next = try putSteering(at: path, disk)
             for round in 0..<2 {
                 let answer = try story.get(path)
                 #expect(answer.status == 200)

@@ -18,11 +18,10 @@ extension Resource {
             guard facts.isTextOfHLS != nil || learnText(object, facts) else { return nil }
             return facts.isTextOfHLS == true ? .text : .other
         }
-        guard case .present(let count) = object.state(at: 0),
-            let start = object.shortBytes(0..<min(count, 4_096)),
-            JSONRewriter.mayBeDocumentOfHLS(start)
-        else { return .other }
-        return .open
+        guard case .present(let count) = object.state(at: 0) else { return .other }
+        // What the disk cannot read may be one: it is examined again when it is whole.
+        guard let start = object.shortBytes(0..<min(count, 4_096)) else { return .open }
+        return JSONRewriter.mayBeDocumentOfHLS(start) ? .open : .other
     }
 
     private func mayBeEntry(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
