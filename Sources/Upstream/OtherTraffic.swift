@@ -1,7 +1,7 @@
 /// Tells whether a queue that stays is that of other traffic on the line, which takes the whole line
 /// from those who give way.
 struct OtherTraffic: Sendable {
-    private var highestRate = RecentExtreme(.highest, minutes: 2)
+    private var highestRates = RecentExtreme(.highest, minutes: 2)
     private var crowdedRounds = 0
     private var releaseTime = OtherTraffic.firstRelease
 
@@ -14,14 +14,10 @@ struct OtherTraffic: Sendable {
     private static let longestRelease = 160.0
 
     /// Takes what arrived in a round trip, in bytes a second.
-    mutating func note(rate: Double, at now: Double) { highestRate.note(rate, at: now) }
+    mutating func note(rate: Double, at now: Double) { highestRates.note(rate, at: now) }
 
-    /// Returns the bytes that were under way when the line carried most in the last two minutes,
-    /// without a queue; nil where nothing is known.
-    func lineWindow(at lowest: Double) -> Double? { highestRate.value.map { $0 * lowest } }
-
-    /// Forgets what is older than two minutes.
-    mutating func forget(at now: Double) { highestRate.forget(at: now) }
+    /// Returns the highest rate of the last two minutes, in bytes a second; nil without any.
+    func highestRate(at now: Double) -> Double? { highestRates.value(at: now) }
 
     /// Takes note of a round trip in which the window was bounded.
     ///
@@ -31,7 +27,7 @@ struct OtherTraffic: Sendable {
     ///   - lowest: the delay of the empty line, in seconds.
     /// - Returns: true if the queue has to be that of others.
     mutating func note(window: Double, hasQueue: Bool, lowest: Double) -> Bool {
-        if hasQueue, window < (lineWindow(at: lowest) ?? 0) * Self.crowdedShare {
+        if hasQueue, window < (highestRates.value ?? 0) * lowest * Self.crowdedShare {
             crowdedRounds += 1
         } else {
             crowdedRounds = 0

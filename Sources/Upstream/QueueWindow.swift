@@ -142,8 +142,8 @@ struct QueueWindow: Sendable {
         let former = self
         self = QueueWindow(purpose)
         (releases, others) = (former.releases, former.others)
-        others.forget(at: now)
-        guard purpose == .players, former.isBound, let known = lineWindow(of: path) else { return }
+        guard purpose == .players, former.isBound, let known = lineWindow(of: path, at: now)
+        else { return }
         state = .steady
         window = known
         drainsAt = now + Self.secondDrain
@@ -151,10 +151,9 @@ struct QueueWindow: Sendable {
 
     /// Returns the bytes that fill the line, as the last two minutes have shown; nil where nothing is
     /// known of it.
-    func lineWindow(of path: LowestDelay) -> Double? {
-        path.value.flatMap(others.lineWindow).map {
-            min(max($0, Self.leastWindow), Self.mostWindow)
-        }
+    func lineWindow(of path: LowestDelay, at now: Double) -> Double? {
+        guard let lowest = path.value, let rate = others.highestRate(at: now) else { return nil }
+        return min(max(rate * lowest, Self.leastWindow), Self.mostWindow)
     }
 
     /// Returns the queue that is aimed at, in seconds; background leaves room for players.

@@ -15,6 +15,16 @@ struct RecentExtreme: Sendable {
 
     /// Nil before the first value.
     var value: Double? {
+        extreme(of: minutes)
+    }
+
+    /// Returns the extreme without the values that are too old; nil without one.
+    func value(at now: Double) -> Double? {
+        let minute = Int(now / 60)
+        return extreme(of: minutes.filter { minute - $0.minute < most })
+    }
+
+    private func extreme(of minutes: [(minute: Int, value: Double)]) -> Double? {
         let values = minutes.lazy.map(\.value)
         return kind == .lowest ? values.min() : values.max()
     }
@@ -28,12 +38,6 @@ struct RecentExtreme: Sendable {
         } else {
             minutes = (minutes + [(minute, value)]).suffix(most)
         }
-        forget(at: now)
-    }
-
-    /// Forgets the values that are too old.
-    mutating func forget(at now: Double) {
-        let minute = Int(now / 60)
         minutes.removeAll { minute - $0.minute >= most }
     }
 }

@@ -101,7 +101,8 @@ final class YieldingReads {
 
     /// Takes note of a request that is about to be sent to an address; may be called inside libcurl.
     func requestBegins(_ transfer: Transfer, to address: SocketAddress) {
-        if transfer.lane <= .playback, !transfer.request.connectsOnly {
+        let hasResponse = !transfer.request.connectsOnly
+        if transfer.lane <= .playback, hasResponse {
             if !isPlaying { visit += 1 }
             playersUntil = loop.now + Self.presence
         }
@@ -109,13 +110,15 @@ final class YieldingReads {
         if !readings.isEmpty, transfer.isNewConnection { readings[connection] = nil }
         if timer == nil { schedule(after: Self.shortestTick) }
         let purpose = purpose(of: transfer.lane)
-        if purpose == .players, !transfer.request.connectsOnly { makeWay(to: address) }
+        if purpose == .players, hasResponse { makeWay(to: address) }
         // The first bytes come before the first sample.
         if let purpose {
             let use = currentUse(of: purpose, at: address)
             let key = PathUse(address: address, purpose: purpose)
             let wait = 2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
-            shares.note(request: connection, for: key, within: wait, at: loop.now.inSeconds)
+            if hasResponse {
+                shares.note(request: connection, for: key, within: wait, at: loop.now.inSeconds)
+            }
             bound(connection, to: share(of: use.window.window, among: shares.count(of: key)))
         } else if client?.users[connection] == 1 {
             let isExpress = transfer.lane == .express
@@ -130,7 +133,9 @@ final class YieldingReads {
     /// sender was granted once stays granted. A long one has the whole line from the first sample on.
     private func expressBound(at address: SocketAddress, isLong: Bool) -> Int? {
         guard isPlaying, let path = paths[address] else { return nil }
-        let windows = path.uses.values.compactMap { $0.window.lineWindow(of: path.lowest) }
+        let windows = path.uses.values.compactMap {
+            $0.window.lineWindow(of: path.lowest, at: loop.now.inSeconds)
+        }
         guard let line = windows.max() else { return nil }
         let bound = isLong ? max(Self.usualWindow, line) : min(Self.usualWindow, line)
         return Int(max(QueueWindow.firstWindow, bound))

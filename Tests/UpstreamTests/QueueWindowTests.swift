@@ -129,7 +129,7 @@ struct QueueWindowTests {
     ) {
         let line = 2.5e6
         var (window, lowest) = (QueueWindow(.players), LowestDelay())
-        #expect(window.lineWindow(of: lowest) == nil)
+        #expect(window.lineWindow(of: lowest, at: 0) == nil)
         func pass(from begin: Double) {
             for step in 0..<200 {
                 let roundTrip = max(0.03, min(window.window, 400_000) / line)
@@ -143,7 +143,7 @@ struct QueueWindowTests {
         window.restart(of: lowest, at: 6 + pause)
         #expect(window.isBound == isKnown)
         #expect((window.window < 1.2 * line * 0.03) == isKnown)
-        #expect((window.lineWindow(of: lowest) != nil) == isKnown)
+        #expect((window.lineWindow(of: lowest, at: 6 + pause) != nil) == isKnown)
         pass(from: 6 + pause)
         #expect(window.isBound && window.releases == 0)
     }
@@ -176,7 +176,8 @@ struct QueueWindowTests {
                 window.note(sample, of: &lowest, at: Double(step * 40 + turn) * 10)
                 let bytes = window.window
                 #expect(bytes >= 0 && bytes <= QueueWindow.mostWindow)
-                #expect(window.lineWindow(of: lowest) ?? 0 <= QueueWindow.mostWindow)
+                let line = window.lineWindow(of: lowest, at: Double(step * 40 + turn) * 10)
+                #expect(line ?? 0 <= QueueWindow.mostWindow)
             }
         }
     }
