@@ -274,7 +274,7 @@ struct QueueWindow: Sendable {
     private mutating func decide(
         _ rate: Double, _ roundTrip: Double, _ lowest: Double, _ now: Double
     ) {
-        let former = rates.max() ?? 0
+        let former = fullRate
         if case .draining = state {} else { rates = (rates + [rate]).suffix(4) }
         others.note(rate: rate, at: now)
         switch state {

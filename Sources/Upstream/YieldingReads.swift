@@ -115,24 +115,23 @@ final class YieldingReads {
         if let purpose {
             let use = currentUse(of: purpose, at: address)
             let key = PathUse(address: address, purpose: purpose)
-            let wait = 2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
             if hasResponse {
+                let wait = 2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
                 shares.note(request: connection, for: key, within: wait, at: loop.now.inSeconds)
             }
             bound(connection, to: share(of: use.window.window, among: shares.count(of: key)))
         } else if client?.users[connection] == 1 {
-            let isExpress = transfer.lane == .express
-            let bound = isExpress ? expressBound(at: address, isLong: false) : nil
-            self.bound(connection, to: bound)
+            bound(connection, to: boundOfOthers(transfer.lane, at: address, isLong: false))
         }
     }
 
-    /// Returns the bound of playlists and keys; nil where nothing is known of the line.
+    /// Returns the bound of transfers that do not yield: of playlists and keys; nil for the rest, and
+    /// where nothing is known of the line.
     ///
     /// They need none for themselves, but segments use the same connections later, and what the
     /// sender was granted once stays granted. A long one has the whole line from the first sample on.
-    private func expressBound(at address: SocketAddress, isLong: Bool) -> Int? {
-        guard isPlaying, let path = paths[address] else { return nil }
+    private func boundOfOthers(_ lane: Lane, at address: SocketAddress, isLong: Bool) -> Int? {
+        guard lane == .express, isPlaying, let path = paths[address] else { return nil }
         let windows = path.uses.values.compactMap {
             $0.window.lineWindow(of: path.lowest, at: loop.now.inSeconds)
         }
@@ -263,9 +262,7 @@ final class YieldingReads {
         var groups: [PathUse: Group] = [:]
         for (connection, use) in lanes {
             guard let purpose = purpose(of: use.lane) else {
-                let isExpress = use.lane == .express
-                let bound = isExpress ? expressBound(at: use.address, isLong: true) : nil
-                self.bound(connection, to: bound)
+                bound(connection, to: boundOfOthers(use.lane, at: use.address, isLong: true))
                 continue
             }
             guard let number = client.sockets.descriptor(localPort: connection.localPort),
@@ -316,7 +313,7 @@ final class YieldingReads {
     }
 
     private func share(of window: Double, among count: Int) -> Int {
-        Int(max(QueueWindow.leastWindow, window / Double(max(1, count))))
+        Int(max(QueueWindow.leastWindow, window / Double(count)))
     }
 
     private func note(_ key: PathUse, _ origin: Origin, in states: inout [Origin: YieldState]) {

@@ -23,8 +23,7 @@ private enum LoadedLine {
         let run = try Tool.run(
             [script] + programs + [
                 "--brief", "--rtt", "\(roundTrip)", "--a=--yield off", "--b=--yield players",
-                "--load", loads, "--seconds",
-                "\(seconds)", "--rounds", "\(rounds)",
+                "--load", loads, "--seconds", "\(seconds)", "--rounds", "\(rounds)",
             ])
         guard run.status == 0 else { throw ScenarioFailure("\(loads): \(run.stderr)") }
         let lines = run.stdout.split(separator: "\n").map { $0.split(separator: ": ") }
@@ -45,13 +44,12 @@ extension Stories.LoadedLineTests {
         #expect(try figure("b download line") > 0.6 * figure("a download line"), "\(found)")
     }
 
-    /// A player of 4 Mbit/s on a line of 20; without giving way its segments take
-    /// 1.6 to 2 times as long.
+    /// A player of 4 Mbit/s on a line of 20; without giving way its segments take 1.6 to 2 times as
+    /// long.
     @Test func `a download gives way to the segments of a player`() throws {
         let found = try LoadedLine.run("player,paced", seconds: 8, rounds: 1)
         func figure(_ name: String) throws -> Double { try #require(found[name], "\(found)") }
-        #expect(
-            try figure("b paced segment") < 1.4 * figure("b player segment"), "\(found)")
+        #expect(try figure("b paced segment") < 1.4 * figure("b player segment"), "\(found)")
         #expect(try figure("b paced line") > 0.6 * figure("a paced line"), "\(found)")
     }
 }
