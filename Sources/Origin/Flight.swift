@@ -295,6 +295,7 @@ final class Flight {
     private func close(cause: (any Error)?, cancels: Bool) {
         table.remove(self)
         defer { forgetEndless() }
+        let isFromShared = sharing?.hasWon == true
         dropSharing()
         let running = transfer
         transfer = nil
@@ -307,6 +308,8 @@ final class Flight {
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
         body.takeWriter()?.end(failure: failure)
         table.store.finish(object)
+        // What was still missing may have been between bytes that were stored.
+        if !isFromShared { offerToSharedLevel(object) }
     }
 
     /// Ends the fill of a complete body.
@@ -333,7 +336,7 @@ final class Flight {
         }
         if machine.isPlaylist, !object.isCurrent { forgetFormerList() }
         table.store.finish(object)
-        if !isFromShared, table.shared != nil { offerToSharedLevel(object) }
+        if !isFromShared { offerToSharedLevel(object) }
     }
 
     /// Removes the stored form of a live list whose newer form cannot be stored: served later, it

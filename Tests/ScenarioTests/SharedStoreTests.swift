@@ -225,6 +225,20 @@ extension Stories.SharedStoreTests {
         #expect(tier.bucket.wrongSignatures == 0)
     }
 
+    @Test func `a body whose end was stored before its beginning reaches the store`() throws {
+        let tier = try Tier()
+        let path = "/bytes/20000000/film.mp4"
+        let first = try tier.patientNode()
+        let end = try first.get(path, range: "bytes=8000000-19999999")
+        #expect(isContent(end.body, of: path, from: 8_000_000, count: 12_000_000))
+        #expect(try first.stat("writes_total") == 0)
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        tier.cdn.stop()
+        let second = try tier.patientNode()
+        #expect(isContent(try second.get(path).body, of: path))
+    }
+
     @Test func `a restart goes on with both levels`() throws {
         let tier = try Tier()
         try fill(tier)
