@@ -41,7 +41,7 @@ PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run cluster demo build release lab test test-unit options tsan tsan-build asan lint format layers bench secure-bench crash cost planted differential differential-peers soak nightly simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
+.PHONY: help setup run cluster demo build release lab test test-unit options tsan tsan-build asan lint format layers bench secure-bench loops-bench crash cost planted differential differential-peers soak nightly simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -60,6 +60,7 @@ help:
 	@echo 'layers   build with the import check and print who may import whom'
 	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
 	@echo 'secure-bench  compare TLS and HTTP/2 to players with nginx and HAProxy'
+	@echo 'loops-bench  measure hits with 1, 2, 4 and 8 event loops beside nginx'
 	@echo 'crash    kill the daemon and cut its power, CRASH=300 times or CRASH=3600s, and check all bytes'
 	@echo 'differential  hold random requests, faults and changes against the origin (SECONDS=600 SEED=1)'
 	@echo 'differential-peers  hold a mount against RFC 9111, Varnish and Traffic Server (SECONDS=600 SEED=1)'
@@ -146,6 +147,9 @@ layers: build
 bench: release lab
 	$(SWIFT) build $(RELEASE) --product Bench
 	@exec "$$($(SWIFT) build $(RELEASE) --show-bin-path)/Bench" $(BENCH_FLAGS)
+
+loops-bench: release
+	@$(TOOLS)/loops-bench "$$($(SWIFT) build $(RELEASE) --show-bin-path)"
 
 secure-bench: release
 	@$(TOOLS)/secure-bench "$$($(SWIFT) build $(RELEASE) --show-bin-path)"

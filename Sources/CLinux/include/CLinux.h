@@ -13,6 +13,9 @@
 #include <sys/timerfd.h>
 #include <sys/types.h>
 
+/// sched_getcpu(3), which glibc declares for _GNU_SOURCE only.
+int sched_getcpu(void);
+
 /// accept4(2) with SOCK_NONBLOCK | SOCK_CLOEXEC.
 int clinux_accept(int listener, struct sockaddr *_Nullable address, socklen_t *_Nullable length);
 
