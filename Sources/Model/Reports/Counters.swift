@@ -185,9 +185,9 @@ package final class Counters: Sendable {
     ///
     /// A thread waits for the lock only where another one left the processor while it held it.
     private final class FirstBytes: Sendable {
-        let times = Mutex(FirstBytes.none)
+        let times = Mutex(FirstBytes.empty)
 
-        static var none: Histogram<UInt32> {
+        static var empty: Histogram<UInt32> {
             Histogram(
                 lowestDiscernibleValue: 1, highestTrackableValue: 60_000_000,
                 numberOfSignificantValueDigits: .two)
@@ -241,7 +241,7 @@ package final class Counters: Sendable {
 
     /// Percentiles of the time to first byte in milliseconds: (50th, 90th, 99th).
     package var firstBytePercentiles: [(name: String, milliseconds: Double)] {
-        var all = FirstBytes.none
+        var all = FirstBytes.empty
         for processor in firstBytes { processor.times.withLock { all.add($0) } }
         return [("p50", 50.0), ("p90", 90.0), ("p99", 99.0)].map { name, percentile in
             (name, Double(all.valueAtPercentile(percentile)) / 1000)
