@@ -6,6 +6,8 @@ package import Testing
 extension Tag {
     /// The suite asserts no times: it runs beside as many others as there are runners.
     @Tag package static var crowded: Self
+    /// The suite runs real players and browsers, which keep every core busy: alone.
+    @Tag package static var players: Self
     /// The suite asserts times, memory or counts that a busy machine changes: it runs beside few.
     @Tag package static var timed: Self
     /// The suite exercises several threads of the daemon: it also runs under the thread sanitizer.
@@ -16,14 +18,16 @@ extension Tag {
 ///
 /// `STORIES_GROUP` names a tag; without it every test runs. `STORIES_QUEUE` names a folder that
 /// runners with equal arguments share: a test, or one case of a parameterized test, runs in the
-/// runner that creates its file there and is cancelled in the others.
+/// runner that creates its file there and is cancelled in the others. A runner that has begun leaves
+/// an empty file whose name is that of the folder and its process number.
 package struct Grouping: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 
     package func prepare(for test: Test) async throws {
         guard !test.isSuite else { return }
-        guard test.tags.contains(.crowded) != test.tags.contains(.timed) else {
-            throw GroupingError("the suite of \(test.name) needs .tags(.crowded) or .tags(.timed)")
+        guard [Tag.crowded, .players, .timed].count(where: test.tags.contains) == 1 else {
+            throw GroupingError(
+                "the suite of \(test.name) needs .tags(.crowded), .tags(.players) or .tags(.timed)")
         }
         guard let name = Self.environment("STORIES_GROUP") else { return }
         guard let group = Self.groups[name] else {
@@ -40,15 +44,24 @@ package struct Grouping: SuiteTrait, TestTrait, TestScoping {
     package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        if let queue = Self.environment("STORIES_QUEUE"), try !Self.claims(test, in: queue) {
-            try Test.cancel("run by another runner")
+        if let queue = Self.environment("STORIES_QUEUE") {
+            _ = Self.hasBegun
+            if try !Self.claims(test, in: queue) { try Test.cancel("run by another runner") }
         }
         try await function()
     }
 
     private static let groups: [String: Tag] = [
-        "crowded": .crowded, "timed": .timed, "threads": .threads,
+        "crowded": .crowded, "players": .players, "timed": .timed, "threads": .threads,
     ]
+
+    /// Leaves the file that tells that this runner has begun, once.
+    private static let hasBegun: Bool = {
+        let queue = environment("STORIES_QUEUE") ?? ""
+        let file = open("\(queue).\(getpid())", O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
+        if file >= 0 { close(file) }
+        return file >= 0
+    }()
 
     /// How many cases of each test this runner has reached; all runners have the same order.
     private static let cases = Mutex<[String: Int]>([:])
