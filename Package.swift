@@ -388,7 +388,8 @@ let package = Package(
             name: "RoutingTests", dependencies: ["Routing", "HLS", "HTTP", "URISyntax"],
             swiftSettings: strict),
         .testTarget(
-            name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTP", "Posix", "URISyntax"],
+            name: "CachePolicyTests",
+            dependencies: ["CachePolicy", "HLS", "HTTP", "Posix", "URISyntax"],
             swiftSettings: strict),
         .target(
             name: "FuzzSupport", path: "Tests/FuzzSupport", swiftSettings: strict),
@@ -405,6 +406,7 @@ let package = Package(
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "DurableState",
                 "Store", "Model", "Library",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
         .testTarget(
@@ -424,6 +426,7 @@ let package = Package(
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
                 "Store", "Model", "Serving",
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
         .testTarget(
@@ -432,7 +435,7 @@ let package = Package(
         .testTarget(
             name: "DaemonServiceTests",
             dependencies: [
-                "DaemonService",
+                "DaemonService", "CommandSupport", "Model", "Posix",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict),

@@ -33,6 +33,38 @@ extension Download {
         }
     }
 
+    // MARK: Renewal
+
+    /// Decides whether a refusal may mean that the playlists in the store name dead URLs, so that
+    /// they are to be read past the cache.
+    ///
+    /// - Parameters:
+    ///   - failure: the refusal.
+    ///   - role: what was refused; nil for a file, which no playlist names.
+    /// - Returns: true if they are.
+    @discardableResult
+    func renew(after failure: ProxyFailure, of role: ResourceRole?) -> Bool {
+        guard role != nil, !renewsPlaylists else { return false }
+        renewsPlaylists = renewal.begins(
+            after: failure.originStatus, stored: present.count, now: table.loop.now)
+        return renewsPlaylists
+    }
+
+    /// Reads the playlists past the cache before the next piece is fetched.
+    func renewFirst() {
+        renewsPlaylists = true
+        renewal = PlaylistRenewal()
+        renewal.begin(stored: 0, now: table.loop.now)
+    }
+
+    /// Plans anew once no piece is in flight; stored pieces are looked up in the store.
+    func planAnew() {
+        keepSummary()
+        start()
+    }
+
+    // MARK: Reading
+
     private func readEntry() {
         read(order.url, variables: [:]) { download, playlist in download.planned(playlist) }
     }
@@ -69,18 +101,24 @@ extension Download {
         return ["m3u8", "m3u"].contains(suffix) ? .playlist : .unknown
     }
 
+    /// Reads a playlist: past the cache if the playlists are renewed, and otherwise, or if it cannot
+    /// be had there, from the store while it is fresh.
     private func read(
-        _ url: AbsoluteURL, variables: [String: String],
+        _ url: AbsoluteURL, variables: [String: String], takesFresh: Bool = false,
         _ then: @escaping @Sendable (Download, FetchedPlaylist) -> Void
     ) {
-        var wanted = FetchedPlaylist.Request(url: url, session: session, variables: variables)
-        wanted.lane = .background
+        let takesFresh = takesFresh || !renewsPlaylists
+        let wanted = FetchedPlaylist.Request(
+            url: url, session: session, variables: variables, lane: .background,
+            takesFresh: takesFresh, wantsCookies: !takesFresh)
         let bound = LoopBound(self, to: table.loop)
         table.services.playlists.read(wanted) { [run] result in
             bound.enqueue { download, _ in
                 guard download.run == run, download.state == .planning else { return }
                 switch result {
                 case .success(let playlist): download.take(playlist, then)
+                case .failure where !takesFresh:
+                    download.read(url, variables: variables, takesFresh: true, then)
                 case .failure(let failure): download.planningFailed(failure)
                 }
             }
@@ -106,8 +144,15 @@ extension Download {
             // A response, but not a playlist: a file.
             return beginFile()
         }
+        if !toRead.isEmpty, renew(after: failure, of: .playlist) { return start() }
         guard Self.isWorthWaiting(failure) else { return fail(failure.message) }
         wait(for: failure.message)
+    }
+
+    /// The reason why a part is not fetched, with what its user can do instead of `resume`.
+    func refusal(_ failure: ProxyFailure) -> String {
+        guard failure.isUnproven, order.from != nil else { return failure.message }
+        return "\(failure.message); order the title from its start on, without --from"
     }
 
     private func planned(_ playlist: FetchedPlaylist) {

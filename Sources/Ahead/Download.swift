@@ -9,6 +9,7 @@
 //                         the origin, the disk, quiet hours or the day's budget
 //     any of these ──pause──▶ paused ──resume──▶ queued
 //     planning, running, checking ──▶ failed ──resume──▶ queued
+//     running ──a part is refused: its playlists are read anew──▶ planning
 //
 // Fetched bytes are recorded only in the store: a resumed download looks them up there.
 import HLS
@@ -84,6 +85,11 @@ package final class Download {
     var isFirstPart = false
     /// True if fetching the entry as a file has already failed.
     var isNoFile = false
+    /// True from a refusal or `resume` on until the playlists have been read past the cache, for
+    /// which pieces in flight are awaited.
+    var renewsPlaylists = false
+    /// Bounds how often a refusal sets `renewsPlaylists`.
+    var renewal = PlaylistRenewal()
     /// Set while this is a proposal for changing another download; called once when it is known
     /// whether the order can be met.
     var verdict: ((Verdict) -> Void)?
@@ -146,6 +152,7 @@ package final class Download {
         table.pin(self)
         guard state == .planning else { return }
         state = .running
+        renewsPlaylists = false
         credit = 0
         table.wake()
         pump()
@@ -154,6 +161,10 @@ package final class Download {
     /// Starts as many pieces as allowed; called whenever one ends, and periodically.
     func pump() {
         guard state == .running else { return }
+        if renewsPlaylists {
+            if running.isEmpty { planAnew() }
+            return
+        }
         let most = window
         while running.count < most, let index = pending.last {
             pending.removeLast()
@@ -180,6 +191,7 @@ package final class Download {
         var wanted = BackgroundFetch.Request(resource: resource)
         wanted.range = piece.range
         wanted.lane = .background
+        wanted.keepsEmpty = true
         let bound = LoopBound(self, to: table.loop)
         presentBefore[index] = table.present(index, of: self).bytes
         running[index] = table.services.flights.bring(wanted) { [run] end in
@@ -252,16 +264,17 @@ package final class Download {
             // The resource is empty or generated, as playlists may be, and then has no ranges.
             turnIntoPlaylist()
         } else {
-            refused[index] = failure.message
+            refused[index] = refusal(failure)
+            renew(after: failure, of: plan.pieces[index].role)
             // A wrong token makes every request fail: stops before requesting everything.
-            if refused.count >= 10, present.isEmpty { finishRefused() }
+            if !renewsPlaylists, refused.count >= 10, present.isEmpty { finishRefused() }
         }
     }
 
     /// True if a retry may succeed without intervention.
     static func isWorthWaiting(_ failure: ProxyFailure) -> Bool {
         if failure.fault == .us { return failure.status != .internalServerError }
-        return failure.allowsStale
+        return failure.mayPass
     }
 
     // MARK: Waiting
@@ -302,6 +315,11 @@ package final class Download {
             seconds: plan.seconds, labels: plan.labels)
     }
 
+    /// Keeps the figures of the plan, which is about to be replaced or not to run.
+    func keepSummary() {
+        if !plan.pieces.isEmpty { kept = summary }
+    }
+
     /// Returns whole per cents, below 100 until it is complete and checked.
     ///
     /// - Parameter share: the pieces in flight as a fraction of pieces.
@@ -321,7 +339,7 @@ package final class Download {
         checks = 0
         if !state.isActive, verdict == nil { table.services.crashes.forget(.download, id.text) }
         retryAt = nil
-        if !plan.pieces.isEmpty { kept = summary }
+        keepSummary()
         for (index, fetch) in running {
             fetch.cancel()
             pending.append(index)

@@ -82,10 +82,15 @@ struct DownloadExport {
             }
             place(url, role: nil, range: nil)
         }
+        // The rules of keys may have changed since it was stored, or it was evicted meanwhile.
+        guard let first = files.first else {
+            return .failure(
+                .conflict, "the file is not kept under its present key; download it anew")
+        }
         return .value(
             .ok,
             .object([
-                .init("name", .text(title.name)), .init("entry", .text(files[0].name)),
+                .init("name", .text(title.name)), .init("entry", .text(first.name)),
                 .init("files", .list(files.map(\.json))),
             ]))
     }
@@ -168,7 +173,14 @@ struct DownloadExport {
     private func playlist(
         _ body: [UInt8], _ base: AbsoluteURL, variables: [String: String]
     ) -> Playlist? {
-        try? Playlist(body, base: base, PlaylistReading(variables: variables, keepsLines: true))
+        var reading = reading(variables)
+        reading.keepsLines = true
+        return try? Playlist(body, base: base, reading)
+    }
+
+    private func reading(_ variables: [String: String]) -> PlaylistReading {
+        let limits = session.limits(ofOrigins: services.settings.playlistLimits)
+        return PlaylistReading(limits: limits, variables: variables)
     }
 
     /// Returns a media playlist of the stored segments, with links into the folder; nil without
@@ -183,7 +195,7 @@ struct DownloadExport {
         let (services, session) = (services, session)
         let made = OfflinePlaylist.make(list) { Self.isStored($0, services, session) }
         guard made.isPlayable else { return nil }
-        let options = PlaylistRewriter.Options(PlaylistReading(variables: variables))
+        let options = PlaylistRewriter.Options(reading(variables))
         let linked = try? PlaylistRewriter.rewrite(made.bytes, base: base, options: options) {
             reference, output in
             let range = reference.byteRange?.bytes

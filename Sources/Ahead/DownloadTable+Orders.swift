@@ -88,6 +88,8 @@ extension DownloadTable {
         proposals[known.id]?.verdict?(.undecided("another order took its place"))
         let proposal = Download(new, id: known.id, session: known.session, table: self)
         proposal.name = known.name
+        // Its playlists may name what the origin refused.
+        if case .failed = known.state { proposal.renewFirst() }
         proposals[known.id] = proposal
         proposal.verdict = { [weak self, unowned proposal] verdict in
             guard let self else { return }
@@ -163,6 +165,7 @@ extension DownloadTable {
         case .paused, .failed:
             download.failuresInARow = 0
             download.stop(as: .queued)
+            download.renewFirst()
             wake()
         case .waiting:
             download.failuresInARow = 0

@@ -100,7 +100,7 @@ package final class LookaheadDriver {
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
         let reading = PlaylistReading(
-            limits: services.settings.playlistLimits,
+            limits: resource.session.limits(ofOrigins: services.settings.playlistLimits),
             variables: services.playlistMemory.variables(of: resource.session.id))
         guard let list = try? Playlist(body, base: base, reading) else { return }
         guard let multivariant = list.multivariant else {
@@ -112,7 +112,9 @@ package final class LookaheadDriver {
     /// Passes a media playlist that a player got to the planner.
     private func learn(_ list: SketchedList, _ id: ListID, _ resource: Resource) {
         // A delta update lacks the skipped segments; parts are left to the player.
-        guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly else { return }
+        // The entries of a channel list do not follow each other.
+        guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly, !list.summary.isChannelList
+        else { return }
         let graph = graphs[id.session]
         let terms = LookaheadPlanner.ListTerms(
             kind: graph?.kind(of: resource.url) ?? .picture,

@@ -126,7 +126,7 @@ package final class LookaheadObserver: Sendable {
     }
 
     private func mayBeList(_ resource: Resource) -> Bool {
-        resource.kind == nil && (resource.role == .playlist || resource.role == nil)
+        resource.kind == nil && (resource.role == .playlist || resource.role.isOpen)
     }
 
     private static func mark(_ resource: Resource, _ generation: UInt64) -> Int {

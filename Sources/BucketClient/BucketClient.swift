@@ -16,6 +16,16 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
     /// The answer is none of S3.
     case malformed
 
+    /// True if other objects may be read all the same.
+    package var isOfObject: Bool {
+        switch self {
+        case .missing: true
+        case .refused(let status, _): 400..<500 ~= status && ![401, 408, 429].contains(status)
+        case .failed(let error): error.kind == .tooLarge
+        case .malformed: false
+        }
+    }
+
     package var description: String {
         switch self {
         case .missing: "there is no such object"

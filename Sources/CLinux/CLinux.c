@@ -100,12 +100,15 @@ int clinux_reset_on_close(int descriptor) {
     return setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
-int64_t clinux_free_bytes(const char *path) {
+int clinux_free(const char *path, struct clinux_free *free) {
     struct statvfs found;
     if (statvfs(path, &found) != 0) {
         return -1;
     }
-    return (int64_t)found.f_bavail * (int64_t)found.f_frsize;
+    free->bytes = (int64_t)found.f_bavail * (int64_t)found.f_frsize;
+    // Without a limit, some file systems report no files at all, others the largest number.
+    free->files = found.f_files == 0 || found.f_favail > INT64_MAX ? -1 : (int64_t)found.f_favail;
+    return 0;
 }
 
 int clinux_list_folder(const char *path, void *context,

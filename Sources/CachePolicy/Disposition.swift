@@ -23,8 +23,9 @@ package enum Disposition: Equatable, Sendable {
     case live
     /// The request joined a live stream without an end, at its edge.
     case joinedLive
-    /// It was fetched and not stored.
-    case bypass(Storability.NoStoreReason)
+    /// It was fetched and not stored; with why the stored response, if there was one, had to be
+    /// revalidated.
+    case bypass(Storability.NoStoreReason, over: Freshness.StaleReason? = nil)
     /// A stored response was replaced by a newer one from the origin.
     case refreshed(Freshness.StaleReason)
 
@@ -61,7 +62,7 @@ package enum Disposition: Equatable, Sendable {
         case .collapsed: "collapsed"
         case .live: "live"
         case .joinedLive: "joined-live"
-        case .bypass(let reason): "bypass-\(reason.rawValue)"
+        case .bypass(let reason, _): "bypass-\(reason.rawValue)"
         case .refreshed(let reason): "refreshed-\(reason.rawValue)"
         }
     }
@@ -71,18 +72,20 @@ package enum Disposition: Equatable, Sendable {
     /// - Parameters:
     ///   - ttl: remaining freshness in seconds, negative when stale; nil without a limit.
     ///   - status: the status of the origin's response, if there was one.
+    ///   - hasAsked: whether the request was sent to the origin and failed.
     /// - Returns: the member, with the reason if there is one.
-    package func cacheStatus(ttl: Int64?, status: HTTPStatus?) -> CacheStatus {
+    package func cacheStatus(
+        ttl: Int64?, status: HTTPStatus?, hasAsked: Bool = false
+    ) -> CacheStatus {
         var value = CacheStatus(cache: "sluice", ttl: ttl)
         switch self {
         case .hit:
             value.hit = true
-        case .staleOnError:
-            value.hit = true
-            value.detail = "origin-unreachable"
-        case .offline:
-            value.hit = true
-            value.detail = "offline"
+        case .staleOnError, .offline:
+            // A hit is a request that was not forwarded (section 2.1).
+            value.hit = !hasAsked
+            if hasAsked { value.forward = .stale }
+            value.detail = self == .offline ? "offline" : "origin-unreachable"
         case .staleWhileRevalidate:
             value.hit = true
             value.detail = "stale-while-revalidate"
@@ -100,8 +103,8 @@ package enum Disposition: Equatable, Sendable {
             value.forward = .uriMiss
             value.collapsed = self == .joinedLive
             value.detail = name
-        case .bypass(let reason):
-            value.forward = .uriMiss
+        case .bypass(let reason, let former):
+            value.forward = former?.forwardReason ?? .uriMiss
             value.detail = reason.rawValue
         case .refreshed(let reason):
             value.forward = reason.forwardReason

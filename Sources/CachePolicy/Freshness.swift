@@ -9,6 +9,9 @@ import URISyntax
 package struct PlaylistFacts: Sendable, Equatable {
     /// True for a media playlist without EXT-X-ENDLIST: it will change.
     package var isLive: Bool
+    /// True for a media playlist with EXT-X-ENDLIST that was live before: its URL may be that of a
+    /// channel, and have another broadcast.
+    package var hasEnded: Bool
     /// EXT-X-TARGETDURATION; nil if the playlist lacks it.
     package var targetDuration: Interval?
     /// PART-TARGET of EXT-X-PART-INF, for low latency.
@@ -22,9 +25,11 @@ package struct PlaylistFacts: Sendable, Equatable {
 
     package init(
         isLive: Bool, targetDuration: Interval? = nil, partTarget: Interval? = nil,
-        nextSequence: Int = 0, nextParts: Int = 0, isChannelList: Bool = false
+        nextSequence: Int = 0, nextParts: Int = 0, isChannelList: Bool = false,
+        hasEnded: Bool = false
     ) {
         self.isLive = isLive
+        self.hasEnded = hasEnded
         self.targetDuration = targetDuration
         self.partTarget = partTarget
         self.nextSequence = nextSequence
@@ -33,13 +38,24 @@ package struct PlaylistFacts: Sendable, Equatable {
     }
 
     /// Creates the facts from the summary of a playlist.
-    package init(_ summary: PlaylistSummary) {
+    ///
+    /// - Parameters:
+    ///   - summary: its properties.
+    ///   - wasLive: whether it was live before this text of it.
+    package init(_ summary: PlaylistSummary, wasLive: Bool) {
         self.init(
-            isLive: summary.isLive, targetDuration: summary.targetDuration.map { Interval($0) },
+            isLive: summary.isLive,
+            targetDuration: summary.targetDuration.map { Interval($0) }
+                .flatMap { $0 <= Self.longestTarget ? $0 : nil },
             partTarget: summary.partTarget.map { Interval($0) },
             nextSequence: summary.nextMediaSequence, nextParts: summary.trailingPartCount,
-            isChannelList: summary.isChannelList)
+            isChannelList: summary.isChannelList,
+            hasEnded: wasLive && summary.kind == .media && summary.hasEndList)
     }
+
+    /// A longer target duration is taken for a mistake, such as milliseconds, and counts as unknown:
+    /// a live list would be frozen for as long.
+    private static let longestTarget = Interval.seconds(60 as Int64)
 
     /// How long a live playlist may be reused: half of the time to its next expected change (RFC
     /// 8216 section 6.3.4 lets a player reload after half a target duration).
@@ -47,6 +63,10 @@ package struct PlaylistFacts: Sendable, Equatable {
         let step = partTarget ?? targetDuration ?? .seconds(2)
         return Interval(nanoseconds: max(step.nanoseconds / 2, 50_000_000))
     }
+
+    /// How long a playlist that has ended is reused before the origin is asked whether its stream is
+    /// on air again: three target durations, at most a minute.
+    package var endedReuse: Interval { min(staleBound, .seconds(60)) }
 
     /// How long a live playlist may be served after the origin failed: three target durations,
     /// which a player buffers (RFC 8216 section 6.3.3); after that the player should see the error.
@@ -70,6 +90,8 @@ package enum Freshness: Equatable, Sendable {
         /// The clock was set back to before the response was stored.
         case clock
         case live
+        /// A live playlist that has ended: its stream may be on air again under the same URL.
+        case ended
         case noCache = "no-cache"
         case requestNoCache = "request-no-cache"
         case requestMaxAge = "request-max-age"
@@ -86,7 +108,7 @@ package enum Freshness: Equatable, Sendable {
             switch self {
             case .requestNoCache, .requestMaxAge, .requestMinFresh, .requestNoStore: .request
             case .vary: .varyMiss
-            case .expired, .clock, .live, .noCache, .refreshPolicy, .epoch: .stale
+            case .expired, .clock, .live, .ended, .noCache, .refreshPolicy, .epoch: .stale
             }
         }
     }
@@ -133,10 +155,9 @@ package enum Freshness: Equatable, Sendable {
         case .refresh: return .stale(.refreshPolicy)
         case .media:
             // Players send no-cache and max-age=0 by default; they must not control the cache.
-            guard let playlist = question.playlist, playlist.isLive else {
-                return .fresh(seconds: nil)
-            }
-            return live(playlist, question)
+            guard let playlist = question.playlist else { return .fresh(seconds: nil) }
+            if playlist.isLive { return live(playlist, question) }
+            return playlist.hasEnded ? ended(playlist, question) : .fresh(seconds: nil)
         case .rfc:
             if let playlist = question.playlist, playlist.isLive,
                 case .stale(let reason) = live(playlist, question)
@@ -150,6 +171,11 @@ package enum Freshness: Equatable, Sendable {
     private static func live(_ playlist: PlaylistFacts, _ question: Question) -> Freshness {
         guard let held = question.held, held < playlist.reuse else { return .stale(.live) }
         return .fresh(seconds: (playlist.reuse - held).nanoseconds / 1_000_000_000)
+    }
+
+    private static func ended(_ playlist: PlaylistFacts, _ question: Question) -> Freshness {
+        guard let held = question.held, held < playlist.endedReuse else { return .stale(.ended) }
+        return .fresh(seconds: (playlist.endedReuse - held).nanoseconds / 1_000_000_000)
     }
 
     private static func rfc(_ question: Question) -> Freshness {
@@ -189,10 +215,51 @@ package enum Freshness: Equatable, Sendable {
         return .stale(.expired)
     }
 
+    /// Returns how long the revalidation of a playlist that is or was live is waited for before the
+    /// stored one is served: no longer than a player waits, than the list takes to change, and than
+    /// the stored one may be served.
+    ///
+    /// - Returns: nil if the origin is waited for however long it takes.
+    package static func reloadPatience(_ question: Question) -> Interval? {
+        guard let playlist = question.playlist, mayServeStale(question) else { return nil }
+        let step = playlist.targetDuration ?? .seconds(6)
+        if playlist.hasEnded, question.policy == .media { return min(step, .seconds(8)) }
+        guard playlist.isLive, let held = question.held else { return nil }
+        // Less the time that serving it takes.
+        let left = playlist.reuse + playlist.staleBound - held - .milliseconds(200)
+        // While the origin may be about to answer, a list at the end of its time is no answer.
+        guard left > min(step, .seconds(2)) else { return nil }
+        return min(step, min(left, .seconds(8)))
+    }
+
+    /// Returns how many seconds a response that is served without the origin's word stays fresh;
+    /// negative for one that is stale, nil if nothing limits it or its age is unknown.
+    package static func remaining(_ question: Question) -> Int64? {
+        let rules = question.rules
+        var ofList: Int64?
+        if let playlist = question.playlist, playlist.isLive, let held = question.held {
+            // Rounded down, so that a list that is stale by less than a second says so.
+            ofList = (playlist.reuse - held).flooredSeconds
+        } else if let playlist = question.playlist, playlist.hasEnded, let held = question.held {
+            ofList = (playlist.endedReuse - held).flooredSeconds
+        }
+        switch question.policy {
+        case .offline: return nil
+        case .media: return ofList
+        case .rfc, .refresh:
+            let ofRules = rules.lifetime.subtractingSaturated(rules.age(at: question.now))
+            let isLive = question.playlist?.isLive ?? false
+            return isLive ? min(ofList ?? ofRules, ofRules) : ofRules
+        }
+    }
+
     /// True if the stored response may be used although the origin could not be reached.
     package static func mayServeStale(_ question: Question) -> Bool {
         let rules = question.rules
-        if let playlist = question.playlist, playlist.isLive, question.policy != .offline {
+        // Players buffer a stream; a list of channels holds as long as its channels answer.
+        if let playlist = question.playlist, playlist.isLive, !playlist.isChannelList,
+            question.policy != .offline
+        {
             return question.held.map { $0 < playlist.reuse + playlist.staleBound } ?? false
         }
         guard question.policy == .rfc else { return true }
@@ -237,6 +304,12 @@ package struct RequestDirectives: Sendable {
 }
 
 extension Interval {
+    /// The whole seconds, rounded down.
+    fileprivate var flooredSeconds: Int64 {
+        let (whole, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest < 0 ? whole - 1 : whole
+    }
+
     /// Returns the sum of two intervals.
     static func + (a: Interval, b: Interval) -> Interval {
         Interval(nanoseconds: a.nanoseconds.addingSaturated(b.nanoseconds))

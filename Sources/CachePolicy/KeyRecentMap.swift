@@ -23,14 +23,23 @@ package struct RecentMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
                 values[key] = nil
                 return
             }
-            if values.updateValue(newValue, forKey: key) != nil { return }
-            if order.count < capacity {
-                order.append(key)
-            } else {
-                values[order[oldest]] = nil
-                order[oldest] = key
-                oldest = (oldest + 1) % capacity
-            }
+            _ = keep(newValue, for: key)
         }
+    }
+
+    /// Sets the value of a key.
+    ///
+    /// - Returns: the key that was dropped to make room; nil if none was.
+    @inlinable package mutating func keep(_ value: Value, for key: Key) -> Key? {
+        if values.updateValue(value, forKey: key) != nil { return nil }
+        guard order.count >= capacity else {
+            order.append(key)
+            return nil
+        }
+        let dropped = order[oldest]
+        values[dropped] = nil
+        order[oldest] = key
+        oldest = (oldest + 1) % capacity
+        return dropped
     }
 }

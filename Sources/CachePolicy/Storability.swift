@@ -17,6 +17,9 @@ package enum Storability: Equatable, Sendable {
         case noFreshness = "no-freshness"
         /// An unsafe request came between, or the response is to an unsafe method.
         case method = "method"
+        /// It has no content and states no lifetime: packagers answer so for a segment whose content is
+        /// not written yet.
+        case empty = "empty"
         /// Neither budget nor disk has room for it.
         case noRoom = "no-room"
         /// `must-understand` with a status whose caching rules are not implemented.
@@ -32,16 +35,19 @@ package enum Storability: Equatable, Sendable {
         package var status: HTTPStatus
         package var responseFields: Fields
         package var kind: CacheKind
+        /// The length of the body; nil while unknown.
+        package var length: Int64?
 
         package init(
             policy: Policy, requestFields: Fields, status: HTTPStatus, responseFields: Fields,
-            kind: CacheKind
+            kind: CacheKind, length: Int64? = nil
         ) {
             self.policy = policy
             self.requestFields = requestFields
             self.status = status
             self.responseFields = responseFields
             self.kind = kind
+            self.length = length
         }
     }
 
@@ -54,6 +60,30 @@ package enum Storability: Equatable, Sendable {
         let control = question.kind.directives(of: question.responseFields)
         if let reason = refusal(question, control.control) { return .streamOnly(reason) }
         return lifetimeDecision(question, control)
+    }
+
+    /// True if a response to a revalidation ends the use of the stored one, although it is not
+    /// stored itself: a full response means that the stored one is not suitable (RFC 9111 section
+    /// 4.3.3).
+    ///
+    /// What depends on the client or on the moment says nothing of the stored response.
+    ///
+    /// - Parameters:
+    ///   - status: the status of the response.
+    ///   - reason: why it is not stored.
+    /// - Returns: false if the stored response may be used further on.
+    package static func endsUseOfStored(_ status: HTTPStatus, _ reason: NoStoreReason) -> Bool {
+        switch reason {
+        case .requestNoStore, .authorization, .noRoom, .empty: return false
+        case .noStore, .isPrivate, .status, .varyStar, .noFreshness, .method, .mustUnderstand:
+            break
+        }
+        switch status.rawValue {
+        case 200...205, 300...303, 307, 308: return true
+        case 401, 407, 408, 416, 421, 425, 429: return false
+        case 400...499: return true
+        default: return false
+        }
     }
 
     /// Returns a reason not to store that is independent of the lifetime (RFC 9111 section 3).
@@ -83,9 +113,17 @@ package enum Storability: Equatable, Sendable {
     /// Decides for playback: full or partial content is stored, errors never are.
     private static func mediaDecision(_ question: Question) -> Storability {
         switch question.status.rawValue {
-        case 200, 203, 206: .store
+        case 200, 203, 206: question.length == 0 ? emptyDecision(question) : .store
         default: .streamOnly(.status)
         }
+    }
+
+    private static func emptyDecision(_ question: Question) -> Storability {
+        let directives = question.kind.directives(of: question.responseFields)
+        let isExplicit =
+            directives.statedLifetime(question.kind) != nil
+            || question.responseFields.contains(.expires)
+        return isExplicit ? .store : .streamOnly(.empty)
     }
 
     private static func lifetimeDecision(

@@ -18,21 +18,29 @@ package struct StoredHead: Sendable, Equatable {
     package var finalURL: String
     /// True when the body is a playlist, which is rewritten for each session.
     package var isPlaylist: Bool
+    /// True for a playlist whose URL had a live playlist before.
+    package var wasLive: Bool
     /// The kind of cache it was stored by; nil for playback, where HTTP caching rules do not
     /// decide.
     package var kind: CacheKind?
+    /// True for a playlist of playback if its response set a cookie, or its request carried one, by
+    /// which the origin may recognize the viewer.
+    package var hasViewerCookie: Bool
 
     package init(
         status: HTTPStatus, fields: Fields, requestTime: WallTime, responseTime: WallTime,
-        finalURL: String, isPlaylist: Bool = false, kind: CacheKind? = nil
+        finalURL: String, isPlaylist: Bool = false, wasLive: Bool = false, kind: CacheKind? = nil,
+        hasViewerCookie: Bool = false
     ) {
         self.kind = kind
+        self.hasViewerCookie = hasViewerCookie
         self.status = status
         self.fields = fields
         self.requestTime = requestTime
         self.responseTime = responseTime
         self.finalURL = finalURL
         self.isPlaylist = isPlaylist
+        self.wasLive = wasLive
     }
 
     /// Fields that describe one hop, one transfer or one viewer, or that apply to the origin that
@@ -84,15 +92,22 @@ package struct StoredHead: Sendable, Equatable {
     ///
     /// - Returns: the removed fields; they belong only to the response that contained them.
     package mutating func removePrivateFields() -> Fields {
-        var removed = Fields()
         guard let kind, kind.isShared,
             case .fields(let names) = kind.directives(of: fields).control.private
-        else { return removed }
-        for name in names {
-            for value in fields.all(name) { removed.append(name, value) }
-            fields.remove(name)
+        else { return Fields() }
+        return fields.remove(Set(names.map { FieldName($0) }))
+    }
+
+    /// True unless the entity tags say that a 304 is about another response.
+    ///
+    /// By weak comparison, since servers that compress mark one of the two tags as weak.
+    package func isValidated(by notModified: Fields) -> Bool {
+        guard notModified.contains(.etag), fields.contains(.etag) else { return true }
+        if notModified.valueBytes(.etag) == fields.valueBytes(.etag) { return true }
+        guard let new = EntityTag.parse(notModified), let known = EntityTag.parse(fields) else {
+            return false
         }
-        return removed
+        return new.opaque == known.opaque
     }
 
     /// Updates the fields from a 304 (RFC 9111 section 3.2), and the times.
@@ -103,11 +118,13 @@ package struct StoredHead: Sendable, Equatable {
         // changes only under HTTP caching rules; for playback Sluice has determined it.
         var fixed: Set<FieldName> = ["Content-Encoding", "Content-Range"]
         if kind == nil { fixed.insert(.contentType) }
+        // A strong tag instead of a weak one would promise more than was promised of these bytes.
+        if fields.contains(.etag) { fixed.insert(.etag) }
         let news = Self.keptFields(of: notModified, for: kind)
         let lines = (0..<news.count).map { news.bytes(at: $0) }
             .map { (name: FieldName(String(decoding: $0.name, as: UTF8.self)), line: $0) }
             .filter { !fixed.contains($0.name) }
-        for (name, _) in lines { fields.remove(name) }
+        _ = fields.remove(Set(lines.map(\.name)))
         // Age and date are those of the 304.
         fields.remove(.age)
         if !news.contains(.date) { fields.set(.date, HTTPDate.format(responseTime.seconds)) }
@@ -132,8 +149,8 @@ package struct StoredHead: Sendable, Equatable {
     /// The text form: a version and values in the first line, then the fields as in HTTP/1.1.
     package var encoded: [UInt8] {
         var bytes: [UInt8] = []
-        // The numbers and words of the first line take at most 80 bytes.
-        bytes.reserveCapacity(80 + finalURL.utf8.count + fieldBytes)
+        // The numbers and words of the first line take at most 90 bytes.
+        bytes.reserveCapacity(90 + finalURL.utf8.count + fieldBytes)
         for number in [
             1, Int64(status.rawValue), requestTime.nanoseconds, responseTime.nanoseconds,
         ] {
@@ -143,8 +160,12 @@ package struct StoredHead: Sendable, Equatable {
         if let kind {
             bytes += kind.rawValue.utf8
             bytes.append(0x2D)
+        } else if isPlaylist, hasViewerCookie {
+            bytes += Self.cookie
+            bytes.append(0x2D)
         }
         bytes += isPlaylist ? Self.playlist : Self.media
+        if isPlaylist, wasLive { bytes += Self.afterLive }
         bytes.append(ASCII.space)
         bytes += finalURL.utf8
         bytes.append(ASCII.lineFeed)
@@ -179,29 +200,44 @@ package struct StoredHead: Sendable, Equatable {
         guard words.next() == [0x31], let status = words.number(),
             let status = UInt16(exactly: status), let requested = words.number(),
             let received = words.number(), let form = words.next(), !words.rest.isEmpty,
-            let (isPlaylist, kind) = Self.form(form),
+            let word = Self.form(form),
             let fields = Fields(lines: bytes, from: min(end + 1, bytes.count))
         else { return nil }
         self.init(
             status: HTTPStatus(rawValue: status), fields: fields,
             requestTime: WallTime(nanoseconds: requested),
             responseTime: WallTime(nanoseconds: received),
-            finalURL: String(decoding: words.rest, as: UTF8.self), isPlaylist: isPlaylist,
-            kind: kind)
+            finalURL: String(decoding: words.rest, as: UTF8.self), isPlaylist: word.isPlaylist,
+            wasLive: word.wasLive, kind: word.kind, hasViewerCookie: word.hasViewerCookie)
     }
 
-    /// Parses the fifth word: `media`, `playlist`, or either after a kind of cache and a hyphen.
-    private static func form(_ word: ArraySlice<UInt8>) -> (isPlaylist: Bool, kind: CacheKind?)? {
-        if word.elementsEqual(media) { return (false, nil) }
+    private typealias Form = (
+        isPlaylist: Bool, wasLive: Bool, kind: CacheKind?, hasViewerCookie: Bool
+    )
+
+    /// Parses the fifth word: `media`, `playlist`, `playlist-after-live`, each of them after a kind of
+    /// cache and a hyphen, or one of the playlists after `cookie-`, which former versions reject, so
+    /// that they fetch the playlist anew.
+    private static func form(_ given: ArraySlice<UInt8>) -> Form? {
+        if given.elementsEqual(media) { return (false, false, nil, false) }
+        let wasLive = given.suffix(afterLive.count).elementsEqual(afterLive)
+        let word = wasLive ? given.dropLast(afterLive.count) : given
         let words = word.split(separator: 0x2D)
+        if words.count == 2, words[0].elementsEqual(cookie), words[1].elementsEqual(playlist) {
+            return (true, wasLive, nil, true)
+        }
         let kind =
             words.count == 2 ? CacheKind(rawValue: String(decoding: words[0], as: UTF8.self)) : nil
         guard words.count == 1 || kind != nil else { return nil }
-        return (words.last?.elementsEqual(playlist) ?? false, kind)
+        let isPlaylist = words.last?.elementsEqual(playlist) ?? false
+        guard isPlaylist || !wasLive else { return nil }
+        return (isPlaylist, wasLive, kind, false)
     }
 
+    private static let afterLive = Array("-after-live".utf8)
     private static let media = Array("media".utf8)
     private static let playlist = Array("playlist".utf8)
+    private static let cookie = Array("cookie".utf8)
 
     /// Takes words, separated by single spaces, off the front of a line.
     private struct WordReader {

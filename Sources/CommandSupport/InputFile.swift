@@ -7,20 +7,25 @@ package enum InputFile {
         package let description: String
     }
 
-    /// Reads a file, a pipe, or standard input for `-`.
+    /// Reads a file, or standard input for `-`.
     ///
     /// - Parameters:
     ///   - path: the path; a device or a folder is rejected.
     ///   - limit: the most bytes that are read.
+    ///   - isPipeAllowed: true if a named pipe is read too, after waiting for a writer. A daemon
+    ///     must not wait, and reads its files again on a reload.
     /// - Returns: all bytes of the file.
     /// - Throws: `Fault`, which names the limit if there are more bytes.
-    package static func read(_ path: String, atMost limit: Int) throws(Fault) -> [UInt8] {
-        let file = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+    package static func read(
+        _ path: String, atMost limit: Int, isPipeAllowed: Bool = false
+    ) throws(Fault) -> [UInt8] {
+        let flags = O_RDONLY | O_CLOEXEC | (isPipeAllowed ? 0 : O_NONBLOCK)
+        let file = path == "-" ? STDIN_FILENO : open(path, flags)
         guard file >= 0 else { throw failure(path) }
         defer { if path != "-" { close(file) } }
         var found = stat()
         guard fstat(file, &found) == 0 else { throw failure(path) }
-        if path != "-" { try check(found, path) }
+        if path != "-" { try check(found, path, isPipeAllowed: isPipeAllowed) }
         let isFile = found.st_mode & S_IFMT == S_IFREG
         if isFile, Int(found.st_size) > limit { throw tooLong(path, limit) }
         var bytes: [UInt8] = []
@@ -39,13 +44,17 @@ package enum InputFile {
     package static func check(_ path: String, atMost limit: Int) throws(Fault) {
         var found = stat()
         guard stat(path, &found) == 0, access(path, R_OK) == 0 else { throw failure(path) }
-        try check(found, path)
+        try check(found, path, isPipeAllowed: false)
         if Int(found.st_size) > limit { throw tooLong(path, limit) }
     }
 
-    private static func check(_ found: stat, _ path: String) throws(Fault) {
+    private static func check(
+        _ found: stat, _ path: String, isPipeAllowed: Bool
+    ) throws(Fault) {
         switch found.st_mode & S_IFMT {
-        case S_IFREG, S_IFIFO: return
+        case S_IFREG: return
+        case S_IFIFO:
+            if !isPipeAllowed { throw Fault(description: "\(path) is a pipe, not a file") }
         case S_IFDIR: throw Fault(description: "\(path) is a folder, not a file")
         default: throw Fault(description: "\(path) is a device, not a file")
         }

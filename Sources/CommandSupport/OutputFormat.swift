@@ -6,7 +6,8 @@ package struct TextTable {
 
     package init(rightAligned: Set<Int> = []) { self.rightAligned = rightAligned }
 
-    package mutating func add(_ cells: String...) { rows.append(cells) }
+    /// Adds a row; what of its texts acts on a terminal is left out.
+    package mutating func add(_ cells: String...) { rows.append(cells.map(PrintableText.oneLine)) }
 
     package var text: String {
         var widths: [Int] = []

@@ -48,6 +48,11 @@ package final class Daemon {
                 folder: configuration.cacheFolder, configuration: configuration.store, log: log)
         } catch {
             printError("sluice: \(error)")
+            if case .inUse = error {
+                printError(
+                    "sluice: stop the daemon or command that uses it, or choose another folder with --cache-dir"
+                )
+            }
             throw ExitCodes.cacheFolder
         }
         if configuration.proxy.sharedStore != nil { try configuration.nameNode() }
@@ -290,8 +295,9 @@ package final class Daemon {
         pictures?.stop()
         administration.stop()
         history.stop()
-        core.accessLog?.close()
+        // What must be kept comes before what may be lost.
         store.close()
+        core.accessLog?.close()
         log.notice("stopped")
     }
 }

@@ -2,6 +2,7 @@
 import CommandSupport
 import CachePolicy
 import FoundationEssentials
+import Glibc
 package import HTTPServer
 import Lookahead
 package import Logging
@@ -126,7 +127,7 @@ package struct DaemonConfiguration: Sendable {
             }
         }
         proxy.accessLog = reader.text("access-log")
-        if proxy.accessLog?.isEmpty == true { reader.fault("access-log is a path or -") }
+        if let fault = proxy.accessLog.flatMap(Self.fault(ofLog:)) { reader.fault(fault) }
         proxy.consolePlayer = reader.text("console-player")
         if proxy.consolePlayer?.isEmpty == true { reader.fault("console-player is a path") }
         switch reader.text("title-pictures", default: "off") {
@@ -243,6 +244,17 @@ package struct DaemonConfiguration: Sendable {
         return "/var/cache/sluice"
     }
 
+    /// Returns why the access log cannot be written; nil if nothing is known against it.
+    private static func fault(ofLog path: String) -> String? {
+        if path.isEmpty { return "access-log is a path or -" }
+        if path == "-" { return nil }
+        let end = path.lastIndex(of: "/")
+        let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        guard access(access(path, F_OK) == 0 ? path : folder, W_OK) != 0 else { return nil }
+        let error = SystemError("access", code: errno, subject: path)
+        return "access-log \(path) cannot be written: \(error); make its folder, or name another"
+    }
+
     private mutating func readProxy(_ reader: inout SettingsReader) {
         let policy = reader.text("policy", default: proxy.policy.rawValue)
         if let policy = Policy(rawValue: policy) {
@@ -266,7 +278,7 @@ package struct DaemonConfiguration: Sendable {
         }
         let paths = proxy.mounts.map(\.path)
         if Set(paths).count != paths.count { reader.fault("two mounts have the same path") }
-        proxy.hostNames = Set(reader.list("host-name").map { $0.lowercased() })
+        proxy.hostNames = reader.hosts("host-name", read: GivenHost.field)
         if let token = reader.text("token") {
             if (8...200).contains(token.count) {
                 proxy.token = token
@@ -286,17 +298,14 @@ package struct DaemonConfiguration: Sendable {
                 )
             }
         }
-        proxy.credentialedOrigins = Set(reader.list("cors-origin"))
-        if let path = reader.text("base-path"), !path.isEmpty, path != "/" {
-            if path.hasPrefix("/"), !path.contains("\""), !path.contains(" ") {
-                proxy.basePath = path.hasSuffix("/") ? String(path.dropLast()) : path
+        for text in reader.list("cors-origin") {
+            if let origin = GivenHost.webOrigin(text) {
+                proxy.credentialedOrigins.insert(origin)
             } else {
-                reader.fault(
-                    "base-path starts with a slash and holds no blanks or quotes, unlike '\(path)'")
+                reader.fault("cors-origin is scheme://host[:port], not '\(text)'")
             }
         }
-        proxy.writesAbsoluteURLs = reader.isOn("absolute-urls")
-        proxy.trustsForwarded = reader.isOn("trust-forwarded")
+        readLinks(&reader)
     }
 
     private mutating func readOrigins(_ reader: inout SettingsReader) {
@@ -337,7 +346,7 @@ package struct DaemonConfiguration: Sendable {
         readLiveWindow(&reader)
         upstream.addressPolicy = AddressPolicy(
             allowsPrivate: reader.isOn("allow-private"),
-            allowedHosts: Set(reader.list("allow-host").map { $0.lowercased() } + privateHosts))
+            allowedHosts: reader.hosts("allow-host") { GivenHost.ascii($0) }.union(privateHosts))
         proxy.allowsPrivate = upstream.addressPolicy.allowsPrivate
         proxy.privateHosts = upstream.addressPolicy.allowedHosts
         upstream.userAgent = "sluice/\(sluiceVersion)"

@@ -126,11 +126,11 @@ struct OriginsReader {
         case ("allow-private", .truth(let isAllowed)):
             guard isAllowed else { return }
             // The address is checked by the requested name, not by a pattern.
-            guard !pattern.contains("*"), !pattern.contains("?") else {
+            guard let host = GivenHost.ascii(pattern, mayHavePort: true) else {
                 return faults.append(
                     "allow-private needs the full name of a host, not the pattern '\(pattern)'")
             }
-            privateHosts.append(String(pattern.lowercased().prefix { $0 != ":" }))
+            privateHosts.append(host)
         default:
             faults.append(
                 "the origin \(pattern) may set policy, keys, rules, look-ahead, keep-head and allow-private, and each in "

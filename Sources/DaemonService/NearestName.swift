@@ -1,11 +1,21 @@
 /// Finds the name that a misspelt one was probably meant to be.
 enum NearestName {
     /// Returns the name with the smallest edit distance, if that is small enough for a slip.
-    static func of(_ text: String, among names: some Collection<String>) -> String? {
+    ///
+    /// - Parameters:
+    ///   - text: the name as it was written.
+    ///   - names: the names that there are.
+    ///   - prefix: what all of them begin with, which says nothing of what was meant.
+    /// - Returns: nil if no name is near.
+    static func of(
+        _ text: String, among names: some Collection<String>, prefix: String = ""
+    ) -> String? {
         // Longer texts are not slips, and comparing them would take long.
         guard text.utf8.count <= 64 else { return nil }
         let found = names.map { ($0, distance(text, $0)) }.min { ($0.1, $0.0) < ($1.1, $1.0) }
-        guard let (name, changes) = found, changes <= max(1, min(3, text.utf8.count / 3)) else {
+        guard let (name, changes) = found,
+            changes <= max(1, min(3, (text.utf8.count - prefix.utf8.count) / 2))
+        else {
             return nil
         }
         return name

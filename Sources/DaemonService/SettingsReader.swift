@@ -43,7 +43,12 @@ package struct SettingsReader {
         var providers: [(source: SettingSource, provider: any ConfigProvider)] = [
             (.flag, InMemoryProvider(name: "flags", values: given)), (.environment, environment),
         ]
-        let file = file ?? ProcessInfo.processInfo.environment["SLUICE_CONFIG"]
+        // Like other variables of commands, an empty one counts as not set.
+        let file =
+            file
+            ?? ProcessInfo.processInfo.environment["SLUICE_CONFIG"].flatMap {
+                $0.isEmpty ? nil : $0
+            }
         var origins = OriginsFile()
         if let file {
             origins = try Self.checkNames(inFile: file)
@@ -83,7 +88,11 @@ package struct SettingsReader {
             guard name.hasPrefix("SLUICE_"), !known.contains(name),
                 !rigPrefixes.contains(where: { name.hasPrefix($0) })
             else { return nil }
-            let meant = NearestName.of(name, among: known).map { "; did you mean \($0)?" } ?? ""
+            let meant =
+                NearestName.of(name, among: known, prefix: "SLUICE_").map {
+                    "; did you mean \($0)?"
+                }
+                ?? ""
             return "the environment variable \(name) names no setting\(meant)"
         }
     }
@@ -117,13 +126,18 @@ package struct SettingsReader {
                 return "names an unknown setting '\(name)'"
                     + (meant.map { "; did you mean '\($0)'?" } ?? "")
             }
+            let isList = ServeOptions.listNames.contains(name)
+            let isSwitch = ServeOptions.switchNames.contains(name)
             switch kind {
-            case .texts where ServeOptions.listNames.contains(name), .text: return nil
-            case .number where !ServeOptions.listNames.contains(name): return nil
+            case .text: return nil
+            case .texts where isList: return nil
+            case .number where !isList: return nil
+            // Read as numbers otherwise: `true` would be port 1.
+            case .truth where isSwitch: return nil
             default:
                 let wanted =
-                    ServeOptions.listNames.contains(name)
-                    ? "a text or a list of texts" : "a text, number or truth value"
+                    isList
+                    ? "a text or a list of texts" : isSwitch ? "true or false" : "a text or number"
                 return "must give '\(name)' \(wanted)"
             }
         }
@@ -147,6 +161,12 @@ package struct SettingsReader {
 
     private static func text(_ name: String, in reader: ConfigReader) -> String? {
         let key = ConfigKey([name])
+        // Asked for a number first, `true` would be 1; asked for a switch, port 1 would be `true`.
+        if ServeOptions.switchNames.contains(name), reader.string(forKey: key) == nil,
+            let isOn = reader.bool(forKey: key)
+        {
+            return String(isOn)
+        }
         return reader.string(forKey: key) ?? reader.int(forKey: key).map(String.init)
             ?? reader.double(forKey: key).map { String($0) }
             ?? reader.bool(forKey: key).map(String.init)
@@ -167,6 +187,24 @@ package struct SettingsReader {
     private static func list(_ name: String, in reader: ConfigReader) -> [String] {
         let key = ConfigKey([name])
         return reader.stringArray(forKey: key) ?? reader.string(forKey: key).map { [$0] } ?? []
+    }
+
+    /// Returns a list of hosts.
+    ///
+    /// - Parameters:
+    ///   - name: the setting.
+    ///   - read: the form that is wanted of one; nil if the text is no host.
+    /// - Returns: the hosts in that form; what is none is a fault.
+    mutating func hosts(_ name: String, read: (String) -> String?) -> Set<String> {
+        var hosts: Set<String> = []
+        for text in list(name) {
+            if let host = read(text) {
+                hosts.insert(host)
+            } else {
+                fault("\(name) is a host without scheme, port or path, not '\(text)'")
+            }
+        }
+        return hosts
     }
 
     /// Returns the values of a setting as they were given; empty if it is set nowhere.

@@ -31,6 +31,41 @@ package enum MachineFindings {
         return .ok(check, facts)
     }
 
+    /// Says why a cache folder cannot be written, and what helps.
+    ///
+    /// - Parameters:
+    ///   - path: the folder.
+    ///   - reason: what the system answered to a new file.
+    ///   - isFull: whether that means a full disk or quota.
+    ///   - freeFiles: files that its file system can still make; nil if it counts none.
+    /// - Returns: a problem.
+    package static func unwritable(
+        _ path: String, because reason: String, isFull: Bool, freeFiles: Int64?
+    ) -> Finding {
+        let advice =
+            if isFull, freeFiles == 0 {
+                "the file system is out of inodes (df -i): delete files there, or name a folder on another one with --cache-dir"
+            } else if isFull {
+                "the disk or a quota is full (df, df -i, quota): make room, or name another folder with --cache-dir"
+            } else {
+                "give it to the user of the daemon (chown), or name another with --cache-dir"
+            }
+        return .problem("cache folder", "\(path) cannot be written: \(reason)", advice)
+    }
+
+    /// Judges the number of files that the cache folder's file system can still make (inodes).
+    ///
+    /// - Parameter free: how many.
+    /// - Returns: a warning; nil if there are many, or if none are counted.
+    package static func files(free: Int64) -> Finding? {
+        // At 0, a refused file would have told: some file systems report that whatever they hold.
+        guard 1..<1_000 ~= free else { return nil }
+        return .warning(
+            "disk files", "only \(free) more files (inodes) can be created",
+            "titles are evicted before cache-size is reached; delete files there, or name a folder on another file system with --cache-dir"
+        )
+    }
+
     /// The kind of file system that holds a path, by the longest mount point above it (proc(5),
     /// mountinfo); nil where the table says nothing.
     package static func fileSystem(of path: String, mounts: String) -> String? {

@@ -51,13 +51,24 @@ package final class StateDatabase: Sendable {
 
     let folder: String
     let log: Logger
-    private let opened: Mutex<DatabaseQueue>
+    private let opened: Mutex<Opened>
     /// The rows read at start, by table, until they are requested or changed.
     private let contents: Mutex<[String: [[StateValue]]]>
     let pending = Mutex(PendingChanges())
     /// Held during a commit, so that commits are serialised.
     let committing = Mutex<Void>(())
     let thread: LoopThread
+
+    /// The database, and which file it is.
+    private struct Opened: Sendable {
+        let queue: DatabaseQueue
+        let file: FileIdentity?
+
+        init(_ queue: DatabaseQueue) {
+            self.queue = queue
+            file = FileIdentity(at: queue.path)
+        }
+    }
 
     private static func path(in folder: String) -> String { "\(folder)/\(fileName)" }
 
@@ -69,7 +80,7 @@ package final class StateDatabase: Sendable {
         self.log = log
         do {
             let (queue, found) = try Self.openAndRead(folder, log)
-            opened = Mutex(queue)
+            opened = Mutex(Opened(queue))
             contents = Mutex(found.rows)
             thread = try LoopThread(name: "state") { _ in }
             for row in found.refused { enqueue(.init(slot: row, values: nil)) }
@@ -78,7 +89,7 @@ package final class StateDatabase: Sendable {
         }
     }
 
-    var queue: DatabaseQueue { opened.withLock { $0 } }
+    var queue: DatabaseQueue { opened.withLock { $0.queue } }
 
     // MARK: Opening
 
@@ -254,7 +265,13 @@ package final class StateDatabase: Sendable {
     // MARK: Writing
 
     /// Writes changes in one synced transaction; blocks on the disk.
+    ///
+    /// SQLite would also write to a file without a name, which no later run finds.
     func write(_ changes: [StateChange]) throws {
+        guard opened.withLock({ $0.file == FileIdentity(at: $0.queue.path) }) else {
+            throw StateFault.unusable(
+                "the cache folder is gone, or another one is in its place (\(folder))")
+        }
         do {
             try Self.write(changes, to: queue)
         } catch {
@@ -299,7 +316,7 @@ package final class StateDatabase: Sendable {
         let former = queue
         let found = (try? Self.read(former)) ?? StateContents()
         let made = try Self.replace(folder, found, reason, log)
-        opened.withLock { $0 = made }
+        opened.withLock { $0 = Opened(made) }
         try? former.close()
     }
 
@@ -316,7 +333,7 @@ package final class StateDatabase: Sendable {
         }
         try queue.close()
         let made = try Self.open(folder)
-        opened.withLock { $0 = made }
+        opened.withLock { $0 = Opened(made) }
         log.notice("the state database was opened for reading only, and is opened again")
     }
 
@@ -329,7 +346,7 @@ package final class StateDatabase: Sendable {
             let found = try Self.read(former)
             let made = try Self.open(folder)
             try Self.write(found, to: made)
-            opened.withLock { $0 = made }
+            opened.withLock { $0 = Opened(made) }
             try? former.close()
         }
     }

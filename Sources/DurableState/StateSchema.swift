@@ -6,7 +6,8 @@ enum StateSchema {
         ImportRecord.table, SessionRecord.table, KeyVetoRecord.table, KeyFindingRecord.table,
         LiveListRecord.table, FeedRecord.table, PinRecord.table, DownloadRecord.table,
         DownloadDayRecord.table, RecordingRecord.table, CrashRecord.table, NetworkRecord.table,
-        PurgeRecord.table, NodeOrderRecord.table,
+        PurgeRecord.table, NodeOrderRecord.table, VariablesRecord.table,
+        NodeChangeRecord.table,
     ]
 
     /// The migrations; a released one must never change, since users' files were made by it.
@@ -80,6 +81,24 @@ enum StateSchema {
                       item TEXT NOT NULL, given INTEGER NOT NULL, wish TEXT NOT NULL,
                       query TEXT NOT NULL, PRIMARY KEY (item, given)) STRICT;
                     """)
+        }
+        migrator.registerMigration("5 variables of playlists") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE variables (
+                      session INTEGER NOT NULL PRIMARY KEY, list TEXT NOT NULL,
+                      definitions BLOB NOT NULL) STRICT;
+                    """)
+        }
+        migrator.registerMigration("6 purges and pins for other nodes") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE node_changes (
+                      name TEXT NOT NULL PRIMARY KEY, text TEXT NOT NULL) STRICT;
+                    """)
+        }
+        migrator.registerMigration("7 live lists that have ended") { db in
+            try db.execute(sql: "ALTER TABLE live_lists ADD COLUMN ended INTEGER;")
         }
         return migrator
     }

@@ -16,6 +16,7 @@
 /// | `fails=T` | reset, trunc, stall, wronglength and status hold for the first T requests only |
 /// | `chunked=1`, `eof=1` | chunked coding; body ended by closing, without a length |
 /// | `norange=1` | ignores `Range` and does not offer ranges |
+/// | `nototal=1` | states no length in `Content-Range` (`bytes 0-9/*`) |
 /// | `as=PATH` | serves what is under another path: an object that has changed |
 /// | `etag=X`, `noetag=1` | another validator (`"X"`; `W/X` gives a weak one); none at all |
 /// | `lastmod=DATE` | another `Last-Modified`; empty: none |
@@ -50,6 +51,8 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
     package var chunked = false
     package var endByClosing = false
     package var ignoresRange = false
+    /// True if `Content-Range` of a part leaves the length of the body open.
+    package var hidesTotal = false
     /// The path whose resource is served instead.
     package var alias: String?
     /// Replaces the entity tag (without quotes); empty: no tag.
@@ -119,6 +122,7 @@ package struct Behaviour: Sendable, ExpressibleByStringLiteral {
         case "chunked": chunked = value == "1"
         case "eof": endByClosing = value == "1"
         case "norange": ignoresRange = value == "1"
+        case "nototal": hidesTotal = value == "1"
         case "gzip": gzip = value == "always" ? .always : value == "1" ? .ifAccepted : .never
         case "as": alias = value
         case "etag": entityTag = value

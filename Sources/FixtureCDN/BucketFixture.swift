@@ -123,7 +123,7 @@ package final class BucketFixture: Sendable {
     /// Uploads in parts that are neither completed nor removed.
     package var openUploads: Int { state.withLock { $0.uploads.count } }
 
-    /// Lists have so many names a page.
+    /// Lists have so many names a page; with 0 they have none and do not end.
     package func setPageSize(_ size: Int) { state.withLock { $0.pageSize = size } }
 
     // MARK: Connections
@@ -367,9 +367,12 @@ package final class BucketFixture: Sendable {
                 "<Contents><Key>\(name)</Key><Size>\(bytes.count)</Size>"
                 + "<ETag>\(tag(of: bytes))</ETag></Contents>"
         }
-        let isCut = names.count > size
+        let isCut = names.count > size || size == 0
         text += "<IsTruncated>\(isCut)</IsTruncated>"
-        if isCut { text += "<NextContinuationToken>\(names[size - 1])</NextContinuationToken>" }
+        if isCut {
+            let next = size == 0 ? after + "x" : names[size - 1]
+            text += "<NextContinuationToken>\(next)</NextContinuationToken>"
+        }
         return Answer(status: 200, body: Array((text + "</ListBucketResult>").utf8))
     }
 }

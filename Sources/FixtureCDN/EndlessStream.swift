@@ -40,7 +40,6 @@ package final class EndlessStream: Sendable {
         var isOff = false
         var endsProperly = false
         var open = 0
-        var refused = 0
     }
 
     let media: [UInt8]
@@ -55,9 +54,6 @@ package final class EndlessStream: Sendable {
 
     /// Connections that receive it now.
     package var openConnections: Int { state.withLock { $0.open } }
-
-    /// Requests that were refused since another connection was open.
-    package var refusedConnections: Int { state.withLock { $0.refused } }
 
     /// Ends all connections in the middle.
     package func breakOff() { state.withLock { $0.generation += 1 } }
@@ -85,10 +81,7 @@ package final class EndlessStream: Sendable {
     fileprivate func enter() -> (generation: Int?, status: Int) {
         state.withLock {
             if $0.isOff { return (nil, 404) }
-            if let most = settings.mostConnections, $0.open >= most {
-                $0.refused += 1
-                return (nil, 403)
-            }
+            if let most = settings.mostConnections, $0.open >= most { return (nil, 403) }
             $0.open += 1
             return ($0.generation, 200)
         }

@@ -101,7 +101,8 @@ struct Responder {
             if let wanted = request["Range"], request.method == "GET", rangeApplies(resource) {
                 switch RangeRequest(wanted, length: length) {
                 case .range(let range):
-                    let span = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)"
+                    let total = behaviour.hidesTotal ? "*" : "\(length)"
+                    let span = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(total)"
                     return Response(
                         status: 206, fields: fields + [("Content-Range", span)],
                         content: resource.content, range: range)

@@ -32,9 +32,15 @@ struct LiveWindow {
     /// Tags of the playlist as a whole, with LF, except those that are regenerated.
     private(set) var header: [UInt8] = []
     private(set) var segments: [Segment] = []
-    /// The lines after the last segment, with LF: parts, hints and reports.
+    /// The lines after the last segment, with LF: parts and hints.
     private(set) var tail: [UInt8] = []
+    /// The reports of other renditions, with LF; they have the origin's numbers.
+    private(set) var reports: [UInt8] = []
+    /// The epoch of the list that `TimeShift.snapshot` wrote.
+    private(set) var listEpoch: Epoch?
     private(set) var tailDateRanges: [DateRange] = []
+    /// The IDs of date ranges that a delta update removes.
+    var removedDateRanges: [String] { list.media?.skip?.removedDateRanges ?? [] }
 
     private let list: Playlist
     private var builder = SegmentBuilder()
@@ -57,14 +63,14 @@ struct LiveWindow {
         summary = absolute.summary
         var reading = reading
         reading.keepsLines = true
+        // Absolute URIs can make the list longer than those of origins may be.
+        reading.limits = .own
         list = try Playlist(absolute.bytes, base: base, reading)
         builder.context = summary.isSkipDelta ? context() : .none
         keys = builder.context.keys
         guard let media = list.media else { return }
         for line in list.lines { read(line, media) }
-        if let line = keys.firstBeyondLimit {
-            throw .tooManyKeyFormats(line: line, limit: KeysInForce.limit)
-        }
+        if let error = keys.excess { throw error }
         tail = builder.parts + builder.lines
         tailDateRanges = builder.dateRanges
     }
@@ -81,6 +87,8 @@ struct LiveWindow {
         case .comment:
             if let note = TimeShiftNote(list.source[line.range]) {
                 builder.note = note
+            } else if let epoch = Epoch(note: list.source[line.range]) {
+                listEpoch = epoch
             } else {
                 builder.lines += bytes(line)
             }
@@ -100,20 +108,19 @@ struct LiveWindow {
             .serverControl, .allowCache, .imagesOnly:
             header += bytes(line)
         case .key:
-            let key = media.keys[keyCount]
+            keys.note(media.keys[keyCount], in: list.source)
             keyCount += 1
-            keys.note(key, in: list.source)
-            let url = key.isNone ? nil : key.reference?.url ?? builder.context.keyURL
             builder.context = TimeShiftContext(
                 mapKeys: builder.context.mapKeys, map: builder.context.map, keys: keys,
-                urls: (url, builder.context.mapURL), mapRange: builder.context.mapRange)
+                mapURL: builder.context.mapURL, mapRange: builder.context.mapRange)
         case .map:
             let map = media.maps[mapCount]
             mapCount += 1
             builder.context = TimeShiftContext(
                 mapKeys: keys, map: Array(list.source[line.range]), keys: keys,
-                urls: (builder.context.keyURL, map.reference?.url), mapRange: map.byteRange)
+                mapURL: map.reference?.url, mapRange: map.byteRange)
         case .part: builder.parts += bytes(line)
+        case .renditionReport: reports += bytes(line)
         case .dateRange:
             let id = AttributeList(list.source, in: value).text(of: "ID") ?? ""
             builder.dateRanges.append(DateRange(id: id, line: bytes(line)))
@@ -152,6 +159,21 @@ private struct SegmentBuilder {
     }
 }
 
+/// The comment line in which a snapshot stores the epoch of its list.
+extension Epoch {
+    private static let start = Array("#SLUICE-LIST-EPOCH:".utf8)
+
+    /// Parses the comment; nil for any other comment.
+    init?(note line: ArraySlice<UInt8>) {
+        guard line.starts(with: Self.start),
+            let number = DecimalNumber.integer(line.dropFirst(Self.start.count))
+        else { return nil }
+        self.init(number: UInt32(clamping: number))
+    }
+
+    var note: String { "#SLUICE-LIST-EPOCH:\(number)\n" }
+}
+
 /// A comment line in which a snapshot stores what no tag of a playlist can hold.
 struct TimeShiftNote: Hashable {
     let epoch: Int
@@ -176,16 +198,17 @@ struct TimeShiftNote: Hashable {
         guard line.starts(with: Self.start) else { return nil }
         let numbers = line.dropFirst(Self.start.count).split(separator: 0x2C)
             .compactMap(DecimalNumber.integer)
-        guard numbers.count == 6 else { return nil }
+        guard numbers.count >= 6 else { return nil }
         let marks = numbers[3...].map { UInt32(clamping: $0) }
         self.init(
             epoch: numbers[0], originNumber: numbers[1], generation: numbers[2],
-            marks: .init(segment: marks[0], map: marks[1], key: marks[2]))
+            marks: .init(segment: marks[0], map: marks[1], keys: Array(marks[2...])))
     }
 
     var line: String {
-        "#SLUICE-SEGMENT:\(epoch),\(originNumber),\(generation),"
-            + "\(marks.segment),\(marks.map),\(marks.key)\n"
+        let keys = marks.keys.isEmpty ? [0] : marks.keys
+        return "#SLUICE-SEGMENT:\(epoch),\(originNumber),\(generation),"
+            + "\(marks.segment),\(marks.map),\(keys.map(String.init).joined(separator: ","))\n"
     }
 
     /// The default for the next segment, if that has no note of its own.

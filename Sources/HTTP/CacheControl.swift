@@ -73,9 +73,6 @@ package struct CacheControl: Sendable, Hashable {
         for member in FieldCursor.members(of: Array(value.utf8)[...]) { add(Directive(member)) }
     }
 
-    /// True if a directive gives the time for which a shared cache may reuse the response.
-    package var hasLifetime: Bool { maxAge != nil || sharedMaxAge != nil }
-
     private mutating func add(_ directive: Directive) {
         switch directive.name {
         case "max-age": CacheControl.lower(&maxAge, directive)

@@ -23,6 +23,13 @@ package struct FieldNameSet: Sendable {
 }
 
 extension Fields {
+    /// Removes all fields with one of the names, and returns them; linear in the fields, also for thousands of names.
+    package mutating func remove(_ names: Set<FieldName>) -> Fields {
+        let removed = filtered { names.contains(FieldName($0.text)) }
+        if !removed.isEmpty { self = filtered { !names.contains(FieldName($0.text)) } }
+        return removed
+    }
+
     /// Returns the fields whose names pass a test, in their order and byte for byte.
     package func filtered(_ isKept: (ArraySlice<UInt8>) -> Bool) -> Fields {
         var kept = Fields()

@@ -43,11 +43,6 @@ package enum HTTPMethod: Sendable, Hashable {
         default: false
         }
     }
-
-    /// True if sending the request twice has the same effect as once (RFC 9110 section 9.2.2).
-    package var isIdempotent: Bool {
-        isSafe || self == .put || self == .delete
-    }
 }
 
 extension HTTPMethod: CustomStringConvertible {

@@ -59,8 +59,6 @@ package struct HTTPStatus: RawRepresentable, Sendable, Hashable {
 
     /// True for an interim response (1xx), which another response follows.
     package var isInformational: Bool { rawValue >= 100 && rawValue < 200 }
-    /// True if the request succeeded (2xx).
-    package var isSuccess: Bool { rawValue >= 200 && rawValue < 300 }
     /// True for redirects with `Location`; false for 300 and 304.
     package var isRedirect: Bool {
         switch rawValue {
@@ -68,8 +66,6 @@ package struct HTTPStatus: RawRepresentable, Sendable, Hashable {
         default: false
         }
     }
-    /// True for client errors (4xx).
-    package var isClientError: Bool { rawValue >= 400 && rawValue < 500 }
     /// True for server errors (5xx).
     package var isServerError: Bool { rawValue >= 500 && rawValue < 600 }
     /// True if a response with this status never has content, whatever its fields are (RFC 9110
@@ -88,14 +84,15 @@ package struct HTTPStatus: RawRepresentable, Sendable, Hashable {
         200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information",
         204: "No Content", 205: "Reset Content", 206: "Partial Content",
         300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other",
-        304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect",
+        304: "Not Modified", 305: "Use Proxy", 307: "Temporary Redirect", 308: "Permanent Redirect",
         400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden",
         404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable",
         407: "Proxy Authentication Required", 408: "Request Timeout", 409: "Conflict",
         410: "Gone", 411: "Length Required", 412: "Precondition Failed",
         413: "Content Too Large", 414: "URI Too Long", 415: "Unsupported Media Type",
         416: "Range Not Satisfiable", 417: "Expectation Failed", 421: "Misdirected Request",
-        422: "Unprocessable Content", 426: "Upgrade Required", 428: "Precondition Required",
+        422: "Unprocessable Content", 425: "Too Early", 426: "Upgrade Required",
+        428: "Precondition Required",
         429: "Too Many Requests", 431: "Request Header Fields Too Large",
         451: "Unavailable For Legal Reasons",
         500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway",

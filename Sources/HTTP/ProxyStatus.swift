@@ -1,8 +1,7 @@
 /// An error between a proxy and the next hop: the value of `Proxy-Status` (RFC 9209).
 package struct ProxyStatus: Sendable, Hashable {
-    /// The registered error types that can occur at a gateway (RFC 9209 section 2.3).
+    /// The registered error types that occur at this gateway (RFC 9209 section 2.3).
     package enum ErrorType: String, Sendable, Hashable, CaseIterable {
-        case dnsTimeout = "dns_timeout"
         case dnsError = "dns_error"
         case destinationUnavailable = "destination_unavailable"
         case destinationIPProhibited = "destination_ip_prohibited"
@@ -14,7 +13,6 @@ package struct ProxyStatus: Sendable, Hashable {
         case connectionLimitReached = "connection_limit_reached"
         case tlsProtocolError = "tls_protocol_error"
         case tlsCertificateError = "tls_certificate_error"
-        case httpRequestDenied = "http_request_denied"
         case httpResponseIncomplete = "http_response_incomplete"
         case httpResponseHeaderSectionSize = "http_response_header_section_size"
         case httpResponseTrailerSectionSize = "http_response_trailer_section_size"

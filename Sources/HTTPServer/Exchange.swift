@@ -78,12 +78,12 @@ package final class Exchange {
         carrier.respond(to: self, head, body)
     }
 
-    /// Sends an interim response (RFC 9110 section 15.2), before `respond`; HTTP/1.0 clients, which
-    /// do not understand it, get none.
+    /// Sends an interim response (RFC 9110 section 15.2).
+    ///
+    /// HTTP/1.0 clients, which do not understand it, get none. Neither does one that was answered: an
+    /// origin can send one at any time, also to a request that continues a body.
     package func sendInterim(_ head: ResponseHead) {
-        precondition(!hasResponded, "an interim response precedes the answer")
-        precondition(head.status.isInformational, "only a 1xx status is interim")
-        guard request.version >= .http11 else { return }
+        guard !hasResponded, head.status.isInformational, request.version >= .http11 else { return }
         carrier?.sendInterim(head)
     }
 

@@ -20,6 +20,11 @@ package struct FeedPlan: Sendable, Equatable {
         }
     }
 
+    /// The least playing time of a segment.
+    private static let leastSeconds = 0.1
+    /// The most pieces of a head: a low announced rate makes segments seem short of bytes.
+    private static let mostPieces = 512
+
     package let parts: [Part]
     /// The announced bytes per second of playing time; nil if unknown.
     package let rate: Double?
@@ -45,8 +50,10 @@ package struct FeedPlan: Sendable, Equatable {
                 for piece in segment.structure where known.insert(piece).inserted {
                     parts.append(Part(piece, seconds: 0, begins: begins))
                 }
-                parts.append(Part(segment.piece, seconds: segment.seconds, begins: begins))
-                begins += segment.seconds
+                // Segments without a duration would all begin at once, and all belong to the head.
+                let seconds = max(segment.seconds, Self.leastSeconds)
+                parts.append(Part(segment.piece, seconds: seconds, begins: begins))
+                begins += seconds
             }
         }
         let order = parts.enumerated().sorted {
@@ -66,7 +73,7 @@ package struct FeedPlan: Sendable, Equatable {
     func head(_ parameters: FeedParameters) -> [(index: Int, range: Range<Int64>?)] {
         var head: [(index: Int, range: Range<Int64>?)] = []
         var bytes: Int64 = 0
-        for (index, part) in parts.enumerated() {
+        for (index, part) in parts.prefix(Self.mostPieces).enumerated() {
             guard part.seconds > 0 || isFile else {
                 head.append((index, part.piece.range))
                 continue

@@ -48,6 +48,14 @@ package struct ProxySettings: Sendable {
     package var writesAbsoluteURLs = false
     /// A path prepended to every URL in playlists, for use behind another proxy; "" or "/x".
     package var basePath = ""
+
+    /// True for a path that may stand before the path of a URL: no host, query or fragment, and
+    /// nothing that a URL must encode.
+    package static func isBasePath(_ text: String) -> Bool {
+        text.hasPrefix("/") && !text.hasPrefix("//")
+            && text.utf8.allSatisfy { PercentCoding.Allowed.path.contains($0) }
+    }
+
     /// True trusts X-Forwarded-Proto, -Host and -Prefix.
     package var trustsForwarded = false
     package var playlistLimits = PlaylistLimits.standard

@@ -105,8 +105,9 @@ final class AheadTask {
     private func ask(_ object: StoredObject?, from start: Int64, to end: Int64?) {
         var request = FetchRequest(
             resource: wanted.resource, wanted: .span(start: start, end: end), object: object,
-            delivery: .completion, lane: wanted.lane)
+            repliesAt: .completion, lane: wanted.lane)
         request.isAhead = true
+        request.terms.keepsEmpty = wanted.keepsEmpty
         let id = FetchID()
         fetchID = id
         setActive(true)

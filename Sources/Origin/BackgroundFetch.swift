@@ -23,15 +23,18 @@ package final class BackgroundFetch: Sendable {
         /// True pauses the transfer while any player waits for media, to leave the whole line to
         /// players.
         package var yields = true
+        /// True if a body is stored although it is empty and states no lifetime.
+        package var keepsEmpty = false
 
         package init(
             resource: Resource, range: Range<Int64>? = nil, lane: Lane = Lane.prefetch,
-            yields: Bool = true
+            yields: Bool = true, keepsEmpty: Bool = false
         ) {
             self.resource = resource
             self.range = range
             self.lane = lane
             self.yields = yields
+            self.keepsEmpty = keepsEmpty
         }
     }
 

@@ -160,8 +160,13 @@ extension Flight {
 
     private func sniff(_ bytes: [UInt8], isAtEnd: Bool) {
         let found = machine.sniff(bytes, isAtEnd: isAtEnd)
+        if found == .newPlaylist {
+            transfer?.limitBody(to: Int64(table.settings.playlistLimits.byteCount))
+        }
         if found == .newPlaylist, let object, var head = StoredHead(encoded: object.head) {
             head.isPlaylist = true
+            head.wasLive = wasLive(object)
+            head.hasViewerCookie = cookies.mayIdentifyViewer
             let times = ObjectFacts.of(object)?.times
             object.replaceHead(head.encoded)
             _ = object.attach(

@@ -17,7 +17,7 @@ extension Flight {
 
     /// Has the request sent to a parent, if there is one for it.
     func sendToParent(_ request: inout TransferRequest) {
-        guard !skipsParents, let parent = table.parent(for: resource) else { return }
+        guard !omitted.contains(.parents), let parent = table.parent(for: resource) else { return }
         let role = resource.role ?? .media
         request.parent = ParentWay(parent, role: role.letter)
         request.timeouts.connect = min(Self.connect, request.timeouts.connect)
@@ -58,7 +58,7 @@ extension Flight {
     ///
     /// - Returns: false where it is the origin's answer.
     func asksWithoutParent(after head: TransferHead, _ transfer: Transfer) -> Bool {
-        guard let parent = transfer.parent, !skipsParents else { return false }
+        guard let parent = transfer.parent, !omitted.contains(.parents) else { return false }
         if head.status == .loopDetected {
             refuse(
                 ProxyFailure(
@@ -82,7 +82,7 @@ extension Flight {
     /// - Returns: false where the failure is none of the parent's, or part of a body has come: that is
     ///   resumed as after any broken transfer.
     func asksWithoutParent(after error: UpstreamError, _ transfer: Transfer) -> Bool {
-        guard let parent = transfer.parent, !skipsParents else { return false }
+        guard let parent = transfer.parent, !omitted.contains(.parents) else { return false }
         switch error.kind {
         case .cancelled, .preempted, .queueFull, .slotTimeout, .addressRefused, .forbiddenScheme,
             .tooManyRedirects:
@@ -92,7 +92,7 @@ extension Flight {
         _ = table.parentProbes.failed(
             error, at: parent.root, silentSince: transfer.silentSince)
         guard phase == .asking else {
-            skipsParents = true
+            omitted.insert(.parents)
             table.counters.add(.parentFailures)
             return false
         }
@@ -103,7 +103,7 @@ extension Flight {
         insteadOf parent: Parent, _ reason: String, dropping transfer: Transfer?
     ) -> Bool {
         guard let attempt = machine.attempt else { return false }
-        skipsParents = true
+        omitted.insert(.parents)
         table.counters.add(.parentFailures)
         table.log.info(
             "a parent failed; the origin is asked",
@@ -113,8 +113,7 @@ extension Flight {
             refuse(failure)
             return true
         }
-        machine.budget.with { $0.noteRequest(now: table.loop.now) }
-        send(attempt)
+        sendAgain(attempt)
         return true
     }
 }

@@ -9,6 +9,17 @@ import Upstream
 
 /// The requests of a flight.
 extension Flight {
+    /// What the requests of a flight do without.
+    struct Omissions: OptionSet {
+        let rawValue: UInt8
+        /// A parent has failed, so that the origin is asked.
+        static let parents = Omissions(rawValue: 1)
+        /// The second level was asked, or must not be.
+        static let sharedLevel = Omissions(rawValue: 2)
+        /// A 304 validated nothing that is stored.
+        static let conditions = Omissions(rawValue: 4)
+    }
+
     /// Looks up what is stored around the wanted bytes, for the machine's next request.
     func look() {
         requestTime = table.loop.wallNow
@@ -44,6 +55,12 @@ extension Flight {
         sendToOrigin(attempt)
     }
 
+    /// Starts a transfer anew, without what is in `omitted` by now.
+    func sendAgain(_ attempt: FlightMachine.Attempt) {
+        machine.budget.with { $0.noteRequest(now: table.loop.now) }
+        send(attempt)
+    }
+
     /// Starts a transfer from the origin, or from its parent.
     func sendToOrigin(_ attempt: FlightMachine.Attempt) {
         let range = attempt.rangeField
@@ -59,13 +76,17 @@ extension Flight {
         request.isTransparent = resource.kind != nil
         if let hold = longestHold {
             request.isLongPoll = true
-            if terms.isDelivery { table.counters.add(.reloadsHeld) }
+            if terms.hasDirectives { table.counters.add(.reloadsHeld) }
             request.timeouts.firstByte = max(hold, request.timeouts.firstByte)
         }
         if machine.isPlaylist {
             request.bodyLimit = Int64(table.settings.playlistLimits.byteCount)
         }
         sendToParent(&request)
+        if request.parent == nil {
+            request.timeouts.firstByte = machine.firstByteLimit(
+                request.timeouts.firstByte, isHeld: request.isLongPoll)
+        }
         transfer = table.client.start(request, delegate: self)
         table.ahead.scheduleRoundEnd(table)
     }
@@ -78,9 +99,11 @@ extension Flight {
             let cookie = table.cookieField(for: resource.url, session: resource.session)
         {
             fields.set(.cookie, cookie)
+            cookies.noteSent(cookie)
         }
         // Titles between the bytes would belong to one viewer only.
         if resource.kind == nil { fields.remove("Icy-MetaData") }
+        if omitted.contains(.conditions) { return fields }
         fields.append(contentsOf: terms.conditions)
         let head = knownHead
         if machine.job.revalidates {

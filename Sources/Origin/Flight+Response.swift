@@ -22,11 +22,12 @@ extension Flight {
         var stored = form.stored(head, placement.layout)
         let onlyHere = stored.removePrivateFields()
         let former = object
+        stored.wasLive = wasLive(former)
         let isFromShared = sharing?.hasWon == true
         if resource.live.growth == nil, isMerged, !isFromShared {
             table.keys.watch(resource, stored, total: total, former: former)
         }
-        let reason = noStoreReason(stored)
+        let reason = noStoreReason(stored, length: total)
         let mustSniff = form.isSniffed(stored, from: start)
         // Under HTTP's rules the fields of a response that must not be stored are its client's alone,
         // even if a stored response has the same validator.
@@ -51,6 +52,7 @@ extension Flight {
             // Which of the two versions is newer is unknown; the one being received is kept.
             if let former, !machine.job.revalidates, former !== rival { former.discard() }
             let isStorable = reason == nil && machine.mayKeep && rival == nil
+            if let former, let reason { forget(former, since: head.status, reason) }
             guard
                 create(
                     stored, total: total, isWhole: start == 0 && end == nil,
@@ -75,16 +77,38 @@ extension Flight {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
                 notStored: reason ?? (object.isStorable ? nil : .noRoom),
-                onlyHere: onlyHere, isProvenRest: placement.isProvenRest)
+                onlyHere: onlyHere, isProvenRest: placement.isProvenRest,
+                bringsCookies: cookies.areNew)
         }
         perform(
             machine.began(
                 FlightMachine.Beginning(
-                    placement: placement, status: head.status, goesOn: former === object,
+                    placement: placement, status: head.status,
+                    // What was stored without bytes may have been killed before they told its type.
+                    goesOn: former === object && object.presentBytes > 0,
                     sniffs: mustSniff, isStorable: object.isStorable, unkept: unkept,
                     takesRanges: head.status == .partialContent
                         || ResponseForm.acceptsRanges(head.fields),
                     provesItsEnd: head.provesItsEnd), now: table.loop.now))
+    }
+
+    /// True if the resource was a live playlist before this response.
+    func wasLive(_ former: StoredObject?) -> Bool {
+        let head = former.flatMap { ObjectFacts.of($0) }?.head
+        return head?.wasLive == true
+            || (machine.isPlaylist || head?.isPlaylist == true)
+                && table.live.list(resource.listKey) != nil
+    }
+
+    /// Removes the revalidated object if the response that is not stored ends its use.
+    private func forget(
+        _ former: StoredObject, since status: HTTPStatus, _ reason: Storability.NoStoreReason
+    ) {
+        // For playback, what is stored is kept although a token expired or a CDN removed it.
+        guard machine.job.revalidates, machine.job.followsHTTP, resource.policy == .rfc,
+            former.isCurrent, Storability.endsUseOfStored(status, reason)
+        else { return }
+        table.store.remove(former.key)
     }
 
     /// The failure of an ahead fetch whose response must not be stored; nil if there is merely no
@@ -98,13 +122,24 @@ extension Flight {
             "\(resource.url.redacted) may not be kept: \(reason.rawValue)")
     }
 
-    private func noStoreReason(_ head: StoredHead) -> Storability.NoStoreReason? {
+    /// Discards a body that turned out to be empty, and may not be kept for that.
+    func discardUnkeptEmpty(_ object: StoredObject) {
+        guard let head = ObjectFacts.of(object)?.head, noStoreReason(head, length: 0) == .empty
+        else { return }
+        outcome?.notStored = .empty
+        object.discard()
+    }
+
+    private func noStoreReason(
+        _ head: StoredHead, length: Int64? = nil
+    ) -> Storability.NoStoreReason? {
         guard resource.mayStore else { return .noStore }
         if machine.isOutdated { return .method }
         let question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
             responseFields: head.fields,
-            kind: head.kind ?? (table.isShared ? .shared : .private))
+            kind: head.kind ?? (table.isShared ? .shared : .private),
+            length: terms.keepsEmpty ? nil : length)
         if case .streamOnly(let reason) = Storability.decide(question) {
             table.keys.note(reason, head.status, resource)
             return reason
@@ -119,7 +154,8 @@ extension Flight {
             resource: resource, isPlaylist: machine.isPlaylist,
             source: isFromShared ? .sharedStore : isOfParent ? .parent : .origin,
             requestTime: requestTime,
-            responseTime: sharing?.head?.responseTime ?? table.loop.wallNow)
+            responseTime: sharing?.head?.responseTime ?? table.loop.wallNow,
+            hasViewerCookie: cookies.mayIdentifyViewer)
     }
 
     /// When the current response was requested and received.
@@ -220,17 +256,38 @@ extension Flight {
             let only = tag == nil && variants.count == 1 ? variants[0] : nil
             object = (named ?? only)?.object
         }
-        guard let object, var stored = ObjectFacts.of(object)?.head else {
-            return perform(machine.refuseOrigin("a 304 for something not stored"))
-        }
+        guard let object, var stored = ObjectFacts.of(object)?.head,
+            stored.isValidated(by: head.fields)
+        else { return askUnconditionally() }
+        let varied = stored.fields.combined(.vary)
         stored.update(from: head.fields, requestTime: requestTime, responseTime: table.loop.wallNow)
+        _ = stored.removePrivateFields()
+        stored.wasLive = wasLive(object)
         object.replaceHead(stored.encoded)
         _ = object.attach(
             ObjectFacts(head: stored, generation: object.generation, times: presentTimes))
-        // The origin may say now that the response is private, or that it must not be stored: it is
-        // sent to those who wait for it, and to nobody after them.
-        if resource.kind != nil, noStoreReason(stored) != nil { table.store.remove(object.key) }
+        // The origin may say now that the response is private, that it must not be stored, or that it
+        // is for other requests: it is sent to those who wait for it, and to nobody after them.
+        let isForOthers =
+            stored.fields.combined(.vary) != varied && !resource.selects(stored, in: object)
+        if resource.kind != nil, isForOthers || noStoreReason(stored) != nil {
+            table.store.remove(object.key)
+        }
         perform(machine.end(with: .renewed))
+    }
+
+    /// Asks once more, without conditions, where a 304 validates nothing that is stored: it must
+    /// update none of it (RFC 9111 section 4.3.4).
+    ///
+    /// Such origins are common: nginx marks the tag of a compressed response as weak, and that of its
+    /// 304 not.
+    private func askUnconditionally() {
+        guard !omitted.contains(.conditions), let attempt = machine.attempt else {
+            return perform(machine.refuseOrigin("a 304 for something not stored"))
+        }
+        omitted.insert(.conditions)
+        dropTransfer()
+        sendAgain(attempt)
     }
 
     /// Handles the response to HEAD: renews the stored object if it is the same representation,
@@ -260,7 +317,7 @@ extension Flight {
         guard let object, object.total == nil, case .span(let start, _) = machine.wanted,
             object.spans.contiguousEnd(from: 0) == start, start > 0
         else { return }
-        if let total, total == start, knownHead?.strongValidator != nil {
+        if let total, total == start {
             _ = object.learnTotal(total)
         } else {
             object.discard()

@@ -26,6 +26,10 @@ extension Flight: TransferDelegate {
     func transferDidStart(_ transfer: Transfer) {
         // Counted only now: an ahead fetch may be cancelled while it waits for a slot.
         table.counters.add(.originRequests)
+        guard transfer === self.transfer, machine.attempt != nil else { return }
+        // The time in the queue for a slot does not make the response older.
+        requestTime = table.loop.wallNow
+        requestedAt = table.loop.now
     }
 
     func transferIsRepeated(_ transfer: Transfer) {
@@ -43,15 +47,26 @@ extension Flight: TransferDelegate {
         perform(
             machine.followsRedirect(now: table.loop.now, isHeldByOrigin: longestHold != nil))
         guard phase != .ended else { return "" }
-        if resource.kind == nil { table.take(redirect.setCookies, of: resource.session) }
+        take(redirect.setCookies)
         let cookie = table.cookieField(
             for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin)
+        cookies.noteSent(cookie)
         if cookie != nil, transfer.parent?.isTrusted == false { transfer.leaveParent() }
         return cookie ?? ""
     }
 
+    /// Stores the cookies that a hop set; under a mount, clients keep theirs themselves.
+    private func take(_ received: [ReceivedCookie]) {
+        guard resource.kind == nil, !received.isEmpty else { return }
+        cookies.noteReceived(
+            received, areNew: table.take(received, of: resource.session), now: table.loop.wallNow)
+    }
+
     func transfer(_ transfer: Transfer, didReceiveInterim head: ResponseHead) {
-        guard transfer === self.transfer, let report = terms.interim else { return }
+        // Later ones belong to requests of the flight's own.
+        guard transfer === self.transfer, response == nil, let report = terms.interim else {
+            return
+        }
         report(ResponseHead(status: head.status, fields: endToEndFields(head.fields)))
     }
 
@@ -60,7 +75,7 @@ extension Flight: TransferDelegate {
         if sharing != nil, keepsBack(head, transfer) { return }
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
-        if resource.kind == nil { table.take(head.setCookies, of: resource.session) }
+        take(head.setCookies)
         response = head
         body.beginResponse()
         perform(
@@ -120,7 +135,7 @@ extension Flight: TransferDelegate {
             drainWrites()
             guard phase != .ended else { return }
             let isDown =
-                transfer.parent == nil
+                transfer.parent == nil && !machine.isEarlyEnd(error)
                 && table.probes.failed(
                     error, at: transfer.currentURL, silentSince: transfer.silentSince)
             // Telling those who wait may have ended this one too.
@@ -156,9 +171,17 @@ extension Flight: TransferDelegate {
     }
 
     private func isCodedAsKnown(_ head: TransferHead) -> Bool {
-        let coding = head.fields.first(.contentEncoding) ?? "identity"
-        let known = knownHead?.fields.first(.contentEncoding) ?? "identity"
-        return ASCII.equalIgnoringCase(coding, known)
+        ASCII.equalIgnoringCase(
+            Self.coding(head.fields), knownHead.map { Self.coding($0.fields) } ?? "identity")
+    }
+
+    /// Returns the content coding; `aws-chunked`, which object stores keep of an upload whose coding
+    /// they have undone, is none.
+    private static func coding(_ fields: Fields) -> String {
+        guard let coding = fields.first(.contentEncoding),
+            !ASCII.equalIgnoringCase(coding, "aws-chunked")
+        else { return "identity" }
+        return coding
     }
 
     private static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {

@@ -23,7 +23,7 @@ final class Flight {
     typealias Waiter = FlightMachine.Waiter
 
     let resource: Resource
-    let terms: FetchRequest.Terms
+    var terms: FetchRequest.Terms
     /// The stored variants that the origin was asked about, with their entity tags.
     var variants: [(tag: String, object: StoredObject)] = []
     unowned let table: FlightTable
@@ -45,22 +45,22 @@ final class Flight {
     var object: StoredObject?
     /// The costs of its transfers.
     let trace = TransferTrace()
-    /// Whether a parent has failed, so that the origin is asked.
-    var skipsParents = false
-    /// True once the second level was asked, or must not be.
-    var skipsSharedLevel = false
+    /// What its further requests do without.
+    var omitted: Omissions = []
     /// The second level's part; nil unless it is being asked or fills the object.
     var sharing: FlightSharing?
     /// Why the origin cannot be asked, where only the second level may have what is wanted.
     var refusalOfOrigin: ProxyFailure?
     /// What those are told who get the object.
     var outcome: FetchOutcome?
+    /// What is known of the cookies that it sent and received.
+    var cookies: FlightCookies
     /// True if URLs that differ in more than spelling may share this resource's key.
     private(set) lazy var isMerged = table.keys.isMerged(resource)
 
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource
-        terms = request.terms
+        (terms, cookies) = (request.terms, FlightCookies(of: request.resource))
         self.table = table
         counters = table.counters
         object = request.object
@@ -70,7 +70,7 @@ final class Flight {
             resource: request.resource, limits: FlightLimits(table.settings), begunAt: now,
             revalidates: request.revalidates, method: request.terms.method,
             hasConditions: !request.terms.conditions.isEmpty,
-            isDelivery: request.terms.isDelivery, staleServes: request.terms.staleServes,
+            hasDirectives: request.terms.hasDirectives, staleServes: request.terms.staleServes,
             wantsRest: request.terms.rest != nil,
             mayRepeat: !table.failedRecently(on: request.resource.key, for: request.budget),
             beganAhead: request.isAhead)
@@ -107,7 +107,8 @@ final class Flight {
             JoinFacts(
                 isSameQuestion: request.revalidates == machine.job.revalidates
                     && request.terms.rest === terms.rest
-                    && request.resource.live.delivery == resource.live.delivery
+                    && request.resource.live.directives == resource.live.directives
+                    && request.takesCookies(of: resource.session)
                     && request.resource.mayStore == resource.mayStore,
                 isAlone: terms.isAlone || request.terms.isAlone, isSameObject: isSameObject,
                 wanted: request.wanted, position: position, hasObject: object != nil,
@@ -232,6 +233,7 @@ final class Flight {
         case .deliver(let waiters): deliver(to: waiters)
         case .answer(let waiters, let answer): self.answer(waiters, answer)
         case .noteGivenUp(let isSpent): table.noteGivenUp(resource.key, isSpent: isSpent)
+        case .noteRefusal(let status, let pause): table.noteRefusal(resource.key, status, pause)
         case .noteOtherVersion:
             table.log.notice(
                 "another version where a body was to go on",
@@ -320,6 +322,7 @@ final class Flight {
         if case .atEnd = completion { table.forgetGivenUp(resource.key) }
         let isFromShared = sharing?.hasWon == true
         dropSharing()
+        if writer.offset == 0 { discardUnkeptEmpty(object) }
         if resource.isGrowing, machine.wanted.isOpen { object.noteGrowthEnd(writer.offset) }
         body.takeWriter()?.end(failure: nil)
         switch completion {
@@ -339,11 +342,11 @@ final class Flight {
         if !isFromShared { offerToSharedLevel(object) }
     }
 
-    /// Removes the stored form of a live list whose newer form cannot be stored: served later, it
-    /// would set players back.
+    /// Removes the stored form of a list that has not ended, and whose newer form cannot be stored:
+    /// served later, it would set players back.
     private func forgetFormerList() {
         guard outcome?.notStored != nil || object?.didFailToStore == true, !isBehindStored,
-            table.live.list(resource.listKey) != nil
+            let list = table.live.list(resource.listKey), list.ended == nil
         else { return }
         table.store.remove(resource.key)
     }
@@ -363,12 +366,9 @@ final class Flight {
                 ? nil
                 : table.readers.hold(
                     object.generation, from: edge ?? wanted.start, to: wanted.end)
-            let waitersOutcome = FetchOutcome(
-                isCollapsed: waiter.isCollapsed, status: outcome.status,
-                notStored: outcome.notStored,
-                onlyHere: waiter.isCollapsed ? Fields() : outcome.onlyHere,
-                isProvenRest: outcome.isProvenRest, hold: hold, endless: endless?.body)
-            reply(to: waiter, .object(object, waitersOutcome))
+            let told = outcome.told(
+                isCollapsed: waiter.isCollapsed, hold: hold, endless: endless?.body)
+            reply(to: waiter, .object(object, told))
         }
         // The player may have left before its reply.
         table.checkAbandoned(self)

@@ -1,4 +1,5 @@
 // The actions of a flight and its replies.
+import HTTP
 import Model
 import Posix
 
@@ -8,7 +9,7 @@ extension FlightMachine {
     /// A request that waits for the object.
     struct Waiter {
         let id: FetchID
-        let delivery: Delivery
+        let repliesAt: ReplyPoint
         let isCollapsed: Bool
         let wanted: Wanted
         /// The budget of the player request; nil if it has none.
@@ -75,6 +76,8 @@ extension FlightMachine {
         indirect case answer([Waiter], Answer)
         /// All attempts for the resource have failed, or a request has spent its budget.
         case noteGivenUp(isSpent: Bool)
+        /// The origin asked for a pause before it is asked for the resource again.
+        case noteRefusal(HTTPStatus, retryAfter: Interval)
         case noteOtherVersion
         case count(Counters.Name)
     }

@@ -53,8 +53,8 @@ extension FlightMachine {
         case newPlaylist
         case asExpected
         case media
-        /// No playlist came where one was expected.
-        case noPlaylist(what: String)
+        /// Something else came where a playlist or media was expected.
+        case wrong(String)
     }
 
     /// Sniffs the first bytes.
@@ -64,19 +64,33 @@ extension FlightMachine {
         }
         prefix.append(
             contentsOf: bytes.prefix(max(0, PlaylistDetector.prefixLength - prefix.count)))
-        let found = PlaylistDetector.inspect(prefix)
-        let isOpen =
-            found == .undecided && !isAtEnd && prefix.count < PlaylistDetector.prefixLength
-        filling.sniffing = isOpen ? .open(prefix: prefix) : .settled
+        let isLast = isAtEnd || prefix.count >= PlaylistDetector.prefixLength
+        let found = classify(prefix, isLast: isLast)
+        filling.sniffing = found == .undecided ? .open(prefix: prefix) : .settled
         enter(.filling(filling))
-        if isOpen { return .undecided }
-        switch (found, isPlaylist) {
+        if found == .newPlaylist { isPlaylist = true }
+        return found
+    }
+
+    /// Classifies a body by its first bytes; what they leave open is decided by the last of them.
+    private func classify(_ prefix: [UInt8], isLast: Bool) -> Sniffed {
+        if let role = job.resource.role, role.isMediaOfPlaylist {
+            switch PageDetector.inspect(prefix) {
+            case .undecided where !isLast: return .undecided
+            case .page: return .wrong("expected media, but the origin sent an HTML page")
+            // A key may be a licence, and a licence may be JSON.
+            case .object where role != .key:
+                return .wrong("expected media, but the origin sent JSON")
+            case .object, .other, .undecided: return .media
+            }
+        }
+        switch (PlaylistDetector.inspect(prefix), isPlaylist) {
+        case (.undecided, _) where !isLast: return .undecided
         case (.playlist, true): return .asExpected
-        case (.playlist, false):
-            isPlaylist = true
-            return .newPlaylist
-        case (.markup, true): return .noPlaylist(what: "an HTML or XML page")
-        case (_, true): return .noPlaylist(what: "something else")
+        case (.playlist, false): return .newPlaylist
+        case (.markup, true):
+            return .wrong("expected a playlist, but the origin sent an HTML or XML page")
+        case (_, true): return .wrong("expected a playlist, but the origin sent something else")
         case (_, false): return .media
         }
     }
@@ -86,13 +100,13 @@ extension FlightMachine {
         switch sniffed {
         case .undecided, .asExpected, .newPlaylist: return []
         case .media: return [.publish] + deliver(now: now)
-        case .noPlaylist(let what):
+        case .wrong(let what):
+            // Captive portals answer like this: what is stored is worth more.
             return [.discardObject]
                 + refuse(
                     ProxyFailure(
-                        .origin, .badGateway,
-                        "\(job.subject): expected a playlist, but the origin sent \(what)",
-                        originStatus: .ok))
+                        .origin, .badGateway, "\(job.subject): \(what)", originStatus: .ok,
+                        allowsStale: true))
         }
     }
 
@@ -213,10 +227,11 @@ extension FlightMachine {
             return broke(error, isDown: false, fill, ending)
         }
         if let actions = asksForWhole(filling, fill, ending) { return actions }
-        if job.isDelivery, isPlaylist {
+        if job.hasDirectives, isPlaylist {
             change { $0.stage = .readingLists }
             return [.readLists]
         }
+        if endsWithStored(filling, fill) { wanted = .span(start: fill.offset, end: nil) }
         return endBody(isProven: filling.provesItsEnd, isAsked: false, fill, ending)
     }
 
@@ -250,6 +265,15 @@ extension FlightMachine {
         guard let fill else { return refuseOrigin("no usable answer") }
         let ending = Ending(isWanted: true, jitter: 0, now: now)
         return [.drop] + endBody(isProven: isProven, isAsked: true, fill, ending)
+    }
+
+    /// True if the response to a range without an end brought nothing beyond the stored bytes that
+    /// it was compared with: the body ends there, even if Content-Range leaves its length open.
+    private func endsWithStored(_ filling: Filling, _ facts: FillFacts) -> Bool {
+        guard filling.provesItsEnd, filling.attempt.before > 0, facts.total == nil,
+            facts.offset == fill?.firstOffset, case .span(_, nil)? = filling.attempt.askedRange
+        else { return false }
+        return true
     }
 
     private mutating func endBody(

@@ -34,6 +34,11 @@ extension FlightMachine {
             return close(cause: error) + [.answer(takeWaiters(), .failure(failure))]
         }
         if let fill, isWhole(fill) { return wasWhole(now: ending.now) }
+        if isEarlyEnd(error) {
+            guard ending.isWanted else { return abandon() }
+            firstTry = .givenUp
+            return [.count(.originFailures)] + resume(.again, after: .zero)
+        }
         let failure = ProxyFailure(error, subject: job.subject)
         guard error.isRetryable, !isDown || fill != nil, let resumption = resumption(fill) else {
             return fail(failure, cause: error)
@@ -56,8 +61,9 @@ extension FlightMachine {
         failure.retryAfter = refusal.retryAfter.map { $0.nanoseconds / 1_000_000_000 }
         let pause = refusal.retryAfter ?? .zero
         var actions: [Action] = []
+        if pause > .zero { actions.append(.noteRefusal(refusal.status, retryAfter: pause)) }
         // The origin itself limits how long a reload is held: players repeat it themselves.
-        guard !job.revalidates, !job.isDelivery, let resumption = resumption(fill),
+        guard !job.revalidates, !job.hasDirectives, let resumption = resumption(fill),
             let delay = nextDelay(hasBody: true, ending, &actions), pause <= job.limits.patience
         else { return actions + giveUp(failure, cause: FillEnd.refused(failure)) }
         guard ending.isWanted else { return actions + abandon() }

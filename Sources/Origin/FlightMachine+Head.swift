@@ -170,8 +170,12 @@ extension FlightMachine {
         var total: Int64?
         if case .unsatisfied(let length)? = head.range { total = length }
         // A range from the first byte on is unsatisfiable only for an empty body, and the client
-        // may not have requested one.
-        if !known.hasObject, case .span(0, _?) = wanted { return askForWhole() }
+        // may not have requested one. The last bytes of an empty body are all of it.
+        switch wanted {
+        case .span(0, _?) where !known.hasObject: return askForWhole()
+        case .suffix(1...) where !known.hasObject && total == 0: return askForWhole()
+        default: break
+        }
         // The bytes before the wanted ones no longer exist.
         guard attempt.before == 0 else { return isOtherVersion() }
         return [.learnEnd(total)]
@@ -349,11 +353,12 @@ extension FlightMachine {
     /// Handles an ahead fetch whose response nothing proves to belong to the stored bytes: to begin
     /// a new object would replace them by a part that no player has requested.
     mutating func refuseUnproven() -> [Action] {
-        refuse(
-            ProxyFailure(
-                .origin, .badGateway,
-                "\(job.subject): the bytes before this range are not stored, and without them or "
-                    + "a validator it cannot be joined to what is stored"))
+        var failure = ProxyFailure(
+            .origin, .badGateway,
+            "\(job.subject): the bytes before this range are not stored, and without them or "
+                + "a validator it cannot be joined to what is stored")
+        failure.isUnproven = true
+        return refuse(failure)
     }
 
     /// Continues once the object exists and the response fills it.

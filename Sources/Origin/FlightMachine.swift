@@ -47,6 +47,8 @@ struct FlightMachine {
     /// True once the viewer has moved to another item: the flight may end as soon as it has no
     /// reader.
     var viewerMovedOn = false
+    /// What became of the short time of the first attempt.
+    var firstTry = FirstTry.due
     /// Whether the body that is being filled has an end.
     var extent = Extent.bounded
     /// True once a request was passed on that may have changed what this flight fetches.
@@ -240,10 +242,10 @@ struct FlightMachine {
         guard case .filling(let filling) = state, filling.sniffing == .settled, !isPlaylist else {
             return []
         }
-        let ready = waiters.filter { $0.delivery == .head }
+        let ready = waiters.filter { $0.repliesAt == .head }
         guard !ready.isEmpty else { return [] }
         objectGivenAt = now
-        waiters.removeAll { $0.delivery == .head }
+        waiters.removeAll { $0.repliesAt == .head }
         return [.deliver(ready)]
     }
 

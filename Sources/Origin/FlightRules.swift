@@ -4,6 +4,7 @@ import Model
 import Posix
 import Store
 import URISyntax
+import Upstream
 
 /// The constant parameters of a flight.
 struct FlightJob {
@@ -15,7 +16,7 @@ struct FlightJob {
     /// True if the origin evaluates conditions of the client.
     var hasConditions = false
     /// True if the list must satisfy delivery directives.
-    var isDelivery = false
+    var hasDirectives = false
     /// True if a stale response is served should the origin respond with a 5xx.
     var staleServes = false
     /// True if the rest of another object is fetched.
@@ -41,6 +42,9 @@ struct FlightLimits {
     var patience: Interval
     /// The longest time until a response.
     var answer: Interval
+    /// The longest time for the first byte of the first attempt, so that one that hangs leaves the
+    /// player time for another; players wait for eight to ten seconds.
+    var firstTry = Interval.seconds(4 as Int64)
     /// The distance to the next byte up to which a request joins a flight.
     var joinDistance: Int64
     /// The longest body that is written together with its head.
@@ -207,6 +211,55 @@ extension FlightMachine {
         // Another request would get the whole body too.
         if ranges.contains(.ignored) { return true }
         return start - position <= job.limits.joinDistance
+    }
+}
+
+// MARK: The first attempt
+
+/// What became of the short time that the first attempt has for its first byte.
+enum FirstTry: Equatable {
+    /// No request was sent.
+    case due
+    case running
+    /// It was given up, and the next attempt has the rest of the time.
+    case givenUp
+    case over
+}
+
+extension FlightMachine {
+    /// Returns the time that the next request has for its first byte, and notes that it is sent.
+    ///
+    /// - Parameters:
+    ///   - limit: the time that the settings give.
+    ///   - isHeld: whether the origin or a parent may hold the request.
+    /// - Returns: a shorter time where another attempt follows, which has the rest of it.
+    mutating func firstByteLimit(_ limit: Interval, isHeld: Bool) -> Interval {
+        let short = job.limits.firstTry
+        switch firstTry {
+        case .due where mayGiveUpEarly(isHeld: isHeld) && limit > short:
+            firstTry = .running
+            return short
+        case .givenUp:
+            firstTry = .over
+            return max(short, Interval(nanoseconds: limit.nanoseconds - short.nanoseconds))
+        case .due, .running, .over:
+            firstTry = .over
+            return limit
+        }
+    }
+
+    /// Whether a failure ends the short time of the first attempt, which says nothing of the origin:
+    /// it may only be slow.
+    func isEarlyEnd(_ error: UpstreamError) -> Bool {
+        firstTry == .running && error.kind == .firstByteTimeout
+    }
+
+    /// True if a player waits for what another attempt may fetch, and nothing stored could be sent
+    /// instead.
+    private func mayGiveUpEarly(isHeld: Bool) -> Bool {
+        !isHeld && job.method == .get && !job.followsHTTP && !job.revalidates && job.mayRepeat
+            && !isAhead && lane <= .playback && fill == nil && job.limits.retries > 0
+            && budget.mayAsk && budget.with { $0.failuresInARow } == 0
     }
 }
 

@@ -57,6 +57,8 @@ final class FlightTable {
     /// Resources that were given up after all attempts, and when.
     private var givenUp = RecentMap<ObjectKey, (at: Monotonic, isSpent: Bool)>(
         capacity: 1_024)
+    /// What origins do not want to be asked for again yet.
+    private var refusals = RefusalMemory()
     /// Flights that may end soon, since a waiter or reader has left.
     var inGracePeriod: [ObjectIdentifier: Flight] = [:]
     /// True while a check of `inGracePeriod` is scheduled.
@@ -153,7 +155,7 @@ final class FlightTable {
         var pause: Interval?
         var refusal: ProxyFailure?
         if known == nil {
-            switch probes.turn(of: request) {
+            switch turn(of: request) {
             case .now: break
             case .later(let time): pause = time
             case .refused(let failure):
@@ -163,9 +165,10 @@ final class FlightTable {
         }
         let flight = known ?? Flight(request, table: self)
         if let refusal { flight.refusalOfOrigin = refusal }
+        if request.terms.keepsEmpty { flight.terms.keepsEmpty = true }
         request.budget?.follow(flight.trace)
         let waiter = Flight.Waiter(
-            id: id, delivery: request.delivery, isCollapsed: known != nil,
+            id: id, repliesAt: request.repliesAt, isCollapsed: known != nil,
             wanted: request.wanted, budget: request.budget, reply: reply)
         flightOfFetch[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
@@ -177,11 +180,17 @@ final class FlightTable {
         }
     }
 
+    private func turn(of request: FetchRequest) -> OriginProbes.Turn {
+        let turn = refusals.turn(of: request, patience: settings.patience, now: loop.now)
+        if case .now = turn { return probes.turn(of: request) }
+        return turn
+    }
+
     /// Returns an object that was stored while the request was on its way from another thread:
     /// another request would fetch the same bytes twice.
     private func stored(for request: FetchRequest) -> StoredObject? {
         let resource = request.resource
-        guard !request.revalidates, !request.terms.isDelivery,
+        guard !request.revalidates, !request.terms.hasDirectives,
             case .span(let start, _) = request.wanted
         else { return nil }
         guard let object = request.object ?? (resource.mayStore ? store.lookup(resource.key) : nil),
@@ -200,7 +209,7 @@ final class FlightTable {
             if resource.decodesContent, object.total == nil { return nil }
         }
         if resource.role == .playlist, !facts.head.isPlaylist { return nil }
-        if request.delivery == .completion, !object.isComplete { return nil }
+        if request.repliesAt == .completion, !object.isComplete { return nil }
         guard case .hole = object.state(at: start) else { return object }
         return nil
     }
@@ -293,6 +302,11 @@ final class FlightTable {
         return !isSpent || budget.map { $0.begunAt > time } ?? true
     }
 
+    /// Notes that the origin refused a resource, and when it may be asked again.
+    func noteRefusal(_ key: ObjectKey, _ status: HTTPStatus, _ pause: Interval) {
+        refusals.note(key, status, pause, now: loop.now)
+    }
+
     /// Notes that a resource was fetched.
     func forgetGivenUp(_ key: ObjectKey) { givenUp[key] = nil }
 
@@ -320,18 +334,22 @@ final class FlightTable {
     // MARK: Cookies
 
     /// Stores the cookies that a hop set.
-    func take(_ cookies: [ReceivedCookie], of session: Session) {
-        guard !cookies.isEmpty else { return }
+    ///
+    /// - Returns: true if requests of the session may carry other cookies than before.
+    func take(_ cookies: [ReceivedCookie], of session: Session) -> Bool {
+        guard !cookies.isEmpty else { return false }
         carriedCookies?.note(cookies, of: session.id, now: loop.wallNow)
-        for cookie in cookies { keep(cookie.value, from: cookie.url, of: session) }
+        return cookies.reduce(false) { keep($1.value, from: $1.url, of: session) || $0 }
     }
 
-    private func keep(_ cookie: String, from url: AbsoluteURL, of session: Session) {
+    @discardableResult
+    private func keep(_ cookie: String, from url: AbsoluteURL, of session: Session) -> Bool {
         if jars[session.id] == nil {
             jarOrder.append(session.id)
             if jarOrder.count > Self.mostJars { jars[jarOrder.removeFirst()] = nil }
         }
-        jars[session.id, default: CookieJar()].receive(cookie, from: url, now: loop.wallNow)
+        return jars[session.id, default: CookieJar()]
+            .receive(cookie, from: url, now: loop.wallNow)
     }
 
     /// Returns the Cookie field for a request of a session: the cookies given at entry, then the

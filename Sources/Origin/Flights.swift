@@ -33,6 +33,8 @@ package struct FlightCore: Sendable {
     package let sharedStore: SharedStoreReport?
     /// The orders of all nodes; nil without a second level.
     package let orders: NodeOrders?
+    /// The purges and pins of this node; nil without a second level.
+    let changes: NodeChanges?
     /// Called on the upstream loop for each ahead fetch that ended before a player requested its
     /// resource.
     package let reportAhead: @Sendable (AheadFetch) -> Void
@@ -51,6 +53,7 @@ package struct FlightCore: Sendable {
         self.reportAhead = reportAhead
         self.cookies = cookies
         self.orders = orders
+        changes = settings.sharedStore.map { _ in NodeChanges(store.state, log: log) }
         self.store = store
         self.settings = settings
         self.counters = counters
@@ -77,6 +80,7 @@ package final class Flights: Sendable {
     private let sessions: SessionWriter?
     /// The orders of all nodes; nil without a second level.
     package let orders: NodeOrders?
+    private let changes: NodeChanges?
 
     /// Starts the upstream loop; blocks until libcurl is ready.
     package init(core: FlightCore, configuration: UpstreamConfiguration) throws {
@@ -85,6 +89,7 @@ package final class Flights: Sendable {
         let sessions = configuration.sessionFile.flatMap { SessionWriter($0, log: core.log) }
         self.sessions = sessions
         orders = core.orders
+        changes = core.changes
         thread = try LoopThread(
             name: "upstream", onHold: core.counters.loopHoldObserver(log: core.log)
         ) { loop in
@@ -136,6 +141,18 @@ package final class Flights: Sendable {
         _ request: FetchRequest, id: FetchID, reply: @escaping @Sendable (FetchReply) -> Void
     ) {
         enqueue { $0.fetch(request, id: id, reply: reply) }
+    }
+
+    /// Starts or joins a flight unless `isNeedless` says on the upstream loop that there is no need,
+    /// when the reply is nil; `reply` is called once, on the upstream loop, unless cancelled.
+    package func fetch(
+        _ request: FetchRequest, id: FetchID, unless isNeedless: @escaping @Sendable () -> Bool,
+        reply: @escaping @Sendable (FetchReply?) -> Void
+    ) {
+        enqueue { table in
+            if isNeedless() { return reply(nil) }
+            table.fetch(request, id: id) { reply($0) }
+        }
     }
 
     /// Checks whether origins answer; `reply` is called once, on the upstream loop.
@@ -195,11 +212,10 @@ package final class Flights: Sendable {
         enqueue { $0.shared?.changes.follow(handler) }
     }
 
-    /// Tells other nodes of a purge or pin that was accepted here.
+    /// Tells other nodes of a purge or pin that was accepted here; blocks until it is saved.
     package func publishChange(path: String, query: String) {
-        enqueue { table in
-            table.shared?.changes.publish(path: path, query: query, now: table.loop.wallNow)
-        }
+        guard let change = changes?.saved(path: path, query: query, now: .now()) else { return }
+        enqueue { $0.shared?.changes.publish(change) }
     }
 
     /// Has orders of one kind carried out by `keeper`.

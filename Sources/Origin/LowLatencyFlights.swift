@@ -78,10 +78,12 @@ extension FlightTable {
     func answers(_ list: CurrentList, _ request: FetchRequest) -> Bool {
         let resource = request.resource
         guard let position = position(of: list.object, resource) else { return false }
-        if let directives = resource.live.delivery, !position.satisfies(directives) { return false }
+        if let directives = resource.live.directives, !position.satisfies(directives) {
+            return false
+        }
         if list.pending.contains(where: position.isNext) { return true }
         let age = loop.wallNow - list.facts.head.responseTime
-        return request.terms.isDelivery && age >= .zero && age < position.step
+        return request.terms.hasDirectives && age >= .zero && age < position.step
     }
 
     /// A stored list that may answer a request.
@@ -96,14 +98,16 @@ extension FlightTable {
     func currentList(for request: FetchRequest) -> CurrentList? {
         let resource = request.resource
         let isReload = request.revalidates && resource.role == .playlist && resource.kind == nil
-        guard request.terms.isDelivery || isReload, resource.policy != .refresh else { return nil }
+        guard request.terms.hasDirectives || isReload, resource.policy != .refresh else {
+            return nil
+        }
         guard let object = request.object ?? store.lookup(resource.key), !object.isDiscarded,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return nil }
         let pending = (flights[resource.key] ?? []).compactMap { flight in
-            flight.phase == .ended ? nil : flight.resource.live.delivery
+            flight.phase == .ended ? nil : flight.resource.live.directives
         }
-        guard request.terms.isDelivery || !pending.isEmpty else { return nil }
+        guard request.terms.hasDirectives || !pending.isEmpty else { return nil }
         return CurrentList(object: object, facts: facts, pending: pending)
     }
 }
@@ -124,7 +128,7 @@ private struct PositionReading: Sendable {
 extension Flight {
     /// How long the origin may hold this request; nil if it has no reason to.
     var longestHold: Interval? {
-        if terms.isDelivery, resource.live.delivery?.sequence != nil {
+        if terms.hasDirectives, resource.live.directives?.sequence != nil {
             return table.live.longestHold(of: resource.listKey)
         }
         return resource.live.longestHold
@@ -159,7 +163,7 @@ extension Flight {
 
     /// The received list, if it does not satisfy the directives yet.
     private var earlyList: FlightMachine.EarlyList? {
-        guard let object, let directives = resource.live.delivery, directives.sequence != nil,
+        guard let object, let directives = resource.live.directives, directives.sequence != nil,
             let position = table.position(of: object, resource), !position.satisfies(directives)
         else { return nil }
         return FlightMachine.EarlyList(pause: position.pause, lastRepeat: position.lastRepeat)
@@ -167,7 +171,7 @@ extension Flight {
 
     /// True if the received list is older than the stored one: responses may overtake each other.
     var isBehindStored: Bool {
-        guard terms.isDelivery, let object, let stored = table.store.peek(resource.key),
+        guard terms.hasDirectives, let object, let stored = table.store.peek(resource.key),
             stored !== object, let new = table.position(of: object, resource),
             let old = table.position(of: stored, resource)
         else { return false }

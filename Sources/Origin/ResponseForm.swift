@@ -22,6 +22,8 @@ struct ResponseForm {
     let source: Source
     let requestTime: WallTime
     let responseTime: WallTime
+    /// True if the origin may have recognized the viewer by a cookie.
+    let hasViewerCookie: Bool
 
     /// The longest Cache-Status of a parent that is passed on, in bytes.
     static let longestStatus = 1_024
@@ -56,19 +58,33 @@ struct ResponseForm {
         return StoredHead(
             status: isPartOfWhole ? .ok : head.status, fields: fields, requestTime: requestTime,
             responseTime: responseTime, finalURL: head.finalURL.withoutUserinfo.text,
-            isPlaylist: isPlaylist, kind: resource.kind)
+            isPlaylist: isPlaylist, kind: resource.kind,
+            hasViewerCookie: isPlaylist && hasViewerCookie)
     }
 
-    /// Tells whether the first bytes of a body decide whether it is a playlist.
+    /// Tells whether the first bytes of a body decide whether it is a playlist, or a page in place
+    /// of media.
     ///
     /// - Parameters:
     ///   - head: the stored form of the head.
     ///   - start: the offset of the first byte.
     /// - Returns: true if they do.
     func isSniffed(_ head: StoredHead, from start: Int64) -> Bool {
-        start == 0 && (resource.role == nil || isPlaylist) && !resource.isVerbatim
-            && head.status == .ok && !isPlainlyMedia(head)
+        guard start == 0, !resource.isVerbatim, head.status == .ok else { return false }
+        if resource.role?.isMediaOfPlaylist == true { return mayBePage(head) }
+        return (resource.role.isOpen || isPlaylist) && !isPlainlyMedia(head)
             && (resource.kind == nil || !head.fields.contains(.contentEncoding))
+    }
+
+    /// True if the origin calls media of a playlist a document.
+    ///
+    /// Most that do only mislabel it, so the first bytes decide. Where HTTP's rules apply, a page is
+    /// passed on like anything else.
+    private func mayBePage(_ head: StoredHead) -> Bool {
+        guard resource.kind == nil, source != .sharedStore,
+            let type = head.fields.valueBytes(.contentType)?.prefix(6)
+        else { return false }
+        return !Self.equals(type, Self.video) && !Self.equals(type, Self.audio) && head.isDocument
     }
 
     /// True if file name and type agree that a resource not named by a playlist is media.

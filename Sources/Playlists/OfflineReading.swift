@@ -56,15 +56,15 @@ struct OfflineReading {
     package func list(
         _ resource: Resource, _ object: StoredObject, variables: [String: String]
     ) -> List? {
-        guard object.isComplete, let total = object.total,
-            total <= sources.limits.byteCount,
+        let limits = session.limits(ofOrigins: sources.limits)
+        guard object.isComplete, let total = object.total, total <= limits.byteCount,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist,
             let final = try? AbsoluteURL(facts.head.finalURL),
             let base = try? resource.withUserinfo(final),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
         let reading = PlaylistReading(
-            limits: sources.limits, variables: variables, keepsLines: true)
+            limits: limits, variables: variables, keepsLines: true)
         return (try? Playlist(body, base: base, reading)).map {
             List(resource: resource, generation: object.generation, base: base, playlist: $0)
         }

@@ -195,7 +195,10 @@ package final class OfflineWorker: Sendable {
             return text(reading.form(of: list, title), question)
         }
         let url = question.resource.url
-        guard !list.playlist.summary.isSkipDelta, let plan = plan(of: list, reading) else {
+        // Channels are not parts of a title: the list is worth having without any of them.
+        guard !list.playlist.summary.isSkipDelta, !list.playlist.summary.isChannelList,
+            let plan = plan(of: list, reading)
+        else {
             return .whole
         }
         guard !plan.isEmpty else { return .nothing }

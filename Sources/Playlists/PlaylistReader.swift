@@ -34,10 +34,13 @@ package struct FetchedPlaylist: Sendable {
         package var lane = Lane.prefetch
         /// True if a fresh stored copy is used without contacting the origin.
         var takesFresh = true
+        /// True if the cookies that its response sets are wanted too.
+        var wantsCookies = false
 
         package init(
             url: AbsoluteURL, session: Session, variables: [String: String] = [:],
-            forwardedFields: Fields = Fields(), lane: Lane = Lane.prefetch, takesFresh: Bool = true
+            forwardedFields: Fields = Fields(), lane: Lane = Lane.prefetch, takesFresh: Bool = true,
+            wantsCookies: Bool = false
         ) {
             self.url = url
             self.session = session
@@ -45,6 +48,7 @@ package struct FetchedPlaylist: Sendable {
             self.forwardedFields = forwardedFields
             self.lane = lane
             self.takesFresh = takesFresh
+            self.wantsCookies = wantsCookies
         }
     }
 }
@@ -105,6 +109,10 @@ private final class OwnReading {
     private let reply: @Sendable (Result<FetchedPlaylist, ProxyFailure>) -> Void
     private var resource: Resource
     private var fallback: FetchedPlaylist?
+    /// True if the stored copy was live and has ended: it is used whatever the origin answers.
+    private var hasEnded = false
+    /// A fresh copy that may be another viewer's, which is used if the origin does not send one.
+    private var shared: FetchedPlaylist?
     private var asked = 0
 
     init(
@@ -126,11 +134,16 @@ private final class OwnReading {
         }
         guard let (object, facts) = stored() else { return ask(about: nil) }
         guard let found = try? read(object, facts).get() else { return ask(about: nil) }
-        let question = resource.freshnessQuestion(
-            facts, PlaylistFacts(found.list.summary), given)
-        if case .stale = Freshness.decide(question) { return renew(object, facts, found) }
+        let playlist = reader.sources.names.facts(found.list.summary, of: resource, facts)
+        hasEnded = playlist.hasEnded
+        let question = resource.freshnessQuestion(facts, playlist, given)
+        if case .stale(let reason) = Freshness.decide(question),
+            reason != .ended || !reader.sources.store.isPinned(object)
+        {
+            return renew(object, found, resource.question(facts, playlist, given))
+        }
         guard wanted.takesFresh || resource.policy == .offline else {
-            return renew(object, facts, found)
+            return renew(object, found, resource.question(facts, playlist, given))
         }
         reply(.success(found))
     }
@@ -140,8 +153,9 @@ private final class OwnReading {
             fields: Fields(), now: loop.wallNow, steadyNow: loop.now, isShared: reader.isShared)
     }
 
-    private func renew(_ object: StoredObject, _ facts: ObjectFacts, _ found: FetchedPlaylist) {
-        let question = resource.question(facts, PlaylistFacts(found.list.summary), given)
+    private func renew(
+        _ object: StoredObject, _ found: FetchedPlaylist, _ question: Freshness.Question
+    ) {
         if Freshness.mayServeStale(question) { fallback = found }
         ask(about: object)
     }
@@ -154,9 +168,12 @@ private final class OwnReading {
                 facts.head.isPlaylist, object.isComplete
             else { continue }
             resource = candidate
-            if !facts.isPerViewer || candidate.isKept(for: wanted.session) {
-                return (object, facts)
-            }
+            if candidate.isKept(for: wanted.session) { return (object, facts) }
+            guard !facts.isPerViewer else { continue }
+            guard resource.policy != .offline, facts.mayBelong(toOtherThan: wanted.session, object)
+            else { return (object, facts) }
+            shared = try? read(object, facts).get()
+            resource = resource.kept(for: wanted.session)
         }
         return nil
     }
@@ -171,9 +188,11 @@ private final class OwnReading {
                     "\(resource.url.redacted) is not stored, and the policy is offline"))
         }
         asked += 1
+        // A 304 need not set the cookies that the response did.
         var request = FetchRequest(
-            resource: resource, wanted: .whole, object: object, revalidates: object != nil,
-            delivery: .completion, lane: wanted.lane)
+            resource: resource, wanted: .whole, object: wanted.wantsCookies ? nil : object,
+            revalidates: object != nil, repliesAt: .completion, lane: wanted.lane)
+        request.terms.wantsCookies = wanted.wantsCookies
         request.isAhead = true
         let bound = LoopBound(self, to: loop)
         reader.flights.fetch(request, id: FetchID()) { reply in
@@ -190,7 +209,7 @@ private final class OwnReading {
         case .head:
             fail(ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no usable answer"))
         case .failure(let failure):
-            guard failure.allowsStale, var fallback else { return fail(failure) }
+            guard failure.allowsStale || hasEnded, var fallback else { return fail(failure) }
             fallback.isStale = true
             self.reply(.success(fallback))
         }
@@ -201,7 +220,8 @@ private final class OwnReading {
             return fail(
                 ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no playlist came"))
         }
-        if outcome.isCollapsed, facts.isPerViewer, !resource.isKept(for: wanted.session), asked < 2
+        if outcome.isCollapsed, !resource.isKept(for: wanted.session), asked < 2,
+            facts.isPerViewer || facts.mayBelong(toOtherThan: wanted.session, object)
         {
             // The shared response belongs to another viewer alone.
             resource = resource.kept(for: wanted.session)
@@ -216,7 +236,9 @@ private final class OwnReading {
             })
     }
 
-    private func fail(_ failure: ProxyFailure) { reply(.failure(failure)) }
+    private func fail(_ failure: ProxyFailure) {
+        reply(shared.map { .success($0) } ?? .failure(failure))
+    }
 
     // MARK: Reading
 
@@ -240,7 +262,8 @@ private final class OwnReading {
         _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject
     ) -> Result<FetchedPlaylist, ProxyFailure> {
         let reading = PlaylistReading(
-            limits: reader.sources.limits, variables: wanted.variables, keepsLines: true)
+            limits: wanted.session.limits(ofOrigins: reader.sources.limits),
+            variables: wanted.variables, keepsLines: true)
         do throws(PlaylistError) {
             let list = try Playlist(body, base: base, reading)
             try reader.sources.names.noteNames(

@@ -10,13 +10,22 @@ package import URISyntax
 /// dead.
 ///
 /// Can be used from any thread. Bounded: 12 playlists each of the 256 sessions that played last,
-/// 16,384 URLs.
+/// 16,384 URLs, and when the last few thousand playlists were fetched again.
 package final class Revival: Sendable {
     private struct State {
         var lists = RecentMap<SessionID, [Resource]>(capacity: 256)
         /// By the digest of the dead URL.
         var successors = RecentMap<UInt64, AbsoluteURL>(capacity: Revival.mostSuccessors)
         var refreshed = RecentMap<ObjectKey, Monotonic>(capacity: 1_024)
+        /// When a playlist was fetched for a session, with whatever result.
+        var asked = RecentMap<SessionList, Monotonic>(capacity: 4_096)
+        /// When the fetch of a playlist last changed the cookies of a session.
+        var cookies = RecentMap<SessionID, Monotonic>(capacity: 1_024)
+    }
+
+    private struct SessionList: Hashable {
+        let session: SessionID
+        let list: ObjectKey
     }
 
     private static let listsOfSession = 12
@@ -64,6 +73,38 @@ package final class Revival: Sendable {
     /// Records that a playlist was just refreshed.
     func noteRefresh(_ list: ObjectKey, now: Monotonic) {
         state.withLock { $0.refreshed[list] = now }
+    }
+
+    /// Records that a playlist was fetched for a session past the cache.
+    ///
+    /// - Parameters:
+    ///   - list: the playlist, with its session.
+    ///   - bringsCookies: whether the response changed the session's cookies.
+    ///   - now: the time of the fetch.
+    package func noteRefresh(_ list: Resource, bringsCookies: Bool, now: Monotonic) {
+        state.withLock { state in
+            state.asked[SessionList(session: list.session.id, list: list.key)] = now
+            if bringsCookies { state.cookies[list.session.id] = now }
+        }
+    }
+
+    /// True if a playlist was fetched for its session within `pause`: its cookies are no newer now.
+    package func wasAsked(_ list: Resource, now: Monotonic) -> Bool {
+        let asked = state.withLock {
+            $0.asked[SessionList(session: list.session.id, list: list.key)]
+        }
+        return asked.map { now - $0 < Self.pause } ?? false
+    }
+
+    /// True if a fetch of a playlist for its session has ended since a time.
+    package func wasAsked(_ list: Resource, since time: Monotonic) -> Bool {
+        state.withLock { $0.asked[SessionList(session: list.session.id, list: list.key)] }
+            .map { $0 >= time } ?? false
+    }
+
+    /// Returns when the fetch of a playlist last changed a session's cookies; nil for before `time`.
+    package func newCookies(of session: SessionID, since time: Monotonic) -> Monotonic? {
+        state.withLock { $0.cookies[session] }.flatMap { $0 >= time ? $0 : nil }
     }
 
     /// True if a playlist was refreshed within `pause`.

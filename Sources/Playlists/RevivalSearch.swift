@@ -31,7 +31,9 @@ package struct RevivalSearch: Sendable {
     package struct Found: Sendable {
         package let list: Resource
         let children: [ResourceReference]
-        let isExact: Bool
+        package let isExact: Bool
+        /// True if it is not stored, and only near the URL.
+        var isEvicted = false
         /// The URL that the playlist has in place of the sought one, if it does not contain that.
         package var successor: AbsoluteURL?
     }
@@ -66,11 +68,19 @@ package struct RevivalSearch: Sendable {
     }
 
     private func list() -> Found? {
+        // A player that continues after a restart may have played the parent list before it.
         let known = sources.revival.lists(of: session.id)
+        let found = list(in: known)
+        if let found, !found.isEvicted { return found }
+        return list(in: storedLists.filter { list in known.allSatisfy { $0.key != list.key } })
+            ?? found
+    }
+
+    private func list(in lists: [Resource]) -> Found? {
         let name = key(url, role)
         var second: Found?
         var absent: Resource?
-        for list in known.isEmpty ? storedLists : known where list.url != url {
+        for list in lists where list.url != url {
             guard let object = sources.store.peek(list.key) else {
                 if closeness(of: list) > absent.map(closeness) ?? -1 { absent = list }
                 continue
@@ -87,7 +97,8 @@ package struct RevivalSearch: Sendable {
             }
         }
         // An evicted playlist may name the URL once it is fetched again.
-        return second ?? absent.map { Found(list: $0, children: [], isExact: false) }
+        return second
+            ?? absent.map { Found(list: $0, children: [], isExact: false, isEvicted: true) }
     }
 
     /// Returns the number of leading path segments that a playlist that is not stored shares with
@@ -125,7 +136,8 @@ package struct RevivalSearch: Sendable {
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
         let reading = PlaylistReading(
-            limits: sources.limits, variables: sources.memory.variables(of: list.session.id))
+            limits: list.session.limits(ofOrigins: sources.limits),
+            variables: sources.memory.variables(of: list.session.id))
         if isNew {
             try? sources.names.noteNames(in: (body, base), of: list, object, options: reading)
         }

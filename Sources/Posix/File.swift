@@ -176,11 +176,49 @@ package func fileSize(_ file: CInt) throws(SystemError) -> Int64 {
     return Int64(found.st_size)
 }
 
-/// Returns the bytes free for this user on a path's file system; nil if unknown (statvfs(3)).
-package func freeBytes(at path: String) -> Int64? {
-    let bytes = clinux_free_bytes(path)
-    return bytes < 0 ? nil : bytes
+/// Which file of the machine a path or descriptor means, whatever its names are.
+package struct FileIdentity: Sendable, Equatable {
+    private let device: dev_t
+    private let inode: ino_t
+
+    private init(_ found: stat) { (device, inode) = (found.st_dev, found.st_ino) }
+
+    /// Identifies the file at a path; nil if there is none (stat(2)).
+    package init?(at path: String) {
+        var found = stat()
+        guard stat(path, &found) == 0 else { return nil }
+        self.init(found)
+    }
+
+    /// Identifies an open file; nil if the descriptor is not open (fstat(2)).
+    package init?(of file: CInt) {
+        var found = stat()
+        guard fstat(file, &found) == 0 else { return nil }
+        self.init(found)
+    }
 }
+
+/// What is free for this user on a file system.
+package struct FreeRoom: Sendable, Equatable {
+    package var bytes: Int64
+    /// The number of files that can still be made (inodes); nil if the file system counts none.
+    package var files: Int64?
+
+    package init(bytes: Int64, files: Int64? = nil) {
+        self.bytes = bytes
+        self.files = files
+    }
+}
+
+/// Returns what is free for this user on a path's file system; nil if unknown (statvfs(3)).
+package func freeRoom(at path: String) -> FreeRoom? {
+    var free = clinux_free()
+    guard clinux_free(path, &free) == 0, free.bytes >= 0 else { return nil }
+    return FreeRoom(bytes: free.bytes, files: free.files < 0 ? nil : free.files)
+}
+
+/// Returns the bytes free for this user on a path's file system; nil if unknown (statvfs(3)).
+package func freeBytes(at path: String) -> Int64? { freeRoom(at: path)?.bytes }
 
 /// An entry of a folder.
 package struct FolderEntry: Sendable, Equatable {

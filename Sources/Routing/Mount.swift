@@ -5,19 +5,21 @@ package import URISyntax
 package struct Mount: Hashable, Sendable {
     /// Why the text of a mount is invalid.
     package enum Fault: Error, Hashable, Sendable, CustomStringConvertible {
-        case noEquals
+        case noEquals(String)
         case badPath(String)
         case reserved(String)
-        case badURL(String)
+        /// The mount's path, and what is wrong with the URL.
+        case badURL(String, String)
 
         package var description: String {
             switch self {
-            case .noEquals:
-                "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/"
+            case .noEquals(let text):
+                "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/, not '\(text)'"
             case .badPath(let path): "the mount path '\(path)' must start and end with a slash"
             case .reserved(let path):
                 "the mount path '\(path)' would hide the daemon's own: /proxy, /api, /console, /metrics, one letter"
-            case .badURL(let text): "the mount's origin is no http or https URL: \(text)"
+            case .badURL(let path, let reason):
+                "the mount \(path) leads to no http or https URL: \(reason)"
             }
         }
     }
@@ -31,7 +33,7 @@ package struct Mount: Hashable, Sendable {
     ///
     /// Missing slashes at the end of either side are added.
     package init(_ text: String) throws(Fault) {
-        guard let equals = text.firstIndex(of: "=") else { throw .noEquals }
+        guard let equals = text.firstIndex(of: "=") else { throw .noEquals(text) }
         var path = String(text[..<equals])
         var target = String(text[text.index(after: equals)...])
         guard path.hasPrefix("/") else { throw .badPath(path) }
@@ -41,9 +43,9 @@ package struct Mount: Hashable, Sendable {
         do throws(URIError) {
             origin = try AbsoluteURL(target)
         } catch {
-            throw .badURL(error.description)
+            throw .badURL(path, error.description)
         }
-        guard origin.query == nil else { throw .badURL("it has a query") }
+        guard origin.query == nil else { throw .badURL(path, "it has a query") }
         self.path = path
     }
 

@@ -92,19 +92,20 @@ package enum PlayerHeaders {
 
 extension Entry.Header {
     /// The error in a session header, nil if there is none: names are tokens, values contain no
-    /// line ends (RFC 9110 section 5), and players must not set framing fields.
+    /// line ends (RFC 9110 section 5), and players must not set framing fields or
+    /// the fields by which a request that loops is recognised (RFC 8586 section 2).
     package var fault: String? {
         guard !name.isEmpty, name.utf8.allSatisfy(ASCII.isToken) else {
             return "does not name a header"
         }
         guard value.utf8.allSatisfy(ASCII.isFieldValue) else { return "holds a control character" }
-        return Self.framing.contains(ASCII.lowercased(name)) ? "is set by the daemon itself" : nil
+        return Self.ownNames.contains(ASCII.lowercased(name)) ? "is set by the daemon itself" : nil
     }
 
-    private static let framing: Set<String> = [
+    private static let ownNames: Set<String> = [
         "host", "connection", "content-length", "transfer-encoding", "te", "upgrade", "range",
         "if-range", "if-none-match", "if-modified-since", "accept-encoding", "expect", "trailer",
-        "keep-alive", "proxy-connection", "proxy-authorization",
+        "keep-alive", "proxy-connection", "proxy-authorization", "cdn-loop", "via",
     ]
 }
 

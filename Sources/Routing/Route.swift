@@ -134,10 +134,11 @@ package struct Router: Sendable {
         if let asked = Self.childRequest(in: head.target) { return asked }
         if let link = Self.sealedLink(in: head.target) { return link }
         let path = head.path
-        // A link in absolute-form.
-        let originForm = head.query.map { "\(path)?\($0)" } ?? path
-        if let link = Self.link(in: originForm) { return link }
-        if let link = Self.sealedLink(in: originForm) { return link }
+        // Every form may come in absolute-form (RFC 9112 section 3.2.2).
+        if path.utf8.first == 0x2F, head.target.utf8.first != 0x2F {
+            let target = head.query.map { "\(path)?\($0)" } ?? path
+            return route(RequestHead(method: head.method, target: target))
+        }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
         if path.hasPrefix("/dvr=") { return shiftedEntry(head.target) }
         if path.hasPrefix("/api/") || path == "/metrics" || path.hasPrefix("/console/") {

@@ -25,7 +25,7 @@ extension OrderBoard {
             case nil: continue
             case .node(let node)?: reads += heard(node, tag, now)
             case .progress(let node)?:
-                guard node != self.node, nodes[node] != nil || nodes.count < Self.mostNodes,
+                guard node != self.node, nodes[node] != nil,
                     progress[node]?.tag != tag || tag.isEmpty
                 else { continue }
                 progress[node] = (tag, progress[node]?.orders ?? [:])

@@ -18,7 +18,8 @@ package struct SharedChange: Sendable, Equatable {
 
     /// `/api/purge`, `/api/pin` or `/api/unpin`.
     package let path: String
-    /// As it was received, without `?`.
+    /// What the request names, without `?`, and without its token and secrets of its URL: all who may
+    /// use the bucket can read it.
     package let query: String
     package let given: WallTime
     /// The run of a daemon that it was given to: hexadecimal digits.
@@ -38,12 +39,31 @@ package struct SharedChange: Sendable, Equatable {
                 (0x30...0x39).contains($0) || (0x61...0x66).contains($0)
             })
         else { return nil }
-        let names = QueryItem.items(of: query).map(\.rawName)
+        let items = QueryItem.items(of: query)
+        let names = items.map(\.rawName)
         if names.contains("older-than") || names.contains("given") { return nil }
+        let named = items.compactMap(Self.public)
+        guard !named.isEmpty else { return nil }
         self.path = path
-        self.query = query
+        self.query = named.joined(separator: "&")
         self.given = given
         self.node = node
+    }
+
+    /// Returns an item of a query without secrets; nil for an item that names nothing.
+    private static func `public`(_ item: QueryItem) -> String? {
+        switch item.rawName {
+        case "title", "host": return item.rawValue.map { "\(item.rawName)=\($0)" }
+        case "url":
+            var text = item.value()
+            // Headers as in Kodi.
+            if let bar = text.firstIndex(of: "|"), text[bar...].contains("=") {
+                text = String(text[..<bar])
+            }
+            let url = (try? AbsoluteURL(text))?.withoutUserinfo.text ?? text
+            return "url=\(PercentCoding.queryComponent(url))"
+        default: return nil
+        }
     }
 
     /// The name after the prefix of the location; names sort by time.

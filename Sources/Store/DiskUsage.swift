@@ -28,6 +28,8 @@ final class DiskUsage: Sendable {
     private let objects = Atomic<Int>(0)
     private let freedNothing = Atomic<Bool>(false)
     private let eras = Atomic<Int>(0)
+    private let files = Atomic<Int>(0)
+    private let hasMadeFile = Atomic<Bool>(true)
 
     init(budget: Int64, minFree: Int64) {
         limit = Atomic(budget)
@@ -66,6 +68,31 @@ final class DiskUsage: Sendable {
         set { freedNothing.store(newValue, ordering: .relaxed) }
     }
 
+    /// The number of objects to evict for their files alone, after the disk refused a new one.
+    var wantedFiles: Int { files.load(ordering: .relaxed) }
+
+    /// Records that the disk refused to create a file.
+    ///
+    /// Only once until a file is created: where an eviction does not help, more would empty the cache.
+    func noteFileRefused() {
+        guard hasMadeFile.exchange(false, ordering: .relaxed) else { return }
+        files.store(FileFloor.batch, ordering: .relaxed)
+    }
+
+    /// Records that the disk created a file.
+    func noteFileMade() {
+        if !hasMadeFile.load(ordering: .relaxed) { hasMadeFile.store(true, ordering: .relaxed) }
+    }
+
+    /// Records that the file of an object was deleted; called by the store thread only.
+    func noteFileFreed() {
+        let wanted = wantedFiles
+        if wanted > 0 { files.store(wanted - 1, ordering: .relaxed) }
+    }
+
+    /// Ends the wish for files: nothing can be evicted for it.
+    func forgetWantedFiles() { files.store(0, ordering: .relaxed) }
+
     func charge(_ bytes: Int64) {
         usedBytes.add(bytes, ordering: .relaxed)
     }
@@ -100,6 +127,7 @@ final class DiskUsage: Sendable {
         eras.add(1, ordering: .relaxed)
         usedBytes.store(0, ordering: .relaxed)
         objects.store(0, ordering: .relaxed)
+        forgetWantedFiles()
         isStuck = false
     }
 }

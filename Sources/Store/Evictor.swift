@@ -61,6 +61,11 @@ final class Evictor {
         for case .put(let row) in index.rows.values { notePin(of: row) }
     }
 
+    /// The bytes of pinned objects; reads the index.
+    var pinnedBytes: Int64 {
+        pinnedNames.reduce(0) { $0 + (index.row(ofName: $1)?.bytes ?? 0) }
+    }
+
     // MARK: Eviction
 
     /// Evicts objects until `end` or until nothing is short.
@@ -72,11 +77,8 @@ final class Evictor {
     func evict(until end: Monotonic, wanted: Int64) -> Int64? {
         var freed: Int64 = 0
         repeat {
-            guard shortage(wanted) > 0 else { return freed }
-            let victim = policy.nextVictim(now: WallTime.now().retentionTime) { name in
-                pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
-            }
-            guard let victim else { return freed == 0 ? nil : freed }
+            guard isShort(wanted) else { return freed }
+            guard let victim = nextVictim() else { return freed == 0 ? nil : freed }
             // Without a row, the object is gone already.
             guard let row = index.row(ofName: victim) else { continue }
             guard let bytes = evict(row) else {
@@ -88,12 +90,35 @@ final class Evictor {
         return freed
     }
 
-    /// Returns the bytes that exceed the budget or are missing from the required free space.
-    func shortage(_ wanted: Int64) -> Int64 {
-        let over = core.usage.used + wanted - (core.usage.budget - core.usage.headroom)
-        guard let free = freeBytes(at: core.folder.path) else { return over }
+    /// True if objects exceed the budget, or if the disk lacks bytes of the required free space, or
+    /// files.
+    func isShort(_ wanted: Int64) -> Bool {
+        let usage = core.usage
+        if usage.used + wanted > usage.budget - usage.headroom || usage.wantedFiles > 0 {
+            return true
+        }
+        guard let free = freeRoom(at: core.folder.path) else { return false }
         // Caps the setting, so that the sum cannot overflow.
-        return max(over, min(core.usage.minFree, 1 << 60) + wanted - free)
+        return min(usage.minFree, 1 << 60) + wanted > free.bytes || FileFloor.isShort(free.files)
+    }
+
+    /// Evicts objects, as far as possible, until this many files can be created.
+    func makeRoom(files wanted: Int64) {
+        let isMissing = { [core] in
+            freeRoom(at: core.folder.path)?.files.map { $0 < wanted } ?? false
+        }
+        for _ in 0..<2 * wanted {
+            guard isMissing(), let victim = nextVictim() else { return }
+            guard let row = index.row(ofName: victim) else { continue }
+            if evict(row) == nil, isRefused { return }
+        }
+    }
+
+    /// Removes the next victim from the order of eviction and returns it; nil if all is held or pinned.
+    private func nextVictim() -> UInt128? {
+        policy.nextVictim(now: WallTime.now().retentionTime) { name in
+            pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
+        }
     }
 
     /// Adapts to a changed budget.
@@ -133,6 +158,7 @@ final class Evictor {
         }
         // This is the last reference: closing the file frees the space.
         _ = consume object
+        core.usage.noteFileFreed()
         core.counters.evictions.add(1, ordering: .relaxed)
         core.counters.evictedBytes.add(bytes, ordering: .relaxed)
         return bytes

@@ -19,6 +19,7 @@ extension ObjectStore {
         statistics.openObjects = core.table.count
         statistics.deletion = core.cleaner.left
         statistics.isStoringSuspended = core.channel.isStoringSuspended
+        statistics.isOutOfRoom = core.usage.isStuck
         return statistics
     }
 
@@ -182,6 +183,11 @@ extension ObjectStore {
 
     /// The pinned titles, in the order of pinning.
     package func pins() -> [Pin] { core.pins.all }
+
+    /// True if an object is never evicted, since a pinned title has it.
+    package func isPinned(_ object: StoredObject) -> Bool {
+        core.pins.holds(object.key, ofTitle: object.title)
+    }
 
     // MARK: Long URLs
 

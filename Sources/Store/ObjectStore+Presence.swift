@@ -77,7 +77,10 @@ extension ObjectIndex {
             let statement = try db.cachedStatement(
                 sql: "SELECT complete, total FROM objects WHERE key = ?")
             return try keys.map { key in
-                try Row.fetchOne(statement, arguments: [key.hex]).map { ($0[0], $0[1]) }
+                guard let row = try Row.fetchOne(statement, arguments: [key.hex]),
+                    let isComplete = Bool.fromDatabaseValue(row[0])
+                else { return nil }
+                return (isComplete, Int64.fromDatabaseValue(row[1]))
             }
         }
     }

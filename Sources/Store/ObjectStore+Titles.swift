@@ -25,10 +25,13 @@ extension ObjectStore {
                     sql: """
                         SELECT title, COUNT(*), SUM(bytes), MAX(last_used) FROM objects GROUP BY title
                         """
-                ).map { row in
-                    TitleTotal(
-                        title: UInt64(bitPattern: row[0] as Int64), objects: row[1], bytes: row[2],
-                        lastUsed: WallTime(nanoseconds: row[3]))
+                ).compactMap { row in
+                    // Columns of a damaged row may hold values of any type.
+                    let numbers = (0..<4).compactMap { Int64.fromDatabaseValue(row[$0]) }
+                    guard numbers.count == 4 else { return nil }
+                    return TitleTotal(
+                        title: UInt64(bitPattern: numbers[0]), objects: Int(clamping: numbers[1]),
+                        bytes: numbers[2], lastUsed: WallTime(nanoseconds: numbers[3]))
                 }
             }
         }

@@ -45,26 +45,23 @@ package final class ObjectStore: Sendable {
                 throw .unusable(folder: path, error)
             }
         }
-        let (index, isRebuilt) = try Self.openIndex(folder, log)
-        let state: StateDatabase
+        let reserve = DiskReserve(folder: path)
+        let opened: Opened
         do throws(StoreError) {
-            state = try Self.openState(folder, log)
+            opened = try Self.open(folder, log)
         } catch {
-            try? index.close()
-            throw error
+            guard reserve.spend() else { throw error }
+            log.warning(
+                "the disk is full: the store opens with the room that it keeps for that; make room",
+                metadata: ["folder": "\(path)", "reason": "\(error)"])
+            opened = try Self.open(folder, log)
         }
+        let (index, leftovers, isRebuilt) = (opened.index, opened.leftovers, opened.isRebuilt)
         let channel = StoreChannel(configuration: configuration)
-        let leftovers: Int
-        do throws(StoreError) {
-            leftovers = try Self.begin(folder, index, state, log)
-            core = StoreCore(
-                folder: folder, index: index, state: state, channel: channel, log: log)
-        } catch {
-            state.close()
-            try? index.close()
-            throw error
-        }
+        core = StoreCore(
+            folder: folder, index: index, state: opened.state, channel: channel, log: log)
         let core = core
+        reserve.fill()
         channel.connect(room: core)
         do {
             let totals = try index.totals()
@@ -89,6 +86,35 @@ package final class ObjectStore: Sendable {
             checker = folder.wasClean ? nil : try IndexCheck.start(core)
         } catch {
             throw .unusable(folder: path, error)
+        }
+    }
+
+    /// The databases of a folder that is ready for changes.
+    private struct Opened {
+        let index: ObjectIndex
+        let state: StateDatabase
+        /// Unpublished files of earlier runs, deleted by now.
+        let leftovers: Int
+        /// True if the index was damaged and is filled anew.
+        let isRebuilt: Bool
+    }
+
+    private static func open(_ folder: StoreFolder, _ log: Logger) throws(StoreError) -> Opened {
+        let (index, isRebuilt) = try openIndex(folder, log)
+        let state: StateDatabase
+        do throws(StoreError) {
+            state = try openState(folder, log)
+        } catch {
+            try? index.close()
+            throw error
+        }
+        do throws(StoreError) {
+            let leftovers = try begin(folder, index, state, log)
+            return Opened(index: index, state: state, leftovers: leftovers, isRebuilt: isRebuilt)
+        } catch {
+            state.close()
+            try? index.close()
+            throw error
         }
     }
 

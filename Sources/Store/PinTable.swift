@@ -8,7 +8,24 @@ import Synchronization
 /// Thread-safe.
 final class PinTable: Sendable {
     private let database: StateDatabase
-    private let pins: Mutex<[UInt64: Pin]>
+    private let table: Mutex<Table>
+    /// The pins by title, and how many of them name each object.
+    private struct Table {
+        private(set) var pins: [UInt64: Pin] = [:]
+        private var namings: [ObjectKey: Int] = [:]
+
+        mutating func set(_ pin: Pin?, for title: UInt64) {
+            for key in pins[title]?.keys ?? [] {
+                let count = namings[key, default: 1] - 1
+                namings[key] = count > 0 ? count : nil
+            }
+            pins[title] = pin
+            for key in pin?.keys ?? [] { namings[key, default: 0] += 1 }
+        }
+
+        func names(_ key: ObjectKey) -> Bool { namings[key] != nil }
+    }
+
     /// Held during a change, so that memory and disk are changed in the same order.
     private let writing = Mutex<Void>(())
 
@@ -16,18 +33,25 @@ final class PinTable: Sendable {
     init(_ database: StateDatabase) {
         self.database = database
         let found = database.records(PinRecord.self).map { Pin($0) }
-        pins = Mutex(Dictionary(found.map { ($0.title, $0) }, uniquingKeysWith: { $1 }))
+        var table = Table()
+        for pin in found { table.set(pin, for: pin.title) }
+        self.table = Mutex(table)
     }
 
-    var all: [Pin] { pins.withLock { $0.values.sorted { $0.since < $1.since } } }
+    var all: [Pin] { table.withLock { $0.pins.values.sorted { $0.since < $1.since } } }
 
-    var count: Int { pins.withLock { $0.count } }
+    var count: Int { table.withLock { $0.pins.count } }
+
+    /// True if an object belongs to a pinned title, or a pin names it.
+    func holds(_ key: ObjectKey, ofTitle title: UInt64) -> Bool {
+        table.withLock { (title != 0 && $0.pins[title] != nil) || $0.names(key) }
+    }
 
     /// Adds or replaces a pin; blocks until it is on the disk.
     func add(_ pin: Pin) throws(StateFault) {
         try writing.withLock { _ throws(StateFault) in
             try database.keep([pin.record])
-            pins.withLock { $0[pin.title] = pin }
+            table.withLock { $0.set(pin, for: pin.title) }
         }
     }
 
@@ -36,13 +60,13 @@ final class PinTable: Sendable {
     /// - Returns: false if the title was not pinned.
     func remove(_ title: UInt64, with others: [StateChange]) throws(StateFault) -> Bool {
         try writing.withLock { _ throws(StateFault) in
-            let isPinned = pins.withLock { $0[title] != nil }
+            let isPinned = table.withLock { $0.pins[title] != nil }
             let removal = StateChange(
                 removing: PinRecord.self, key: [.integer(Int64(bitPattern: title))])
             let changes = (isPinned ? [removal] : []) + others
             guard !changes.isEmpty else { return false }
             try database.keep(changes)
-            pins.withLock { $0[title] = nil }
+            table.withLock { $0.set(nil, for: title) }
             return isPinned
         }
     }

@@ -86,7 +86,7 @@ package enum StoreError: Error, Equatable, Sendable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .inUse(let folder): "the store \(folder) is in use by another process"
+        case .inUse(let folder): "the cache folder \(folder) is in use by another process"
         case .newerFormat(let folder, let found, let supported):
             "the store \(folder) has format \(found); this program knows up to \(supported)"
         case .foreignFolder(let folder, let name):
@@ -123,6 +123,8 @@ package struct StoreStatistics: Sendable, Equatable {
     package var storageFailures = 0
     /// True while no new objects are stored because the disk refused a write.
     package var isStoringSuspended = false
+    /// True while nothing can be evicted for new objects: everything stored is pinned or in use.
+    package var isOutOfRoom = false
     /// Files deleted because their header did not verify.
     package var damagedObjects = 0
     /// Extents that did not match their checksum; they are fetched again when requested.

@@ -15,10 +15,13 @@ extension StoreCore {
     ///
     /// Eviction works ahead, so there is usually room; otherwise this waits for it, 20 ms at most.
     ///
+    /// - Parameters:
+    ///   - bytes: how many.
+    ///   - isNewFile: whether the object also needs a file of its own.
     /// - Returns: false if there is no room in the budget or on the disk; nothing is charged
     ///   then.
-    func obtain(_ bytes: Int64) -> Bool {
-        if take(bytes) {
+    func obtain(_ bytes: Int64, isNewFile: Bool = false) -> Bool {
+        if take(bytes, isNewFile: isNewFile) {
             if usage.isOverBudget, !usage.isStuck { channel.askEviction(bytes: 0) }
             return true
         }
@@ -27,7 +30,7 @@ extension StoreCore {
         guard bytes <= usage.budget, !wasStuck, channel.worker != nil else { return false }
         for _ in 0..<Self.patience {
             usleep(500)
-            if take(bytes) { return true }
+            if take(bytes, isNewFile: isNewFile) { return true }
             if usage.isStuck { return false }
         }
         return false
@@ -39,8 +42,8 @@ extension StoreCore {
     }
 
     /// Charges bytes like `obtain`, without waiting.
-    func take(_ bytes: Int64) -> Bool {
-        hasRoomOnDisk(bytes) && usage.tryCharge(bytes)
+    func take(_ bytes: Int64, isNewFile: Bool = false) -> Bool {
+        hasRoomOnDisk(bytes, isNewFile: isNewFile) && usage.tryCharge(bytes)
     }
 
     /// The bytes that may be charged without asking the file system again.
@@ -69,12 +72,15 @@ extension StoreCore {
     }
 
     /// True if there is room beyond the required minimum, or if the file system cannot be asked.
-    private func hasRoomOnDisk(_ bytes: Int64) -> Bool {
+    private func hasRoomOnDisk(_ bytes: Int64, isNewFile: Bool) -> Bool {
         if allowance.withLock({ $0.take(bytes) }) { return true }
-        guard let free = freeBytes(at: folder.path) else { return true }
-        let spare = free - bytes - usage.minFree
-        if spare >= 0 { allowance.withLock { $0 = Allowance(spare: spare) } }
-        return spare >= 0
+        guard let free = freeRoom(at: folder.path) else { return true }
+        let spare = free.bytes - bytes - usage.minFree
+        // An allowance counts bytes only.
+        if spare >= 0, FileFloor.isFar(free.files) {
+            allowance.withLock { $0 = Allowance(spare: spare) }
+        }
+        return spare >= 0 && !(isNewFile && FileFloor.isReached(free.files))
     }
 
     // MARK: Files
@@ -155,7 +161,7 @@ extension StoreCore {
         let isCounted = total > 0 && total <= configuration.preallocationLimit
         let isReservable = isCounted && total > configuration.preallocationStart
         var charge = Footprint.bytes(header: header.bodyOffset, present: isCounted ? total : 0)
-        guard obtain(charge) else { return nil }
+        guard obtain(charge, isNewFile: true) else { return nil }
         let path = folder.newPath(header.generation)
         var isReserved = false
         let file = try makeNewFile(path, charged: charge)
@@ -194,7 +200,9 @@ extension StoreCore {
         var header = header
         header.claim(body, epoch: folder.epoch)
         let charge = Footprint.bytes(header: header.bodyOffset, present: Int64(body.count))
-        guard header.isComplete, charge <= usage.budget, obtain(charge) else { return nil }
+        guard header.isComplete, charge <= usage.budget, obtain(charge, isNewFile: true) else {
+            return nil
+        }
         let path = folder.newPath(header.generation)
         let file = try makeNewFile(path, charged: charge)
         do throws(SystemError) {
@@ -222,11 +230,18 @@ extension StoreCore {
         _ path: String, charged: Int64
     ) throws(SystemError) -> OwnedDescriptor {
         do throws(SystemError) {
-            if let file = try openIfFolder(path) { return file }
+            if let file = try openIfFolder(path) {
+                usage.noteFileMade()
+                return file
+            }
             try makeFolder(folder.newFolder)
             return try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
         } catch {
             usage.release(charged)
+            // A new file takes no bytes: what is short is files, of the disk or of a quota.
+            if error.code == ENOSPC || error.code == EDQUOT, !isDiskFull {
+                usage.noteFileRefused()
+            }
             throw error
         }
     }

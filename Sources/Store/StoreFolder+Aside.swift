@@ -6,6 +6,7 @@
 // into it, and exchanges it with the objects folder. Before the exchange it holds those links,
 // afterwards everything else and the original links. So whatever a kill leaves under such a name
 // can be deleted.
+import Glibc
 import Numbers
 import Posix
 
@@ -40,6 +41,9 @@ struct ClearedFolder: Sendable {
 }
 
 extension StoreFolder {
+    /// The number of files that a set-aside folder takes on the file system: itself and its subfolders.
+    static let filesOfAside: Int64 = 257
+
     /// Returns the folders that earlier clears set aside; blocks on the disk.
     func clearedFolders() -> [ClearedFolder] {
         let entries = (try? listFolder(path)) ?? []
@@ -58,8 +62,16 @@ extension StoreFolder {
         let made = ClearedFolder(
             path: "\(path)/\(ClearedFolder.prefix)\(number)-\(objects)-\(bytes)", objects: objects,
             bytes: bytes)
-        for byte in UInt8.min...UInt8.max {
-            try makeFolder(made.path + objectsFolder(of: byte).dropFirst(objectsFolder.utf8.count))
+        let paths = (UInt8.min...UInt8.max).map {
+            made.path + objectsFolder(of: $0).dropFirst(objectsFolder.utf8.count)
+        }
+        do throws(SystemError) {
+            for path in paths { try makeFolder(path) }
+        } catch {
+            // A part of it would take the last files of a disk that has too few for all of it.
+            for path in paths { rmdir(path) }
+            rmdir(made.path)
+            throw error
         }
         return made
     }

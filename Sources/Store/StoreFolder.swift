@@ -6,6 +6,8 @@
 //                            and only if the last one closed with everything synced
 //     index.sqlite           can be rebuilt: objects describe themselves
 //     state.sqlite           what cannot be rebuilt: pins, sessions, downloads and so on
+//     reserve                disk blocks for a start on a full disk
+//     reserve-<number>       empty files, for a start on a disk that can create none
 //     tls-sessions           TLS sessions with origins, if the daemon keeps them over restarts
 //     new/<generation>       objects that are not published; emptied at every start
 //     objects/<2 hex>/<62 hex>
@@ -36,6 +38,8 @@ final class StoreFolder: Sendable {
     // Closing the descriptor releases the lock, also when the process is killed.
     private let lock: Mutex<SharedDescriptor?>
     private let lost = Atomic<Bool>(false)
+    /// The folder itself, while the path leads to it.
+    private let identity: Mutex<FileIdentity?>
 
     var newFolder: String { path + "/new" }
     /// Computed once: every lookup of an object that is not open makes a path of it.
@@ -87,6 +91,7 @@ final class StoreFolder: Sendable {
             throw .unusable(folder: path, error)
         }
         isNew = try Self.inspect(path)
+        identity = Mutex(FileIdentity(at: path))
         do throws(SystemError) {
             lock = Mutex(try Self.lock(path))
             let former = try Self.readEpoch(path + "/clean")
@@ -202,17 +207,20 @@ final class StoreFolder: Sendable {
 
     /// True if the folder at this path is the locked one; asks the file system.
     var isInPlace: Bool {
-        var there = stat()
-        var ours = stat()
-        guard stat(path + "/lock", &there) == 0 else { return false }
+        guard let there = FileIdentity(at: path + "/lock") else { return false }
         return lock.withLock { lock in
-            guard let lock, fstat(lock.number, &ours) == 0 else { return false }
-            return there.st_dev == ours.st_dev && there.st_ino == ours.st_ino
+            lock.flatMap { FileIdentity(of: $0.number) } == there
         }
     }
 
     /// True if the folder at this path is empty or has leftovers of an interrupted first start.
     var isRemade: Bool { (try? Self.inspect(path)) == true }
+
+    /// True if the path leads to another folder that is not empty, of another store or mounted there.
+    var isReplaced: Bool {
+        guard let there = FileIdentity(at: path) else { return false }
+        return there != identity.withLock { $0 } && !isRemade
+    }
 
     /// Locks and prepares the folder that is now at this path, which must be empty; blocks on the
     /// disk.
@@ -220,6 +228,7 @@ final class StoreFolder: Sendable {
         let taken = try Self.lock(path)
         try furnish()
         lock.withLock { $0 = taken }
+        identity.withLock { $0 = FileIdentity(at: path) }
     }
 
     /// Waits until everything on the folder's file system is synced; blocks (syncfs(2)).

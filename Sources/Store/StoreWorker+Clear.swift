@@ -19,6 +19,8 @@ extension StoreWorker {
             if sparesPinned, !core.pins.all.isEmpty { compareToTheEnd() } else { endComparing() }
         }
         flushIndex()
+        // A new folder of objects takes files before the former ones are deleted.
+        evictor.makeRoom(files: StoreFolder.filesOfAside + FileFloor.least)
         let (count, size) = try core.index.totals()
         let aside = try core.folder.makeAside(objects: count, bytes: size)
         do {

@@ -27,11 +27,16 @@ final class StoreWorker {
     /// The timer that takes mail and settles finished objects.
     @exclusivity(unchecked) private var commitTimer: TimerID?
     @exclusivity(unchecked) private var lostTimer: TimerID?
+    /// When the cache folder is looked for again, if there is mail.
+    @exclusivity(unchecked) private var nextLook = Monotonic(nanoseconds: .min)
+    /// True once the log has told that pinned titles take all room; until pins or limits change.
+    @exclusivity(unchecked) private var isPinShortageTold = false
     @exclusivity(unchecked) private var deletionTimer: TimerID?
     /// The number of commits when memory was last returned to the system; `muchWork` more trigger
     /// it again.
     @exclusivity(unchecked) private var commitsBefore = 0
     private static let muchWork = 1_000
+    private static let lookInterval = Interval.seconds(1 as Int64)
     /// The duration of one eviction step; commits and new objects get their turn in between.
     private static let evictionStep = Interval.milliseconds(5)
 
@@ -72,6 +77,11 @@ final class StoreWorker {
     /// - Returns: true if objects were committed.
     @discardableResult
     private func takeMail(_ loop: EventLoop, commits: Bool) -> Bool {
+        // Something else may have been mounted or put there; nothing must be written into it.
+        if loop.now >= nextLook {
+            nextLook = loop.now + Self.lookInterval
+            lookForFolder(loop)
+        }
         let wanted = readMail(loop)
         var committed = 0
         // Commit before evicting: objects queued for a commit count as held and cannot be evicted.
@@ -206,6 +216,7 @@ final class StoreWorker {
 
     /// Loads the pins, after the index has all rows.
     func reloadPins() {
+        isPinShortageTold = false
         flushIndex()
         evictor.reloadPins()
     }
@@ -214,6 +225,7 @@ final class StoreWorker {
 
     /// Adapts to changed limits of the disk usage, and evicts if there is more than they permit.
     func followLimits(_ loop: EventLoop) {
+        isPinShortageTold = false
         evictor.followBudget()
         wantedBytes = wantedBytes ?? 0
         if !isEvicting { evictSome(loop) }
@@ -221,7 +233,7 @@ final class StoreWorker {
 
     /// Frees some of the requested bytes, and continues in the loop's next turn.
     private func evictSome(_ loop: EventLoop) {
-        guard let wanted = wantedBytes, evictor.shortage(wanted) > 0 else {
+        guard let wanted = wantedBytes, evictor.isShort(wanted) else {
             return stopEvicting(false)
         }
         isEvicting = true
@@ -237,15 +249,31 @@ final class StoreWorker {
             // Everything left is in use or pinned.
             return stopEvicting(true)
         }
-        if evictor.shortage(wanted) <= 0 { return stopEvicting(false) }
+        if !evictor.isShort(wanted) { return stopEvicting(false) }
         // Requests that arrive meanwhile come as mail and are handled after this one.
         loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
     }
 
     private func stopEvicting(_ isStuck: Bool) {
         core.usage.isStuck = isStuck
+        if isStuck {
+            core.usage.forgetWantedFiles()
+            tellPinShortage()
+        }
         wantedBytes = nil
         isEvicting = false
+    }
+
+    /// Logs, once, that pinned titles leave no room for anything else.
+    private func tellPinShortage() {
+        guard !isPinShortageTold, core.pins.count > 0 else { return }
+        let (pinned, budget) = (evictor.pinnedBytes, core.usage.budget)
+        // Otherwise what is in use takes the room, for as long as it is.
+        guard pinned >= budget - budget / 8 else { return }
+        isPinShortageTold = true
+        core.log.warning(
+            "pinned titles take the room of the cache: nothing new is stored; unpin some, or raise cache-size",
+            metadata: ["pinned_bytes": "\(pinned)", "cache_size": "\(budget)"])
     }
 
     // MARK: Missing folder
@@ -265,7 +293,9 @@ final class StoreWorker {
         core.folder.isLost = true
         if !again {
             core.log.error(
-                "the cache folder is gone: nothing is stored until it is back or an empty one is created",
+                core.folder.isReplaced
+                    ? "another folder is in place of the cache folder: nothing is stored until that is back; restart the daemon to use the other one"
+                    : "the cache folder is gone: nothing is stored until it is back or an empty one is created",
                 metadata: ["path": "\(core.folder.path)"])
         }
         if core.folder.isRemade {

@@ -79,7 +79,7 @@ final class Recording {
         case .failure(let failure):
             say(failure.message)
             // A resource that is not a playlist will not become one.
-            guard failure.allowsStale || failure.retryAfter != nil else {
+            guard failure.mayPass || failure.retryAfter != nil else {
                 return end(.failed, failure.message)
             }
             loop.schedule(after: Self.retry) { [weak self] _ in self?.readEntry() }
@@ -90,6 +90,10 @@ final class Recording {
 
     private func choose(_ found: FetchedPlaylist) {
         guard let multivariant = found.list.multivariant else {
+            guard !found.list.summary.isChannelList else {
+                return end(
+                    .failed, "the playlist is a list of channels, no stream: record one of them")
+            }
             guard found.list.summary.isLive else {
                 return end(
                     .failed, "the playlist is complete, no live stream: download it instead")
@@ -103,7 +107,8 @@ final class Recording {
             return end(.failed, error.message)
         }
         order.isMultivariant = true
-        services.playlistMemory.remember(found.list.definedVariables, of: session.id)
+        services.playlistMemory.remember(
+            found.list.definedVariables, definedIn: order.choice.url, of: session.id)
         guard let body = filtered(found, to: Set(order.lists.map(\.url))) else {
             return end(.failed, "the playlist names nothing that could be recorded")
         }
@@ -126,6 +131,7 @@ final class Recording {
                 list, of: resource, services: services, loop: loop, yields: false)
             follower.fetches.didEnd = { [weak self] piece, failure in self?.note(piece, failure) }
             follower.didReload = { [weak self, unowned follower] in self?.note(follower) }
+            if order.isMultivariant { follower.didRefuse = { [weak self] in self?.rereadEntry() } }
             followers.append(follower)
             takeStored(list, resource)
             if loop.wallNow < order.until, order.state == .running { follower.reload() }
@@ -140,8 +146,50 @@ final class Recording {
             let body = try? readBody(of: object, count: Int(object.total ?? 0)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
+        // The marks of its segments are the epochs of this run, which has not read it before.
+        try? services.names.noteNames(
+            in: (body, base), of: resource, object,
+            options: PlaylistReading(variables: services.playlistMemory.variables(of: session.id)))
         _ = try? list.merge(
             .init(body: body, base: base, key: resource.listKey), services.timeShift)
+    }
+
+    // MARK: Expired URLs
+
+    /// Reads the entry past the cache, since the URL of a playlist that it named is refused.
+    ///
+    /// As a player of the stream does: the recording's own entry in the store stays as it is, with
+    /// the URLs that its playlists are stored under.
+    private func rereadEntry() {
+        let wanted = FetchedPlaylist.Request(
+            url: order.choice.url, session: services.sessions.session(for: order.entry),
+            lane: .express, takesFresh: false)
+        let bound = LoopBound(self, to: loop)
+        services.playlists.read(wanted) { result in
+            bound.enqueue { recording, _ in recording.moveFollowers(result) }
+        }
+    }
+
+    /// Follows the refused playlists under the URLs that the entry now has in their place.
+    private func moveFollowers(_ result: Result<FetchedPlaylist, ProxyFailure>) {
+        guard !isStopped, order.state == .running, case .success(let found) = result,
+            !found.isStale, let multivariant = found.list.multivariant
+        else { return }
+        services.playlistMemory.remember(
+            found.list.definedVariables, definedIn: order.choice.url, of: session.id)
+        let succession = Succession(found.list.references) { [services, session] url, role in
+            ObjectKey(services.names.cacheKey(url, session: session, role: role))
+        }
+        let chosen = (try? DownloadChoice(order.choice, multivariant).playlists()) ?? []
+        for (known, follower) in zip(order.lists, followers)
+        where PlaylistRenewal.fits(follower.failure?.originStatus) {
+            let alike = chosen.filter { $0.label == known.label }
+            if let url = succession.successor(of: known.url, .playlist)
+                ?? (alike.count == 1 ? alike[0].url : nil)
+            {
+                follower.source = url
+            }
+        }
     }
 
     // MARK: Running
@@ -182,11 +230,11 @@ final class Recording {
             let shift = services.timeShift.list(chosen.url, of: session).shift
             for segment in shift.segments where !segment.isGap {
                 let marks = segment.marks
-                let needed: [(AbsoluteURL?, ResourceRole, UInt32)] = [
+                var needed: [(AbsoluteURL?, ResourceRole, UInt32)] = [
                     (segment.url, .segment, marks.segment),
                     (segment.mapURL, .initialization, marks.map),
-                    (segment.keyURL, .key, marks.key),
                 ]
+                needed += segment.keyURLs.map { ($0, .key, segment.mark(ofKey: $0)) }
                 for case (let url?, let role, let mark) in needed {
                     let key = services.timeShift.storedKey(url, session, role: role, mark: mark)
                     guard !sharedKeys.contains(key), let object = services.store.peek(key),
@@ -314,9 +362,8 @@ final class Recording {
         services.timeShift.forget(list)
         let files = services.timeShift.files(of: session)
         let isMarked = list.shift.segments.contains { $0.marks != .init() }
-        if !isMarked || (try? files.save(list.shift, url, session.id)) == nil {
-            files.remove(url, session.id)
-        }
+        let name = services.timeShift.name(of: url, in: session)
+        if !isMarked || (try? files.save(list.shift, name)) == nil { files.remove(name) }
     }
 
     /// Stops with the daemon; the recording continues in the next run.

@@ -18,6 +18,8 @@ final class TimeShiftFetches {
         package let url: AbsoluteURL
         package let role: ResourceRole
         let range: SubRange?
+        /// Tells apart the resources that the URL of a key or section has named over time.
+        let mark: UInt32
         /// The number of the first segment that needs it.
         package let number: Int
     }
@@ -38,8 +40,16 @@ final class TimeShiftFetches {
     private var waiting: [Piece] = []
     private var running: [Piece: BackgroundFetch] = [:]
     private var attempts: [Piece: Int] = [:]
+    /// A key or an initialization section; several sections may be ranges of one resource.
+    private struct Structure: Hashable {
+        let url: AbsoluteURL
+        let role: ResourceRole
+        let range: SubRange?
+        let mark: UInt32
+    }
+
     /// Keys and initialization sections that have already been requested.
-    private var structure: Set<AbsoluteURL> = []
+    private var structure: Set<Structure> = []
     /// The first segment that was not requested yet; nil before the first call of `want`.
     private var next: Int?
     private var isStopped = false
@@ -83,14 +93,25 @@ final class TimeShiftFetches {
     private func want(_ segment: TimeShiftSegment) {
         guard let url = segment.url, !segment.isGap else { return }
         let number = segment.number
-        if let key = segment.keyURL, structure.insert(key).inserted {
-            waiting.append(Piece(url: key, role: .key, range: nil, number: number))
+        var needed = segment.keyURLs.map {
+            Structure(url: $0, role: .key, range: nil, mark: segment.mark(ofKey: $0))
         }
-        if let map = segment.mapURL, structure.insert(map).inserted {
+        if let map = segment.mapURL {
+            needed.append(
+                Structure(
+                    url: map, role: .initialization, range: segment.mapRange,
+                    mark: segment.marks.map))
+        }
+        for part in needed where structure.insert(part).inserted {
             waiting.append(
-                Piece(url: map, role: .initialization, range: segment.mapRange, number: number))
+                Piece(
+                    url: part.url, role: part.role, range: part.range, mark: part.mark,
+                    number: number))
         }
-        waiting.append(Piece(url: url, role: .segment, range: segment.byteRange, number: number))
+        waiting.append(
+            Piece(
+                url: url, role: .segment, range: segment.byteRange, mark: segment.marks.segment,
+                number: number))
     }
 
     private func pump() {
@@ -102,7 +123,8 @@ final class TimeShiftFetches {
             let bound = LoopBound(self, to: loop)
             running[piece] = services.flights.bring(
                 .init(
-                    resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields)
+                    resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields,
+                    keepsEmpty: true)
             ) { end in bound.enqueue { fetches, _ in fetches.receive(end, of: piece) } }
         }
     }
@@ -131,7 +153,9 @@ final class TimeShiftFetches {
         let count = attempts[piece, default: 0] + 1
         guard count < Self.mostAttempts else {
             attempts[piece] = nil
-            if piece.role != .segment { structure.remove(piece.url) }
+            structure.remove(
+                Structure(
+                    url: piece.url, role: piece.role, range: piece.range, mark: piece.mark))
             didEnd?(piece, failure)
             return
         }

@@ -1,11 +1,13 @@
 // Follows one live playlist as a player would, so that no segment is missed.
 import HLS
 import HTTP
+import Library
 import Model
 import Playlists
 import Posix
 import Reactor
 import Upstream
+import URISyntax
 
 /// Reloads a playlist at the pace of its target duration and merges the results.
 ///
@@ -19,6 +21,13 @@ final class TimeShiftFollower {
     private var timer: TimerID?
     private var isStopped = false
     private var target = Duration.seconds(2)
+    private var pace = RenewalPace()
+
+    /// The URL that the playlist is reloaded from: that of the list, or the one that its entry has
+    /// by now in that one's place.
+    var source: AbsoluteURL
+    /// Called if the playlist's URL is refused, at a bounded pace.
+    var didRefuse: (() -> Void)?
 
     /// True if segments are fetched, and not only the playlist.
     var bringsSegments = true
@@ -35,6 +44,7 @@ final class TimeShiftFollower {
     ) {
         self.list = list
         self.resource = resource
+        source = list.url
         self.services = services
         self.loop = loop
         fetches = TimeShiftFetches(services, loop, for: resource, yields: yields)
@@ -44,7 +54,7 @@ final class TimeShiftFollower {
     package func reload() {
         guard !isStopped else { return }
         let wanted = FetchedPlaylist.Request(
-            url: list.url, session: list.session,
+            url: source, session: list.session,
             variables: services.playlistMemory.variables(of: list.session.id),
             forwardedFields: resource.forwardedFields, lane: .express)
         let bound = LoopBound(self, to: loop)
@@ -57,8 +67,12 @@ final class TimeShiftFollower {
         guard !isStopped else { return }
         var hasChanged = false
         switch result {
-        case .failure(let failure): self.failure = failure
+        case .failure(let failure):
+            self.failure = failure
+            let status = failure.originStatus
+            if pace.begins(after: status, target: Interval(target), now: loop.now) { didRefuse?() }
         case .success(let found):
+            pace.ends()
             failure = found.isStale ? ProxyFailure(.origin, .badGateway, "no answer") : nil
             if let duration = found.list.summary.targetDuration { target = duration }
             hasChanged = take(found)

@@ -45,13 +45,13 @@ package final class TimeShiftThread: Sendable {
         keeper.enqueue { keeper, _ in body(keeper) }
     }
 
-    /// Makes the keeper follow a list that a player has requested.
+    /// Makes the keeper follow a list that a player has requested, under the URL of that request.
     package func look(after list: ShiftedList, of resource: Resource) {
-        let isNew = list.state.withLock { state in
-            defer { state.isFollowed = true }
-            return !state.isFollowed
+        let hasMoved = list.state.withLock { state in
+            defer { state.followed = state.url }
+            return state.followed != state.url
         }
-        guard isNew else { return }
+        guard hasMoved else { return }
         onKeeper { $0.follow(list, of: resource) }
     }
 
@@ -124,8 +124,13 @@ package final class TimeShiftKeeper {
 
     func follow(_ list: ShiftedList, of resource: Resource) {
         let id = ObjectIdentifier(list)
+        if let known = followers[id] {
+            // The signature of its former URL may expire.
+            known.source = list.url
+            return
+        }
         // A recording follows its lists itself.
-        guard !isStopped, followers[id] == nil, list.session.shift.recording == nil else { return }
+        guard !isStopped, list.name != nil, list.session.shift.recording == nil else { return }
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
         followers[id] = follower
@@ -144,7 +149,7 @@ package final class TimeShiftKeeper {
         let latest = followers.values.filter { $0.list.session.id == list.session.id }
             .compactMap { $0.list.state.withLock { $0.lastAsked } }.max()
         guard let latest, now - latest < Self.linger, !follower.hasEnded,
-            list.version != 0
+            list.version != 0, list.name != nil
         else { return unfollow(follower) }
         // When players switch to another rendition, this one's numbers are kept in step, but its
         // segments are no longer fetched.
@@ -157,7 +162,7 @@ package final class TimeShiftKeeper {
     private func unfollow(_ follower: TimeShiftFollower) {
         follower.finish()
         followers[ObjectIdentifier(follower.list)] = nil
-        follower.list.state.withLock { $0.isFollowed = false }
+        follower.list.state.withLock { $0.followed = nil }
         save(follower.list)
     }
 
@@ -167,9 +172,10 @@ package final class TimeShiftKeeper {
     private func tick() {
         guard !isStopped else { return }
         ticks += 1
+        services.timeShift.renameLists()
         for list in services.timeShift.all {
             saveIfDue(list)
-            if ticks % Self.verifyTicks == 0, list.state.withLock({ $0.isFollowed }) {
+            if ticks % Self.verifyTicks == 0, list.state.withLock({ $0.followed != nil }) {
                 list.verify(services.timeShift)
             }
             forgetIfIdle(list)
@@ -193,16 +199,15 @@ package final class TimeShiftKeeper {
 
     func save(_ list: ShiftedList) {
         let now = loop.now
-        let shift = list.state.withLock { state -> TimeShift? in
-            guard state.isUnsaved, !state.isOther else { return nil }
+        let saved = list.state.withLock { state -> (shift: TimeShift, name: WindowName)? in
+            guard let name = state.name, state.isUnsaved, !state.isOther else { return nil }
             state.isUnsaved = false
             state.savedAt = now
-            return state.shift
+            return (state.shift, name)
         }
-        guard let shift else { return }
+        guard let saved else { return }
         do throws(SystemError) {
-            try services.timeShift.files(of: list.session).save(
-                shift, list.url, list.session.id)
+            try services.timeShift.files(of: list.session).save(saved.shift, saved.name)
         } catch {
             list.state.withLock { $0.isUnsaved = true }
             services.log.error(
@@ -214,7 +219,8 @@ package final class TimeShiftKeeper {
     private func forgetIfIdle(_ list: ShiftedList) {
         let now = loop.now
         let isIdle = list.state.withLock { state in
-            guard !state.isFollowed, !state.isUnsaved, list.session.shift.recording == nil else {
+            guard state.followed == nil, !state.isUnsaved, list.session.shift.recording == nil
+            else {
                 return false
             }
             return state.lastAsked.map { now - $0 > Self.idle } ?? true

@@ -20,14 +20,15 @@ extension TimeShiftTable {
     package func isKept(_ segment: TimeShiftSegment, _ session: Session) -> Bool {
         guard let url = segment.url else { return false }
         let marks = segment.marks
-        if let key = segment.keyURL,
-            !isKept(storedKey(key, session, role: .key, mark: marks.key), whole: false)
-        {
-            return false
+        let hasKeys = segment.keyChoices.allSatisfy { choice in
+            choice.contains { key in
+                isKept(storedKey(key, session, role: .key, mark: segment.mark(ofKey: key)))
+            }
         }
+        guard hasKeys else { return false }
         if let map = segment.mapURL,
             !isKept(
-                storedKey(map, session, role: .initialization, mark: marks.map), whole: false)
+                storedKey(map, session, role: .initialization, mark: marks.map), segment.mapRange)
         {
             return false
         }
@@ -36,12 +37,9 @@ extension TimeShiftTable {
     }
 
     /// True if the wanted bytes of an object are stored or being fetched.
-    ///
-    /// Initialization sections and keys need not be `whole`: they are used as fetched, which may be
-    /// by a range.
-    private func isKept(_ key: ObjectKey, _ range: SubRange? = nil, whole: Bool = true) -> Bool {
+    private func isKept(_ key: ObjectKey, _ range: SubRange? = nil) -> Bool {
         guard let object = store.peek(key) else { return false }
-        if object.isComplete || (!whole && object.presentBytes > 0) { return true }
+        if object.isComplete { return true }
         guard let range else { return object.isFilling(from: 0) }
         return object.spans.contains(range.bytes)
             || object.isFilling(from: range.bytes.lowerBound)

@@ -9,7 +9,7 @@ extension TimeShiftTable {
     package func translated(
         _ directives: [QueryItem], for url: AbsoluteURL, _ session: Session
     ) -> [QueryItem] {
-        guard session.isShifted, !directives.isEmpty, let list = known(url, of: session.id)
+        guard session.isShifted, !directives.isEmpty, let list = known(url, of: session)
         else { return directives }
         let shift = list.shift
         return directives.map { item in

@@ -10,7 +10,7 @@ extension TimeShiftTable {
     ///   memory.
     package func report(on resource: Resource) -> JSONValue? {
         guard resource.session.isShifted,
-            let list = known(resource.url, of: resource.session.id)
+            let list = known(resource.url, of: resource.session)
         else { return nil }
         return list.state.withLock { state in
             guard !state.isOther, let first = state.shift.segments.first else { return nil }

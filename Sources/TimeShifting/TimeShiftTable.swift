@@ -1,15 +1,16 @@
-// The windows of live playlists that reach farther back than the origin's, by session and playlist.
+// The windows of live playlists that reach farther back than the origin's, by session and name of
+// the playlist.
 //
 // A session that was entered with `dvr=` has one `ShiftedList` for each of its media playlists.
 // Every fetched window of the origin is merged into it, whether fetched for a player or by the
 // `TimeShiftKeeper`, which continues for a while after the last player. The playlists for players
 // are written from it.
 package import HLS
-import Library
+package import Library
 package import Logging
 package import Model
 package import Posix
-package import Routing
+import Routing
 package import Store
 package import Synchronization
 package import URISyntax
@@ -18,7 +19,14 @@ package import URISyntax
 ///
 /// Can be used from any thread. A list that was not used for long is kept only on disk.
 package final class TimeShiftTable: Sendable {
-    private let lists = Mutex<[PlaylistMemory.Key: ShiftedList]>([:])
+    /// The lists in memory, under the names that the key rules of a version give them.
+    struct Lists {
+        var byName: [WindowName: ShiftedList] = [:]
+        /// The version of the key rules; nil if some names may be those of an earlier one.
+        var keyVersion: UInt64?
+    }
+
+    let lists = Mutex(Lists())
     let windows: TimeShiftFiles
     private let recorded: TimeShiftFiles
     package let store: ObjectStore
@@ -64,27 +72,33 @@ package final class TimeShiftTable: Sendable {
     /// Blocks once for each list and run, and again after a quarter of an hour without use: about
     /// 0.1 s for a day of segments of 4 s. Callers must not be on a server loop.
     package func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
-        let key = PlaylistMemory.Key(list: url, session: session.id)
-        if let known = lists.withLock({ $0[key] }) { return known }
+        let version = names.keys.version
+        let name = name(of: url, in: session)
+        if let known = lists.withLock({ $0.byName[name] }) { return known }
+        // It may be in memory under the name that former key rules gave it.
+        renameLists()
+        if let known = lists.withLock({ $0.byName[name] }) { return known }
+        let saved = saved(url, of: session, named: name)
         let read = ShiftedList(
-            url: url.withoutDirectives, session: session,
-            shift: files(of: session).load(url, session.id)
-                ?? TimeShift(limits: session.shift.limits))
+            url: url.withoutDirectives, session: session, name: name,
+            shift: saved?.shift ?? TimeShift(limits: session.shift.limits))
+        if saved?.isNamed == false { read.state.withLock { $0.isUnsaved = true } }
         return lists.withLock { lists in
-            if let known = lists[key] { return known }
-            lists[key] = read
+            if let known = lists.byName[name] { return known }
+            lists.byName[name] = read
+            if lists.keyVersion != version { lists.keyVersion = nil }
             return read
         }
     }
 
     /// Returns the list of a playlist if it is in memory.
-    package func known(_ url: AbsoluteURL, of session: SessionID) -> ShiftedList? {
-        let key = PlaylistMemory.Key(list: url, session: session)
-        return lists.withLock { $0[key] }
+    package func known(_ url: AbsoluteURL, of session: Session) -> ShiftedList? {
+        let name = name(of: url, in: session)
+        return lists.withLock { $0.byName[name] }
     }
 
     /// All lists in memory.
-    package var all: [ShiftedList] { lists.withLock { Array($0.values) } }
+    package var all: [ShiftedList] { lists.withLock { Array($0.byName.values) } }
 
     /// Returns the most advanced rendition of the same session, for a list to keep in step with.
     func sibling(of list: ShiftedList) -> TimeShift? {
@@ -97,9 +111,8 @@ package final class TimeShiftTable: Sendable {
 
     /// Removes a list from memory; code that still holds it would use a separate copy.
     package func forget(_ list: ShiftedList) {
-        let key = PlaylistMemory.Key(list: list.url, session: list.session.id)
         lists.withLock { lists in
-            if lists[key] === list { lists[key] = nil }
+            if let name = list.name, lists.byName[name] === list { lists.byName[name] = nil }
         }
     }
 }
@@ -108,16 +121,21 @@ package final class TimeShiftTable: Sendable {
 ///
 /// Can be used from any thread.
 package final class ShiftedList: Sendable {
-    package let url: AbsoluteURL
     package let session: Session
 
     package struct State {
+        /// The URL that players used last, without delivery directives; its signature may differ
+        /// from that of others.
+        var url: AbsoluteURL
+        /// The name of the window; nil once its segments have been added to another list.
+        var name: WindowName?
         package var shift: TimeShift
         /// Changes whenever the playlist for players changes; 0 if they get the origin's text.
         package var version: UInt64 = 0
         /// The generation of the stored object that was merged last.
         package var generation: UInt64 = 0
-        /// True for a playlist with no window to extend: multivariant, or complete when first seen.
+        /// True for a playlist with no window to extend: multivariant, complete when first seen, or a
+        /// list of channels.
         var isOther = false
         /// True for a media playlist that was complete when first seen.
         package var isComplete = false
@@ -130,8 +148,8 @@ package final class ShiftedList: Sendable {
         var lookedTo = 0
         /// True until the first merge into a restored window.
         var isRestored = false
-        /// True while the keeper follows the list.
-        var isFollowed = false
+        /// The URL under which the keeper follows the list; nil while it does not.
+        var followed: AbsoluteURL?
         var lastAsked: Monotonic?
         /// The time of the last save.
         var savedAt: Monotonic?
@@ -140,12 +158,11 @@ package final class ShiftedList: Sendable {
 
     package let state: Mutex<State>
     /// Held by the thread that merges.
-    private let merging = Mutex(())
+    let merging = Mutex(())
 
-    package init(url: AbsoluteURL, session: Session, shift: TimeShift) {
-        self.url = url
+    package init(url: AbsoluteURL, session: Session, name: WindowName, shift: TimeShift) {
         self.session = session
-        var state = State(shift: shift)
+        var state = State(url: url, name: name, shift: shift)
         if let last = shift.segments.last {
             // Assumes that the segments are stored until the index has been checked.
             state.lookedTo = last.number + 1
@@ -154,6 +171,12 @@ package final class ShiftedList: Sendable {
         }
         self.state = Mutex(state)
     }
+
+    /// The URL that players used last, without delivery directives.
+    package var url: AbsoluteURL { state.withLock { $0.url } }
+
+    /// The name of the window; nil once its segments have been added to another list.
+    var name: WindowName? { state.withLock { $0.name } }
 
     /// The current window.
     package var shift: TimeShift { state.withLock { $0.shift } }
@@ -203,7 +226,8 @@ package final class ShiftedList: Sendable {
         let context = TimeShift.Context(
             variables: table.memory.variables(of: session.id),
             sibling: table.sibling(of: self),
-            countsAnew: table.live.relation(of: reading.key) == .reset)
+            countsAnew: table.live.relation(of: reading.key) == .reset,
+            listEpoch: table.live.list(reading.key)?.epoch)
         let summary = try Playlist(reading.body, base: nil).summary
         let outcome = try merging.withLock { _ throws(PlaylistError) in
             // Long windows are merged in a copy, so that the state is not locked for long.
@@ -237,9 +261,13 @@ package final class ShiftedList: Sendable {
         return shift.playlist(ending: ending) { !missing.contains($0.number) }
     }
 
-    /// Records a player's request.
-    package func noteAsked(at now: Monotonic) {
-        state.withLock { $0.lastAsked = now }
+    /// Records a player's request under a URL.
+    package func noteAsked(_ url: AbsoluteURL, at now: Monotonic) {
+        let url = url.withoutDirectives
+        state.withLock { state in
+            state.lastAsked = now
+            if state.url != url { state.url = url }
+        }
     }
 }
 
@@ -260,7 +288,8 @@ extension ShiftedList.State {
         var outcome = ShiftedList.Outcome()
         let isFirst = shift.segments.isEmpty
         isComplete = isFirst && summary.kind == .media && summary.hasEndList
-        isOther = isFirst && (summary.kind != .media || isComplete)
+        isOther =
+            isFirst && (summary.kind != .media || isComplete || summary.isChannelList)
         guard !isOther else {
             outcome.isShifted = false
             return outcome
@@ -304,6 +333,6 @@ extension TimeShiftTable {
         }
         return TimeShiftSegment.Marks(
             segment: mark(segment.url, .segment), map: mark(segment.mapURL, .initialization),
-            key: mark(segment.keyURL, .key))
+            keys: segment.keyURLs.map { mark($0, .key) })
     }
 }

@@ -129,4 +129,21 @@ extension AbsoluteURL {
         layout.queryMark -= cut
         self.init(bytes: bytes, scheme: other.scheme, port: other.port, layout: layout)
     }
+
+    // MARK: Hosts
+
+    /// Makes the URL `http://<text>/` of a host as people write it; nil if the text is no host, or has
+    /// more than that.
+    ///
+    /// - Parameter text: a name, an IPv4 address, or an IPv6 address with or without brackets; a port
+    ///   may follow, but for an IPv6 address without brackets.
+    package init?(authority text: String) {
+        let isBareIPv6 = !text.hasPrefix("[") && text.utf8.count { $0 == 0x3A } > 1
+        // A URL may have a colon without a port after it; here, a port was forgotten.
+        guard isBareIPv6 || !text.hasSuffix(":"), !text.contains("#"),
+            let url = try? AbsoluteURL("http://\(isBareIPv6 ? "[\(text)]" : text)/"),
+            url.pathAndQuery == "/", url.userinfo == nil
+        else { return nil }
+        self = url
+    }
 }

@@ -23,7 +23,10 @@ extension URIError: CustomStringConvertible {
         case .schemeNotAllowed(let scheme): "scheme '\(scheme)' is not allowed: use http or https"
         case .noHost: "the URL has no host"
         case .invalidHost(let host): "'\(host)' is not a valid host"
-        case .portOutOfRange(let port): "port '\(port)' is not a number from 1 to 65535"
+        case .portOutOfRange(let port):
+            // Other text may be the start of a password that holds a slash.
+            port.utf8.allSatisfy { (0x30...0x39).contains($0) }
+                ? "port \(port) is not from 1 to 65535" : "the port is not a number from 1 to 65535"
         case .controlByte(let offset): "the URL holds a control byte at offset \(offset)"
         case .tooLong(let length, let limit):
             "the URL has \(length) bytes, more than the limit of \(limit)"

@@ -339,6 +339,9 @@ extension AdmissionQueue {
         holder.entry.lane >= .prefetch && !holder.isPreempted
     }
 
+    /// True if a host has as many transfers as it may have.
+    package func isFull(_ host: String) -> Bool { !hasRoom(host) }
+
     private func hasRoom(_ host: String) -> Bool {
         limits.perHost == 0 || (hostCounts[host] ?? 0) < limits.perHost
     }

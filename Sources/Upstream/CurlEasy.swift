@@ -112,6 +112,18 @@ final class CurlEasy {
         Self.require(CURLOPT_RESOLVE, sluice_curl_set_list(handle, CURLOPT_RESOLVE, resolved))
     }
 
+    /// Reads the status line of SHOUTcast stations, `ICY 200 OK`, as that of HTTP/1.0.
+    func acceptStations() {
+        Self.require(
+            CURLOPT_HTTP200ALIASES,
+            sluice_curl_set_list(handle, CURLOPT_HTTP200ALIASES, Self.stations))
+    }
+
+    /// The other spelling of a status line; never freed.
+    // Safety: libcurl only reads the list, which is not changed once it is made.
+    nonisolated(unsafe) private static let stations = curl_slist_append(
+        nil, HeadParser.stationLine)
+
     private static func append(
         _ text: [UInt8], to list: inout UnsafeMutablePointer<curl_slist>?
     ) {

@@ -18,6 +18,11 @@ struct HeadParser {
     /// A field line that the next line may continue.
     private var open: ArraySlice<UInt8> = []
     private var isMalformed = false
+    /// True from a status line to the empty line.
+    private var isInHead = false
+
+    /// The whole status line of SHOUTcast stations, in place of one of HTTP/1.0.
+    static let stationLine = "ICY 200 OK"
 
     enum Event: Hashable {
         case more
@@ -41,10 +46,18 @@ struct HeadParser {
             isChunked = false
             isMalformed = false
             size = line.count
+            isInHead = true
             return readStatus(line) ? .more : .malformed
+        }
+        // Only as the first line: libcurl takes it for a field anywhere else.
+        if !isInHead, line.first == 0x49,
+            Self.withoutLineEnd(line).elementsEqual(Self.stationLine.utf8)
+        {
+            return take(Array("HTTP/1.0 200 OK\r\n".utf8)[...])
         }
         if line.count <= 2, line.allSatisfy({ $0 == 0x0D || $0 == 0x0A }) {
             closeField()
+            isInHead = false
             return !isMalformed && checkFraming() ? .complete : .malformed
         }
         if line.first == 0x20 || line.first == 0x09 {

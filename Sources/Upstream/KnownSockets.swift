@@ -37,6 +37,18 @@ struct KnownSockets {
         return used[localPort]
     }
 
+    /// Acknowledges what has arrived on the connection with this local port at once (tcp(7),
+    /// TCP_QUICKACK).
+    ///
+    /// A peer that waits for that before it sends a surplus (Nagle's algorithm, RFC 896) would
+    /// otherwise get it with the next request, whose response the surplus would be taken for.
+    mutating func acknowledge(localPort: UInt16) {
+        guard let number = descriptor(localPort: localPort) else { return }
+        var isOn: CInt = 1
+        setsockopt(
+            number, CInt(IPPROTO_TCP), TCP_QUICKACK, &isOn, socklen_t(MemoryLayout<CInt>.size))
+    }
+
     private mutating func look(for localPort: UInt16) {
         if used.count >= Self.most { used.removeAll() }
         used[localPort] = nil

@@ -6,6 +6,9 @@ import URISyntax
 
 /// Turns one hop of a transfer into libcurl's options.
 extension CurlEasy {
+    /// CURL_HTTP_VERSION_2TLS: HTTP/2 where TLS negotiates it, HTTP/1.1 otherwise.
+    private static let http2OverTLS = 4
+
     /// The setup that transfers share which differ only in URL, fields and timeouts: the usual GET.
     struct Form: Equatable {
         let decodes: Bool
@@ -80,8 +83,8 @@ extension CurlEasy {
         if transfer.hop.isPlainGet { allowEarlyData() }
         transfer.route.set(on: handle, caFile: configuration.caFile)
         resumeWhereverPossible()
-        // CURL_HTTP_VERSION_2TLS or CURL_HTTP_VERSION_1_1
-        set(CURLOPT_HTTP_VERSION, configuration.httpPreference == .http2OverTLS ? 4 : 2)
+        set(CURLOPT_HTTP_VERSION, Self.http2OverTLS)
+        acceptStations()
         if transfer.request.usesFreshConnection || transfer.avoidsKeptConnections {
             set(CURLOPT_FRESH_CONNECT, flag: true)
         }
@@ -159,7 +162,10 @@ extension CurlEasy {
         var lines: [[UInt8]] = []
         // Nor does it leave out fields without a value, which it does not send.
         let mayGetMore = (!hop.isPlainGet || transfer.request.upload != nil) && !isSigned
-        if mayGetMore { lines.append(Array("Expect:".utf8)) }
+        if mayGetMore {
+            let expects = transfer.request.upload?.expectsContinue == true
+            lines.append(Array((expects ? "Expect: 100-continue" : "Expect:").utf8))
+        }
         if !fields.contains(.accept) {
             lines.append(Array((isTransparent ? "Accept:" : "Accept: */*").utf8))
         }

@@ -185,6 +185,9 @@ package final class Transfer {
         client?.exempt(self)
     }
 
+    /// Lowers the most body bytes that are accepted, after decoding; more end the transfer.
+    package func limitBody(to bytes: Int64) { bodyLimit = min(bodyLimit, bytes) }
+
     /// Moves the transfer to another lane.
     ///
     /// For a running transfer, this only decides whether it may be preempted.

@@ -134,12 +134,12 @@ extension Transfer {
         noteHandshake()
         client.endScouting(by: self)
         if client.isShared(self, localPort: localPort) { return true }
-        guard !avoidsKeptConnections, !client.multiplexingOrigins.contains(origin) else {
-            return true
-        }
-        isConnectionSpoilt =
-            client.early.isTooOld(localPort: localPort, now: loop.now)
-            || client.sockets.hasUnexpectedInput(localPort: localPort)
+        guard !client.multiplexingOrigins.contains(origin) else { return true }
+        // A new connection is noted by this, for the requests that follow on it.
+        let hasInput = client.sockets.hasUnexpectedInput(localPort: localPort)
+        guard !avoidsKeptConnections else { return true }
+        let isTooOld = client.early.isTooOld(localPort: localPort, now: loop.now)
+        isConnectionSpoilt = isTooOld || hasInput
         return !isConnectionSpoilt
     }
 

@@ -82,6 +82,11 @@ extension Transfer {
             return UpstreamError(kind, host: host, detail: "libcurl takes no line of 100 kB")
         case .resolve:
             return lookupFailure()
+        case .connectTimeout where isInHandshake:
+            var error = UpstreamError(kind, host: host)
+            error.message =
+                "\(host) accepted a connection and did not answer the TLS handshake in time"
+            return error
         case .tls:
             // OpenSSL's message is what the operator needs; it names certificates, not secrets.
             return tlsFailure(for: code)
@@ -93,6 +98,16 @@ extension Transfer {
             error.systemCode = CInt(truncatingIfNeeded: easy?.long(CURLINFO_OS_ERRNO) ?? 0)
             return error
         }
+    }
+
+    /// True if the origin accepted a connection whose TLS handshake is not complete.
+    private var isInHandshake: Bool {
+        // The marks of a connection through a proxy are those of the proxy.
+        guard origin.scheme == .https, route.proxy == nil, let easy else { return false }
+        // libcurl 7.88 sets the mark of the connection only after the handshake.
+        let isConnected =
+            easy.microseconds(CURLINFO_CONNECT_TIME_T) > 0 || easy.long(CURLINFO_LOCAL_PORT) > 0
+        return isConnected && easy.microseconds(CURLINFO_APPCONNECT_TIME_T) == 0
     }
 
     /// True if a head or trailers are expected: libcurl may be inside a line of either.

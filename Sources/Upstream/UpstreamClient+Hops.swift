@@ -70,7 +70,9 @@ extension UpstreamClient {
             measureAnswer(transfer)
             watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
-            transfer.delegate?.transfer(transfer, didReceive: transfer.head())
+            let head = transfer.head()
+            if head.decodedCoding != nil { transfer.limitBody(to: configuration.maxDecodedBytes) }
+            transfer.delegate?.transfer(transfer, didReceive: head)
             didReceiveBytes(transfer)
         }
     }
@@ -148,9 +150,7 @@ extension UpstreamClient {
         transfer.requestsOfHop = 0
         transfer.refusedAddress = nil
         transfer.decodes = transfer.request.decodesContent
-        transfer.bodyLimit = min(
-            transfer.request.bodyLimit ?? .max,
-            transfer.decodes ? configuration.maxDecodedBytes : .max)
+        transfer.bodyLimit = transfer.request.bodyLimit ?? .max
         transfer.times = HopTimes()
         transfer.hopStartedAt = loop.now
         transfer.lastByteAt = loop.now

@@ -12,7 +12,7 @@ extension UpstreamClient {
 
     /// Records the times up to the head of the final response; called inside libcurl.
     func noteHead(_ transfer: Transfer) {
-        transfer.measure()
+        transfer.measure(hasHead: true)
         transfer.request.trace?.begin(transfer.times)
     }
 
@@ -20,7 +20,7 @@ extension UpstreamClient {
     /// redirect is followed.
     func noteEnd(of transfer: Transfer, _ result: TransferResult?) {
         guard let easy = transfer.easy else { return }
-        transfer.measure()
+        transfer.measure(hasHead: false)
         if transfer.request.connectsOnly {
             if easy.long(CURLINFO_NUM_CONNECTS) > 0, case .success? = result {
                 transfer.times.connection = .new
@@ -30,7 +30,7 @@ extension UpstreamClient {
             return
         }
         var marks = HopTimes.Marks()
-        marks.firstByte = easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+        marks.firstByte = transfer.markOfFirstByte(easy)
         marks.end = easy.microseconds(CURLINFO_TOTAL_TIME_T)
         let failure: UpstreamError? = if case .failure(let error)? = result { error } else { nil }
         if failure == nil { transfer.times.takeEnd(marks) }
@@ -55,8 +55,21 @@ extension Transfer {
     /// True if the response has a 5xx status.
     fileprivate var isServerError: Bool { parser.status.rawValue >= 500 }
 
+    /// When the first byte of the response arrived, in microseconds of libcurl's time; 0 if none has.
+    ///
+    /// libcurl's own mark is made when a request's body begins to be sent, if there is one.
+    fileprivate func markOfFirstByte(_ easy: CurlEasy) -> Int64 {
+        guard request.upload != nil else {
+            return easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+        }
+        guard let wait = times[.firstByte] else { return 0 }
+        return easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) + Int64(wait)
+    }
+
     /// Reads the times up to the first byte from libcurl, once for each hop.
-    fileprivate func measure() {
+    ///
+    /// - Parameter hasHead: true if the response's head has just arrived.
+    fileprivate func measure(hasHead: Bool) {
         guard let easy, times.tries == 0 else { return }
         times.tries = requestsOfHop
         defer { noteAddress() }
@@ -67,7 +80,10 @@ extension Transfer {
         marks.connect = easy.microseconds(CURLINFO_CONNECT_TIME_T)
         marks.tls = easy.microseconds(CURLINFO_APPCONNECT_TIME_T)
         marks.sending = easy.microseconds(CURLINFO_PRETRANSFER_TIME_T)
-        marks.firstByte = easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+        marks.firstByte =
+            request.upload == nil
+            ? easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+            : hasHead ? (loop.now - hopStartedAt).nanoseconds / 1_000 : 0
         times.take(marks, isNew: isNew)
         times.address = peer()
         client?.yields?.responseBegins()

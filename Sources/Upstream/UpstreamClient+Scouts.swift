@@ -28,9 +28,7 @@ extension UpstreamClient {
     func followsScout(_ transfer: Transfer) -> Bool {
         let origin = transfer.origin
         let isEarly = transfer.request.connectsOnly
-        let isUnknown =
-            origin.scheme == .https && configuration.httpPreference == .http2OverTLS
-            && !spokenVersions.contains(origin)
+        let isUnknown = origin.scheme == .https && !spokenVersions.contains(origin)
         guard isUnknown || isEarly || !scoutings.isEmpty, !transfer.hasFollowed,
             !transfer.request.usesFreshConnection
         else { return false }

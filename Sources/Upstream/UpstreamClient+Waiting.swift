@@ -4,8 +4,9 @@ import Reactor
 /// The limit on a player's wait for a slot: other transfers may hold theirs as long as bytes
 /// arrive.
 ///
-/// Only the playback lane is limited. Express transfers have separate places, which are free again
-/// within the time of a playlist; ahead transfers delay no player.
+/// Express transfers are limited only where their host has no room: they have separate places,
+/// which are free again within the time of a playlist, but a host's may all be taken by bodies. Ahead
+/// transfers delay no player.
 extension UpstreamClient {
     /// The shortest interval between checks of waiting transfers.
     private static let leastPause = Interval.milliseconds(50)
@@ -26,7 +27,8 @@ extension UpstreamClient {
         waitTimer = nil
         let limit = configuration.slotWait
         let waiting = live.values.filter {
-            $0.state == .waiting && $0.lane == .playback && !$0.request.isLongPoll
+            $0.state == .waiting && $0.lane <= .playback && !$0.request.isLongPoll
+                && ($0.lane == .playback || queue.isFull($0.host))
         }
         var longest: Interval?
         for transfer in waiting {
@@ -42,7 +44,8 @@ extension UpstreamClient {
     }
 
     private func slotTimeout(of transfer: Transfer) -> UpstreamError {
-        let isHostLimit = queue.slotsInUse < queue.limits.slots
+        let isHostLimit =
+            transfer.lane == .express || queue.slotsInUse < queue.limits.slots
         let count = isHostLimit ? queue.limits.perHost : queue.limits.slots
         let place = isHostLimit ? " to \(transfer.host)" : ""
         let milliseconds = configuration.slotWait.nanoseconds / 1_000_000

@@ -228,6 +228,11 @@ extension UpstreamClient: CurlMultiOwner {
         if !transfer.request.connectsOnly { counters.count(result) }
         noteEnd(of: transfer, result)
         if transfer.lane >= .prefetch { meter.add(result, from: transfer.host) }
+        if case .success = result, !transfer.isMultiplexed, let connection = transfer.connection,
+            connection.localPort != 0
+        {
+            sockets.acknowledge(localPort: connection.localPort)
+        }
         detach(transfer)
         if let slot = transfer.slot {
             transfer.slot = nil
@@ -277,8 +282,10 @@ extension UpstreamClient {
         }
         if !followers.isEmpty { sendFollowers() }
         admit()
-        if queue.waiting(in: .playback) > 0 { watchWaiting() }
-        if queue.waiting(in: .express) + queue.waiting(in: .playback) > 0 { playbackWaits?() }
+        if queue.waiting(in: .express) + queue.waiting(in: .playback) > 0 {
+            watchWaiting()
+            playbackWaits?()
+        }
     }
 
     private func admit() {

@@ -22,12 +22,6 @@ package import Posix
 /// | dnsCache | time | 60 s | 0...3600 s | how long looked-up addresses are reused |
 /// | happyEyeballs | time | 200 ms | 10...2000 ms | head start of IPv6 (RFC 8305) |
 package struct UpstreamConfiguration: Sendable {
-    package enum HTTPPreference: Sendable, Hashable {
-        /// HTTP/2 where TLS negotiates it, HTTP/1.1 otherwise.
-        case http2OverTLS
-        case http11Only
-    }
-
     /// The names of command-line options, for messages.
     package struct SlotOptions: Sendable {
         var slots = "--slots"
@@ -59,7 +53,6 @@ package struct UpstreamConfiguration: Sendable {
     package var routes = OriginRoutes()
     /// Sent if the request's fields have no User-Agent.
     package var userAgent = "sluice"
-    package var httpPreference = HTTPPreference.http2OverTLS
     /// Fixed addresses, each `host:port:address[,address]...` (CURLOPT_RESOLVE(3)); the address
     /// policy applies to them too.
     package var resolve: [String] = []

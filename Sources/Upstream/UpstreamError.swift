@@ -167,7 +167,7 @@ extension UpstreamError.Kind {
         case .preempted: "the slot was taken back for playback"
         case .queueFull: "too many transfers are waiting"
         case .slotTimeout: "no slot came free for a transfer from \(host)"
-        case .unsupportedEncoding: "\(host) sent a content coding that cannot be undone"
+        case .unsupportedEncoding: "\(host) sent a coding that cannot be undone"
         case .other: "the transfer from \(host) failed"
         }
     }

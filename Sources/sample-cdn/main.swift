@@ -16,6 +16,7 @@ let usage = """
 
     Besides files: /bytes/<name>/<size> gives synthetic bytes. Arguments of any URL choose how it
     is answered: fb=MS rate=BPS reset=N trunc=N stall=N fails=T status=C chunked=1 eof=1 norange=1
+    nototal=1
     as=PATH etag=X gzip=1 type=T location=URL cookie=SET cc=V header=N:V needcookie=N=V
     needheader=N:V needtoken=T. For scripts: /__log /__count /__reset /__set?path=P&... and
     /__live?path=P&from=PLAYLIST&window=N, which puts a sliding window under P, and

@@ -224,7 +224,6 @@ final class HomeYear: BulkLife {
 final class FeedsWeek: BulkLife {
     private let shelf = FilmShelf(segments: 3, sizes: 1_000...20_000)
     private var first = 0
-    private var swipes = 0
     private lazy var client = HTTP1Client(world, port: 9_000)
 
     override var region: any Region { shelf }

@@ -1,4 +1,5 @@
 import CachePolicy
+import HLS
 import HTTP
 import Posix
 import Testing
@@ -32,6 +33,16 @@ import Testing
         #expect(Freshness.decide(after) == .stale(.live))
     }
 
+    @Test func `an absurd target duration counts as unknown`() throws {
+        for seconds in ["6000", "60000000000000000000"] {
+            let text = "#EXTM3U\n#EXT-X-TARGETDURATION:\(seconds)\n#EXTINF:2,\na.ts\n"
+            let facts = PlaylistFacts(
+                try Playlist(Array(text.utf8), base: nil).summary, wasLive: false)
+            #expect(facts.isLive && facts.reuse == .seconds(1 as Int64))
+            #expect(facts.staleBound == .seconds(18 as Int64))
+        }
+    }
+
     @Test func `a low-latency list uses its part target`() {
         let facts = PlaylistFacts(
             isLive: true, targetDuration: .seconds(4 as Int64), partTarget: .milliseconds(500))
@@ -41,6 +52,38 @@ import Testing
         #expect(
             Freshness.decide(question(.media, playlist: facts, after: .milliseconds(260)))
                 == .stale(.live))
+    }
+
+    @Test(arguments: [(6, 18), (1, 3), (30, 60)] as [(Int64, Int64)])
+    func `a live list that has ended is reused for three target durations, at most a minute`(
+        target: Int64, reuse: Int64
+    ) {
+        let list = PlaylistFacts(
+            isLive: false, targetDuration: .seconds(target), hasEnded: true)
+        func asked(_ policy: Policy, _ age: Interval) -> Freshness.Question {
+            question(policy, ["Cache-Control": "max-age=86400"], playlist: list, after: age)
+        }
+        let last = Interval.milliseconds(reuse * 1_000 - 10)
+        #expect(Freshness.decide(asked(.media, last)) == .fresh(seconds: 0))
+        let late = asked(.media, .seconds(reuse))
+        #expect(Freshness.decide(late) == .stale(.ended))
+        // It is served for as long as the origin does not answer.
+        #expect(Freshness.mayServeStale(asked(.media, .seconds(10_000_000 as Int64))))
+        #expect(Freshness.remaining(asked(.media, .seconds(reuse + 1))) == -1)
+        #expect(Freshness.decide(asked(.offline, .seconds(reuse))) == .fresh(seconds: nil))
+        #expect(Freshness.decide(asked(.rfc, .seconds(reuse))) == .fresh(seconds: 86_400 - reuse))
+    }
+
+    @Test func `only a media playlist with ENDLIST that was live has ended`() throws {
+        func hasEnded(_ lines: String, wasLive: Bool) throws -> Bool {
+            let list = try Playlist(Array("#EXTM3U\n\(lines)\n".utf8), base: nil)
+            return PlaylistFacts(list.summary, wasLive: wasLive).hasEnded
+        }
+        let media = "#EXT-X-TARGETDURATION:1\n#EXTINF:1,\na.ts"
+        #expect(try hasEnded(media + "\n#EXT-X-ENDLIST", wasLive: true))
+        #expect(try !hasEnded(media + "\n#EXT-X-ENDLIST", wasLive: false))
+        #expect(try !hasEnded(media, wasLive: true))
+        #expect(try !hasEnded("#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", wasLive: true))
     }
 
     @Test func `an ended list is reusable while it is stored`() {
@@ -68,6 +111,14 @@ import Testing
         #expect(
             Freshness.mayServeStale(
                 question(.offline, playlist: Self.live, after: .seconds(9_999 as Int64))))
+    }
+
+    @Test func `a list of channels is served stale for as long as its origin is away`() {
+        var list = Self.live
+        list.isChannelList = true
+        let asked = question(.media, playlist: list, after: .seconds(86_400 as Int64))
+        #expect(Freshness.decide(asked) == .stale(.live))
+        #expect(Freshness.mayServeStale(asked))
     }
 
     @Test func `a clock that is set back does not keep a live list fresh`() {
@@ -242,5 +293,38 @@ import Testing
             .rfc, ["Cache-Control": "max-age=1, must-revalidate"], request: request,
             after: .seconds(9 as Int64))
         #expect(Freshness.decide(closed) == .stale(.expired))
+    }
+
+    @Test func `the remaining freshness of what is stale is lifetime minus age`() {
+        let hour = question(
+            .rfc, ["Cache-Control": "max-age=5", "Age": "2"], after: .seconds(100 as Int64))
+        #expect(Freshness.remaining(hour) == -97)
+        let list = question(.media, playlist: Self.live, after: .milliseconds(3_400))
+        #expect(Freshness.remaining(list) == -1)
+        let both = question(
+            .rfc, ["Cache-Control": "max-age=1"], playlist: Self.live, after: .seconds(9 as Int64))
+        #expect(Freshness.remaining(both) == -8)
+        let kept = question(.media, ["Cache-Control": "max-age=5"], after: .seconds(9 as Int64))
+        #expect(Freshness.remaining(kept) == nil)
+    }
+
+    @Test func `a reload is waited for no longer than a player would`() {
+        func wait(_ age: Int64, target: Int64 = 6) -> Interval? {
+            let list = PlaylistFacts(isLive: true, targetDuration: .seconds(target))
+            return Freshness.reloadPatience(
+                question(.media, playlist: list, after: .seconds(age)))
+        }
+        #expect(wait(4) == .seconds(6 as Int64))
+        #expect(wait(4, target: 20) == .seconds(8 as Int64))
+        #expect(wait(17) == .milliseconds(3_800))
+        // Such a list is no answer while the origin may be about to give one.
+        #expect(wait(20) == nil && wait(30) == nil)
+        let film = question(
+            .media, playlist: PlaylistFacts(isLive: false), after: .seconds(4 as Int64))
+        #expect(Freshness.reloadPatience(film) == nil)
+        let ended = PlaylistFacts(
+            isLive: false, targetDuration: .seconds(20 as Int64), hasEnded: true)
+        let late = question(.media, playlist: ended, after: .seconds(9_000 as Int64))
+        #expect(Freshness.reloadPatience(late) == .seconds(8 as Int64))
     }
 }

@@ -143,6 +143,38 @@ import Testing
         if time > .min { #expect(StoredHead(encoded: head.encoded) == head) }
     }
 
+    @Test(arguments: [nil, CacheKind.gateway])
+    func `a head remembers that its playlist was live`(kind: CacheKind?) throws {
+        var list = head
+        list.kind = kind
+        list.wasLive = true
+        var read = try #require(StoredHead(encoded: list.encoded))
+        #expect(read == list)
+        read.update(
+            from: ["ETag": "\"x\""], requestTime: WallTime(nanoseconds: 10),
+            responseTime: WallTime(nanoseconds: 11))
+        #expect(read.wasLive)
+        // Only playlists are ever live.
+        list.isPlaylist = false
+        #expect(StoredHead(encoded: list.encoded)?.wasLive == false)
+        let media = "1 200 5 9 media-after-live https://h/\n"
+        #expect(StoredHead(encoded: Array(media.utf8)) == nil)
+    }
+
+    @Test func `a playlist is marked if a cookie may have identified its viewer`() {
+        var marked = head
+        marked.hasViewerCookie = true
+        #expect(StoredHead(encoded: marked.encoded) == marked)
+        marked.wasLive = true
+        #expect(StoredHead(encoded: marked.encoded) == marked)
+        let text = "1 200 1 2 cookie-playlist https://h/\n"
+        #expect(StoredHead(encoded: Array(text.utf8))?.hasViewerCookie == true)
+        for form in ["cookie-media", "cookie-", "cookie", "cookie-gateway-playlist"] {
+            let text = "1 200 1 2 \(form) https://h/\n"
+            #expect(StoredHead(encoded: Array(text.utf8))?.hasViewerCookie != true)
+        }
+    }
+
     @Test func `a damaged head is rejected`() {
         for length in 0..<20 {
             #expect(StoredHead(encoded: Array(head.encoded.prefix(length))) == nil)
@@ -203,8 +235,26 @@ import Testing
         var kept = head
         kept.kind = .shared
         kept.fields = ["Cache-Control": "private=\"X-A\"", "X-A": "1", "X-B": "2"]
-        #expect(kept.removePrivateFields().map(\.name) == ["x-a"])
+        #expect(kept.removePrivateFields().map(\.name) == ["X-A"])
         #expect(kept.fields.map(\.name) == ["Cache-Control", "X-B"])
+    }
+
+    /// Lookups of each name among all lines would take minutes.
+    @Test(.timeLimit(.minutes(1)))
+    func `forty thousand fields are removed or replaced at linear cost`() {
+        let names = (0..<40_000).map { "x\($0)" }
+        var many = Fields()
+        for name in names { many.append(name, "1") }
+        var kept = head
+        kept.kind = .shared
+        kept.fields = many
+        kept.fields.append(.cacheControl, "private=\"\(names.joined(separator: ", "))\"")
+        #expect(kept.removePrivateFields().count == names.count)
+        kept.fields = many
+        kept.update(
+            from: many, requestTime: WallTime(nanoseconds: 20),
+            responseTime: WallTime(nanoseconds: 30))
+        #expect(kept.fields.count == names.count + 1)
     }
 
     @Test func `a 304 updates all fields except those that describe the bytes`() {
@@ -219,5 +269,24 @@ import Testing
         #expect(renewed.fields.first(.contentEncoding) == "gzip")
         #expect(renewed.fields.first(.contentType) == "c/d" && renewed.fields.first("X") == "2")
         #expect(!renewed.fields.contains(.contentLength))
+    }
+
+    @Test func `a full response that is not stored ends the use of the stored one`() {
+        let ended: [(UInt16, Storability.NoStoreReason)] = [
+            (200, .noStore), (200, .isPrivate), (200, .varyStar), (200, .noFreshness),
+            (301, .noFreshness), (302, .status), (404, .noFreshness), (410, .noStore),
+            (451, .status), (403, .status),
+        ]
+        for (status, reason) in ended {
+            #expect(Storability.endsUseOfStored(HTTPStatus(rawValue: status), reason))
+        }
+        let kept: [(UInt16, Storability.NoStoreReason)] = [
+            (200, .requestNoStore), (200, .authorization), (200, .noRoom), (206, .status),
+            (304, .status), (401, .status), (407, .status), (416, .status), (429, .status),
+            (503, .status),
+        ]
+        for (status, reason) in kept {
+            #expect(!Storability.endsUseOfStored(HTTPStatus(rawValue: status), reason))
+        }
     }
 }

@@ -26,6 +26,14 @@ import Testing
         }
     }
 
+    @Test func `every option has a name in the configuration file`() {
+        let help = ServeOptions.helpMessage(columns: 1_000)
+        let options = Set(
+            help.matches(of: /^ +--([a-z-]+)/.anchorsMatchLineEndings()).map { String($0.1) })
+        #expect(options.count > 70)
+        #expect(options.subtracting(ServeOptions.names) == ["config"])
+    }
+
     @Test func `programs of this machine reach a daemon bound to all addresses over loopback`()
         async throws
     {

@@ -24,6 +24,24 @@ import URISyntax
         #expect((finding.advice == nil) == (verdict == .ok))
     }
 
+    @Test func `a folder on a file system without inodes does not need another owner`() {
+        func advice(isFull: Bool, files: Int64?) -> String {
+            MachineFindings.unwritable("/c", because: "no", isFull: isFull, freeFiles: files)
+                .advice ?? ""
+        }
+        #expect(advice(isFull: true, files: 0).contains("inodes"))
+        #expect(advice(isFull: true, files: 9).contains("quota"))
+        #expect(advice(isFull: true, files: nil).contains("quota"))
+        #expect(advice(isFull: false, files: 0).contains("chown"))
+    }
+
+    @Test(arguments: [(0, false), (1, true), (999, true), (1_000, false)] as [(Int64, Bool)])
+    func `few files left are a warning; 0 means nothing where files can be created`(
+        free: Int64, isTold: Bool
+    ) {
+        #expect((MachineFindings.files(free: free)?.verdict == .warning) == isTold)
+    }
+
     @Test func `the longest mount point above a path determines its file system`() {
         let mounts = """
             1 0 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

@@ -273,4 +273,23 @@ import Testing
         defer { found.close() }
         #expect(found.records(SessionRecord.self).map(\.id) == [1, 2])
     }
+
+    @Test(arguments: [false, true])
+    func `a record is not kept in a file that no later run finds`(isReplaced: Bool) throws {
+        let folder = try TemporaryFolder()
+        let other = try TemporaryFolder()
+        let (path, aside) = (folder.path + "/state.sqlite", other.path + "/state.sqlite")
+        let state = try folder.open()
+        defer { state.close() }
+        try state.keep([session(1)])
+        #expect(rename(path, aside) == 0)
+        if isReplaced { try writeFile(path, []) }
+        state.put(session(2))
+        let fault = #expect(throws: StateFault.self) { try state.keep([session(3)]) }
+        #expect(fault?.description.contains("the cache folder is gone") == true)
+        // Once it is back, what waited is written.
+        #expect(rename(aside, path) == 0)
+        try state.keep([session(4)])
+        #expect(state.records(SessionRecord.self).map(\.id) == [1, 2, 4])
+    }
 }

@@ -24,8 +24,16 @@ import Testing
         }
         expectSame(FeedRecord(name: "home", body: [0x7B, 0x7D]))
         expectSame(NodeOrderRecord(item: "download-1", given: 7, wish: "run", query: "url=a"))
+        expectSame(
+            NodeChangeRecord(
+                name: "v1/rules/0000000000000000001-ab", text: "sluice change 1\n/api/pin?url=a\n"))
+        for variables in [[:], ["a": "1\nb=2", "c=d": "\r", "e": "\u{301}"]] {
+            expectSame(VariablesRecord(session: 7, list: "http://h/m", variables: variables))
+        }
         var list = LiveListRecord(
             key: [UInt8](repeating: 9, count: 32), epoch: .max, first: 0, pastLast: 9)
+        expectSame(list)
+        list.ended = .min
         expectSame(list)
         list.dated = .init(number: 8, date: .min)
         list.sections = [.init(number: 3, name: 5), .init(number: 8, name: .max)]

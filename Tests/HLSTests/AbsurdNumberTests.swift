@@ -36,7 +36,7 @@ import URISyntax
         let shift = try Self.shift(Self.window("0"), Self.window(number))
         #expect(shift.segments.map(\.number) == [0, 1, 2, 3])
         #expect(shift.segments.map(\.discontinuity) == [0, 0, 1, 1] && shift.epoch == 1)
-        let restored = TimeShift(snapshot: shift.snapshot())
+        let restored = try TimeShift(snapshot: shift.snapshot())
         #expect(restored.segments.map(\.number) == [0, 1, 2, 3])
     }
 
@@ -45,7 +45,7 @@ import URISyntax
             Self.window("9007199254740991", "#EXT-X-SKIP:SKIPPED-SEGMENTS=9007199254740991"))
         let numbers = shift.segments.map(\.number)
         #expect(numbers.count == 2 && numbers.allSatisfy { (0...1 << 53 - 1).contains($0) })
-        #expect(TimeShift(snapshot: shift.snapshot()).segments.map(\.number) == numbers)
+        #expect(try TimeShift(snapshot: shift.snapshot()).segments.map(\.number) == numbers)
     }
 
     @Test func `a leap of the discontinuity sequence writes 16 tags at most`() throws {
@@ -100,10 +100,11 @@ import URISyntax
     }
 
     /// Distinct KEYFORMATs, each with a segment.
-    private static func keys(_ count: Int) -> [UInt8] {
+    private static func keys(_ count: Int, version: String = "1") -> [UInt8] {
         var text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n"
         for number in 0..<count {
-            text += "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k\(number)\",KEYFORMAT=\"f\(number)\"\n"
+            text += "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k\(number)\",KEYFORMAT=\"f\(number)\""
+            text += ",KEYFORMATVERSIONS=\"\(version)\"\n"
             text += "#EXTINF:6,\ns\(number).ts\n"
         }
         return Array(text.utf8)
@@ -119,5 +120,31 @@ import URISyntax
                 try Self.shift(Self.keys(count))
             }
         }
+    }
+    @Test func `long keys apply at once up to a limit of bytes, and shorter ones replace them`()
+        throws
+    {
+        let long = String(repeating: "1", count: 40_000)
+        #expect(try Self.shift(Self.keys(3, version: long)).segments.count == 3)
+        #expect(throws: PlaylistError.keysTooLong(line: 12, limit: 128 << 10)) {
+            try Self.shift(Self.keys(4, version: long))
+        }
+    }
+
+    @Test func `only keys that changed are written, in whatever order the origin names them`()
+        throws
+    {
+        func key(_ format: String, _ uri: String) -> String {
+            "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"http://h/\(uri)\",KEYFORMAT=\"\(format)\"\n"
+        }
+        var text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n"
+        text += key("f", "1") + key("g", "1") + "#EXTINF:6,\nhttp://h/0.ts\n"
+        text += key("f", "2") + "#EXTINF:6,\nhttp://h/1.ts\n"
+        text += key("g", "1") + key("f", "2") + "#EXTINF:6,\nhttp://h/2.ts\n"
+        let shift = try Self.shift(Array(text.utf8), Array(text.utf8))
+        let list = String(decoding: shift.playlist { _ in true }, as: UTF8.self)
+        let keys = list.split(separator: "\n").filter { $0.hasPrefix("#EXT-X-KEY") }
+        let expected = key("f", "1") + key("g", "1") + key("f", "2")
+        #expect(keys == expected.split(separator: "\n"))
     }
 }

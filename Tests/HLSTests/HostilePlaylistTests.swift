@@ -133,3 +133,46 @@ import URISyntax
         }
     }
 }
+
+extension HostilePlaylistTests {
+    private static func rewrite(_ lines: [String]) throws -> String {
+        let text = (["#EXTM3U", "#EXT-X-TARGETDURATION:5"] + lines).joined(separator: "\n") + "\n"
+        var options = PlaylistRewriter.Options()
+        options.writesOffsets = true
+        let list = try PlaylistRewriter.rewrite(
+            Array(text.utf8), base: Corpus.base, options: options, map: Corpus.map)
+        return String(decoding: list.bytes, as: UTF8.self)
+    }
+
+    /// RFC 8216bis section 4.2 forbids it.
+    @Test(arguments: [
+        #"DURATION=1,BYTERANGE="5",URI="a",URI="b""#, #"URI="a",URI="b",BYTERANGE="5",DURATION=1"#,
+        #"URI="a",BYTERANGE="5",URI="b",URI="c""#, #"BYTERANGE="5",URI="",URI="b""#,
+        #"URI="http://[bad",BYTERANGE=5,URI="b",BYTERANGE="6""#,
+    ]) func `a URI that a part has twice moves its byte range once`(attributes: String) throws {
+        let second = #"#EXT-X-PART:DURATION=1,BYTERANGE="7",URI="a""#
+        let text = try Self.rewrite(["#EXT-X-PART:\(attributes)", second])
+        let parts = text.split(separator: "\n").suffix(2)
+        #expect(parts.first?.ranges(of: "@").count == 1, "\(text)")
+        #expect(!text.contains("URI=\"b"), "\(text)")
+    }
+
+    @Test func `thousands of URIs in one tag are rewritten at linear cost`() throws {
+        let many = String(repeating: #",URI="b""#, count: 7_000)
+        let text = try Self.rewrite(["#EXT-X-PART:DURATION=1,URI=\"a\"\(many),BYTERANGE=\"5\""])
+        #expect(text.hasSuffix(",BYTERANGE=\"5@0\"\n") && text.ranges(of: "/a/b").count == 7_000)
+    }
+
+    /// The variant's line is removed again from in front of the place that the offset has.
+    @Test(arguments: [0, 300]) func `an offset is written behind a variant that is left out`(
+        length: Int
+    ) throws {
+        let text = try Self.rewrite([
+            "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8",
+            "#EXT-X-STREAM-INF:BANDWIDTH=1,X-A=\"\(String(repeating: "A", count: length))\"",
+            "#EXT-X-BYTERANGE:5", "http://[bad/", "#EXTINF:5,", "x.ts",
+        ])
+        #expect(text.contains("#EXT-X-BYTERANGE:5@0\n#EXTINF:5,\n"), "\(text)")
+        #expect(!text.contains("X-A"), "\(text)")
+    }
+}

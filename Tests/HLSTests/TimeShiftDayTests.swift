@@ -1,5 +1,6 @@
 import HLS
 import Testing
+import URISyntax
 
 /// Longer windows over hours, and several renditions.
 @Suite struct TimeShiftDayTests {
@@ -29,7 +30,7 @@ import Testing
         let list = shift.playlist { _ in true }
         let snapshot = shift.snapshot()
         #expect(list.count < 10_800 * 64 && snapshot.count < 10_800 * 64)
-        let other = TimeShift(snapshot: snapshot)
+        let other = try TimeShift(snapshot: snapshot)
         #expect(other.segments.map(\.number) == shift.segments.map(\.number))
         let isSame =
             other.playlist(ending: .ended) { _ in true }
@@ -37,13 +38,33 @@ import Testing
         #expect(isSame)
     }
 
+    @Test func `a snapshot longer than an origin's longest list is restored`() throws {
+        var shift = TimeShift()
+        let comment = "#" + String(repeating: "x", count: 60_000) + "\n"
+        for start in [0, 150] {
+            let window = TimeShiftTests.window(start...start + 149, each: comment)
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+        }
+        let snapshot = shift.snapshot()
+        #expect(snapshot.count > PlaylistLimits.standard.byteCount)
+        #expect(try TimeShift(snapshot: snapshot).segments.map(\.number) == Array(0...299))
+    }
+
+    @Test func `a list that outgrows the limit with absolute URIs is merged`() throws {
+        var shift = TimeShift()
+        let folder = String(repeating: "f", count: 60_000)
+        let base = try AbsoluteURL("http://h/\(folder)/l.m3u8")
+        _ = try shift.merge(TimeShiftTests.window(0...299), base: base)
+        #expect(shift.segments.count == 300)
+    }
+
     @Test func `generations of reused names survive a restart`() throws {
         var shift = TimeShift()
         _ = try shift.merge(TimeShiftTests.window(0...3), base: TimeShiftTests.base)
-        for number in 2...3 { shift.mark(number, .init(segment: 7, map: 8, key: 9)) }
-        let other = TimeShift(snapshot: shift.snapshot())
+        for number in 2...3 { shift.mark(number, .init(segment: 7, map: 8, keys: [0, 9])) }
+        let other = try TimeShift(snapshot: shift.snapshot())
         #expect(other.segments.map(\.marks.segment) == [0, 0, 7, 7])
-        #expect(other.segments.last?.marks == .init(segment: 7, map: 8, key: 9))
+        #expect(other.segments.last?.marks == .init(segment: 7, map: 8, keys: [0, 9]))
     }
 
     @Test func `a rendition that is added later is aligned with the first`() throws {

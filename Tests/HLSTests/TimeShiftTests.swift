@@ -236,7 +236,7 @@ import URISyntax
                 #EXT-X-MAP:URI="https://cdn.example.com/vod/a/i2"
                 #EXTINF:2,
                 """))
-        #expect(shift.segments.map { $0.keyURL?.lastPathSegment } == ["k1", "k1", nil, nil])
+        #expect(shift.segments.map { $0.keyURLs.first?.lastPathSegment } == ["k1", "k1", nil, nil])
         #expect(shift.segments.map { $0.mapURL?.lastPathSegment } == ["i1", "i1", "i2", "i2"])
     }
 
@@ -259,6 +259,29 @@ import URISyntax
         #expect(
             Self.text(shift).hasSuffix(
                 "t8.ts\n#EXT-X-KEY:METHOD=NONE\n#EXTINF:2,\nhttps://cdn.example.com/vod/a/t9.ts\n"))
+    }
+
+    @Test func `a segment needs a key of its own and one of its initialization section`() throws {
+        func key(_ uri: String, _ format: String = "") -> String {
+            "#EXT-X-KEY:METHOD=AES-128,URI=\"\(uri)\"\(format)\n"
+        }
+        let other = ",KEYFORMAT=\"x\""
+        var shift = TimeShift()
+        let extra =
+            key("k1") + "#EXT-X-MAP:URI=\"i\",BYTERANGE=\"9@5\"\n" + key("k2")
+            + key("k3", other) + key("skd://x", ",KEYFORMAT=\"y\"")
+        _ = try shift.merge(Self.window(0...1, extra: extra), base: Self.base)
+        for shift in [shift, try TimeShift(snapshot: shift.snapshot())] {
+            let segment = try #require(shift.segments.last)
+            #expect(segment.keyURLs.map(\.lastPathSegment) == ["k1", "k2", "k3"])
+            let choices = segment.keyChoices.map { $0.map(\.lastPathSegment) }
+            #expect(choices == [["k1"], ["k2"]] && segment.mapRange?.bytes == 5..<14)
+        }
+        var clear = TimeShift()
+        let none = key("k1") + "#EXT-X-MAP:URI=\"i\"\n#EXT-X-KEY:METHOD=NONE\n"
+        _ = try clear.merge(Self.window(0...1, extra: none + key("k3", other)), base: Self.base)
+        let choices = clear.segments.last?.keyChoices.map { $0.map(\.lastPathSegment) }
+        #expect(choices == [["k1"], ["k3"]])
     }
 
     @Test func `a delta update continues with key and section of the previous list`() throws {
@@ -286,6 +309,16 @@ import URISyntax
         #expect(ended.hasSuffix("f268.mp4\n#EXT-X-ENDLIST\n"))
     }
 
+    @Test func `reports of other renditions are left out of a renumbered list`() throws {
+        let report = "#EXT-X-RENDITION-REPORT:URI=\"o.m3u8\",LAST-MSN="
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(5...7) + Array("\(report)7\n".utf8), base: Self.base)
+        #expect(Self.text(shift).hasSuffix("o.m3u8\",LAST-MSN=7\n"))
+        let window = Self.window(0...2, names: "t") + Array("\(report)2\n".utf8)
+        _ = try shift.merge(window, base: Self.base)
+        #expect(Self.text(shift).contains("t2.ts") && !Self.text(shift).contains("REPORT"))
+    }
+
     @Test func `a recording is an ended list of type VOD`() throws {
         var shift = TimeShift()
         _ = try shift.merge(Self.window(3...5), base: Self.base)
@@ -311,7 +344,7 @@ import URISyntax
         _ = try shift.merge(Self.window(100...102, extra: key + date), base: Self.base)
         _ = try shift.merge(Self.window(105...106, extra: key), base: Self.base)
         _ = try shift.merge(Self.window(0...1, names: "t", extra: key), base: Self.base)
-        var other = TimeShift(snapshot: shift.snapshot())
+        var other = try TimeShift(snapshot: shift.snapshot())
         #expect(other.segments.map(\.number) == shift.segments.map(\.number))
         #expect(other.segments.map(\.originNumber) == shift.segments.map(\.originNumber))
         #expect(other.segments.map(\.epoch) == shift.segments.map(\.epoch))
@@ -326,9 +359,9 @@ import URISyntax
     }
 
     @Test(arguments: ["", "#EXTM3U\n", "x", "#EXTM3U\n#SLUICE-SEGMENT:1,2\n#EXTINF:1,\na\n"])
-    func `a damaged snapshot is restored as valid or empty`(text: String) {
-        let shift = TimeShift(snapshot: Array(text.utf8))
-        #expect(shift.segments.count <= 1)
+    func `a damaged snapshot is restored as valid or rejected`(text: String) {
+        let shift = try? TimeShift(snapshot: Array(text.utf8))
+        #expect((shift?.segments.count ?? 0) <= 1)
     }
 
     @Test func `too many missing segments restart the list`() throws {

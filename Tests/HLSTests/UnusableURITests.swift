@@ -62,7 +62,8 @@ import URISyntax
     }
 
     @Test(arguments: [
-        "#EXTINF:1,\n%", #"#EXT-X-KEY:METHOD=AES-128,URI="%""#, #"#EXT-X-MAP:URI="%""#,
+        "#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n%", #"#EXT-X-KEY:METHOD=AES-128,URI="%""#,
+        #"#EXT-X-MAP:URI="%""#,
         #"#EXT-X-PART:DURATION=1,URI="%""#, "#EXT-X-STREAM-INF:BANDWIDTH=1\n%",
         #"#EXT-X-MEDIA:TYPE=AUDIO,URI="%""#,
     ])

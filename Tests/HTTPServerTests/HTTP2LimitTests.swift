@@ -38,6 +38,70 @@ struct HTTP2LimitTests {
         expectsCalm(client, server)
     }
 
+    /// What follows the head of a POST of one byte and makes the server reset the stream.
+    enum Breach: CaseIterable {
+        case trailers, length
+
+        func frame(_ stream: UInt32) -> Frame {
+            switch self {
+            case .trailers: .headers(stream, HeaderBlock.literal([(":path", "/")]))
+            case .length: .data(stream, [1, 2], endStream: true)
+            }
+        }
+    }
+
+    @Test(arguments: Breach.allCases)
+    func `streams that the client breaks end the connection, and reach no handler`(
+        _ breach: Breach
+    ) throws {
+        let record = Record()
+        let server = try TestServer(handler: {
+            BareHandler { request, _, exchange in
+                record.note(request.path)
+                exchange.respond(ok(), body: .bytes(Array(request.path.utf8)))
+            }
+        })
+        let client = server.frameClient()
+        #expect(client.open())
+        let fields = FrameClient.fields("POST", path: "/broken") + [("content-length", "1")]
+        let head = { Frame.headers($0, HeaderBlock.literal(fields), endStream: false) }
+        client.write(head(1), breach.frame(1))
+        #expect(client.response(1).reset == .protocolError)
+        client.get(3, "/whole")
+        #expect(client.response(3).text == "/whole")
+        #expect(record.all == ["/whole"])
+        // As many at a time as may be open.
+        for batch in 1..<100 where client.goAway == nil {
+            client.write(
+                (0..<50).flatMap { index -> [UInt8] in
+                    let stream = UInt32((batch * 50 + index) * 2 + 1)
+                    return head(stream).bytes() + breach.frame(stream).bytes()
+                })
+            _ = client.roundTrip()
+        }
+        expectsCalm(client, server)
+    }
+
+    @Test func `a malformed request does not end the responses of others at the head's deadline`()
+        throws
+    {
+        let record = Record(), clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock) { request, _, exchange in
+            guard request.path == "/held" else { return echoPath(request, [], exchange) }
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+        }
+        let client = server.frameClient()
+        #expect(client.open())
+        client.get(1, "/held")
+        client.get(3, "/", [("connection", "close")])
+        #expect(client.response(3).reset == .protocolError)
+        clock.advance(by: limits.headTimeout)
+        client.get(5, "/next")
+        #expect(client.response(5).text == "/next")
+        #expect(record.outcomes.isEmpty && client.end == nil)
+    }
+
     @Test(arguments: [
         Frame.ping(), Frame.settings([(Frame.Setting.initialWindowSize, 70_000)]),
         Frame.windowUpdate(0, 1), Frame.priority(1, dependsOn: 0),

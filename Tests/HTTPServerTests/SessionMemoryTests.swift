@@ -131,8 +131,8 @@ struct SessionMemoryTests {
         var state = HTTP2ConnectionState(now: .init(nanoseconds: 0), limits: ServerLimits())
         let limits = ServerLimits()
         state.enter(.idle, now: .init(nanoseconds: 0), limits: limits)
-        state.beginBlock(now: .init(nanoseconds: 1), limits: limits)
-        state.endBlock()
+        state.beginBlock(of: 1, now: .init(nanoseconds: 1), limits: limits)
+        state.endBlock(of: 1)
         let rests = state.takeRest(now: .init(nanoseconds: 60_000_000_000))
         #expect(!rests)
     }

@@ -83,11 +83,10 @@ struct `Request head` {
         #expect(items.last?.name() == "h_Referer")
     }
 
-    @Test func `methods are classified as safe and idempotent`() {
-        #expect(HTTPMethod.get.isSafe && HTTPMethod.get.isIdempotent)
-        #expect(!HTTPMethod.put.isSafe && HTTPMethod.put.isIdempotent)
-        #expect(!HTTPMethod.delete.isSafe && HTTPMethod.delete.isIdempotent)
-        #expect(!HTTPMethod.post.isIdempotent && !HTTPMethod.patch.isIdempotent)
-        #expect(!HTTPMethod.connect.isSafe && !HTTPMethod.other("LOCK").isIdempotent)
+    @Test func `methods that change nothing are safe`() {
+        #expect(HTTPMethod.get.isSafe && HTTPMethod.trace.isSafe)
+        for method in [HTTPMethod.put, .delete, .post, .patch, .connect, .other("LOCK")] {
+            #expect(!method.isSafe, "\(method)")
+        }
     }
 }

@@ -39,6 +39,54 @@ import URISyntax
     }
 }
 
+@Suite struct DownloadPlanTests {
+    private func plan(_ lines: [String], from: Double? = nil, to: Double? = nil) throws
+        -> DownloadPlan
+    {
+        let text = (["#EXTM3U", "#EXT-X-TARGETDURATION:10"] + lines + ["#EXT-X-ENDLIST", ""])
+            .joined(separator: "\n")
+        let list = try Playlist(Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"))
+        var plan = DownloadPlan()
+        plan.add(try #require(list.media), label: "", from: from, to: to)
+        return plan
+    }
+
+    @Test func `gaps take their time in a part of a title`() throws {
+        let lines = (0..<10).flatMap { number in
+            ["#EXTINF:10,"] + (number < 5 ? ["#EXT-X-GAP"] : []) + ["\(number).ts"]
+        }
+        let found = try plan(lines, from: 50, to: 70)
+        #expect(found.pieces.map(\.url.lastPathSegment) == ["5.ts", "6.ts"])
+        #expect(try plan(lines, from: 20, to: 30).pieces.isEmpty)
+    }
+
+    /// RFC 8216bis section 4.4.4.5.
+    @Test func `a part of a title has the key that decrypts its initialization section`() throws {
+        func key(_ name: String) -> String { "#EXT-X-KEY:METHOD=AES-128,URI=\"\(name)\",IV=0x01" }
+        let media = (0..<4).flatMap { ["#EXTINF:10,", "\($0).mp4"] }
+        let lines = [key("k1"), "#EXT-X-MAP:URI=\"i.mp4\"", key("k2")] + media
+        let found = try plan(lines, from: 20, to: 30)
+        #expect(found.pieces.map(\.url.lastPathSegment) == ["k2", "k1", "i.mp4", "2.mp4"])
+        let clear = try plan(["#EXT-X-KEY:METHOD=NONE", "#EXT-X-MAP:URI=\"i\"", key("k")] + media)
+        #expect(clear.pieces.map(\.url.lastPathSegment).prefix(2) == ["k", "i"])
+    }
+
+    /// A segment needs the keys in front of it, not those of all segments with its number: that
+    /// would take minutes.
+    @Test(.timeLimit(.minutes(1)))
+    func `segments of one number are planned at linear cost, each with its keys`() throws {
+        let lines = (0..<10_000).flatMap { number in
+            [
+                "#EXT-X-MEDIA-SEQUENCE:\(10_000 - number)",
+                "#EXT-X-KEY:METHOD=AES-128,URI=\"k\(number)\"", "#EXTINF:1,", "\(number).ts",
+            ]
+        }
+        let found = try plan(lines, from: 9_000)
+        #expect(found.pieces.count == 2_000)
+        #expect(found.pieces.first?.url.lastPathSegment == "k9000")
+    }
+}
+
 @Suite struct DownloadRulesTests {
     @Test(arguments: [
         ("18:00-23:30", 18 * 60, true), ("18:00-23:30", 23 * 60 + 30, false),

@@ -1,16 +1,19 @@
 import DurableState
+import Logging
 import Posix
-@testable import Library
 import Testing
+
+@testable import Library
 
 /// The stored form of orders to purge.
 @Suite struct PurgeOrderTests {
-    @Test func `orders are restored as they were written`() {
+    @Test func `orders are restored as they were written`() throws {
         let time = WallTime(nanoseconds: 1_700_000_000_000_000_000)
         let orders = [
             PurgeOrder(.texts(["https://a.example/x y", "https://a.example/z"]), given: time),
             PurgeOrder(.titles([0, 7, .max]), given: time),
-            PurgeOrder(.host("a.example:8080"), given: WallTime(nanoseconds: 0)),
+            PurgeOrder(
+                .host(try #require(PurgeHost("a.example:8080"))), given: WallTime(nanoseconds: 0)),
             PurgeOrder(.unusedSince(time), given: time),
         ]
         for (number, order) in orders.enumerated() {
@@ -18,6 +21,24 @@ import Testing
             #expect(record.isValid)
             #expect(PurgeRecord(StateRow(record.values)).flatMap { PurgeOrder($0) } == order)
         }
+    }
+
+    @Test func `a repeated order takes one record, of its latest time`() throws {
+        let folder = try makeTemporaryFolder("purge-orders")
+        defer { removeTree(folder) }
+        let database = try StateDatabase(folder: folder, log: Logger(label: "purge-order-tests"))
+        defer { database.close() }
+        let orders = PurgeOrders(database: database)
+        let host = try #require(PurgeHost("a.example"))
+        for seconds in [7, 9, 8] as [Int64] {
+            try orders.add(PurgeOrder(.host(host), given: WallTime(seconds: seconds)))
+        }
+        try orders.add(PurgeOrder(.titles([7]), given: WallTime(seconds: 1)))
+        #expect(
+            orders.all() == [
+                PurgeOrder(.host(host), given: WallTime(seconds: 9)),
+                PurgeOrder(.titles([7]), given: WallTime(seconds: 1)),
+            ])
     }
 
     @Test func `a record without targets is not an order`() {
@@ -28,5 +49,41 @@ import Testing
                 #expect(PurgeOrder(record) == nil)
             }
         }
+    }
+
+    @Test(arguments: [
+        (
+            "a.example",
+            [
+                "http://a.example/x", "https://a.example/", "http://a.example:81/",
+                "https://a.example:80/",
+            ]
+        ),
+        ("A.EXAMPLE:80", ["http://a.example/x", "https://a.example:80/"]),
+        ("a.example:443", ["https://a.example/"]),
+        ("http://a.example", ["http://a.example/x"]),
+        ("https://a.example:80/", ["https://a.example:80/"]),
+        ("::1", ["http://[::1]/", "http://[::1]:8080/"]), ("[::1]:8080", ["http://[::1]:8080/"]),
+        ("bücher.example", ["http://xn--bcher-kva.example/"]), ("b.example", []),
+    ])
+    func `a purge by host matches a host, or one of its origins`(
+        text: String, matched: [String]
+    ) throws {
+        let host = try #require(PurgeHost(text))
+        #expect(PurgeHost(host.text) == host)
+        let urls = [
+            "http://a.example/x", "https://a.example/", "http://a.example:81/",
+            "https://a.example:80/", "http://[::1]/", "http://[::1]:8080/",
+            "http://xn--bcher-kva.example/", "http://a.example.org/", "http://c.a.example/",
+        ]
+        #expect(urls.filter { host.matches($0) } == matched)
+    }
+
+    @Test(arguments: [
+        "", "*", "*.example", "127.0.0.1:99999", "127.0.0.1:", "a.example/x", "http://a.example/x",
+        "u@a.example", "a b", "http://", "ftp://a.example", "a.example#f", "a.example?q",
+    ])
+    func `what no stored URL can match is not a host to purge`(text: String) {
+        #expect(PurgeHost(text) == nil)
     }
 }

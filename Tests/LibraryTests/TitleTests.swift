@@ -190,6 +190,6 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         ("no url", "h", false),
     ])
     func `hosts are compared as a whole`(_ url: String, _ host: String, _ isSame: Bool) {
-        #expect(StoreAdministration.isHost(host, of: url) == isSame)
+        #expect(PurgeHost(host)?.matches(url) == isSame)
     }
 }

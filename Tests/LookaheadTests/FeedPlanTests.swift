@@ -31,6 +31,16 @@ import URISyntax
         #expect(plan.head(fewer).count == 3, "5 s need three of 2 s")
     }
 
+    @Test func `segments without a duration do not all belong to the head`() {
+        let list = CompactMediaList(
+            segments: (0..<20_000).map { number in
+                let piece = MediaPiece(LookaheadStory.url("\(number).ts"), role: .segment)
+                return .init(piece: piece, seconds: 0, sequence: number, structure: [])
+            }, isLive: false)
+        #expect(FeedPlan([list], rate: nil).head(.standard).count <= 51)
+        #expect(FeedPlan([list], rate: 1).head(.standard).count == 512)
+    }
+
     @Test func `of a media file the first bytes are fetched`() {
         let file = FeedPlan.Part(
             MediaPiece(LookaheadStory.url("f.mp4"), role: .media), seconds: 0, begins: 0)

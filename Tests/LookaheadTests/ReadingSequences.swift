@@ -46,7 +46,12 @@ enum ReadingSequences {
             if readings.happens(oneIn: 4) {
                 shift.trim(to: .seconds(readings.happens(oneIn: 2) ? 0 : 3_600))
             }
-            if readings.happens(oneIn: 4) { shift = TimeShift(snapshot: shift.snapshot()) }
+            if readings.happens(oneIn: 4) {
+                guard let restored = try? TimeShift(snapshot: shift.snapshot()) else {
+                    return "a snapshot cannot be read"
+                }
+                shift = restored
+            }
             if let fault = fault(of: shift, &readings) ?? fault(of: sibling, &readings) {
                 return fault
             }
@@ -74,7 +79,9 @@ enum ReadingSequences {
             if text.count > 4_096 * (shift.segments.count + 4) { return "the list is too long" }
             if !text.isEmpty, (try? Playlist(text, base: nil)) == nil { return "the list is none" }
         }
-        let restored = TimeShift(snapshot: shift.snapshot())
+        guard let restored = try? TimeShift(snapshot: shift.snapshot()) else {
+            return "a snapshot cannot be read"
+        }
         if restored.segments.map(\.number) != shift.segments.map(\.number) {
             let (first, count) = (shift.segments.first?.number ?? 0, shift.segments.count)
             let (other, others) = (restored.segments.first?.number ?? 0, restored.segments.count)

@@ -15,6 +15,20 @@ import URISyntax
         return jar.field(for: try url(to), now: now)
     }
 
+    @Test func `says whether requests may carry another cookie than before`() throws {
+        var jar = CookieJar()
+        let url = try url("https://h.example/m")
+        var answers: [Bool] = []
+        for field in ["a=1; Max-Age=10", "a=1; Max-Age=20", "a=2; Max-Age=20", "no cookie"] {
+            answers.append(jar.receive(field, from: url, now: now))
+        }
+        let later = WallTime(seconds: now.seconds + 30)
+        for field in ["a=2", "a=2", "a=; Max-Age=0"] {
+            answers.append(jar.receive(field, from: url, now: later))
+        }
+        #expect(answers == [true, false, true, false, true, false, false])
+    }
+
     @Test(arguments: [
         ("a=1", "https://h.example/x/m", "https://h.example/x/s", "a=1"),
         ("a=1; Path=/", "https://h.example/x/m", "https://h.example/y", "a=1"),
@@ -93,6 +107,15 @@ import URISyntax
         jar.receive("a=1; Path=/", from: try url("https://h.example/"), now: now)
         jar.receive("b=2; Path=/deep", from: try url("https://h.example/"), now: now)
         #expect(jar.field(for: try url("https://h.example/deep/x"), now: now) == "b=2; a=1")
+    }
+
+    @Test func `a life of one second is a whole second, whenever it begins`() throws {
+        var jar = CookieJar()
+        let home = try url("https://h.example/")
+        let begin = now + .milliseconds(990)
+        jar.receive("a=1; Max-Age=1", from: home, now: begin)
+        #expect(jar.field(for: home, now: begin + .milliseconds(999)) == "a=1")
+        #expect(jar.field(for: home, now: begin + .milliseconds(1_000)) == nil)
     }
 
     @Test func `a cookie that is set again is replaced`() throws {

@@ -21,15 +21,16 @@ import URISyntax
 
     /// A window of one-second segments, and its names with their keys.
     private func reading(
-        _ first: Int, _ names: [String], head: String = "", of list: ObjectKey? = nil
+        _ first: Int, _ names: [String], head: String = "", tail: String = "",
+        of list: ObjectKey? = nil
     ) throws -> (LiveReading, WindowNames) {
         let text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(head)"
-            + names.map { "#EXTINF:1,\n\($0)\n" }.joined()
+            + names.map { "#EXTINF:1,\n\($0)\n" }.joined() + tail
         let reading = try #require(
             try LiveReading(
                 Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
-                options: PlaylistReading()))
+                wasLive: epochs.lists[list ?? self.list] != nil, options: PlaylistReading()))
         let window = WindowNames(
             reading, known: epochs.knownNames(of: list ?? self.list, version: 0)
         ) { url, _ in ObjectKey(sha256Of: url.text) }
@@ -39,10 +40,10 @@ import URISyntax
     /// Processes a window of one-second segments at a time in seconds.
     @discardableResult
     private mutating func read(
-        _ first: Int, _ names: [String], at time: Int64, head: String = "",
+        _ first: Int, _ names: [String], at time: Int64, head: String = "", tail: String = "",
         of list: ObjectKey? = nil, steady: Int64? = nil
     ) throws -> EpochTable.Relation {
-        let (reading, window) = try self.reading(first, names, head: head, of: list)
+        let (reading, window) = try self.reading(first, names, head: head, tail: tail, of: list)
         generation += 1
         let at = WallTime(seconds: 1_800_000_000 + time)
         let times = EpochTable.Times(
@@ -128,11 +129,137 @@ import URISyntax
         #expect(epoch("a") == 9 && epoch("b") == 9)
     }
 
+    @Test(arguments: [["a"], ["a", "b", "c"], ["a", "b", "c", "d", "e", "f"]], [5, 86_400])
+    mutating func `a list that had ended and is live again begins an epoch, however long it is`(
+        names: [String], time: Int64
+    ) throws {
+        try read(0, ["a", "b"], at: 0)
+        #expect(try read(0, ["a", "b", "c"], at: 1, tail: "#EXT-X-ENDLIST\n") == .goesOn)
+        #expect(try read(0, names, at: time) == .reset)
+        #expect(epoch("a") == time && since("a") == time)
+        #expect(try read(0, names + ["x"], at: time + 1) == .goesOn)
+        #expect(epoch("x") == time)
+    }
+
+    @Test
+    mutating func `a list that goes on after its end, or from before it, begins no epoch`() throws {
+        try read(4, ["a", "b", "c"], at: 0)
+        try read(5, ["b", "c", "d"], at: 1, tail: "#EXT-X-ENDLIST\n")
+        // A cache in between that lags.
+        #expect(try read(4, ["a", "b", "c"], at: 2) == .doubtful)
+        try read(5, ["b", "c", "d"], at: 3, tail: "#EXT-X-ENDLIST\n")
+        #expect(try read(8, ["e"], at: 4) == .goesOn && epoch("e") == 0)
+        let date = "#EXT-X-PROGRAM-DATE-TIME:2026-01-01T10:00:00Z\n"
+        try read(9, ["f", "g"], at: 5, head: date, tail: "#EXT-X-ENDLIST\n")
+        #expect(try read(9, ["f", "g", "h"], at: 60, head: date) == .goesOn && epoch("f") == 0)
+    }
+
+    @Test(arguments: [false, true])
+    mutating func `a list that is read again as it ended has the same names`(
+        restarts: Bool
+    ) throws {
+        try read(0, ["a", "b"], at: 0)
+        try read(0, ["a", "b", "c"], at: 1, tail: "#EXT-X-ENDLIST\n")
+        if restarts {
+            let kept = try #require(epochs.lists[list])
+            epochs = EpochTable()
+            epochs.restore(EpochTable.List(kept.record(of: list)), key: list)
+        }
+        let again = try read(0, ["a", "b", "c"], at: 86_400, tail: "#EXT-X-ENDLIST\n")
+        #expect(again == (restarts ? .doubtful : .same))
+        #expect(since("a") == (restarts ? 1 : 0) && since("c") == 1)
+        #expect(try read(0, ["a", "b", "c"], at: 90_000, tail: "#EXT-X-ENDLIST\n") == .same)
+        #expect(epochs.lists[list]?.received.wall == WallTime(seconds: 1_800_000_001))
+        #expect(try read(0, ["a"], at: 90_001) == .reset)
+    }
+
     @Test mutating func `names of a list that went back by a few segments are revalidated`() throws
     {
         try read(10, ["a", "b", "c"], at: 5)
         #expect(try read(9, ["z", "a", "b"], at: 6) == .doubtful)
         #expect(epoch("a") == 0 && since("a") == 6)
+    }
+
+    /// The parts of a segment that is not complete, and the one that is announced.
+    private func parts(_ listed: [String], hint: String) -> String {
+        listed.map { "#EXT-X-PART:DURATION=0.3,URI=\"\($0)\n" }.joined()
+            + "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"\(hint)\n"
+    }
+
+    @Test mutating func `parts from before a list went back a little are revalidated again`()
+        throws
+    {
+        try read(10, ["a", "b"], at: 4, tail: parts(["c0\"", "c1\""], hint: "c2\""))
+        try read(10, ["a", "b", "c"], at: 5, tail: parts(["d0\""], hint: "d1\""))
+        let back = try read(9, ["z", "a", "b"], at: 6, tail: parts(["c0\""], hint: "c1\""))
+        #expect(back == .doubtful && since("c0") == 6 && since("c1") == 6)
+        try read(9, ["z", "a", "b"], at: 7, tail: parts(["c0\"", "c1\""], hint: "c2\""))
+        #expect(since("c1") == 6 && since("c2") == 7)
+        try read(10, ["a", "b", "c"], at: 8, tail: parts(["d0\""], hint: "d1\""))
+        #expect(since("c2") == 7 && since("c") == 8 && since("d0") == 8 && since("d1") == 8)
+        try read(10, ["a", "b", "c"], at: 9, tail: parts(["d0\"", "d1\""], hint: "d2\""))
+        #expect(since("d0") == 8 && since("d1") == 8 && since("d2") == 9)
+    }
+
+    @Test mutating func `ranges from before a list went back a little are revalidated again`()
+        throws
+    {
+        let first = "d\",BYTERANGE=\"9@0\""
+        let next = "d\",BYTERANGE-START=9"
+        try read(10, ["a", "b", "c"], at: 5, tail: parts([first], hint: next))
+        let start = "c\",BYTERANGE=\"9@0\""
+        let rest = "c\",BYTERANGE-START=9"
+        let back = try read(9, ["z", "a", "b"], at: 6, tail: parts([start], hint: rest))
+        #expect(back == .doubtful && since("c") == 6)
+        try read(10, ["a", "b", "c"], at: 7, tail: parts([], hint: "d\",BYTERANGE-START=0"))
+        #expect(since("c") == 6 && since("d") == 7)
+        try read(10, ["a", "b", "c"], at: 8, tail: parts([first], hint: next))
+        #expect(since("d") == 7 && epoch("d") == 0)
+    }
+
+    /// Names of segments in a window whose key is `k`, with a line for it before some.
+    private func keyed(_ names: String...) -> [String] {
+        names.map { $0.replacing("!", with: "\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=0x1") }
+    }
+
+    private static let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\",IV=0x0\n"
+
+    @Test mutating func `a key is revalidated once a new line names it again`() throws {
+        try read(10, ["a", "b", "c"], at: 0, head: Self.key)
+        try read(11, keyed("b", "c!", "d"), at: 1, head: Self.key)
+        #expect(since("k") == 1 && epoch("k") == 0)
+        try read(12, keyed("c!", "d", "e"), at: 2, head: Self.key)
+        try read(13, ["d", "e", "f"], at: 3, head: Self.key)
+        #expect(since("k") == 1)
+    }
+
+    @Test mutating func `a new line for a key that two renditions share is noticed once`() throws {
+        let other = ObjectKey(sha256Of: "other")
+        try read(10, ["a", "b", "c"], at: 0, head: Self.key)
+        try read(10, ["A", "B", "C"], at: 1, head: Self.key, of: other)
+        try read(11, keyed("b", "c!", "d"), at: 2, head: Self.key)
+        try read(11, keyed("B", "C!", "D"), at: 3, head: Self.key, of: other)
+        #expect(since("k") == 2)
+    }
+
+    @Test mutating func `a key with a line for each segment is not revalidated`() throws {
+        try read(10, keyed("a!", "b!", "c"), at: 0, head: Self.key)
+        try read(11, keyed("b!", "c!", "d"), at: 1, head: Self.key)
+        try read(13, keyed("d!", "e!", "f"), at: 3, head: Self.key)
+        #expect(since("k") == 0)
+    }
+
+    @Test mutating func `a new line is noticed once, however often a list of parts shows it`()
+        throws
+    {
+        try read(10, ["a", "b", "c"], at: 0, head: Self.key)
+        for (time, part) in zip(Int64(1)..., ["c0\"", "c1\"", "c2\""]) {
+            let tail = Self.key + parts([part], hint: "c3\"")
+            try read(10, ["a", "b", "c"], at: time, head: Self.key, tail: tail)
+        }
+        #expect(since("k") == 1)
+        try read(11, keyed("b", "c!", "d"), at: 4, head: Self.key)
+        #expect(since("k") == 1)
     }
 
     @Test mutating func `names from before a list went back a little are revalidated again`()
@@ -150,6 +277,21 @@ import URISyntax
         try read(1_000, ["a", "b", "c"], at: 0)
         #expect(try read(1_001, ["b", "c", "d"], at: 60) == .doubtful)
         #expect(since("b") == 60 && epoch("b") == 0)
+    }
+
+    @Test(
+        arguments: [
+            (33, 1, .goesOn), (53, 1, .reset), (500, 50, .doubtful), (3_000, 50, .reset),
+            (3_000, 3_000, .doubtful), (.max - 9, 1, .reset),
+        ] as [(Int, Int64, EpochTable.Relation)])
+    mutating func `numbers that leap farther than time has passed begin an epoch`(
+        first: Int, time: Int64, relation: EpochTable.Relation
+    ) throws {
+        let map = "#EXT-X-MAP:URI=\"init\"\n"
+        try read(10, ["a", "b", "c"], at: 0, head: map)
+        #expect(try read(first, ["x", "y", "z"], at: time, head: map) == relation)
+        #expect(epoch("init") == (relation == .reset ? time : 0))
+        #expect(epoch("x") == epoch("init"))
     }
 
     @Test mutating func `dates prove that a list continues, or does not`() throws {

@@ -10,54 +10,15 @@ import Upstream
 /// How flights end, resume and give up.
 @Suite struct `Ends of flights` {
     private func story(
-        wanted: Wanted = .whole, delivery: Delivery = .head,
+        wanted: Wanted = .whole, repliesAt: ReplyPoint = .head,
         resource change: (inout Resource.Parts) -> Void = { _ in },
         job: (inout FlightJob) -> Void = { _ in }
     ) -> FlightStory {
         var story = FlightStory(
             resource: FlightStory.resource(change), wanted: wanted, job: job)
-        story.join(delivery)
+        story.join(repliesAt)
         story.start()
         return story
-    }
-
-    // MARK: Sniffing
-
-    @Test func `a head is not passed on before the first bytes show the type`() {
-        var story = story { $0.role = nil }
-        story.beginning.sniffs = true
-        story.whole(1_000_000)
-        #expect(story.machine.isSniffing && story.told.isEmpty)
-        let first = story.machine.sniff(Array("\r\n".utf8), isAtEnd: false)
-        #expect(first == .undecided)
-        let found = story.machine.sniff(Array("G@".utf8), isAtEnd: false)
-        #expect(found == .media)
-        story.perform(story.machine.sniffed(found, now: story.now))
-        #expect(Array(story.told.values) == [.object])
-    }
-
-    @Test func `a playlist is passed on when it is complete`() {
-        var story = story { $0.role = nil }
-        story.beginning.sniffs = true
-        story.whole(1_000_000)
-        let found = story.machine.sniff(Array("#EXTM3U\n".utf8), isAtEnd: false)
-        #expect(found == .newPlaylist && story.machine.isPlaylist)
-        story.perform(story.machine.sniffed(found, now: story.now))
-        #expect(story.told.isEmpty)
-        story.bytes(1_000_000)
-        story.end()
-        #expect(Array(story.told.values) == [.object] && story.completed)
-    }
-
-    @Test func `a page in place of a playlist is rejected`() {
-        var story = story { $0.role = .playlist }
-        story.beginning.sniffs = true
-        story.whole(1_000_000)
-        let found = story.machine.sniff(Array("<html>".utf8), isAtEnd: false)
-        #expect(found == .noPlaylist(what: "an HTML or XML page"))
-        story.perform(story.machine.sniffed(found, now: story.now))
-        #expect(Array(story.told.values) == [.failure(.badGateway)])
-        story.checkEnd()
     }
 
     // MARK: Breaks
@@ -89,7 +50,7 @@ import Upstream
     }
 
     @Test func `an incomplete playlist is fetched anew`() {
-        var story = story(delivery: .completion) { $0.role = .playlist }
+        var story = story(repliesAt: .completion) { $0.role = .playlist }
         story.whole(1_000_000)
         story.bytes(1_000)
         story.breaks()
@@ -238,7 +199,7 @@ import Upstream
     // MARK: Texts
 
     @Test func `a requested part of a text leads to a request for the whole`() {
-        var story = story(wanted: .span(start: 0, end: 100), delivery: .completion) {
+        var story = story(wanted: .span(start: 0, end: 100), repliesAt: .completion) {
             $0.role = .playlist
         }
         story.part(0, 99, of: 1_000)
@@ -250,7 +211,7 @@ import Upstream
     }
 
     @Test func `an unrequested part of a text is requested once more`() {
-        var story = story(delivery: .completion) { $0.role = .playlist }
+        var story = story(repliesAt: .completion) { $0.role = .playlist }
         for _ in 0..<2 {
             story.part(0, 99, of: 1_000)
             story.bytes(100)
@@ -262,7 +223,8 @@ import Upstream
 
     @Test func `a list that came too early is requested again for a limited time`() {
         var story = story(
-            delivery: .completion, resource: { $0.role = .playlist }, job: { $0.isDelivery = true })
+            repliesAt: .completion, resource: { $0.role = .playlist },
+            job: { $0.hasDirectives = true })
         let early = FlightMachine.EarlyList(
             pause: .milliseconds(500), lastRepeat: .seconds(6 as Int64))
         for _ in 0..<3 {

@@ -106,6 +106,48 @@ import Upstream
         story.checkEnd()
     }
 
+    @Test func `a pause that the origin asks for is remembered, also by one request only`() {
+        var stale = story(job: { $0.revalidates = true })
+        stale.status(.tooManyRequests, retryAfter: .seconds(5 as Int64))
+        stale.breaks(.cancelled)
+        #expect(stale.refusedFor == .seconds(5 as Int64))
+        #expect(Array(stale.told.values) == [.failure(.tooManyRequests)])
+    }
+
+    // MARK: The first attempt
+
+    private static let limit = Interval.seconds(15 as Int64)
+
+    @Test func `a first attempt that hangs is given up, and another has the rest of the time`() {
+        var story = story()
+        #expect(story.machine.firstByteLimit(Self.limit, isHeld: false) == .seconds(4 as Int64))
+        story.pass(4_000)
+        story.breaks(.firstByteTimeout)
+        #expect(story.delay == .zero)
+        story.timer()
+        #expect(story.sends == 2)
+        #expect(story.machine.firstByteLimit(Self.limit, isHeld: false) == .seconds(11 as Int64))
+        story.pass(11_000)
+        story.breaks(.firstByteTimeout)
+        #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `a request that may take long, or is not repeated, has all of the time at once`() {
+        var held = story()
+        #expect(held.machine.firstByteLimit(Self.limit, isHeld: true) == Self.limit)
+        var stale = story(job: { $0.revalidates = true })
+        #expect(stale.machine.firstByteLimit(Self.limit, isHeld: false) == Self.limit)
+        var again = story(job: { $0.mayRepeat = false })
+        #expect(again.machine.firstByteLimit(Self.limit, isHeld: false) == Self.limit)
+        var mounted = story(resource: { $0.kind = .gateway })
+        #expect(mounted.machine.firstByteLimit(Self.limit, isHeld: false) == Self.limit)
+        var short = story()
+        let second = Interval.seconds(3 as Int64)
+        #expect(short.machine.firstByteLimit(second, isHeld: false) == second)
+    }
+
     @Test func `a request that joins during a back-off is answered by the next attempt`() {
         var story = story()
         story.status(.serviceUnavailable)
@@ -179,6 +221,15 @@ import Upstream
         var story = story(wanted: .span(start: 0, end: 10))
         story.status(.rangeNotSatisfiable)
         #expect(story.sends == 2 && story.attempt?.askedRange == nil && story.broken == [])
+    }
+
+    @Test func `the last bytes of an empty body are requested as a whole`() {
+        for (total, sends) in [(0, 2), (50, 1)] as [(Int64, Int)] {
+            var story = story(wanted: .suffix(5))
+            story.head(
+                ResponseFacts(status: .rangeNotSatisfiable, range: .unsatisfied(total: total)))
+            #expect(story.sends == sends && story.broken == [])
+        }
     }
 
     @Test func `a range beyond the end is the client's mistake`() {
@@ -285,7 +336,7 @@ import Upstream
     @Test func `a request that joins raises the lane, and never lowers it`() {
         var story = story()
         let waiter = FlightMachine.Waiter(
-            id: FetchID(), delivery: .head, isCollapsed: true, wanted: .whole, budget: nil,
+            id: FetchID(), repliesAt: .head, isCollapsed: true, wanted: .whole, budget: nil,
             reply: { _ in })
         let raised = story.machine.join(waiter, lane: .express, now: story.now)
         #expect(raised.count == 1 && story.machine.lane == .express)

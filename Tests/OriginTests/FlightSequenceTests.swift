@@ -60,7 +60,7 @@ import Upstream
         ) {
             $0.revalidates = random.happens(oneIn: 8)
             $0.beganAhead = random.happens(oneIn: 6)
-            $0.isDelivery = random.happens(oneIn: 8)
+            $0.hasDirectives = random.happens(oneIn: 8)
             $0.mayRepeat = !random.happens(oneIn: 8)
         }
         story.hasStrongValidator = !random.happens(oneIn: 3)

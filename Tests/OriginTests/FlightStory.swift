@@ -50,6 +50,8 @@ struct FlightStory {
     /// Whether the body's end is known only by the end of the transfer.
     private(set) var endIsMarked = false
     private(set) var delay: Interval?
+    /// The pause that the origin asked for last.
+    private(set) var refusedFor: Interval?
     /// The facts of the next object that begins.
     var beginning = FlightMachine.Beginning(
         placement: Placement(start: 0), status: .ok, takesRanges: true)
@@ -102,7 +104,7 @@ struct FlightStory {
     mutating func pass(_ milliseconds: Int64) { now = now + .milliseconds(milliseconds) }
 
     @discardableResult mutating func join(
-        _ delivery: Delivery = .head, budget: OriginBudget? = nil,
+        _ repliesAt: ReplyPoint = .head, budget: OriginBudget? = nil,
         wanted: Wanted = .span(start: 0, end: 1)
     ) -> FetchID {
         let id = FetchID()
@@ -111,7 +113,7 @@ struct FlightStory {
         perform(
             machine.join(
                 FlightMachine.Waiter(
-                    id: id, delivery: delivery, isCollapsed: false, wanted: wanted,
+                    id: id, repliesAt: repliesAt, isCollapsed: false, wanted: wanted,
                     budget: budget ?? machine.budget, reply: { _ in }),
                 lane: .playback, now: now))
         return id
@@ -250,6 +252,7 @@ struct FlightStory {
             case .filledByOthers: self.answer(waiters, .filledByOthers)
             }
         case .count(let name): if name == .reloadsRepeated { excused += 1 }
+        case .noteRefusal(_, let pause): refusedFor = pause
         case .raise, .release, .learnEnd, .noteGivenUp, .noteOtherVersion: break
         }
     }

@@ -18,7 +18,8 @@ import Upstream
     ) -> ResponseForm {
         ResponseForm(
             resource: FlightStory.resource(change), isPlaylist: isPlaylist, source: source,
-            requestTime: received, responseTime: received)
+            requestTime: received, responseTime: received,
+            hasViewerCookie: true)
     }
 
     private func head(
@@ -70,7 +71,10 @@ import Upstream
         #expect(try !isSniffed("Video/MP2T; a=b") { $0.role = nil })
         #expect(try isSniffed("audio/mpegurl") { $0.role = nil })
         #expect(try !isSniffed("text/plain", from: 1) { $0.role = nil })
-        #expect(try !isSniffed("text/plain") { $0.role = .media })
+        // An entry of a channel list.
+        #expect(try isSniffed("text/plain") { $0.role = .media })
+        #expect(try !isSniffed("video/mp2t") { $0.role = .media })
+        #expect(try !isSniffed("text/plain") { $0.role = .segment })
         #expect(try isSniffed("video/mp2t", isPlaylist: true) { $0.role = .playlist })
     }
 

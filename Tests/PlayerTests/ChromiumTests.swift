@@ -5,7 +5,7 @@ import Testing
 
 /// Beside the other players: most of its time it waits for the clock of the media.
 @Suite(
-    .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .timeLimit(.minutes(5)), .tags(.players), .grouped,
     .enabled(if: Tool.exists("chromium"), "needs chromium"))
 struct ChromiumTests {
     @Test func `Chromium plays every stream to its end, also without the origin`() throws {

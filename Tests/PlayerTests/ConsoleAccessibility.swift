@@ -4,7 +4,7 @@ import ScenarioSupport
 import Testing
 
 @Suite(
-    .serialized, .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .serialized, .timeLimit(.minutes(5)), .tags(.players), .grouped,
     .enabled(if: Tool.exists("chromedriver"), "needs chromium-driver"))
 struct ConsoleAccessibility {
     private static let views = ["play", "library", "network", "tools"]

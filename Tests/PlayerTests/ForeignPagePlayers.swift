@@ -4,7 +4,7 @@ import ScenarioSupport
 import Testing
 
 @Suite(
-    .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .timeLimit(.minutes(5)), .tags(.players), .grouped,
     .enabled(if: Tool.exists("chromium"), "needs chromium"))
 struct ForeignPagePlayers {
     @Test func `Chromium lets a foreign page read nothing of a private network`() throws {

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// Beside few others: the clock of the stream must not get ahead of busy cores.
-@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.timed), .grouped)
+@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.players), .grouped)
 struct LivePlayers {}
 
 /// A player that watches a live stream to its end.

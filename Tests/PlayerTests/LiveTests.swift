@@ -5,7 +5,7 @@ import Testing
 
 /// Beside the other players: most of its time it waits.
 @Suite(
-    .timeLimit(.minutes(5)), .tags(.crowded), .grouped,
+    .timeLimit(.minutes(5)), .tags(.players), .grouped,
     .enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"))
 struct LiveTests {
     @Test func `ffmpeg watches a sliding window to its end`() throws {

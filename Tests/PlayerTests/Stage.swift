@@ -5,7 +5,7 @@ import ScenarioSupport
 import Testing
 
 /// Players that play real streams through the daemon, one at a time in a runner.
-@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.crowded), .grouped)
+@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.players), .grouped)
 struct Players {}
 
 /// The bundled streams, one of every kind the daemon must carry.

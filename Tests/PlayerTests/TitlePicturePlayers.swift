@@ -4,7 +4,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.crowded), .grouped)
+@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.players), .grouped)
 struct TitlePicturePlayers {
     private static let on = ["--title-pictures", "on"]
 

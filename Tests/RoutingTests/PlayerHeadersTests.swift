@@ -44,6 +44,12 @@ import Testing
         }
     }
 
+    // RFC 8586 section 2.
+    @Test(arguments: ["CDN-Loop", "cdn-loop", "Via"])
+    func `the marks of a loop cannot be replaced`(_ name: String) {
+        #expect(PlayerHeaders.fault(of: [.init(name: name, value: "x")]) != nil)
+    }
+
     private static func channels(_ text: String) -> ChannelHeaders? {
         ChannelHeaders(Array(text.utf8))
     }

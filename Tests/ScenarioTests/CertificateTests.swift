@@ -218,7 +218,8 @@ extension Stories.CertificateTests {
         let stage = try SecureStage([Identity("127.0.0.1")])
         let answer = try stage.strayPlayer().get("/api/health")
         #expect(answer.status == 400 && answer.text.contains("this port speaks TLS"))
-        #expect(try stage.story.stat("tls_handshakes_failed_total") == 1)
+        // Counted when the connection is closed, after the response.
+        #expect(try stage.story.settled("tls_handshakes_failed_total") { $0 == 1 } == 1)
     }
 
     @Test func `bytes that are not a handshake, or half of one, hold no resources`() throws {

@@ -35,6 +35,12 @@ extension Stories.CommandLineTests {
                 == "\(origin)\n\(origin)\n")
     }
 
+    @Test func `url prints a host beyond ASCII in its ASCII form`() throws {
+        let given = try sluice("url", "http://me@b\u{FC}cher.example:81/\u{FC}.ts").stdout
+        #expect(
+            given == "http://127.0.0.1:9000/http://me@xn--bcher-kva.example:81/%C3%BC.ts\n")
+    }
+
     @Test
     func `decode reads links and reports which are invalid`() throws {
         let story = try Story()
@@ -125,10 +131,11 @@ extension Stories.CommandLineTests {
         for name in ["port", "policy", "cache-size", "mount"] {
             #expect(bad.stderr.contains(name), "\(bad.stderr)")
         }
+        let folder = "/tmp/sluice-check-\(getpid())"
         let good = try sluice(
-            "check", "--cache-dir", "/tmp/none", "--cache-size", "5GB", "--policy", "rfc")
+            "check", "--cache-dir", folder, "--cache-size", "5GB", "--policy", "rfc")
         #expect(good.status == 0 && good.stdout.contains("5000000000 bytes, policy rfc"))
-        #expect(access("/tmp/none", F_OK) != 0)
+        #expect(access(folder, F_OK) != 0)
     }
 
     @Test
@@ -137,7 +144,7 @@ extension Stories.CommandLineTests {
         let file = folder.file("sluice.json")
         try writeFile(
             file,
-            #"{"policy":"refresh","port":1234,"slots":7,"origins":{"cdn.example":{"policy":"rfc"}}}"#
+            #"{"policy":"refresh","port":1234,"slots":7,"allow-private":true,"origins":{"cdn.example":{"policy":"rfc"}}}"#
                 .utf8)
         let result = try sluice(
             "config", "--config", file, "--policy", "rfc", "--mount",
@@ -150,7 +157,8 @@ extension Stories.CommandLineTests {
             line.split(separator: " ").joined(separator: " ")
         }
         for row in [
-            "policy flag reload rfc", "port environment restart 2345", "slots file restart 7",
+            "allow-private file restart true", "policy flag reload rfc",
+            "port environment restart 2345", "slots file restart 7",
             "origins file reload cdn.example", "token environment restart ***",
             "cache-size default reload 10GB",
         ] {
@@ -178,8 +186,19 @@ extension Stories.CommandLineTests {
             "check", environment: ["SLUICE_CONFIG=\(file)", "SLUICE_CACHE_DIR=/e"])
         #expect(some.stdout.contains("127.0.0.1:1234, cache in /e,"))
         #expect(some.stdout.contains("policy refresh"))
-        let none = try sluice("check", environment: ["XDG_CACHE_HOME=/x"])
+        let none = try sluice("check", environment: ["XDG_CACHE_HOME=/x", "SLUICE_CONFIG="])
         #expect(none.stdout.contains("127.0.0.1:9000, cache in /x/sluice,"))
+    }
+
+    @Test func `a daemon may be named without http`() throws {
+        let result = try sluice("url", "--daemon", "127.0.0.1:9001", "http://h.example/a.m3u8")
+        #expect(result.stdout == "http://127.0.0.1:9001/http://h.example/a.m3u8\n", "\(result)")
+    }
+
+    @Test(arguments: ["Host: b", "Content-Length: 3"])
+    func `a header that the daemon refuses is refused`(line: String) throws {
+        let result = try sluice("url", "--header", line, "http://h.example/a.m3u8")
+        #expect(result.status == 64 && result.stdout.isEmpty, "\(result)")
     }
 
     @Test(arguments: [#"{"prot":1}"#, "[1]", "{", ""])
@@ -214,13 +233,30 @@ extension Stories.CommandLineTests {
         for name in ["port", "slots", "bind", "policy"] {
             #expect(bad.stderr.contains("'\(name)'"))
         }
+        try writeFile(file, #"{"port":true,"early-connect":false,"dscp":"on"}"#.utf8)
+        let truths = try sluice("check", "--config", file)
+        #expect(truths.stderr.contains("must give 'port' a text or number"), "\(truths.stderr)")
+        #expect(truths.stderr.contains("must give 'early-connect' a text or number"))
         let list = try sluice("check", environment: ["SLUICE_MOUNT=/aa/=http://x/,/bb/=http://y/"])
         #expect(list.stdout.contains("2 mounts"))
     }
 
     @Test
+    func `hosts and web origins that no request can have are wrong settings`() throws {
+        for (option, value) in [
+            ("--allow-host", "http://127.0.0.1"), ("--host-name", "a b"), ("--cors-origin", "foo"),
+        ] {
+            let run = try sluice("check", option, value)
+            #expect(run.status == 78 && run.stderr.contains("not '\(value)'"), "\(run.stderr)")
+        }
+        #expect(try sluice("check", "--cors-origin", "https://app.example/").status == 0)
+    }
+
+    @Test
     func `a wrong switch in the environment is an error too`() throws {
         #expect(try sluice("check", environment: ["SLUICE_ALLOW_PRIVATE=perhaps"]).status == 78)
+        let unlike = try sluice("check", environment: ["SLUICE_FOO=1"])
+        #expect(unlike.stderr.contains("SLUICE_FOO names no setting\n"), "\(unlike.stderr)")
         #expect(try sluice("check", "--config", "/nowhere/at/all.json").status == 78)
     }
 }

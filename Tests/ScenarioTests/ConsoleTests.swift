@@ -119,6 +119,24 @@ extension Stories.ConsoleTests {
         #expect(try #require(out["Set-Cookie"]).contains("Max-Age=0"))
     }
 
+    @Test func `behind a trusted TLS proxy the page may change things, and its cookie is secure`()
+        throws
+    {
+        let story = try Story(["--token", Self.token, "--trust-forwarded"])
+        let front = [
+            ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "tv.example"),
+            ("Origin", "https://tv.example"), ("Sec-Fetch-Site", "same-origin"),
+        ]
+        let right = front + [("Authorization", "Bearer \(Self.token)")]
+        let signedIn = try story.follow("/api/session", headers: right, method: "POST")
+        let field = try #require(signedIn["Set-Cookie"])
+        #expect(signedIn.status == 204 && field.hasSuffix("; Secure"))
+        let cookie = front + [("Cookie", String(field.prefix { $0 != ";" }))]
+        let proof = cookie + [("Sluice-Request", "1")]
+        let answer = try story.follow("/api/purge?older-than=30d", headers: proof, method: "POST")
+        #expect(answer.status == 200, "\(answer.text)")
+    }
+
     @Test func `streams play with the cookie, and origins never see it`() throws {
         let cdn = FixtureCDN()
         try cdn.start()

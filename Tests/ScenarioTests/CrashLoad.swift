@@ -163,10 +163,10 @@ extension CrashWorld {
     }
 
     private func strangers() throws -> [String] {
-        let ours = ["format", "history.json", "lock", "new", "objects", "pins"]
+        let ours = ["format", "history.json", "lock", "new", "objects", "pins", "reserve"]
         var found = listFolder(cacheFolder).filter { name in
             !ours.contains(name) && !name.hasPrefix("index.sqlite")
-                && !name.hasPrefix("state.sqlite")
+                && !name.hasPrefix("state.sqlite") && !name.hasPrefix("reserve-")
         }
         let objects = listFolder(cacheFolder + "/objects").flatMap { shard in
             listFolder("\(cacheFolder)/objects/\(shard)").map { "objects/\(shard)/\($0)" }

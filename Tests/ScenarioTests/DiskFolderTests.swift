@@ -91,6 +91,54 @@ extension Stories {
             story.stop()
         }
 
+        @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+        func `a daemon starts on a disk that something else has filled`() throws {
+            let disk = try MountedDisk(megabytes: 64)
+            let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
+            let (path, other) = (segment("kept", 200_000), segment("other", 200_000))
+            _ = try story.get(path)
+            story.stop()
+            let filler = disk.path + "/filler"
+            let filled = try Tool.run(["dd", "if=/dev/zero", "of=\(filler)", "bs=64k"])
+            #expect(filled.status != 0, "the disk is full")
+            // Twice: the room is given back once.
+            for isFirst in [true, false] {
+                try story.restart()
+                let isTold = story.daemon.standardError.contains("the disk is full")
+                #expect(isTold == isFirst, "\(story.daemon.standardError)")
+                #expect(isContent(try story.get(path).body, of: path))
+                #expect(isContent(try story.get(other).body, of: other))
+            }
+            unlink(filler)
+            try story.restart()
+            #expect(isContent(try story.get(path).body, of: path))
+            story.stop()
+        }
+
+        @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+        func `a disk out of inodes evicts old objects, and a daemon starts on it`() throws {
+            let disk = try MountedDisk(megabytes: 64, files: 500)
+            let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
+            let paths = (0..<300).map { segment("i\($0)", 1_000) }
+            let player = story.player()
+            for path in paths { _ = try player.get(story.url(path)) }
+            let last = try #require(paths.last)
+            #expect(try story.get(last)["Cache-Status"]?.contains("hit") == true)
+            #expect(try story.stat("evictions_total") > 0)
+            #expect(try story.stat("storage_failures_total") == 0)
+            story.stop()
+            // Something else takes the rest.
+            let taken = try Tool.run([
+                "sh", "-c", "i=0; while : > \(disk.path)/f$i; do i=$((i+1)); done",
+            ])
+            #expect(taken.status != 0)
+            let told = try sluice("doctor", "--port", "0", "--cache-dir", disk.path)
+            #expect(told.stdout.contains("inodes") && !told.stdout.contains("chown"))
+            try story.restart()
+            #expect(try story.get(last)["Cache-Status"]?.contains("hit") == true)
+            story.stop()
+        }
+
         @Test func `a folder of a newer version is refused with a clear message and not changed`()
             throws
         {

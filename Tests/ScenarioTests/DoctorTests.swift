@@ -40,6 +40,13 @@ extension Stories.DoctorTests {
         #expect(access(folder.file("cache"), F_OK) != 0)
     }
 
+    @Test func `a relative cache folder that does not exist yet is no problem`() throws {
+        let name = "sluice-cache-\(getpid())"
+        let result = try sluice("doctor", "--port", "0", "--cache-dir", name)
+        #expect(rows(result).contains { $0.hasPrefix("ok cache folder") }, "\(result.stdout)")
+        #expect(access(name, F_OK) != 0)
+    }
+
     @Test func `a wrong setting is a problem, reported with all others, and ends with 2`() throws {
         let result = try sluice("doctor", "--port", "70000", "--policy", "often")
         #expect(result.status == 2)

@@ -18,6 +18,17 @@ extension Stories.Downloads {
         #expect(done["pieces"] == "\(parts)")
     }
 
+    @Test(arguments: ["", "chunked=1"])
+    func `a title with an empty segment is downloaded whole`(behaviour: String) throws {
+        let stage = try DownloadStage()
+        stage.cdn.put("/f/l.m3u8", text: vod(["a.ts", "empty.ts"]))
+        stage.cdn.put("/f/a.ts", text: "bytes")
+        stage.cdn.put("/f/empty.ts", [UInt8]())
+        stage.cdn.setBehaviour(Behaviour(query: behaviour), for: "/f/empty.ts")
+        let done = try stage.wait(try stage.order(stage.cdn.url("/f/l.m3u8")), for: "complete")
+        #expect(done["pieces"] == "2")
+    }
+
     @Test(arguments: ["", "norange=1", "chunked=1", "gzip=1"])
     func `a playlist whose URL does not say so is downloaded as a title`(behaviour: String) throws {
         let stage = try DownloadStage()
@@ -139,6 +150,8 @@ extension Stories.Downloads {
         let answer = try stage.ask("POST", "/api/downloads/\(id)/\(verb)")
         #expect(answer.status == 507)
         #expect(answer.text.contains("is left as it was") && answer.text.contains("ask again"))
+        #expect(answer.text.hasPrefix("daemon error"))
+        #expect(try disk.story.stat("own_errors_total") == 1)
         // A running one may wait for the disk.
         let isPaused = try stage.download(id)["state"] == "paused"
         #expect(isPaused == (verb == "resume"))

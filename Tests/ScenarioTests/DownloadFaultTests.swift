@@ -118,6 +118,28 @@ extension Stories.Downloads {
         #expect(stage.story.daemon.isRunning)
     }
 
+    @Test func `a part from the middle of a file that proves nothing is refused with a way out`()
+        throws
+    {
+        let stage = try DownloadStage()
+        let file = "/bytes/one/80000"
+        stage.cdn.setBehaviour("noetag=1&lastmod=", for: file)
+        let segments = (0..<6).map {
+            "#EXTINF:4,\n#EXT-X-BYTERANGE:10000@\(100 + $0 * 10_000)\n\(file)\n"
+        }
+        stage.cdn.put(
+            "/one/list.m3u8",
+            text: "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n"
+                + "#EXT-X-MAP:URI=\"\(file)\",BYTERANGE=\"100@0\"\n"
+                + segments.joined() + "#EXT-X-ENDLIST\n")
+        let url = stage.cdn.url("/one/list.m3u8")
+        let id = try stage.order(url, "&from=8&to=16")
+        let reason = try stage.wait(id, for: "failed")["reason"]
+        #expect(reason.contains("order the title from its start on, without --from"), "\(reason)")
+        #expect(try stage.order(url) == id)
+        #expect(try stage.wait(id, for: "complete")["pieces"] == "7")
+    }
+
     @Test func `a key that cannot be fetched fails the download and is named`() throws {
         let stage = try DownloadStage()
         let url = stage.title()

@@ -26,6 +26,19 @@ extension Stories.Downloads {
         #expect(hasSubtitles != done.stderr.contains("subtitles are left out"))
     }
 
+    @Test func `a file whose key the rules have changed is not exported, and the daemon goes on`()
+        throws
+    {
+        let story = try Story()
+        let path = "/bytes/50000/film.mp4?t=1"
+        #expect(try story.get(path).status == 200)
+        let daemon = try story.succeed(["--key-rule", "*=drop t"])
+        let player = ScriptedPlayer(daemon.baseURL)
+        let answer = try player.get("/api/export?title=\(percentEncoded(story.cdn.url(path)))")
+        #expect(answer.status == 409, "\(answer.text)")
+        #expect(try player.get("/api/health").status == 200)
+    }
+
     @Test(arguments: ["film.avi", "film.webm", "film.ts"])
     func `an export to an unsupported file type creates nothing`(name: String) throws {
         let stage = try DownloadStage()

@@ -50,6 +50,21 @@ extension Stories.InspectTests {
         #expect(!result.stdout.contains("secret"))
     }
 
+    @Test func `no control character of a playlist reaches the terminal`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        cdn.put(
+            "/c.m3u8",
+            text: "#EXTM3U\n#EXT-X-A\u{9B}2J\u{1B}[31m\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"
+        )
+        let result = try sluice("inspect", "--no-strict", cdn.url("/c.m3u8"))
+        #expect(result.stdout.contains("EXT-X-A"))
+        #expect(
+            result.stdout.unicodeScalars.allSatisfy {
+                $0 == "\n" || $0.properties.generalCategory != .control
+            })
+    }
+
     @Test func `whole URLs and segments are shown on request`() throws {
         let cdn = try Self.origin()
         defer { cdn.stop() }
@@ -93,6 +108,13 @@ extension Stories.InspectTests {
         let path = Fixture.repository + "/Fixtures/media/\(name)/master.m3u8"
         let result = try sluice("inspect", "--strict", path)
         #expect(result.status == 0, "\(result.stdout)")
+    }
+
+    @Test(arguments: [("/tmp", "is a folder"), ("/dev/zero", "is a device")])
+    func `a folder or a device is named as such`(path: String, words: String) throws {
+        let result = try sluice("inspect", path)
+        #expect(result.status == 1)
+        #expect((result.stdout + result.stderr).contains(words), "\(result)")
     }
 
     @Test func `a file that is not a playlist is an error`() throws {

@@ -22,7 +22,7 @@ extension Stories.KeysRevivalTests {
     }
 
     /// The links to the segments, as a player got them from the entry on.
-    private func segmentLinks(_ story: Story) throws -> [String] {
+    fileprivate func segmentLinks(_ story: Story) throws -> [String] {
         let variant = try #require(uriLines(try story.get("/m.m3u8").text).first)
         return uriLines(try story.follow(variant).text)
     }
@@ -157,8 +157,89 @@ extension Stories.KeysRevivalTests {
         #expect(try story.player().get(links[1]).text == "second of s1.ts")
     }
 
-    private func path(of link: String) -> String {
+    fileprivate func path(of link: String) -> String {
         link.hasPrefix("/")
             ? link : "/" + link.split(separator: "/").dropFirst(2).joined(separator: "/")
+    }
+}
+
+/// Cookies that playlists set and everything below them needs: stored playlists set none.
+extension Stories.KeysRevivalTests {
+    /// A film whose entry, or whose media playlist, sets a cookie that the segments require.
+    private func film(
+        isSetByMedia: Bool = false, age: Int? = nil, segments: Int = 3
+    ) throws -> Story {
+        let story = try Story()
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv/l.m3u8\n")
+        story.cdn.put(
+            "/v/l.m3u8", text: vod((0..<segments).map { "/bytes/30000/s\($0).ts" }))
+        let life = age.map { ";%20Max-Age=\($0)" } ?? ""
+        story.cdn.setBehaviour(
+            Behaviour(query: "cookie=pass=1;%20Path=/\(life)"),
+            for: isSetByMedia ? "/v/l.m3u8" : "/m.m3u8")
+        for index in 0..<segments {
+            story.cdn.setBehaviour("needcookie=pass=1", for: "/bytes/30000/s\(index).ts")
+        }
+        return story
+    }
+
+    @Test(arguments: [true, false])
+    func `a cookie that a restart has lost comes from the playlist that sets it`(
+        isSetByMedia: Bool
+    ) throws {
+        let story = try film(isSetByMedia: isSetByMedia)
+        #expect(try story.follow(segmentLinks(story)[0]).status == 200)
+        try story.restart()
+        let links = try segmentLinks(story)
+        for link in links { #expect(try story.follow(link).status == 200) }
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+        #expect(story.cdn.requestCount("/m.m3u8") == (isSetByMedia ? 1 : 2))
+    }
+
+    @Test func `a player that continues at its old links gets the cookie too`() throws {
+        let story = try film()
+        let links = try segmentLinks(story)
+        try story.restart()
+        let player = story.player()
+        #expect(try player.get(path(of: links[0])).status == 200)
+    }
+
+    @Test func `a cookie that has expired comes from the playlist that sets it`() throws {
+        let story = try film(age: 1)
+        let links = try segmentLinks(story)
+        #expect(try story.follow(links[0]).status == 200)
+        usleep(1_200_000)
+        #expect(try story.follow(links[1]).status == 200)
+    }
+
+    @Test func `another session of a stored title gets the cookie for itself`() throws {
+        let story = try film(segments: 18)
+        #expect(try story.follow(segmentLinks(story)[0]).status == 200)
+        let url = percentEncoded(story.cdn.url("/m.m3u8"))
+        for session in 1...8 {
+            let entry = try story.follow("/proxy?url=\(url)&h_User-Agent=TV\(session)")
+            let links = uriLines(try story.follow(#require(uriLines(entry.text).first)).text)
+            let statuses = try inParallel(6) { number in
+                try story.follow(links[2 * session + number % 2]).status
+            }
+            #expect(statuses == Array(repeating: 200, count: 6))
+            #expect(story.cdn.requestCount("/m.m3u8") == 1 + session)
+        }
+    }
+
+    @Test func `an origin that refuses for another reason is asked for its playlists once`() throws
+    {
+        let story = try film()
+        let links = try segmentLinks(story)
+        for index in 0..<3 {
+            story.cdn.setBehaviour("needcookie=pass=2", for: "/bytes/30000/s\(index).ts")
+        }
+        for _ in 1...3 {
+            for link in links { #expect(try story.follow(link).status == 403) }
+        }
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+        #expect(story.cdn.requestCount("/m.m3u8") == 2)
+        let asked = story.cdn.requests.filter { $0.path.hasPrefix("/bytes/") }
+        #expect(asked.count <= 18)
     }
 }

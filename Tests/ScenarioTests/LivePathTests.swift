@@ -154,6 +154,27 @@ extension Stories.LivePathTests {
         #expect(try channel.story.follow(odd).status == 404)
     }
 
+    @Test func `a link into a viewer's own list leads to that list without its query too`() throws {
+        let story = try Story()
+        story.cdn.setBehaviour("cc=private", for: "/l.m3u8")
+        var links: [(viewer: String, path: String)] = []
+        for viewer in ["alice", "bob", "carol"] {
+            story.cdn.put("/ad/\(viewer).ts", text: "for \(viewer)")
+            story.cdn.put(
+                "/l.m3u8",
+                text: vod(["/ad/\(viewer).ts"], head: ["#EXT-X-MEDIA-SEQUENCE:7"])
+                    .replacing("#EXT-X-ENDLIST\n", with: ""))
+            let list = try story.follow(story.entry("/l.m3u8", "h_User-Agent=\(viewer)"))
+            links.append((viewer, path(of: try #require(uriLines(list.text).first))))
+        }
+        for (viewer, path) in links {
+            #expect(try story.follow(path).text == "for \(viewer)")
+        }
+        try story.restart()
+        let player = story.player()
+        for (viewer, path) in links { #expect(try player.get(path).text == "for \(viewer)") }
+    }
+
     @Test func `a path stays after a restart, and changes once the origin restarts its numbering`()
         throws
     {

@@ -6,10 +6,11 @@ final class MountedDisk: Sendable {
     let path: String
     private let folder: TemporaryFolder
 
-    init(megabytes: Int = 32) throws {
+    /// Mounts it; `files` limits the number of files (inodes).
+    init(megabytes: Int = 32, files: Int? = nil) throws {
         folder = try TemporaryFolder()
         path = folder.makeFolder("disk")
-        let size = "size=\(megabytes)m"
+        let size = "size=\(megabytes)m" + (files.map { ",nr_inodes=\($0)" } ?? "")
         let mounted = try Tool.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", path])
         guard mounted.status == 0 else { throw ScenarioFailure("cannot mount: \(mounted.stderr)") }
     }

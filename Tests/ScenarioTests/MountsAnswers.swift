@@ -188,4 +188,52 @@ extension Stories.MountsAnswers {
         #expect(answer.status == 403)
         #expect(answer["Proxy-Status"] == "sluice; error=destination_ip_prohibited")
     }
+
+    private static let brief: [WireHead.Field] = [
+        ("Cache-Control", "max-age=1, stale-while-revalidate=600"), ("ETag", "\"e1\""),
+    ]
+
+    @Test(arguments: [
+        (404, ""), (410, "no-store"), (451, ""), (302, ""), (200, "no-store"), (200, ""),
+    ])
+    func `a full response that cannot be stored takes the stored one out of use`(
+        _ status: Int, _ control: String
+    ) throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200, Self.brief, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        let fields: [WireHead.Field] = control.isEmpty ? [] : [("Cache-Control", control)]
+        let reload: [WireHead.Field] = [("Cache-Control", "no-cache")]
+        story.origin.answer("/o/a", .respond(status, fields, Array("new".utf8)))
+        let answer = try story.ask("GET", "/a", reload)
+        #expect(answer.status == status && answer.text == "new")
+        #expect(answer["Cache-Status"]?.hasPrefix("sluice; fwd=request; fwd-status=") == true)
+        // Also where the origin cannot be asked.
+        story.origin.answer("/o/a", .respond(200, fields, Array("next".utf8)))
+        #expect(try story.ask("GET", "/a").text == "next")
+        try story.origin.verify()
+    }
+
+    @Test(arguments: [429, 401, 503])
+    func `a refusal of the moment leaves the stored response in use`(_ status: Int) throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(200, Self.brief, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        story.origin.answer("/o/a", .respond(status))
+        _ = try story.ask("GET", "/a", [("Cache-Control", "no-cache")])
+        #expect(try story.ask("GET", "/a").text == "old")
+    }
+
+    @Test func `what is served after a 503 says that the origin was asked`() throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [("Cache-Control", "max-age=1, stale-if-error=60")]
+        story.origin.answer("/o/a", .respond(200, [("Age", "30")] + fields, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        story.origin.answer("/o/a", .respond(503))
+        let answer = try story.ask("GET", "/a")
+        let said = answer["Cache-Status"] ?? ""
+        #expect(answer.text == "old")
+        #expect(said.hasPrefix("sluice; fwd=stale; fwd-status=503; ttl=-"), "\(said)")
+        #expect(said.hasSuffix("; detail=origin-unreachable") && !said.contains("ttl=-1;"))
+    }
 }

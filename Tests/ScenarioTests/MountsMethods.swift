@@ -36,6 +36,15 @@ extension Stories.MountsMethods {
         #expect(request["Content-Length"] == nil && request["Transfer-Encoding"] == nil)
     }
 
+    // RFC 9110 section 8.6.
+    @Test
+    func `a 204 to HEAD has no Content-Length`() throws {
+        let story = try MountedStory()
+        story.origin.answer("/o/a", .respond(204, [("Content-Length", "0")]))
+        let answer = try story.ask("HEAD", "/a")
+        #expect(answer.status == 204 && answer["Content-Length"] == nil)
+    }
+
     @Test
     func `connection fields are forwarded in neither direction`() throws {
         let story = try MountedStory()
@@ -62,8 +71,10 @@ extension Stories.MountsMethods {
         let request = try #require(story.origin.requests.first)
         #expect(request["X-End"] == "1")
         for name in [
-            "X-Secret", "TE", "Trailer", "Keep-Alive", "Proxy-Authorization", "Upgrade", "Expect",
+            "X-Secret", "TE", "Trailer", "Keep-Alive", "Proxy-Authorization", "Upgrade",
         ] { #expect(request[name] == nil, "\(name)") }
+        // Not of one connection (RFC 9110 section 10.1.1).
+        #expect(request["Expect"] == "100-continue")
     }
 
     @Test
@@ -179,7 +190,7 @@ extension Stories.MountsMethods {
         let story = try MountedStory()
         #expect(try story.ask("OPTIONS", "/a", [("Max-Forwards", "0")]).status == 204)
         for method in ["TRACE", "CONNECT"] {
-            #expect([400, 405].contains(try story.ask(method, "/a").status), "\(method)")
+            #expect([400, 501].contains(try story.ask(method, "/a").status), "\(method)")
         }
         #expect(story.origin.requests.isEmpty)
         story.origin.answer("/o/a", .respond(200))

@@ -89,6 +89,8 @@ extension Stories {
                         environment: store.environment), cdn: cdn)
             }
             let paths = ["/bytes/150000/a.ts", "/bytes/20000000/film.mp4", "/bytes/0/none.ts"]
+            // An empty body is kept only with a lifetime.
+            cdn.setBehaviour("cc=max-age=1000", for: paths[2])
             let first = try node()
             for path in paths { #expect(isContent(try first.get(path).body, of: path)) }
             #expect(try first.settled("writes_total") { $0 == 3 } == 3)

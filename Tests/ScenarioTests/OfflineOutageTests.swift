@@ -51,6 +51,8 @@ extension Stories.OfflineOutageTests {
         #expect(answer.text.hasPrefix("origin error: ") && answer.text.contains("127.0.0.1"))
         #expect(answer.text.contains("has not answered") && answer["Retry-After"] != nil)
         #expect(answer["Proxy-Status"]?.contains("destination_unavailable") == true)
+        // The origin was not asked for it.
+        #expect(answer["Cache-Status"] == "sluice; detail=origin-error")
         let part = try story.get("/l.m3u8")
         #expect(part["Cache-Status"]?.contains("offline") == true)
     }
@@ -106,8 +108,9 @@ extension Stories.OfflineOutageTests {
         #expect(try story.settled("origin_probes_total") { $0 > 0 } > 0)
         hole.end()
         story.cdn.put("/new.ts", Array("new".utf8))
-        try story.cdn.start()
+        // A probe may come as soon as the origin is back.
         story.cdn.resetLog()
+        try story.cdn.start()
         let isBack = try eventually(within: .seconds(15)) {
             try story.get("/new.ts").status == 200
         }

@@ -128,6 +128,23 @@ extension Stories.OfflineTests {
     }
 
     @Test
+    func `Cache-Status of an error says why the origin was asked`() throws {
+        let story = try Story(["--policy", "rfc"])
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        story.cdn.setBehaviour("cc=max-age=0, must-revalidate", for: "/a.ts")
+        #expect(try story.get("/a.ts").status == 200)
+        story.cdn.setBehaviour("status=503", for: "/a.ts")
+        let stale = try story.get("/a.ts")
+        #expect(stale.status >= 500 && stale.text.hasPrefix("origin error: "))
+        #expect(
+            stale["Cache-Status"]?.hasPrefix("sluice; fwd=stale; fwd-status=503") == true,
+            "\(stale["Cache-Status"] ?? "-")")
+        story.cdn.setBehaviour("status=503", for: "/b.ts")
+        let missing = try story.get("/b.ts")["Cache-Status"]
+        #expect(missing?.hasPrefix("sluice; fwd=uri-miss; fwd-status=503") == true)
+    }
+
+    @Test
     func `Cache-Status tells a miss from a hit`() throws {
         let story = try Story()
         story.cdn.put("/a.ts", Array("bytes".utf8))

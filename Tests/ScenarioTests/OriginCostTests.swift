@@ -53,9 +53,12 @@ extension Stories {
             let log = folder.path + "/access.log"
             let story = try Story(["--access-log", log, "--mount", "/mounted/=\(cdn.baseURL)/"])
             let target = story.daemon.baseURL + "/mounted/bytes/10/a.ts"
-            _ = try story.player().get(target, method: "POST")
+            cdn.setBehaviour("delayhead=200", for: "/bytes/10/a.ts")
+            _ = try story.player().get(target, method: "POST", body: [1, 2, 3])
             let line = try #require(accessLines(log, 1).first)
             #expect(line[.outcome] == "passed" && line.named["tries"] == "1", "\(line)")
+            // Of the response; libcurl's mark is when the body begins to be sent.
+            #expect(Double(line.named["first_byte"] ?? "") ?? 0 >= 0.2, "\(line)")
             #expect(try story.player().get("/api/origins").text.contains(cdn.baseURL))
         }
 

@@ -205,6 +205,43 @@ extension Stories {
             #expect(story.cdn.requestCount(later) == 1)
         }
 
+        @Test func `an origin that asks for a pause is left alone until it is over`() throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let story = try Story()
+            let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"
+            origin.answer("/a.ts", .respond(429, [("Retry-After", "120")]))
+            origin.answer("/l.m3u8", .respond(200, [], Array(list.utf8)))
+            origin.answer("/l.m3u8", .respond(503, [("Retry-After", "30")]))
+            func ask(_ path: String) throws -> PlayerResponse {
+                try story.player().get(story.url(for: origin.url(path)))
+            }
+            #expect(try ask("/l.m3u8").status == 200)
+            for _ in 0..<3 {
+                let answer = try ask("/a.ts")
+                #expect(answer.status == 429, "\(answer.text)")
+                let seconds = answer["Retry-After"].flatMap { Int($0) } ?? 0
+                #expect((110...120).contains(seconds), "\(seconds)")
+            }
+            #expect(origin.requestCount("/a.ts") == 1)
+            usleep(2_200_000)
+            for _ in 0..<3 { #expect(try ask("/l.m3u8").status == 200) }
+            #expect(origin.requestCount("/l.m3u8") == 2)
+        }
+
+        @Test func `a request that hangs is sent once more while its player waits`() throws {
+            let origin = try ScriptedOrigin()
+            defer { origin.stop() }
+            let story = try Story()
+            origin.answer("/a.ts", .stall)
+            origin.answer("/a.ts", .respond(200, [], [1, 2, 3]))
+            let begin = ContinuousClock.now
+            let answer = try story.player().get(story.url(for: origin.url("/a.ts")))
+            #expect(answer.status == 200 && answer.body == [1, 2, 3])
+            #expect(ContinuousClock.now - begin < .seconds(8))
+            #expect(origin.requestCount("/a.ts") == 2)
+        }
+
         @Test func `an unreachable origin gives 502, and works later`() throws {
             let story = try Story()
             let path = segment("dead", 10_000)

@@ -79,8 +79,8 @@ extension Stories {
             origin.setFaultless("first")
             #expect(try first.get(known).status == 200)
             #expect(try story.stat("urls_revived_total") == 1)
-            for batch in 0..<10 {
-                let silences = try inParallel(24, within: .seconds(180)) { index in
+            for batch in 0..<5 {
+                let silences = try inParallel(48, within: .seconds(180)) { index in
                     let (name, range, way) = Self.names[index % Self.names.count]
                     let folder = "r\(batch)x\(index)"
                     let player = ScriptedPlayer(base, deadline: Self.longestSilence)

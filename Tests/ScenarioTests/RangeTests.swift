@@ -40,6 +40,21 @@ extension Stories {
             #expect(story.cdn.bytesSent(Self.big) == 2)
         }
 
+        /// The rest that is asked for at the end brings nothing new, and ends before its reply.
+        @Test func `a body whose length the origin never states is read to its end`() throws {
+            let story = try Story()
+            for number in 0..<12 {
+                let path = segment("open\(number)", 300_000)
+                story.cdn.setBehaviour("nototal=1&noetag=1&lastmod=", for: path)
+                _ = try story.get(path, range: "bytes=0-1")
+                for _ in 0..<3 {
+                    let answer = try story.get(path)
+                    #expect(answer.complete && isContent(answer.body, of: path))
+                }
+                #expect(story.cdn.requestCount(path) <= 4)
+            }
+        }
+
         @Test func `a range far ahead of the watermark gets its own flight`() throws {
             let story = try Story()
             story.cdn.hold(Self.big, afterBytes: 100_000)
@@ -90,6 +105,18 @@ extension Stories {
                 #expect(answer.status == 416 && answer.complete)
                 #expect(answer["Content-Range"] == "bytes */1000")
                 #expect(try story.get(path).body.count == 1_000)
+            }
+        }
+
+        // RFC 9110 section 14.1.2.
+        @Test func `the last bytes of an empty body are all of it`() throws {
+            let story = try Story()
+            story.cdn.put("/empty.ts", [])
+            for _ in 0..<2 {
+                let answer = try story.get("/empty.ts", range: "bytes=-5")
+                #expect(answer.status == 200 && answer.body.isEmpty)
+                #expect(answer["Content-Range"] == nil)
+                #expect(try story.get("/empty.ts", range: "bytes=0-").status == 416)
             }
         }
 

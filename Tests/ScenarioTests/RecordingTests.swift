@@ -18,11 +18,16 @@ final class RecordedStream {
         self.init(on: try Story(arguments), size: size)
     }
 
-    init(on story: Story, size: Int = 3_000) {
-        self.story = story
-        window = LiveWindow(
+    convenience init(on story: Story, size: Int = 3_000) {
+        let window = LiveWindow(
             segments: (0..<100).map { .init(uri: segment("s\($0)", size), duration: 1) },
             targetDuration: 1, windowSize: 3)
+        self.init(on: story, window)
+    }
+
+    init(on story: Story, _ window: LiveWindow) {
+        self.story = story
+        self.window = window
         _ = story.cdn.live("/l.m3u8", window)
     }
 
@@ -85,8 +90,7 @@ extension Stories.RecordingTests {
         #expect(end.contains("\"state\":\"done\"") && end.contains("it was stopped"), "\(end)")
     }
 
-    @Test
-    func `an ended recording is a film that plays with its origin gone`() throws {
+    @Test func `an ended recording is a film that plays with its origin gone`() throws {
         let stream = try RecordedStream()
         try stream.record("/l.m3u8", "for=1h&name=Evening%20news")
         #expect(try stream.has(3))
@@ -107,8 +111,7 @@ extension Stories.RecordingTests {
         #expect(titles.contains("\"pinned\":true") && titles.contains("\"percent\":100"))
     }
 
-    @Test
-    func `a recording continues after a kill of the daemon`() throws {
+    @Test func `a recording continues after a kill of the daemon`() throws {
         let stream = try RecordedStream()
         try stream.record()
         #expect(try stream.has(3))
@@ -122,6 +125,57 @@ extension Stories.RecordingTests {
         #expect(try stream.stop().segmentNames == (0...4).map { "s\($0)" })
         try stream.story.restart()
         #expect(try stream.played().segmentNames == (0...4).map { "s\($0)" })
+    }
+
+    /// A kill comes before the window is saved that has the restarted numbers, or just after it.
+    @Test(arguments: [false, true])
+    func `a recording continues after a kill that soon follows a restart of its origin`(
+        isSaved: Bool
+    ) throws {
+        let story = try Story()
+        func window() -> LiveWindow {
+            LiveWindow(
+                segments: (0..<50).map { .init(uri: "/r\($0).ts", duration: 1) },
+                targetDuration: 1, windowSize: 3)
+        }
+        func put(_ word: String) {
+            for number in 0..<9 { story.cdn.put("/r\(number).ts", text: "\(word) \(number)") }
+        }
+        func windowIsSaved(with text: String) -> Bool {
+            let folder = story.cacheFolder + "/recordings/windows"
+            return eventually {
+                listFolder(folder).contains {
+                    let bytes = try? readFile("\(folder)/\($0)")
+                    return String(decoding: bytes ?? [], as: UTF8.self).contains(text)
+                }
+            }
+        }
+        put("old")
+        let stream = RecordedStream(on: story, window())
+        try stream.record()
+        #expect(try stream.has(3))
+        stream.window.advance(by: 3)
+        #expect(try stream.has(6))
+        #expect(windowIsSaved(with: "/r5.ts"))
+        put("new")
+        let restarted = window()
+        _ = story.cdn.live("/l.m3u8", restarted)
+        #expect(try stream.has(9))
+        if isSaved {
+            #expect(windowIsSaved(with: "#SLUICE-SEGMENT:1,"))
+            restarted.advance()
+            #expect(try stream.has(10))
+        }
+        try story.restart(SIGKILL)
+        // What a kill interrupts may have to be read again.
+        #expect(try stream.has(isSaved ? 10 : 9))
+        restarted.advance()
+        #expect(try stream.has(isSaved ? 11 : 10))
+        let list = try stream.stop()
+        let texts = try uriLines(list.text).map { try story.follow($0).text }
+        let end = isSaved ? 4 : 3
+        #expect(texts == (0...5).map { "old \($0)" } + (0...end).map { "new \($0)" })
+        #expect(list.text.contains("#EXT-X-DISCONTINUITY\n") && !list.text.contains("EXT-X-GAP"))
     }
 
     @Test
@@ -147,8 +201,7 @@ extension Stories.RecordingTests {
         }
     }
 
-    @Test
-    func `a recording ends with its stream, and after its time`() throws {
+    @Test func `a recording ends with its stream, and after its time`() throws {
         let stream = try RecordedStream()
         try stream.record()
         #expect(try stream.has(3))
@@ -162,8 +215,32 @@ extension Stories.RecordingTests {
         #expect(try other.told().contains("its time is over"))
     }
 
-    @Test
-    func `a recording survives an outage of its origin, and keeps its segments`() throws {
+    @Test func `a recording goes on under the token that its entry has by now`() throws {
+        let stream = try RecordedStream()
+        let cdn = stream.story.cdn
+        func sign(_ number: Int) {
+            let list = "/l.m3u8?\(signature(number))"
+            cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(list)\n")
+            cdn.setBehaviour(Behaviour(query: "need\(signature(number))"), for: "/l.m3u8")
+        }
+        sign(1)
+        try stream.record("/m.m3u8")
+        #expect(try stream.has(3))
+        sign(2)
+        stream.window.advance(by: 1)
+        #expect(try stream.has(4))
+        try stream.story.restart(SIGKILL)
+        sign(3)
+        stream.window.advance(by: 1)
+        #expect(try stream.has(5))
+        let entries = cdn.requestCount("/m.m3u8")
+        #expect(entries <= 6)
+        let variant = try #require(uriLines(try stream.stop().text).first)
+        stream.story.cdn.stop()
+        #expect(try stream.story.follow(variant).segmentNames == (0...4).map { "s\($0)" })
+    }
+
+    @Test func `a recording survives an outage of its origin, and keeps its segments`() throws {
         let stream = try RecordedStream()
         try stream.record("/l.m3u8", "for=4s")
         #expect(try stream.has(3))
@@ -174,7 +251,40 @@ extension Stories.RecordingTests {
     }
 
     @Test
-    func `a recording without room keeps its segments`() throws {
+    func `a recording has every range of initialization sections, and the keys of these`() throws {
+        let story = try Story()
+        func map(_ range: String) -> String {
+            "#EXT-X-MAP:URI=\"/bytes/6000000/m.mp4\",BYTERANGE=\"\(range)\"\n"
+        }
+        func key(_ name: String) -> String {
+            "#EXT-X-KEY:METHOD=AES-128,URI=\"/bytes/16/\(name).key\",IV=0x1\n"
+        }
+        let lines = [
+            map("100@0"), map("200@5000000"),
+            key("k1") + "#EXT-X-MAP:URI=\"/bytes/900/i.mp4\"\n" + key("k2"),
+        ]
+        let window = LiveWindow(
+            segments: lines.enumerated().map {
+                .init(uri: $1 + segment("s\($0)", 3_000), duration: 1)
+            }, targetDuration: 1, windowSize: 3)
+        let stream = RecordedStream(on: story, window)
+        try stream.record()
+        #expect(try stream.has(3))
+        let list = try stream.stop()
+        #expect(try members("lost", in: stream.told()) == ["0"])
+        story.cdn.stop()
+        let structure = list.text.split(separator: "\n")
+            .filter { $0.hasPrefix("#EXT-X-MAP") || $0.hasPrefix("#EXT-X-KEY") }
+            .flatMap { links(String($0)) }
+        #expect(structure.count == 5)
+        let ranges = ["bytes=0-99", "bytes=5000000-5000199", nil, nil, nil]
+        for (link, range) in zip(structure, ranges) {
+            let answer = try story.follow(link, headers: range.map { [("Range", $0)] } ?? [])
+            #expect(answer.status == (range == nil ? 200 : 206), "\(link)")
+        }
+    }
+
+    @Test func `a recording without room keeps its segments`() throws {
         let stream = try RecordedStream(["--cache-size", "64MB"], size: 9_000_000)
         try stream.record()
         #expect(try stream.has(3))
@@ -186,8 +296,8 @@ extension Stories.RecordingTests {
         #expect(list.segmentNames.starts(with: (0...4).map { "s\($0)" }))
     }
 
-    @Test
-    func `the selected variant of a multivariant playlist is recorded with its audio`() throws {
+    @Test func `the selected variant of a multivariant playlist is recorded with its audio`() throws
+    {
         let stream = try RecordedStream()
         let story = stream.story
         _ = story.cdn.live("/a.m3u8", ShiftedStream.window(names: "a"))
@@ -214,8 +324,7 @@ extension Stories.RecordingTests {
         #expect(story.cdn.requestCount("/low.m3u8") == 0)
     }
 
-    @Test
-    func `a running recording can be watched from its start`() throws {
+    @Test func `a running recording can be watched from its start`() throws {
         let stream = try RecordedStream()
         let text = try stream.record()
         #expect(try stream.has(3))
@@ -226,8 +335,7 @@ extension Stories.RecordingTests {
         #expect(!list.text.contains("ENDLIST"))
     }
 
-    @Test
-    func `an impossible recording is rejected with the reason`() throws {
+    @Test func `an impossible recording is rejected with the reason`() throws {
         let story = try Story()
         let url = "url=http%3A%2F%2Fh%2Fa.m3u8"
         for (query, reason) in [
@@ -241,8 +349,7 @@ extension Stories.RecordingTests {
         }
     }
 
-    @Test
-    func `a URL that is not a live stream is rejected`() throws {
+    @Test func `a URL that is not a live stream is rejected`() throws {
         let stream = try RecordedStream()
         stream.story.cdn.put("/f.m3u8", text: vod([segment("a", 2_000)]))
         try stream.record("/f.m3u8")
@@ -251,8 +358,7 @@ extension Stories.RecordingTests {
         #expect(try stream.told { $0.contains("failed") }.contains("404"))
     }
 
-    @Test
-    func `the command starts, lists, stops and removes recordings`() throws {
+    @Test func `the command starts, lists, stops and removes recordings`() throws {
         let stream = try RecordedStream()
         let base = stream.story.daemon.baseURL
         let url = stream.story.cdn.url("/l.m3u8")

@@ -63,6 +63,41 @@ extension Stories.RegressionTests {
         #expect(try story.get("/a.ts").text == "bytes")
     }
 
+    /// As a captive portal answers, until its user has signed in.
+    @Test func `a page sent with success in place of media is not kept`() throws {
+        let story = try Story()
+        let head = ["#EXT-X-KEY:METHOD=AES-128,URI=\"k.key\"", "#EXT-X-MAP:URI=\"i.mp4\""]
+        let names = ["/k.key", "/i.mp4", "/a.ts", "/b.vtt"]
+        story.cdn.put("/l.m3u8", text: vod(["a.ts", "b.vtt"], head: head))
+        story.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: "text/html")
+        for name in names { story.cdn.setBehaviour("location=/portal", for: name) }
+        let found = links(try story.get("/l.m3u8").text)
+        #expect(found.count == names.count)
+        for link in found {
+            let answer = try story.follow(link)
+            #expect(answer.status == 502 && answer.text.contains("an HTML page"), "\(answer.text)")
+        }
+        for name in names {
+            story.cdn.put(name, text: String(repeating: "k", count: 16))
+            story.cdn.setBehaviour(nil, for: name)
+        }
+        for link in found { #expect(try story.follow(link).text.hasPrefix("kkk"), "\(link)") }
+    }
+
+    @Test func `a page in place of a playlist leaves the stored one in use`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/l.m3u8", liveWindow(target: 6))
+        let list = try story.get("/l.m3u8").text
+        story.cdn.put("/portal", text: "<!DOCTYPE html><p>Sign in", contentType: "text/html")
+        story.cdn.setBehaviour("location=/portal", for: "/l.m3u8")
+        var answer = try story.get("/l.m3u8")
+        let isAsked = try eventually {
+            answer = try story.get("/l.m3u8")
+            return answer.text != list || story.cdn.requestCount("/portal") > 0
+        }
+        #expect(isAsked && answer.status == 200 && answer.text == list)
+    }
+
     @Test(arguments: [false, true])
     func `a range is answered with 206, stored or not`(_ isStored: Bool) throws {
         let story = try Story()

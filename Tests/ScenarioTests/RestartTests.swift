@@ -46,6 +46,23 @@ extension Stories {
             for path in storm { #expect(story.cdn.firstByteServedTwice(path) == nil) }
         }
 
+        /// A kill may come between the name of an object and what was learned from its bytes.
+        @Test func `a playlist without a name of one stays one after a kill at once`() throws {
+            let story = try Story()
+            for number in 1...6 {
+                let path = "/live/user/\(number)"
+                story.cdn.put(
+                    path,
+                    text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/bytes/9000/s.ts\n",
+                    contentType: "application/octet-stream")
+                let first = try story.get(path).text
+                try story.restart(SIGKILL)
+                let second = try story.get(path)
+                #expect(first.contains("/s/") && second.text == first)
+                #expect(second["Content-Type"] == "application/vnd.apple.mpegurl")
+            }
+        }
+
         @Test func `repeated kills never leave anything wrong`() throws {
             let story = try Story()
             let paths = (0..<12).map { segment("round\($0)", 400_000) }

@@ -57,7 +57,9 @@ extension Stories.SecurityTests {
         let story = try Story(["--token", "s3cret-token"])
         story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
         story.cdn.put("/a.ts", Array("bytes".utf8))
-        #expect(try story.get("/l.m3u8").status == 401)
+        let unauthorized = try story.get("/l.m3u8")
+        #expect(unauthorized.status == 401)
+        #expect(unauthorized["WWW-Authenticate"] == "Bearer realm=\"sluice\"")
         #expect(try story.follow(story.entry("/l.m3u8", "token=wrong-token")).status == 401)
         #expect(
             try story.follow("/api/stats").status == 401 && story.follow("/metrics").status == 401)

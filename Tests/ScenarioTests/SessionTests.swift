@@ -201,6 +201,26 @@ extension Stories.SessionTests {
         #expect(story.cdn.requestCount("/m.m3u8") == 3)
     }
 
+    @Test func `a key that credentials have opened is for sessions that have them`() throws {
+        let story = try story(["--look-ahead", "off"])
+        func key(_ header: String) throws -> PlayerResponse {
+            let entry = header.isEmpty ? story.url("/v/l.m3u8") : story.entry("/v/l.m3u8", header)
+            let media = try story.follow(entry).text
+            return try story.follow(try #require(links(media).first { $0.hasPrefix("/k/") }))
+        }
+        for (viewer, text) in [("a", "aaaaaaaaaaaaaaaa"), ("b", "bbbbbbbbbbbbbbbb")] {
+            story.cdn.put("/k/key", text: text)
+            for _ in 0..<2 { #expect(try key("h_Authorization=Bearer%20\(viewer)").text == text) }
+        }
+        #expect(try key("h_Authorization=Bearer%20a").text == "aaaaaaaaaaaaaaaa")
+        #expect(story.cdn.requestCount("/k/key") == 2)
+        story.cdn.setBehaviour("status=401", for: "/k/key")
+        #expect(try key("").status == 401)
+        // Titles that are played offline have the key that was fetched first.
+        story.cdn.setBehaviour("status=503", for: "/k/key")
+        #expect(try key("h_Authorization=Bearer%20c").text == "aaaaaaaaaaaaaaaa")
+    }
+
     @Test
     func
         `a key is fetched once, readable by its owner only, and not at all where forbidden`()

@@ -76,6 +76,16 @@ extension Stories {
             #expect(try eventually { try stored("c\(cdn.requests.count)") })
         }
 
+        @Test func `a pipe in the file's place is an error, and the next file is read`() throws {
+            let stage = try Stage("{}")
+            #expect(unlink(stage.file) == 0 && mkfifo(stage.file, 0o600) == 0)
+            stage.daemon.kill(SIGHUP)
+            #expect(
+                eventually { stage.daemon.standardError.contains("is a pipe, not a file") })
+            #expect(unlink(stage.file) == 0)
+            try stage.reload("{}")
+        }
+
         @Test func `the log level changes at once`() throws {
             let cdn = FixtureCDN()
             try cdn.start()

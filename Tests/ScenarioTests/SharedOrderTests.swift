@@ -56,6 +56,22 @@ private final class OrderStage {
 }
 
 extension Stories.SharedOrderTests {
+    /// Gateways that ignore the token of a page answer so.
+    @Test func `nodes give up a listing that does not end, and look again later`() throws {
+        let stage = try OrderStage()
+        stage.tier.bucket.setPageSize(0)
+        // Each look begins with the node's sign of life, which counts them.
+        let signs = Shared<Set<[UInt8]>>([])
+        let looks = eventually(within: .seconds(60)) {
+            for (name, text) in stage.tier.bucket.objects where name.hasPrefix("tier/orders1/node/")
+            {
+                signs.update { _ = $0.insert(text) }
+            }
+            return signs.value.count >= 8
+        }
+        #expect(looks)
+    }
+
     @Test(arguments: [
         BucketFixture.Conditions.kept, .refused, .ignored,
     ])

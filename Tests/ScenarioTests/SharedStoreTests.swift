@@ -337,6 +337,31 @@ extension Stories.SharedStoreTests {
         #expect(tier.cdn.requests.count == asked)
     }
 
+    @Test func `a purge accepted while the store is away reaches the others after a kill`() throws {
+        let tier = try Tier()
+        tier.cdn.put("/f/one.ts", text: "old one")
+        let poll = ["--shared-store-poll", "1"]
+        let first = try tier.node(poll)
+        let second = try tier.node(poll)
+        for node in [first, second] { #expect(try node.get("/f/one.ts").text == "old one") }
+        #expect(eventually { tier.bucket.cached.count == 1 })
+        tier.cdn.put("/f/one.ts", text: "new one")
+        tier.bucket.stop()
+        let url = percentEncoded(tier.cdn.url("/f/one.ts"))
+        _ = try first.story.api("purge?url=\(url)", method: "POST")
+        try first.story.restart(SIGKILL)
+        try tier.bucket.start()
+        #expect(try second.settled("changes_total") { $0 == 1 } == 1)
+        for node in [first, second] { #expect(try node.get("/f/one.ts").text == "new one") }
+        // What the bucket has is written once.
+        try first.story.restart()
+        let looks = tier.bucket.requests.count
+        #expect(eventually { tier.bucket.requests.count > looks + 10 })
+        #expect(
+            tier.bucket.requests.count { $0.method == "PUT" && $0.target.contains("/v1/rules/") }
+                == 1)
+    }
+
     @Test func `why and the page of origins tell of the store`() throws {
         let tier = try Tier()
         let node = try tier.patientNode()

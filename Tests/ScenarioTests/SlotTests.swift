@@ -76,6 +76,21 @@ extension Stories {
             #expect(try story.get("/l.m3u8").status == 200)
         }
 
+        @Test func `a playlist waits for its host no longer than other requests`() throws {
+            let story = try Story([
+                "--host-limit", "1", "--slot-timeout", "1", "--stall-timeout", "60",
+            ])
+            story.cdn.put("/l.m3u8", text: vod([segment("s", 1_000)]))
+            let endless = segment("endless", 1_000_000)
+            story.cdn.hold(endless, afterBytes: 1_000)
+            let running = try story.open(endless)
+            _ = try running.read(1_000)
+            let answer = try story.get("/l.m3u8")
+            #expect(answer.status == 503 && answer["Retry-After"] == "5", "\(answer.text)")
+            #expect(answer.text.contains("--host-limit"), "\(answer.text)")
+            #expect(story.cdn.requestCount("/l.m3u8") == 0)
+        }
+
         @Test func `a host limit of one is never exceeded`() throws {
             let story = try Story(["--host-limit", "1"])
             story.cdn.setBehaviour("fb=20", for: "/bytes/*")

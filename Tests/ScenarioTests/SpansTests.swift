@@ -170,6 +170,20 @@ extension Stories {
             #expect(origin.requestCount("/a.ts") == 1)
         }
 
+        @Test
+        func `a range of an object store that keeps the coding of an upload is one of its bytes`()
+            throws
+        {
+            let story = try Story()
+            let path = segment("uploaded", 100_000)
+            story.cdn.setBehaviour("header=Content-Encoding:aws-chunked", for: path)
+            for start in [1_000, 500] {
+                let answer = try story.get(path, range: "bytes=\(start)-1999")
+                #expect(answer.status == 206)
+                #expect(isContent(answer.body, of: path, from: start, count: 2_000 - start))
+            }
+        }
+
         @Test(arguments: ["gzip=1", "gzip=always"])
         func `a range is never cut out of an encoded body`(coding: String) throws {
             let story = try Story()

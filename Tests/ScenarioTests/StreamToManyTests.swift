@@ -91,6 +91,19 @@ extension Stories {
             }
         }
 
+        @Test func `a range of a body that ends empty meanwhile is refused`() throws {
+            let story = try Story()
+            story.cdn.setBehaviour("chunked=1", for: "/bytes/*")
+            let statuses = try inParallel(4) { number in
+                try (0..<60).map { index in
+                    let path = segment("empty-\(number)-\(index)", 0)
+                    #expect(try story.get(path).body.isEmpty)
+                    return try story.get(path, range: "bytes=0-1").status
+                }
+            }
+            #expect(Set(statuses.joined()) == [416])
+        }
+
         @Test func `a thousand segments come over one player connection`() throws {
             let story = try Story()
             let player = story.player()

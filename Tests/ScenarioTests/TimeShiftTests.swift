@@ -112,6 +112,44 @@ extension Stories.TimeShiftTests {
         #expect(try stream.advance().segmentNames == before.segmentNames + ["s9"])
     }
 
+    /// A window whose list takes 60 kB a segment.
+    private static func wordy(_ size: Int) -> LiveWindow {
+        let comment = "#" + String(repeating: "x", count: 60_000) + "\n"
+        return LiveWindow(
+            segments: (0..<2 * size).map {
+                .init(uri: comment + segment("s\($0)", ShiftedStream.size), duration: 1)
+            }, targetDuration: 4, windowSize: size)
+    }
+
+    @Test
+    func `a longer list than any origin's is played, as a window and as a recording`() throws {
+        let stream = try ShiftedStream("1h")
+        stream.reset(to: Self.wordy(150))
+        let url = percentEncoded(stream.story.cdn.url(stream.path))
+        let order = try stream.story.api("recordings?url=\(url)&for=1h", method: "POST")
+        let id = members("id", in: order).first ?? ""
+        func recorded(_ isExpected: (String) -> Bool) throws -> Bool {
+            try eventually(within: .seconds(60)) {
+                isExpected(try stream.story.api("recordings/\(id)"))
+            }
+        }
+        #expect(try recorded { members("segments", in: $0).first == "150" })
+        #expect(uriLines(try stream.list().text).count == 150)
+        stream.window.advance(by: 150)
+        #expect(try recorded { members("segments", in: $0).first == "300" })
+        let isLonger = try eventually(within: .seconds(60)) {
+            let list = try stream.list()
+            return list.status == 200 && list.body.count > 16 << 20
+                && uriLines(list.text).count == 300
+        }
+        #expect(isLonger)
+        _ = try stream.story.api("recordings/\(id)/stop", method: "POST")
+        #expect(try recorded { $0.contains("\"state\":\"done\"") })
+        let play = members("play", in: try stream.story.api("recordings/\(id)")).first ?? ""
+        let list = try stream.story.follow(play)
+        #expect(list.status == 200 && uriLines(list.text).count == 300)
+    }
+
     @Test
     func `the list is served while its origin is gone`() throws {
         let stream = try ShiftedStream("60s")

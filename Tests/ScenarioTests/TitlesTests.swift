@@ -130,6 +130,20 @@ extension Stories.TitlesTests {
     }
 
     @Test
+    func `a single file has its name, whatever type the origin gives it`() throws {
+        let story = try Story(playing: [])
+        story.cdn.setBehaviour("type=application/octet-stream", for: "/plain/clip.mp4")
+        _ = try story.get("/plain/clip.mp4")
+        var text = ""
+        let isWhole = try eventually {
+            text = try story.api("titles")
+            return members("percent", in: text).first == "100"
+        }
+        #expect(isWhole, "\(text)")
+        #expect(members("name", in: text) == ["plain/clip.mp4"])
+    }
+
+    @Test
     func `a single file is a title of its own`() throws {
         let story = try Story(playing: [])
         let size = try Fixture.bytes("media/plain/clip.mp4").count

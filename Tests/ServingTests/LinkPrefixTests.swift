@@ -45,6 +45,18 @@ struct LinkPrefixTests {
         #expect(trusting.path == "/hls" && trusting.absolute == "https://tv.example:8443/hls")
     }
 
+    @Test func `of a chain of proxies that append, the outermost is believed`() {
+        let chain: [(FieldName, String)] = [
+            (.host, "127.0.0.1:9000"), (.xForwardedProto, "https, http"),
+            (.xForwardedHost, "tv.example:8443 , inner.lan"),
+        ]
+        #expect(prefix(chain).absolute == "http://127.0.0.1:9000")
+        let trusting = prefix(chain) { $0.trustsForwarded = true }
+        #expect(trusting.absolute == "https://tv.example:8443")
+        let empty = prefix([(.host, "a"), (.xForwardedHost, ", b")]) { $0.trustsForwarded = true }
+        #expect(empty.absolute == "http://a")
+    }
+
     @Test(arguments: [
         (FieldName.xForwardedPrefix, "//evil.example"), (.xForwardedPrefix, "javascript:x"),
         (.xForwardedPrefix, "/a b"), (.xForwardedPrefix, "/a\"b"), (.xForwardedPrefix, ""),
@@ -54,6 +66,15 @@ struct LinkPrefixTests {
     func `a forwarded field of another form is ignored`(_ name: FieldName, _ value: String) {
         let prefix = prefix([(.host, "own.example"), (name, value)]) { $0.trustsForwarded = true }
         #expect(prefix.absolute == "http://own.example" && prefix.path == "")
+    }
+
+    @Test func `the scheme that a trusted proxy states is that of the client`() {
+        var request = RequestHead(method: .get, target: "/")
+        request.fields.append(.xForwardedProto, "https")
+        var settings = ProxySettings()
+        #expect(OwnOrigin(request, isEncrypted: false, settings).scheme == "http")
+        settings.trustsForwarded = true
+        #expect(OwnOrigin(request, isEncrypted: false, settings).scheme == "https")
     }
 
     @Test func `a session without a seal adds nothing`() {

@@ -43,6 +43,7 @@ struct PlanStage {
     var name = RequestFacts.Name()
     var isOfFormerEpoch = false
     var isLiveSession = false
+    var isPinned = false
     var holdsAsked = true
     var mayShare = true
     var failure: RequestFacts.Failure?
@@ -69,6 +70,19 @@ struct PlanStage {
         }
     }
 
+    /// A live playlist that has ended, with segments of six seconds.
+    static func ended(
+        age: Int64, _ change: (inout PlanStage) -> Void = { _ in }
+    ) -> PlanStage {
+        list { stage in
+            stage.text = .readable(
+                PlaylistFacts(isLive: false, targetDuration: .seconds(6), hasEnded: true),
+                isShifted: false)
+            stage.age = age
+            change(&stage)
+        }
+    }
+
     /// A response under a mount, where HTTP's rules apply.
     static func mounted(
         _ control: String, age: Int64, request: Fields = Fields(),
@@ -83,7 +97,7 @@ struct PlanStage {
 
     private func resource() throws -> Resource {
         let url = try AbsoluteURL("https://cdn.test/a")
-        let delivery =
+        let directives =
             isReload
             ? DeliveryDirectives([
                 QueryItem(rawName: "_HLS_msn", rawValue: "\(awaited.sequence)"),
@@ -96,7 +110,7 @@ struct PlanStage {
             .init(
                 url: url, cacheKey: CacheKey(url: url.text), session: session, role: role,
                 policy: policy, forwardedFields: Fields(), isMounted: kind != nil, kind: kind,
-                live: LiveTerms(delivery: delivery)))
+                live: LiveTerms(directives: directives)))
     }
 
     var stored: RequestFacts.Stored {
@@ -152,6 +166,7 @@ struct PlanStage {
         case .name: facts.name = name
         case .epoch: facts.isOfFormerEpoch = isOfFormerEpoch
         case .stream: facts.isLiveSession = isLiveSession
+        case .pin: facts.isPinned = isPinned
         case .bytes: facts.holdsAsked = holdsAsked
         case .sharing: facts.mayShare = mayShare
         }

@@ -57,7 +57,9 @@ import Testing
             choices.happens(oneIn: 6)
             ? .unreadable
             : .readable(
-                PlaylistFacts(isLive: isLive, targetDuration: .seconds(6)),
+                PlaylistFacts(
+                    isLive: isLive, targetDuration: .seconds(6),
+                    hasEnded: !isLive && truth(&choices)),
                 isShifted: stage.isShifted && truth(&choices))
         stage.form = pick(&choices, RequestFacts.OfflineOutcome.allCases)
         stage.word = pick(&choices, RequestFacts.OriginConfirmation.allCases)
@@ -66,6 +68,7 @@ import Testing
             hasSuccessor: choices.happens(oneIn: 5), isNameReused: choices.happens(oneIn: 5))
         stage.isOfFormerEpoch = choices.happens(oneIn: 5)
         stage.isLiveSession = truth(&choices)
+        stage.isPinned = truth(&choices)
         stage.holdsAsked = truth(&choices)
         if stage.policy != .offline, choices.happens(oneIn: 4) {
             stage.failure = RequestFacts.Failure(

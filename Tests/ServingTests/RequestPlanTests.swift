@@ -23,7 +23,8 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
     private func outcome(_ stage: PlanStage) throws -> RequestPlan { try stage.outcome().plan }
 
     private static let hit = RequestPlan.serve(Disposition.hit, ttl: nil)
-    private static let stale = RequestPlan.serve(.staleOnError, ttl: -1)
+    /// A stale response with its remaining freshness in seconds.
+    private static func stale(_ ttl: Int64?) -> RequestPlan { .serve(.staleOnError, ttl: ttl) }
     private static let offline = RequestPlan.serve(.offline, ttl: nil)
     private static func fetch(_ reason: RequestPlan.FetchReason) -> RequestPlan {
         .fetch(reason, .whole)
@@ -51,7 +52,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         PlanCase(
             "policy rfc, expired, origin suspected",
             PlanStage(policy: .rfc, head: ["Cache-Control": "max-age=5"], origin: .suspected),
-            stale),
+            stale(-95)),
         PlanCase(
             "policy rfc, stale-while-revalidate",
             PlanStage(
@@ -64,6 +65,15 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             .revalidate(.expired)),
         PlanCase(
             "a key of a title", PlanStage(role: .key, head: ["Cache-Control": "max-age=5"]), hit),
+        PlanCase(
+            "another viewer's key", PlanStage(role: .key, belongsToAnotherViewer: true),
+            .fetchOwnCopy),
+        PlanCase(
+            "another viewer's key, origin down",
+            PlanStage(role: .key, origin: .down, hasDown: true, belongsToAnotherViewer: true), hit),
+        PlanCase(
+            "another viewer's key, policy offline",
+            PlanStage(policy: .offline, role: .key, belongsToAnotherViewer: true), hit),
         PlanCase(
             "an object in a playlist's place", PlanStage(role: .playlist),
             fetch(.unusable(.noPlaylist))),
@@ -91,6 +101,20 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         PlanCase("a live list of now", .live(age: 1), .serve(.hit, ttl: 2)),
         PlanCase("a live list of before", .live(age: 4), .revalidate(.live)),
         PlanCase("a blocking reload", .live(age: 1) { $0.isReload = true }, .awaitReload),
+        PlanCase("a list that has just ended", .ended(age: 17), .serve(.hit, ttl: 1)),
+        PlanCase("a list that ended before", .ended(age: 18), .revalidate(.ended)),
+        PlanCase(
+            "a pinned list that ended before", .ended(age: 18) { $0.isPinned = true },
+            .serve(.hit, ttl: nil)),
+        PlanCase(
+            "a list that ended before, offline", .ended(age: 18) { $0.policy = .offline },
+            .serve(.hit, ttl: nil)),
+        PlanCase(
+            "a list that ended before, while its origin is down",
+            .ended(age: 100) {
+                $0.origin = .down
+                $0.hasDown = true
+            }, .serve(.staleOnError, ttl: -82)),
         PlanCase(
             "a list that lacks something", .list { $0.mayLack = true }, hit),
         PlanCase(
@@ -126,7 +150,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             .live(age: 10) {
                 $0.origin = .down
                 $0.hasDown = true
-            }, stale),
+            }, stale(-7)),
         PlanCase(
             "a live list long after its origin went down",
             .live(age: 100) {
@@ -224,6 +248,10 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             "not kept", PlanStage(reply: .init(notStored: .noStore)),
             .serve(.bypass(.noStore), ttl: nil)),
         PlanCase(
+            "not kept, in place of what was stale",
+            PlanStage(reply: .init(staleReason: .expired, notStored: .noStore)),
+            .serve(.bypass(.noStore, over: .expired), ttl: nil)),
+        PlanCase(
             "of a hole", PlanStage(reply: .init(wasPartlyStored: true)), .serve(.partial, ttl: nil)),
         PlanCase("stored meanwhile", PlanStage(reply: .init(wasStored: true)), hit),
         PlanCase(
@@ -240,7 +268,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         PlanCase(
             "a failure, nothing stored", PlanStage(isStored: false, failure: silent),
             .refuse(.failure)),
-        PlanCase("a failure, something stored", PlanStage(failure: silent), stale),
+        PlanCase("a failure, something stored", PlanStage(failure: silent), stale(nil)),
         PlanCase("a refusal of the origin", PlanStage(failure: .init()), .refuse(.failure)),
         PlanCase("a dead token", PlanStage(failure: .init(maySearch: true)), .findSuccessor),
         PlanCase(
@@ -256,7 +284,8 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
                 $0.awaited = (5, 3)
                 $0.failure = .init(allowsStale: true, isOfReload: true)
             }, .refuse(.failure)),
-        PlanCase("a failure, a live list of before", .live(age: 10) { $0.failure = silent }, stale),
+        PlanCase(
+            "a failure, a live list of before", .live(age: 10) { $0.failure = silent }, stale(-7)),
         PlanCase(
             "a failure, a live list of long ago", .live(age: 100) { $0.failure = silent },
             .refuse(.failure)),
@@ -265,7 +294,7 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             .live(age: 100) {
                 $0.failure = silent
                 $0.text = .readable(PlaylistFacts(isLive: true), isShifted: true)
-            }, stale),
+            }, stale(-99)),
         PlanCase(
             "a failure that takes the origin down, a list",
             .list {

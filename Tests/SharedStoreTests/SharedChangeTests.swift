@@ -21,7 +21,23 @@ struct SharedChangeTests {
         #expect(change.mark == nil)
     }
 
+    /// All who may use the bucket can read it.
     @Test(arguments: [
+        ("title=0123456789ab&token=secret", "title=0123456789ab"),
+        ("token=secret&url=http://user:secret@h/a.m3u8", "url=http%3A%2F%2Fh%2Fa.m3u8"),
+        ("url=http://h/a%7CAuthorization=secret", "url=http%3A%2F%2Fh%2Fa"),
+        ("url=http://h/a%7Cb", "url=http%3A%2F%2Fh%2Fa%7Cb"),
+    ])
+    func `a change holds nothing of its request that is a secret`(
+        _ query: String, _ public: String
+    ) throws {
+        let change = try #require(
+            SharedChange(path: "/api/purge", query: query, given: time, node: "1"))
+        #expect(change.query == `public`)
+    }
+
+    @Test(arguments: [
+        ("/api/purge", "token=secret"),
         ("/api/clear", "pinned=true"), ("/api/purge", ""), ("/api/purge", "older-than=3d"),
         ("/api/purge", "host=a&given=1"), ("/api/purge", "host=a b"), ("/api/purge", "a\n/x"),
     ])

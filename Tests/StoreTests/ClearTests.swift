@@ -65,6 +65,9 @@ import Testing
         try add(store, "kept", title: 1)
         try add(store, "shared", title: 2)
         try add(store, "other", title: 2)
+        for (name, isPinned) in [("kept", true), ("shared", true), ("other", false)] {
+            #expect(store.find(name).map { store.isPinned($0) } == isPinned)
+        }
         let removed = try store.clear(sparingPinned: true)
         #expect(removed.objects == 1)
         for _ in 0..<2 {

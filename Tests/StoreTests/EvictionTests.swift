@@ -111,7 +111,11 @@ import Testing
         try store.flushed()
         var status = stat()
         #expect(stat(objectPath(folder.path, "a"), &status) == 0)
-        #expect(store.statistics().bytes >= Int64(status.st_blocks) * 512)
+        // The header and three blocks of the body. A file system that maps more than a few extents
+        // keeps a block for the map (ext4 from the fifth on, here if the preallocated blocks reach
+        // the disk before they are freed); it is not counted.
+        #expect(store.statistics().bytes == 4 * 4096)
+        #expect(store.statistics().bytes >= Int64(status.st_blocks) * 512 - 4096)
     }
 
     @Test func `descriptors of idle objects are limited`() throws {

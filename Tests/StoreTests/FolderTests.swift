@@ -13,6 +13,30 @@ import Testing
         try openStore(folder.path).close()
     }
 
+    @Test func `nothing is written into another store that is put in place of the folder`() throws {
+        let all = try TemporaryFolder()
+        let (path, aside, other) = (all.path + "/a", all.path + "/b", all.path + "/c")
+        let former = try openStore(other)
+        try former.add("x", total: 10)
+        former.close()
+        let store = try openStore(path)
+        defer { store.close() }
+        try store.add("y", total: 10)
+        #expect(rename(path, aside) == 0 && rename(other, path) == 0)
+        // The folder is looked for about every second while there is work.
+        let start = Monotonic.now()
+        func isStoring() throws -> Bool {
+            let object = try store.create(describe("z", total: 10))
+            try store.publish(object)
+            return object.isStorable
+        }
+        try eventually { try !isStoring() }
+        #expect(Monotonic.now() - start < .seconds(10 as Int64))
+        #expect(rename(path, other) == 0 && rename(aside, path) == 0)
+        try eventually { try isStoring() }
+        #expect(store.find("y") != nil)
+    }
+
     @Test func `a newer format is rejected and not changed`() throws {
         let folder = try TemporaryFolder()
         try writeFile(folder.path + "/format", Array("SLUICE STORE 4\n".utf8))

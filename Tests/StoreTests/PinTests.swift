@@ -1,8 +1,10 @@
 import Glibc
+import Logging
 import Posix
 import Retention
 import RetentionLab
 import Store
+import Synchronization
 import Testing
 
 /// Pinned objects are never evicted, and pins survive the loss of the index.
@@ -40,6 +42,36 @@ import Testing
         #expect(store.statistics().evictions > 10)
     }
 
+    @Test func `pins that take all room are told once, and again after a change`() throws {
+        let folder = try TemporaryFolder()
+        let told = Told()
+        var configuration = StoreConfiguration(budgetBytes: 8 * size, minFreeBytes: 0)
+        configuration.indexInterval = .milliseconds(20)
+        let store = try ObjectStore(
+            folder: folder.path, configuration: configuration,
+            log: Logger(label: "pins") { _ in told })
+        defer { store.close() }
+        for name in 0..<4 { try add(store, "p\(name)", title: 5) }
+        try store.flushed()
+        try store.pin(title: 5, url: "https://cdn.example.com/a", keys: [])
+        func addMore(_ name: String) throws {
+            for number in 0..<20 { try add(store, "\(name)\(number)", title: 7) }
+            try store.flushed()
+        }
+        // The pins leave room.
+        try addMore("a")
+        #expect(told.count == 0)
+        store.limit(budget: 3 * size, minFree: 0)
+        try eventually { told.count == 1 && store.statistics().isOutOfRoom }
+        try addMore("b")
+        #expect(told.count == 1)
+        _ = try store.unpin(title: 5)
+        try eventually {
+            try add(store, "c", title: 7)
+            return !store.statistics().isOutOfRoom
+        }
+    }
+
     @Test func `pins survive the loss of the index`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
@@ -65,4 +97,28 @@ import Testing
         #expect(try !store.unpin(title: 3))
         #expect(store.pins().isEmpty)
     }
+}
+
+/// Counts warnings about pins that take all room.
+private struct Told: LogHandler, Sendable {
+    private let found = Found()
+    var metadata = Logger.Metadata()
+    var logLevel = Logger.Level.warning
+
+    var count: Int { found.count.load(ordering: .relaxed) }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        if "\(event.message)".contains("pinned titles take the room") {
+            found.count.add(1, ordering: .relaxed)
+        }
+    }
+}
+
+private final class Found: Sendable {
+    let count = Atomic<Int>(0)
 }

@@ -24,6 +24,13 @@ import URISyntax
         #expect(try AbsoluteURL("http://example.com?x").pathAndQuery == "/?x")
     }
 
+    @Test func `a password that a slash cuts off is not in the message`() {
+        let secret = "http://user:hunt/er2@host/x"
+        let error = #expect(throws: URIError.self) { try AbsoluteURL(secret) }
+        #expect(error?.description == "the port is not a number from 1 to 65535")
+        #expect(URIError.portOutOfRange("65536").description.contains("65536"))
+    }
+
     static let wrong: [(String, URIError)] = [
         ("", .notAbsolute), ("seg.ts", .notAbsolute), ("//h/x", .notAbsolute),
         ("ftp://h/x", .schemeNotAllowed("ftp")), ("FILE:///etc/passwd", .schemeNotAllowed("file")),

@@ -190,6 +190,21 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `a TLS handshake without a reply is told from a connection that is not accepted`()
+        throws
+    {
+        // It waits for the end of a request's head, which the first bytes of TLS do not have.
+        let origin = try TestOrigin { _ in .close }
+        let harness = try Harness()
+        let record = try harness.fetch("https://127.0.0.1:\(origin.port)/") {
+            $0.timeouts.connect = .milliseconds(500)
+        }
+        #expect(record.failure?.kind == .connectTimeout)
+        #expect(record.failure?.message.contains("did not answer the TLS handshake") == true)
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `a TLS handshake with a server without TLS fails as such`() throws {
         let origin = try TestOrigin { _ in .close }
         let harness = try Harness()

@@ -37,27 +37,47 @@ import Testing
         #expect(parser.fields.all(.contentLength) == ["5"])
     }
 
+    /// Also on connections that replace one which was given up for that.
     @Test func `unrequested bytes of an origin do not answer the next request`() throws {
-        let isRead = Atomic(false)
-        let hasSpoken = Atomic(false)
+        let read = Atomic(0)
+        let spoken = Atomic(0)
         let origin = try TestOrigin { exchange in
             exchange.respond(body: Array("good".utf8))
-            if exchange.number == 0 {
-                comesTrue { isRead.load(ordering: .acquiring) }
+            if exchange.number < 3 {
+                comesTrue { read.load(ordering: .acquiring) > exchange.number }
                 exchange.send("HTTP/1.1 408 X\r\nContent-Length: 4\r\n\r\nevil")
-                hasSpoken.store(true, ordering: .releasing)
+                spoken.add(1, ordering: .releasing)
             }
             return .keep
         }
         let harness = try Harness()
-        #expect(try harness.fetch(origin.url()).text == "good")
-        isRead.store(true, ordering: .releasing)
-        #expect(comesTrue { hasSpoken.load(ordering: .acquiring) })
-        for _ in 0..<3 {
+        for number in 0..<6 {
             let record = try harness.fetch(origin.url())
             #expect(record.text == "good" && record.status == 200)
+            read.add(1, ordering: .releasing)
+            if number < 3 { #expect(comesTrue { spoken.load(ordering: .acquiring) > number }) }
         }
-        #expect(origin.connections == 2)
+        #expect(origin.connections == 4)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `the status line of a station is read as one of HTTP/1.0, and only as the first`() {
+        let (station, event) = parse(["ICY 200 OK", "icy-name:Radio", "content-type:audio/mpeg"])
+        #expect(event == .complete && station.status == .ok && station.version == .http10)
+        #expect(station.fields.first("icy-name") == "Radio")
+        let (other, _) = parse(["HTTP/1.1 404 X", "Content-Length: 3", "ICY 200 OK"])
+        #expect(other.status == .notFound && other.fields.contains(.contentLength))
+    }
+
+    @Test func `a stream of a station is received`() throws {
+        let origin = try TestOrigin { exchange in
+            exchange.send("ICY 200 OK\r\nContent-Type: audio/mpeg\r\n\r\nsound")
+            return .close
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url())
+        #expect(record.status == 200 && record.text == "sound")
         harness.stop()
         origin.stop()
     }

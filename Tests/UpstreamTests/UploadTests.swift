@@ -112,6 +112,25 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `an origin is asked first whether it accepts the body if the client waits for that`()
+        throws
+    {
+        let origin = try TestOrigin {
+            $0.respond(body: $0.body); return .keep
+        }
+        let harness = try Harness()
+        let pipe = BytePipe()
+        var asking = try request(origin.url(), "PUT", pipe, length: 5)
+        asking.upload = Upload(pipe: pipe, length: 5, expectsContinue: true)
+        let probe = harness.start(asking)
+        write(Array("hello".utf8), to: pipe)
+        // It says nothing, and gets the body after a second.
+        #expect(probe.wait().text == "hello")
+        #expect(origin.requests.first?.contains("Expect: 100-continue") == true)
+        harness.stop()
+        origin.stop()
+    }
+
     @Test func `an incomplete request body does not end the request`() throws {
         let origin = try TestOrigin {
             $0.respond(); return .keep

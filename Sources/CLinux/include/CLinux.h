@@ -86,8 +86,15 @@ int clinux_limit(pid_t process, int resource, uint64_t most);
 /// setsockopt(2) with SO_LINGER {1, 0}: close sends a reset.
 int clinux_reset_on_close(int descriptor);
 
-/// statvfs(3): bytes free for unprivileged users on the file system of `path`, or -1.
-int64_t clinux_free_bytes(const char *_Nonnull path);
+/// What is free for unprivileged users on a file system.
+struct clinux_free {
+    int64_t bytes;
+    /// Files that can still be made; -1 where the file system counts none.
+    int64_t files;
+};
+
+/// statvfs(3): what is free on the file system of `path`; -1 with errno on failure.
+int clinux_free(const char *_Nonnull path, struct clinux_free *_Nonnull free);
 
 /// getdents through readdir(3): calls `visit` for every name but . and .. ; -1 with errno on failure.
 int clinux_list_folder(const char *_Nonnull path, void *_Nullable context,

@@ -13,7 +13,7 @@ package struct LiveListRecord: StateRecord {
             .integer("target_duration", in: 0...500_000_000_000_000_000),
             .integer("discontinuity", in: sequence), .integer("received"),
             .integer("dated", in: sequence).orNull, .integer("date").orNull,
-            .text("sections", most: 1 << 20),
+            .text("sections", most: 1 << 20), .integer("ended").orNull,
         ])
     private static let keyLength = 32
 
@@ -53,6 +53,8 @@ package struct LiveListRecord: StateRecord {
     package var received: Int64
     package var dated: Dated?
     package var sections: [Section] = []
+    /// The digest of the text with which it has ended; nil while it is live.
+    package var ended: Int64?
 
     package init(key: [UInt8], epoch: UInt32, first: Int64, pastLast: Int64) {
         self.key = key
@@ -70,6 +72,7 @@ package struct LiveListRecord: StateRecord {
             .integer(targetDuration), .integer(discontinuity), .integer(received),
             .optional(dated?.number), .optional(dated?.date),
             .text(sections.map { "\($0.number) \($0.name)" }.joined(separator: " ")),
+            .optional(ended),
         ]
     }
 
@@ -84,6 +87,7 @@ package struct LiveListRecord: StateRecord {
         if let number = row.optionalInteger(7), let date = row.optionalInteger(8) {
             dated = Dated(number: number, date: date)
         }
+        ended = row.optionalInteger(10)
         let words = row.text(9).split(separator: " ")
         guard key.count == Self.keyLength, words.count.isMultiple(of: 2) else { return nil }
         for index in stride(from: 0, to: words.count, by: 2) {

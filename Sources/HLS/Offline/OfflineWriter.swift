@@ -144,7 +144,7 @@ struct OfflineWriter {
     private mutating func writeIVs(_ block: Block) {
         guard holes > 0, let number = block.index.map({ media.segments[$0].mediaSequence })
         else { return }
-        for line in keys.withIVs(of: number) {
+        for line in keys.withIVs(of: number).lines(replacing: keys) {
             output.append(contentsOf: line)
             output.append(0x0A)
         }

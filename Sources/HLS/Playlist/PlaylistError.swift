@@ -24,6 +24,8 @@ package enum PlaylistError: Error, Hashable, Sendable {
     case notJSON(offset: Int)
     /// More keys of different KEYFORMATs are in force at the same time than the limit.
     case tooManyKeyFormats(line: Int, limit: Int)
+    /// The keys that are in force at the same time are longer than the limit in bytes.
+    case keysTooLong(line: Int, limit: Int)
     /// A URI refers to a variable that no EXT-X-DEFINE has defined.
     case undefinedVariable(line: Int, tag: String, name: String)
     /// EXT-X-DEFINE imports a variable that the multivariant playlist does not define.
@@ -63,6 +65,8 @@ extension PlaylistError: CustomStringConvertible {
             "line \(line) (\(tag)): '\(text)' cannot be resolved: \(reason)"
         case .tooManyKeyFormats(let line, let limit):
             "line \(line) (EXT-X-KEY): keys of more than \(limit) KEYFORMATs are in force at once"
+        case .keysTooLong(let line, let limit):
+            "line \(line) (EXT-X-KEY): the keys in force at once are longer than \(limit) bytes"
         case .undefinedVariable(let line, let tag, let name):
             "line \(line) (\(tag)): variable '\(name)' is not defined"
         case .missingImport(let line, let name):

@@ -33,4 +33,12 @@ package struct PlaylistLimits: Hashable, Sendable {
     }
 
     package static let standard = PlaylistLimits()
+
+    /// The limits of playlists that Sluice wrote itself, from any number of an origin's.
+    ///
+    /// A recording of a week is a few times longer than the longest playlist of an origin, and has
+    /// absolute URIs in place of the origin's.
+    package static let own = PlaylistLimits(
+        byteCount: 128 << 20, lineLength: 1 << 20, lineCount: 10_000_000,
+        outputByteCount: 512 << 20)
 }

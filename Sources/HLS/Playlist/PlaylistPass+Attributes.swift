@@ -11,14 +11,22 @@ extension PlaylistPass {
         var references: [ResourceReference] = []
         let start = writtenCount
         var copied = line.range.lowerBound
+        /// The offset that a BYTERANGE lacks, until it is written.
+        var offset: MissingOffset?
+        /// One bit for each of the tag's URIs.
+        var seen: UInt64 = 0
         var hasURI = false
         for attribute in list {
-            guard let role = role(of: attribute, tag, facts) else { continue }
+            guard let (index, role) = role(of: attribute, tag, facts) else { continue }
+            write(&offset, before: attribute.name.lowerBound, &copied)
             hasURI = true
             guard !attribute.value.isEmpty else {
                 diagnose(line.number, tag.name, "has an empty URI")
                 continue
             }
+            // RFC 8216bis section 4.2 forbids a second one; which a player would take is open.
+            let isFirst = seen >> UInt64(index) & 1 == 0
+            seen |= 1 << UInt64(index)
             let text = body[attribute.value]
             var url: AbsoluteURL?
             var isUnusable = false
@@ -39,7 +47,7 @@ extension PlaylistPass {
                 url = try placeholder(of: text)
             }
             var referenceAttributes = referenceAttributes(
-                tag.name, role, facts, url: url, line: line.number)
+                tag.name, role, facts, url: isFirst ? url : nil, line: line.number)
             let becomesGap = isUnusable && !referenceAttributes.isGap
             if isUnusable { referenceAttributes.isGap = true }
             if tag.name == .key { noteKey(url) }
@@ -50,8 +58,8 @@ extension PlaylistPass {
             let reference = makeReference(url, referenceAttributes)
             if Sink.takesValues { references.append(reference) }
             guard Sink.writesText else { continue }
-            let offset = missingOffset(of: referenceAttributes, facts)
-            if let offset, offset.place < attribute.value.lowerBound { write(offset, &copied) }
+            if isFirst { offset = missingOffset(of: referenceAttributes, facts) }
+            write(&offset, before: attribute.name.lowerBound, &copied)
             let before = body[copied..<attribute.value.lowerBound]
             sink.write {
                 $0.append(contentsOf: before)
@@ -67,8 +75,8 @@ extension PlaylistPass {
                 sink.write { _ = $0.removeLast() }
             }
             if becomesGap { writeGapAttribute(attribute, &copied) }
-            if let offset, offset.place > copied { write(offset, &copied) }
         }
+        write(&offset, before: line.range.upperBound, &copied)
         copy(copied..<line.range.upperBound)
         if !hasURI { noteMissingURI(tag, facts, line) }
         if Sink.takesValues { sink.takeTag(line, facts, references, at: position) }
@@ -121,16 +129,22 @@ extension PlaylistPass {
     /// to be written.
     private func missingOffset(
         of referenceAttributes: ReferenceAttributes, _ facts: TagFacts
-    ) -> (offset: Int, place: Int)? {
+    ) -> MissingOffset? {
         guard writesOffsets, referenceAttributes.tag == .part,
             let range = referenceAttributes.byteRange,
             let text = facts.byteRangeText, !body[text].contains(0x40)
         else { return nil }
-        return (range.offset, DecimalNumber.trimmed(body[text]).endIndex)
+        return MissingOffset(
+            offset: range.offset, place: DecimalNumber.trimmed(body[text]).endIndex)
     }
 
-    /// Writes the line up to `place`, then the offset that is missing there.
-    private mutating func write(_ offset: (offset: Int, place: Int), _ copied: inout Int) {
+    /// Writes the line up to the place of a missing offset, then the offset, if the place is before or
+    /// at `end`.
+    private mutating func write(
+        _ missing: inout MissingOffset?, before end: Int, _ copied: inout Int
+    ) {
+        guard let offset = missing, offset.place <= end else { return }
+        missing = nil
         let before = body[copied..<offset.place]
         sink.write {
             $0.append(contentsOf: before)
@@ -139,14 +153,22 @@ extension PlaylistPass {
         copied = offset.place
     }
 
-    /// Returns the role of an attribute's URI; nil if the attribute is not a URI.
+    /// Returns the index of an attribute among the tag's that hold URIs, and its URI's role; nil if
+    /// the attribute is not a URI.
     private func role(
         of attribute: AttributeList.Attribute, _ tag: Tag, _ facts: TagFacts
-    ) -> ResourceRole? {
+    ) -> (index: Int, role: ResourceRole)? {
         let name = body[attribute.name]
-        guard let uri = tag.uris.first(where: { name.elementsEqual($0.name.utf8) }) else {
-            return nil
-        }
+        guard let index = tag.uris.firstIndex(where: { name.elementsEqual($0.name.utf8) }),
+            let role = role(of: attribute, tag.uris[index], tag, facts)
+        else { return nil }
+        return (index, role)
+    }
+
+    private func role(
+        of attribute: AttributeList.Attribute, _ uri: Tag.URIAttribute, _ tag: Tag,
+        _ facts: TagFacts
+    ) -> ResourceRole? {
         switch tag.name {
         case .preloadHint:
             if facts.isValue("MAP", of: facts.type) { return .initialization }
@@ -242,4 +264,11 @@ extension PlaylistPass {
             diagnose(line.number, tag.name, "has no \(uri)")
         }
     }
+}
+
+/// The offset that a part's BYTERANGE lacks.
+private struct MissingOffset {
+    let offset: Int
+    /// Where it belongs in the text: behind the length.
+    let place: Int
 }

@@ -107,14 +107,37 @@ extension PlaylistPass {
                 guard error.isMalformedURI else { throw error }
                 unusable.addVariant(error)
                 sink.remove(variant.written)
+                if let place = offsetPlace, place >= variant.written.upperBound {
+                    offsetPlace = place - variant.written.count
+                }
                 if Sink.takesValues { sink.takeVariantURI(range, line: line.number, nil) }
             }
         } else if knowsKind, summary.kind == .multivariant {
             diagnose(line.number, nil, "follows no EXT-X-STREAM-INF")
             try writePlaylistLine(range, line.number, nil, map)
-        } else {
+        } else if summary.hasTagsOfHLS {
             try writeSegmentLine(range, line.number, map)
+        } else {
+            try writeEntryLine(range, line.number, map)
         }
+    }
+
+    /// Writes an entry of a list without a tag of HLS; without the entry's lines if its URI is
+    /// unusable.
+    ///
+    /// The lines between two URIs belong to the second one, whatever their order.
+    private mutating func writeEntryLine(
+        _ range: Range<Int>, _ line: Int, _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        do throws(PlaylistError) {
+            try writeSegmentLine(range, line, map)
+        } catch {
+            guard error.isUnusableURI else { throw error }
+            unusable.addEntry(error)
+            sink.takeBack(to: entryStart)
+            pending = PendingSegment()
+        }
+        entryStart = writtenCount
     }
 
     private mutating func writePlaylistLine(
@@ -197,7 +220,7 @@ extension PlaylistPass {
     private mutating func gap(
         insteadOf range: Range<Int>, _ line: Int, _ error: PlaylistError
     ) throws(PlaylistError) -> ResourceReference.Place? {
-        guard error.isMalformedURI else { throw error }
+        guard error.isMalformedURI, summary.hasTagsOfHLS else { throw error }
         unusable.addSegment(error, line: line)
         if !pending.isGap { sink.write { $0.append(contentsOf: "#EXT-X-GAP\n".utf8) } }
         pending.isGap = true
@@ -240,15 +263,15 @@ extension PlaylistPass {
 
     /// Returns the role of a URI line that is not a variant.
     ///
-    /// In channel lists, which share the syntax, an entry with a negative duration is a stream or a
-    /// playlist.
+    /// In channel lists, which share the syntax, an entry without a positive duration is a stream or
+    /// a playlist.
     private func segmentRole(
         _ place: ResourceReference.Place, _ duration: Duration?
     ) -> ResourceRole {
         if let role = options.segmentRole { return role }
-        let isEndless = duration.map { $0 < .zero } ?? false
-        if isEndless || !knowsKind {
-            return place.nameEnds(in: ".m3u8") || place.nameEnds(in: ".m3u") ? .playlist : .media
+        if !summary.hasTagsOfHLS || duration.map({ $0 < .zero }) ?? !knowsKind {
+            if place.nameEnds(in: ".m3u8") || place.nameEnds(in: ".m3u") { return .playlist }
+            if (duration ?? .zero) <= .zero { return .media }
         }
         if isImagesOnly { return .image }
         // Checks one byte first, which decides for most segments.

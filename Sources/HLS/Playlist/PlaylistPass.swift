@@ -43,6 +43,8 @@ struct PlaylistPass<Sink: PlaylistSink> {
     /// The place in the output of the missing offset of the next segment's byte range; nil if it
     /// has one.
     var offsetPlace: Int?
+    /// The place in the output behind the last entry of a list without a tag of HLS.
+    var entryStart = 0
     var segmentRanges = SubRangeCursor()
     var partRanges = SubRangeCursor()
     var isImagesOnly = false
@@ -70,6 +72,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         let body = self.body
         let span = body.span
         for line in try readPreamble(span) { try handle(line, span, map) }
+        entryStart = writtenCount
         while true {
             if let last = lastInf, let line = last.line, line.stands(at: reader.cursor, in: span) {
                 try takeAgain(last, line.count)
@@ -143,7 +146,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
         } else if let (tag, value) = parseTag(range) {
             take(line, .tag(tag.name, value: value))
             note(scope: tag.scope, of: tag.name, line: line.number)
-            if tag.name != .extM3U { summary.hasTagsOfHLS = true }
+            if tag.name != .extM3U, tag.name != .inf { summary.hasTagsOfHLS = true }
             let whole = TagLine(
                 name: tag.name, number: line.number, range: range, value: value)
             try handle(tag, whole, map)

@@ -3,6 +3,7 @@
 /// | named by | malformed | scheme that bypasses the daemon |
 /// |---|---|---|
 /// | segment, part | becomes a gap at a substitute URL of the origin | the playlist is rejected |
+/// | entry of a channel list | is left out with its lines | the same |
 /// | EXT-X-STREAM-INF | the variant is removed | the playlist is rejected |
 /// | EXT-X-KEY, EXT-X-MAP, EXT-X-MEDIA | the playlist is rejected | the playlist is rejected |
 /// | other tags | the attribute is removed, or the line if it needs the URI | the same |
@@ -16,6 +17,7 @@ package struct UnusableURIs: Sendable {
     /// The lines of malformed segment URIs.
     package private(set) var segmentLines: [Int] = []
     private var variantCount = 0
+    private var entryCount = 0
 
     package var isEmpty: Bool { count == 0 }
 
@@ -34,12 +36,18 @@ package struct UnusableURIs: Sendable {
         variantCount += 1
     }
 
-    /// Throws the first reason if all segments or all variants are unusable.
+    mutating func addEntry(_ reason: PlaylistError) {
+        add(reason)
+        entryCount += 1
+    }
+
+    /// Throws the first reason if all segments, all variants or all channels are unusable.
     func check(_ summary: PlaylistSummary) throws(PlaylistError) {
         guard let first = reasons.first else { return }
         let isAllSegments = summary.segmentCount > 0 && segmentLines.count == summary.segmentCount
         let isAllVariants = summary.variantCount == 0 && variantCount > 0
-        if isAllSegments || isAllVariants { throw first }
+        let isAllEntries = summary.segmentCount == 0 && entryCount > 0
+        if isAllSegments || isAllVariants || isAllEntries { throw first }
     }
 }
 

@@ -35,4 +35,13 @@ package enum ResourceRole: UInt8, CaseIterable, Hashable, Sendable {
         case .segment, .part, .subtitle, .image, .media: false
         }
     }
+
+    /// True if a playlist names such a resource as media or as what decodes it, so that it is never
+    /// a page.
+    package var isMediaOfPlaylist: Bool {
+        switch self {
+        case .segment, .initialization, .key, .part, .subtitle, .image: true
+        case .playlist, .json, .media: false
+        }
+    }
 }

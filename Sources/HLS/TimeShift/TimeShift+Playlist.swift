@@ -33,15 +33,21 @@ extension TimeShift {
         let longest = listed.lazy.map { self.segments[$0.index].duration }.max() ?? .zero
         appendHeader(longest, first, ending, isLive: isLive, to: &output)
         var writer = TimeShiftWriter(output: output)
+        for line in dateRanges.listedLines(before: first.number) { writer.append(line) }
         // There may be days of segments: they are used in place, without copies.
         for (index, isGap) in listed {
             let number = segments[index].number
-            for line in dateRanges[number] ?? [] { writer.append(line) }
+            for line in dateRanges.lines(before: number) { writer.append(line) }
             if isLive, let lines = parts[number] { writer.append(lines) }
             writer.write(segments[index], isGap: isGap)
         }
         if isLive {
             writer.append(tail)
+            // A report with the origin's number would make players ask for a segment that does not
+            // exist in a renumbered list, or is long gone; without one they load the list.
+            if let last = segments.last, last.number == last.originNumber {
+                writer.append(reports)
+            }
         } else {
             writer.append(Array("#EXT-X-ENDLIST\n".utf8))
         }
@@ -108,10 +114,17 @@ extension TimeShift {
 struct TimeShiftWriter {
     var output: [UInt8]
     /// The attributes of the previous segment that the next one depends on.
-    private var previous: (discontinuity: Int, context: TimeShiftContext)?
+    private struct Previous {
+        let discontinuity: Int
+        let context: TimeShiftContext
+        /// The keys in force, as written.
+        let keys: KeysInForce
+        /// The mark of the initialization section.
+        let mapMark: UInt32
+    }
+
+    private var previous: Previous?
     private var wasGap = false
-    /// True if the previous segment was written with explicit IVs.
-    private var hasOwnIVs = false
 
     init(output: [UInt8]) { self.output = output }
 
@@ -126,12 +139,12 @@ struct TimeShiftWriter {
         // Without an IV attribute players derive the IV from the media sequence number, which must
         // be the origin's.
         let isRenumbered = segment.number != segment.originNumber
-        let lines = isRenumbered ? segment.context.keys.withIVs(of: segment.originNumber) : []
-        let returns = hasOwnIVs && lines.isEmpty
-        if returns { output.append(contentsOf: "#EXT-X-KEY:METHOD=NONE\n".utf8) }
-        segment.context.append(after: returns ? nil : previous?.context, to: &output)
+        let context = segment.context
+        let keys = isRenumbered ? context.keys.withIVs(of: segment.originNumber) : context.keys
+        let lines = context.lines(
+            keys, after: previous.map { ($0.context, $0.keys) },
+            repeatsMap: previous.map { $0.mapMark != segment.marks.map } ?? false)
         for line in lines { output.append(contentsOf: line + [0x0A]) }
-        hasOwnIVs = !lines.isEmpty
         let needsDate = previous == nil || jumps > 0 || wasGap != isGap || segment.hasOwnDate
         if needsDate, let date = segment.date {
             append(date)
@@ -145,7 +158,9 @@ struct TimeShiftWriter {
         output.append(contentsOf: segment.lines)
         output.append(contentsOf: segment.uri)
         output.append(0x0A)
-        previous = (segment.discontinuity, segment.context)
+        previous = Previous(
+            discontinuity: segment.discontinuity, context: context, keys: keys,
+            mapMark: segment.marks.map)
         wasGap = isGap
     }
 
@@ -160,19 +175,19 @@ struct TimeShiftWriter {
     private mutating func writeGap(_ segment: TimeShiftSegment) {
         let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
         for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
-        if hasOwnIVs || !(previous?.context.keys.lines.isEmpty ?? true) {
+        if previous?.keys.isEmpty == false {
             output.append(contentsOf: "#EXT-X-KEY:METHOD=NONE\n".utf8)
         }
-        hasOwnIVs = false
         if previous == nil || !wasGap, let date = segment.date {
             append(date)
         }
         let before = previous?.context ?? .none
         output.append(contentsOf: "#EXT-X-GAP\n#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
         output += TimeShift.placeholder(of: segment, isFragment: before.map != nil) + [0x0A]
-        previous = (
-            segment.discontinuity, TimeShiftContext(mapKeys: before.mapKeys, map: before.map)
-        )
+        previous = Previous(
+            discontinuity: segment.discontinuity,
+            context: TimeShiftContext(mapKeys: before.mapKeys, map: before.map),
+            keys: KeysInForce(), mapMark: previous?.mapMark ?? 0)
         wasGap = true
     }
 

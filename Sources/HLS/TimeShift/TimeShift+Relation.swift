@@ -16,7 +16,10 @@ extension TimeShift {
             if !known.isPlaceholder, !Self.isSame(known, segment) { return .newEpoch }
         }
         if newest.originNumber > last.originNumber {
-            return overlaps || isPlausible(first, after: last, from: source) ? .advanced : .newEpoch
+            let continues =
+                overlaps
+                || isPlausible(first, after: last, from: source, countsAnew: countsAnew)
+            return continues ? .advanced : .newEpoch
         }
         if newest.originNumber < last.originNumber, countsAnew { return .newEpoch }
         if overlaps { return newest.originNumber == last.originNumber ? .unchanged : .stale }
@@ -26,9 +29,16 @@ extension TimeShift {
         return .newEpoch
     }
 
+    /// True if the origin's list has entered this epoch since the last change.
+    func isBefore(_ epoch: Epoch?) -> Bool {
+        guard let epoch, let listEpoch else { return false }
+        return listEpoch < epoch
+    }
+
     /// True if a window that begins after the last segment continues from it.
     private func isPlausible(
-        _ first: LiveWindow.Segment, after last: TimeShiftSegment, from source: Origin
+        _ first: LiveWindow.Segment, after last: TimeShiftSegment, from source: Origin,
+        countsAnew: Bool
     ) -> Bool {
         let missed = first.originNumber - last.originNumber - 1
         if missed == 0 { return true }
@@ -36,7 +46,7 @@ extension TimeShift {
         guard missed <= limits.segmentCount else { return false }
         guard let start = last.date, let date = first.date else {
             // Either segments were missed, or a mirror has its own numbers.
-            return origin == nil || origin == source
+            return !countsAnew && (origin == nil || origin == source)
         }
         let target = summary.targetDuration ?? last.duration
         let expected = start + last.duration + target * missed
@@ -55,15 +65,27 @@ extension TimeShift {
     /// True if both are the same segment; hosts, folders and queries are ignored, since they may
     /// carry tokens.
     static func isSame(_ known: TimeShiftSegment, _ seen: LiveWindow.Segment) -> Bool {
-        guard known.byteRange == seen.byteRange else { return false }
-        if let old = known.date, let new = seen.date,
+        isSame(known, seen.uri, seen.url, seen.byteRange, seen.duration, seen.date)
+    }
+
+    /// True if both are the same segment, as in another window of the same list.
+    static func isSame(_ known: TimeShiftSegment, _ other: TimeShiftSegment) -> Bool {
+        isSame(known, other.uri, other.url, other.byteRange, other.duration, other.date)
+    }
+
+    private static func isSame(
+        _ known: TimeShiftSegment, _ uri: [UInt8], _ url: AbsoluteURL?, _ range: SubRange?,
+        _ duration: Duration, _ date: DateTime?
+    ) -> Bool {
+        guard known.byteRange == range else { return false }
+        if let old = known.date, let new = date,
             abs(old.milliseconds - new.milliseconds) > 10_000
         {
             return false
         }
-        if known.uri == seen.uri { return true }
-        guard let old = known.url, let new = seen.url else { return false }
-        return old.lastPathSegment == new.lastPathSegment && known.duration == seen.duration
+        if known.uri == uri { return true }
+        guard let old = known.url, let new = url else { return false }
+        return old.lastPathSegment == new.lastPathSegment && known.duration == duration
             && !new.lastPathSegment.isEmpty
     }
 }

@@ -10,6 +10,7 @@ extension TimeShift {
         var output = Array("#EXTM3U\n".utf8)
         let longest = segments.lazy.map(\.duration).max() ?? .zero
         appendHeader(longest, first, .live, isLive: true, to: &output)
+        if let listEpoch { output += Array(listEpoch.note.utf8) }
         var writer = TimeShiftWriter(output: output)
         var expected: TimeShiftNote?
         for segment in segments {
@@ -18,20 +19,22 @@ extension TimeShift {
                 generation: segment.generation, marks: segment.marks)
             if note != expected { writer.append(Array(note.line.utf8)) }
             expected = note.next
-            for line in dateRanges[segment.number] ?? [] { writer.append(line) }
+            for line in dateRanges.lines(before: segment.number) { writer.append(line) }
             writer.write(segment, isGap: segment.isGap, keepsGaps: true)
         }
         if isEnded { writer.append(Array("#EXT-X-ENDLIST\n".utf8)) }
         return writer.output
     }
 
-    /// Restores the result of `snapshot`; empty if it is damaged.
-    package init(snapshot: [UInt8], limits: Limits = Limits()) {
+    /// Restores the result of `snapshot`.
+    ///
+    /// Throws the error of a damaged snapshot.
+    package init(snapshot: [UInt8], limits: Limits = Limits()) throws(PlaylistError) {
         self.init(limits: limits)
-        guard !snapshot.isEmpty, let base = try? AbsoluteURL("http://snapshot.invalid/"),
-            let window = try? LiveWindow(snapshot, base: base)
-        else { return }
-        restore(window)
+        guard !snapshot.isEmpty, let base = try? AbsoluteURL("http://snapshot.invalid/") else {
+            return
+        }
+        restore(try LiveWindow(snapshot, base: base, PlaylistReading(limits: .own)))
     }
 
     /// Restores the segments of a snapshot.
@@ -39,6 +42,7 @@ extension TimeShift {
         summary = window.summary
         header = window.header
         isEnded = window.summary.hasEndList
+        listEpoch = window.listEpoch
         var note = TimeShiftNote(
             epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
         for seen in window.segments {
@@ -58,7 +62,7 @@ extension TimeShift {
             if !isPlaceholder {
                 numbersByName[SegmentName(seen.uri, seen.byteRange)] = seen.originNumber
             }
-            for range in seen.dateRanges { self.note(range, at: seen.originNumber) }
+            for range in seen.dateRanges { dateRanges.note(range, at: seen.originNumber) }
             epoch = note.epoch
             note = note.next
         }

@@ -38,15 +38,20 @@ package struct TimeShift: Sendable {
         package var variables: [String: String] = [:]
         /// Another rendition of the same presentation; numbers and epochs are kept in step with it.
         package var sibling: TimeShift?
-        /// True if a window with lower numbers is a new epoch, and not a late one.
+        /// True if a window with lower numbers is a new epoch, and not a late one, and one with
+        /// higher numbers does not follow a hole.
         package var countsAnew = false
+        /// The epoch that the origin's list is in now; nil if it is unknown.
+        package var listEpoch: Epoch?
 
         package init(
-            variables: [String: String] = [:], sibling: TimeShift? = nil, countsAnew: Bool = false
+            variables: [String: String] = [:], sibling: TimeShift? = nil, countsAnew: Bool = false,
+            listEpoch: Epoch? = nil
         ) {
             self.variables = variables
             self.sibling = sibling
             self.countsAnew = countsAnew
+            self.listEpoch = listEpoch
         }
     }
 
@@ -63,6 +68,10 @@ package struct TimeShift: Sendable {
         /// Each step is a line of the playlist. A larger step of the origin, as in a hole, is
         /// reduced to this.
         package var discontinuityStep = 16
+        /// The most bytes of EXT-X-DATERANGE lines; the oldest are dropped first.
+        ///
+        /// Default 16 MiB, as long as the longest list of an origin.
+        package var dateRangeByteCount = 16 << 20
 
         package init() {}
     }
@@ -73,6 +82,11 @@ package struct TimeShift: Sendable {
     package internal(set) var isEnded = false
     /// The epoch of the newest segment.
     package internal(set) var epoch = 0
+    /// The epoch that the origin's list was in at the last change; nil if it is unknown.
+    ///
+    /// A saved window may be older than the saved epoch of its list: then the list was renumbered
+    /// since, although its next reading continues the last one.
+    package internal(set) var listEpoch: Epoch?
     /// The number of the first segment of the origin's newest window; earlier ones exist only in
     /// this list.
     package internal(set) var windowStart = 0
@@ -81,11 +95,10 @@ package struct TimeShift: Sendable {
     var summary = PlaylistSummary()
     var header: [UInt8] = []
     var tail: [UInt8] = []
+    var reports: [UInt8] = []
     /// EXT-X-PART lines of the newest window by segment number.
     var parts: [Int: [UInt8]] = [:]
-    /// EXT-X-DATERANGE lines by the number of the segment that they precede.
-    var dateRanges: [Int: [[UInt8]]] = [:]
-    private var placeOfDateRange: [String: Int] = [:]
+    var dateRanges: ShiftedDateRanges
     /// The origin's discontinuity sequence number of the newest segment.
     var originDiscontinuity = 0
     /// Added to the first segment's numbers, to be in step with another rendition.
@@ -95,7 +108,10 @@ package struct TimeShift: Sendable {
     /// The number of the last segment with each URI and byte range.
     var numbersByName: [SegmentName: Int] = [:]
 
-    package init(limits: Limits = Limits()) { self.limits = limits }
+    package init(limits: Limits = Limits()) {
+        self.limits = limits
+        dateRanges = ShiftedDateRanges(limit: limits.dateRangeByteCount)
+    }
 
     /// Merges `body`, a media playlist that came from `base`: its URL after redirects.
     ///
@@ -133,13 +149,12 @@ package struct TimeShift: Sendable {
     private mutating func dropSegments(before index: Int) {
         guard index > 0 else { return }
         for segment in segments[..<index] {
-            dateRanges[segment.number] = nil
             let name = SegmentName(segment.uri, segment.byteRange)
             if numbersByName[name] == segment.number { numbersByName[name] = nil }
         }
+        let next = segments[index - 1].number + 1
         segments.removeFirst(index)
-        let first = segments.first?.number ?? 0
-        placeOfDateRange = placeOfDateRange.filter { $0.value >= first }
+        dateRanges.drop(before: next)
     }
 
     // MARK: Merging
@@ -148,10 +163,12 @@ package struct TimeShift: Sendable {
         _ window: LiveWindow, from source: Origin, _ context: Context
     ) -> Merge {
         let sibling = context.sibling
-        let relation = relation(of: window, from: source, countsAnew: context.countsAnew)
+        let relation = relation(
+            of: window, from: source, countsAnew: context.countsAnew || isBefore(context.listEpoch))
         guard relation != .stale else {
             return Merge(relation: .stale, added: 0..<0, missed: 0, reused: [])
         }
+        if relation != .unchanged || listEpoch == nil { listEpoch = context.listEpoch ?? listEpoch }
         summary = window.summary
         header = window.header
         isEnded = window.summary.hasEndList
@@ -217,7 +234,9 @@ package struct TimeShift: Sendable {
         let continues = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
         // Each merge creates new contexts; most segments share that of the previous one.
-        let context = last.map { $0.context == seen.context ? $0.context : seen.context }
+        let context = last.map {
+            $0.context == seen.context ? $0.context : seen.context.sharing($0.context)
+        }
         let name = SegmentName(seen.uri, seen.byteRange)
         let before = numbersByName.updateValue(number, forKey: name).flatMap { segment(number: $0) }
         return TimeShiftSegment(
@@ -254,32 +273,29 @@ package struct TimeShift: Sendable {
         return segments[number - first].marks
     }
 
+    /// Returns the mark of a key that a segment needs; 0 if the segment is not remembered.
+    package func mark(ofKey url: AbsoluteURL, number: Int) -> UInt32 {
+        segment(number: number)?.mark(ofKey: url) ?? 0
+    }
+
     /// Records the parts of the newest window that are not in segments: its extent, parts, date
     /// ranges and tail.
     private mutating func note(_ window: LiveWindow) {
         tail = window.tail
+        reports = window.reports
         parts = [:]
         guard let last = segments.last, let newest = window.segments.last else { return }
         let offset = last.number - newest.originNumber
         // A delta update shows only the number of skipped segments, not where the window starts.
         windowStart = window.summary.mediaSequence + offset
+        dateRanges.beginWindow(
+            isDelta: window.summary.isSkipDelta, removed: window.removedDateRanges)
         for segment in window.segments {
             let number = segment.originNumber + offset
             if !segment.parts.isEmpty { parts[number] = segment.parts }
-            for range in segment.dateRanges { note(range, at: number) }
+            for range in segment.dateRanges { dateRanges.noteListed(range, at: number) }
         }
-        for range in window.tailDateRanges { note(range, at: last.number) }
-    }
-
-    /// Stores a date range with the segment that it first preceded.
-    mutating func note(_ range: LiveWindow.DateRange, at number: Int) {
-        let place = placeOfDateRange[range.id] ?? number
-        placeOfDateRange[range.id] = place
-        var lines = dateRanges[place] ?? []
-        // Updates of one date range are further tags with the same ID.
-        guard !lines.contains(range.line), lines.count < 64 else { return }
-        lines.append(range.line)
-        dateRanges[place] = lines
+        for range in window.tailDateRanges { dateRanges.noteListed(range, at: last.number) }
     }
 }
 

@@ -30,12 +30,13 @@ package struct TimeShiftSegment: Sendable {
     package struct Marks: Hashable, Sendable {
         package var segment: UInt32 = 0
         package var map: UInt32 = 0
-        package var key: UInt32 = 0
+        /// In the order of the segment's `keyURLs`; empty if all are 0.
+        package var keys: [UInt32] = []
 
-        package init(segment: UInt32 = 0, map: UInt32 = 0, key: UInt32 = 0) {
+        package init(segment: UInt32 = 0, map: UInt32 = 0, keys: [UInt32] = []) {
             self.segment = segment
             self.map = map
-            self.key = key
+            self.keys = keys.allSatisfy { $0 == 0 } ? [] : keys
         }
     }
 
@@ -47,8 +48,23 @@ package struct TimeShiftSegment: Sendable {
     let hasOwnDate: Bool
     var context: TimeShiftContext
 
-    /// The key and initialization section that its playback needs as well.
-    package var keyURL: AbsoluteURL? { context.keyURL }
+    /// The keys of the segment and of its initialization section, sorted; at most a few.
+    package var keyURLs: [AbsoluteURL] { context.keyURLs }
+    /// Keys of which playback needs one of each array.
+    package var keyChoices: [[AbsoluteURL]] {
+        let choices = [context.map == nil ? [] : context.mapKeys.sufficientURLs]
+        return (choices + [context.keys.sufficientURLs]).filter { !$0.isEmpty }
+    }
+
+    /// Returns the mark of a key; 0 for a key that is not one of `keyURLs`.
+    package func mark(ofKey url: AbsoluteURL) -> UInt32 {
+        guard !marks.keys.isEmpty, let index = keyURLs.firstIndex(of: url),
+            marks.keys.indices.contains(index)
+        else { return 0 }
+        return marks.keys[index]
+    }
+
+    /// The initialization section that its playback needs.
     package var mapURL: AbsoluteURL? { context.mapURL }
     /// The bytes of the initialization section; nil for the whole resource.
     package var mapRange: SubRange? { context.mapRange }
@@ -60,20 +76,25 @@ final class TimeShiftContext: Sendable, Equatable {
     let mapKeys: KeysInForce
     let map: [UInt8]?
     let keys: KeysInForce
-    let keyURL: AbsoluteURL?
+    /// The URLs of the keys to fetch, those in force at the map included; sorted, since a snapshot
+    /// does not keep the order of keys.
+    let keyURLs: [AbsoluteURL]
     let mapURL: AbsoluteURL?
     let mapRange: SubRange?
 
     init(
         mapKeys: KeysInForce = KeysInForce(), map: [UInt8]? = nil,
         keys: KeysInForce = KeysInForce(),
-        urls: (key: AbsoluteURL?, map: AbsoluteURL?) = (nil, nil), mapRange: SubRange? = nil
+        mapURL: AbsoluteURL? = nil, mapRange: SubRange? = nil
     ) {
         self.mapKeys = mapKeys
         self.map = map
         self.keys = keys
-        keyURL = urls.key
-        mapURL = urls.map
+        let urls = keys.urls + (map == nil ? [] : mapKeys.urls)
+        keyURLs =
+            urls.count < 2
+            ? urls : Set(urls).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        self.mapURL = mapURL
         self.mapRange = mapRange
     }
 
@@ -84,20 +105,35 @@ final class TimeShiftContext: Sendable, Equatable {
             || (left.map == right.map && left.mapKeys == right.mapKeys && left.keys == right.keys)
     }
 
-    /// Appends the lines that change from `previous`, nil at the start of a list, to this context.
-    func append(after previous: TimeShiftContext?, to output: inout [UInt8]) {
-        guard previous !== self else { return }
-        var inForce = previous?.keys ?? KeysInForce()
-        if let map, map != previous?.map || previous.map({ $0.mapKeys == mapKeys }) != true {
-            for line in mapKeys.lines(replacing: inForce) + [map] {
-                output.append(contentsOf: line)
-                output.append(0x0A)
-            }
-            inForce = mapKeys
+    /// Returns the same context, with those lines of `other` that are the same.
+    ///
+    /// Each window is read anew: without this each change of a key would keep a copy of all others.
+    func sharing(_ other: TimeShiftContext) -> TimeShiftContext {
+        TimeShiftContext(
+            mapKeys: mapKeys.sharing(other.mapKeys), map: map == other.map ? other.map : map,
+            keys: keys.sharing(other.keys), mapURL: mapURL, mapRange: mapRange)
+    }
+
+    /// Returns the lines that change from a previous context to this one.
+    ///
+    /// - Parameters:
+    ///   - keys: the keys of this context as they are to be written.
+    ///   - previous: the context before, with its keys as written; nil at the start of a list.
+    ///   - repeatsMap: true if the same line names another initialization section now.
+    /// - Returns: the lines, without line breaks.
+    func lines(
+        _ keys: KeysInForce, after previous: (context: TimeShiftContext, keys: KeysInForce)?,
+        repeatsMap: Bool
+    ) -> [[UInt8]] {
+        let inForce = previous?.keys ?? KeysInForce()
+        guard let map, repeatsMap || hasOtherMap(than: previous?.context) else {
+            return keys.lines(replacing: inForce)
         }
-        for line in keys.lines(replacing: inForce) {
-            output.append(contentsOf: line)
-            output.append(0x0A)
-        }
+        return mapKeys.lines(replacing: inForce) + [map] + keys.lines(replacing: mapKeys)
+    }
+
+    private func hasOtherMap(than previous: TimeShiftContext?) -> Bool {
+        guard let previous else { return true }
+        return previous !== self && (map != previous.map || !(mapKeys == previous.mapKeys))
     }
 }

@@ -2,7 +2,8 @@
 import Posix
 
 /// An allowance of frames that do not request anything: PING, SETTINGS, PRIORITY, PRIORITY_UPDATE,
-/// WINDOW_UPDATE, RST_STREAM and empty DATA (RFC 9113 section 10.5).
+/// WINDOW_UPDATE, RST_STREAM and empty DATA, and of frames that make the server reset a stream
+/// (RFC 9113 section 10.5).
 ///
 /// It grows with time and with use of the connection: a player that reads a film at full speed
 /// sends a WINDOW_UPDATE for every few frames of content.

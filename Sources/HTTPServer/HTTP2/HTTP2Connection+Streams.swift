@@ -19,6 +19,20 @@ extension HTTP2Connection {
         if streams.count >= Int(Self.mostStreams) { charge(FrameAllowance.resetCost) }
     }
 
+    /// Charges a sent RST_STREAM if the client's frames provoked it: a stream that is opened and
+    /// broken costs the server as much as one that is opened and reset.
+    ///
+    /// A refusal is charged when its HEADERS begin; resets because of an origin are not the
+    /// client's.
+    func resetSent(_ code: UInt32) {
+        switch nghttp2_error_code(rawValue: code) {
+        case NGHTTP2_PROTOCOL_ERROR, NGHTTP2_FLOW_CONTROL_ERROR, NGHTTP2_STREAM_CLOSED,
+            NGHTTP2_FRAME_SIZE_ERROR, NGHTTP2_COMPRESSION_ERROR:
+            charge(FrameAllowance.resetCost)
+        default: break
+        }
+    }
+
     /// Terminates the connection for a violation that the session does not detect.
     func protocolFailed() { session?.terminate(NGHTTP2_PROTOCOL_ERROR) }
 
@@ -31,7 +45,7 @@ extension HTTP2Connection {
     /// Begins a stream when the field block of a request begins.
     func beginStream(_ id: Int32) {
         streams[id] = HTTP2Stream(id, on: self)
-        state.beginBlock(now: server.loop.now, limits: server.limits)
+        state.beginBlock(of: id, now: server.loop.now, limits: server.limits)
         var block = block ?? server.takeHeaderBlock()
         block.reset()
         self.block = block
@@ -39,13 +53,14 @@ extension HTTP2Connection {
 
     /// Reads a request whose field block is complete.
     func headArrived(_ id: Int32, isEnd: Bool) {
-        state.endBlock()
+        state.endBlock(of: id)
         guard let stream = streams[id], stream.exchange == nil, let block else { return }
         stream.hasPriority = stream.hasPriority || block.hasPriority
         if isEnd { stream.content.end() }
         stream.read(block)
         self.block = nil
         server.giveBack(block)
+        if !isEnd { mustSettle = true }
         arrived.append(stream)
     }
 
@@ -62,6 +77,11 @@ extension HTTP2Connection {
 
     /// Removes a stream that the session has closed.
     func streamClosed(_ id: Int32, error: UInt32) {
+        // The session does not report the end of a block that it rejects.
+        if state.endBlock(of: id), let block {
+            self.block = nil
+            server.giveBack(block)
+        }
         guard let stream = streams.removeValue(forKey: id) else { return }
         session?.consume(connection: stream.content.count)
         let isWhole = stream.response?.isWhole ?? false

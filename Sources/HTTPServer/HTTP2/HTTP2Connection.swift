@@ -27,6 +27,9 @@ final class HTTP2Connection: ReadinessHandler {
     var over: [(stream: HTTP2Stream, ending: ResponseOutcome.Ending)] = []
     /// Streams whose request heads are complete and not yet passed to the handler.
     var arrived: [HTTP2Stream] = []
+    /// True if a request has arrived with its content to follow: frames behind its head may have
+    /// broken the stream.
+    var mustSettle = false
     /// Streams whose responses are complete although their requests are not.
     var unread: [Int32] = []
     /// The fields of the request head that is arriving.
@@ -128,6 +131,12 @@ final class HTTP2Connection: ReadinessHandler {
         finishOver()
         let requests = arrived
         arrived = []
+        if mustSettle {
+            mustSettle = false
+            // Sends the resets that the session has decided on, which closes their streams: no
+            // handler starts work for a request whose content broke it.
+            pump()
+        }
         for stream in requests where streams[stream.id] === stream { open(stream) }
         isInside = true
         for stream in streams.values where stream.content.hasNews { stream.contentArrived() }

@@ -26,8 +26,8 @@ struct HTTP2ConnectionState {
     private var streamsDue: Monotonic?
     /// When an idle connection gives back memory; nil if it has, or is not idle.
     private var restDue: Monotonic?
-    /// True while a field block has begun and not ended.
-    private(set) var isInBlock = false
+    /// The stream of the field block that has begun and not ended; nil for none.
+    private var openBlock: Int32?
 
     init(now: Monotonic, limits: ServerLimits) { phaseDeadline = now + limits.headTimeout }
 
@@ -64,13 +64,21 @@ struct HTTP2ConnectionState {
     }
 
     /// Starts the deadline of a field block, since a head sent slowly holds a connection.
-    mutating func beginBlock(now: Monotonic, limits: ServerLimits) {
-        isInBlock = true
+    mutating func beginBlock(of stream: Int32, now: Monotonic, limits: ServerLimits) {
+        openBlock = stream
         if isOpen { enter(.busy, now: now, limits: limits) }
         if phase == .busy { phaseDeadline = now + limits.headTimeout }
     }
 
-    mutating func endBlock() { isInBlock = false }
+    /// Ends the deadline of a stream's field block: it is complete, or the stream was reset.
+    ///
+    /// - Returns: false if the open block is another stream's, or none is open.
+    @discardableResult
+    mutating func endBlock(of stream: Int32) -> Bool {
+        guard openBlock == stream else { return false }
+        openBlock = nil
+        return true
+    }
 
     /// Records a stream's deadline.
     mutating func note(_ deadline: Monotonic?) {
@@ -82,7 +90,7 @@ struct HTTP2ConnectionState {
     mutating func forgetStreamDeadlines() { streamsDue = nil }
 
     /// True if the phase's deadline applies.
-    private var isPhaseTimed: Bool { phase != .busy || isInBlock }
+    private var isPhaseTimed: Bool { phase != .busy || openBlock != nil }
 
     /// Returns the earliest deadline; nil for none.
     ///

@@ -177,6 +177,7 @@ final class HTTP2Session {
         nghttp2_session_callbacks_set_on_header_callback(made, onHeader)
         nghttp2_session_callbacks_set_on_invalid_header_callback(made, onInvalidHeader)
         nghttp2_session_callbacks_set_on_frame_recv_callback(made, onFrame)
+        nghttp2_session_callbacks_set_on_frame_send_callback(made, onFrameSent)
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, onContent)
         nghttp2_session_callbacks_set_on_stream_close_callback(made, onStreamClose)
         nghttp2_session_callbacks_set_send_data_callback(made, sendContent)
@@ -257,6 +258,13 @@ private let onFrame: nghttp2_on_frame_recv_callback = { _, frame, holder in
             connection.streams[update.pointee.stream_id]?.hasPriority = true
         }
     default: break
+    }
+    return 0
+}
+
+private let onFrameSent: nghttp2_on_frame_send_callback = { _, frame, holder in
+    if let frame, UInt32(frame.pointee.hd.type) == NGHTTP2_RST_STREAM.rawValue {
+        connection(holder)?.resetSent(frame.pointee.rst_stream.error_code)
     }
     return 0
 }

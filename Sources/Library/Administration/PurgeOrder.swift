@@ -13,8 +13,8 @@ package struct PurgeOrder: Equatable, Sendable {
         case texts(Set<String>)
         /// Numbers of titles; also removes pinned ones.
         case titles(Set<UInt64>)
-        /// A host in lower case, with or without its port.
-        case host(String)
+        /// A host, or one of its origins; spares pinned objects.
+        case host(PurgeHost)
         case unusedSince(WallTime)
     }
 
@@ -32,7 +32,7 @@ package struct PurgeOrder: Equatable, Sendable {
         switch subject {
         case .texts(let texts): texts.contains(CacheKey.url(ofText: entry.url))
         case .titles(let numbers): numbers.contains(entry.title)
-        case .host(let host): StoreAdministration.isHost(host, of: entry.url) && !isPinned(entry)
+        case .host(let host): host.matches(entry.url) && !isPinned(entry)
         case .unusedSince(let time): entry.lastUsed < time && !isPinned(entry)
         }
     }
@@ -47,7 +47,7 @@ extension PurgeOrder {
             switch subject {
             case .texts(let texts): (.url, texts.sorted())
             case .titles(let numbers): (.title, numbers.sorted().map { String($0) })
-            case .host(let host): (.host, [host])
+            case .host(let host): (.host, [host.text])
             case .unusedSince(let time): (.unusedSince, [String(time.nanoseconds)])
             }
         return PurgeRecord(
@@ -62,7 +62,7 @@ extension PurgeOrder {
             subject = .titles(
                 Set(record.items.compactMap { ExternalNumber.integer($0, in: 0...UInt64.max) }))
         case .host:
-            guard let host = record.items.first else { return nil }
+            guard let host = record.items.first.flatMap({ PurgeHost($0) }) else { return nil }
             subject = .host(host)
         case .unusedSince:
             guard
@@ -84,8 +84,17 @@ struct PurgeOrders: Sendable {
         database.records(PurgeRecord.self).compactMap { PurgeOrder($0) }
     }
 
+    /// Saves an order; in place of an earlier one of the same subject, so that a purge that fails
+    /// and is repeated takes one record.
     package func add(_ order: PurgeOrder) throws(StateFault) {
-        let last = database.records(PurgeRecord.self).map(\.number).max() ?? -1
+        let records = database.records(PurgeRecord.self)
+        if let same = records.first(where: { PurgeOrder($0)?.subject == order.subject }) {
+            if same.given < order.given.nanoseconds {
+                try database.keep([order.record(Int(same.number))])
+            }
+            return
+        }
+        let last = records.map(\.number).max() ?? -1
         try database.keep([order.record(Int(last) + 1)])
     }
 

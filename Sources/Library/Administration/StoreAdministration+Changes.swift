@@ -105,7 +105,12 @@ extension StoreAdministration {
                 return start(.titles(numbers))
             }
         case "host":
-            let host = ASCII.lowercased(text)
+            guard let host = PurgeHost(text) else {
+                return .failure(
+                    .badRequest,
+                    "host is a whole host name or address, with or without a port, or a web origin such as http://cdn.example:8080"
+                )
+            }
             return start(.host(host))
         default:
             guard let age = AdministrationQuery.duration(text) else {
@@ -115,15 +120,6 @@ extension StoreAdministration {
             let limit = WallTime.now() + Interval(nanoseconds: -age.nanoseconds)
             return start(.unusedSince(limit))
         }
-    }
-
-    /// True if a stored URL has this host, with or without its port.
-    static func isHost(_ host: String, of url: String) -> Bool {
-        guard let authority = authority(of: url) else { return false }
-        if authority == host { return true }
-        guard authority.hasPrefix(host) else { return false }
-        let rest = authority.dropFirst(host.count)
-        return rest.first == ":" && rest.dropFirst().allSatisfy(\.isNumber)
     }
 
     /// Returns host and explicit port of a stored URL, which is normalised and in lower case.

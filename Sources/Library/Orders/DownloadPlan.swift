@@ -55,15 +55,15 @@ package struct DownloadPlan: Sendable {
         }
         var clock = 0.0
         var kept = 0.0
-        let structure = structure(of: list, without: keys.foreignKeyLines)
+        let structure = SegmentStructure(list, without: keys.foreignKeyLines)
         for segment in list.segments {
-            guard let url = segment.place?.url, !segment.isGap else { continue }
             let seconds = max(0, segment.duration.map { $0 / .seconds(1) } ?? 0)
             let start = clock
             clock += seconds
+            guard let url = segment.place?.url, !segment.isGap else { continue }
             if let from, clock <= from { continue }
             if let to, start >= to { break }
-            for (url, range, role) in structure(segment) {
+            for (url, range, role) in structure.needs(of: segment) {
                 add(
                     DownloadPiece(url: url, role: role, range: range, seconds: 0, start: start))
             }
@@ -74,35 +74,6 @@ package struct DownloadPlan: Sendable {
             kept += seconds
         }
         self.seconds = max(self.seconds, kept)
-    }
-
-    /// Returns a function for the other resources that a segment needs: the keys and initialization
-    /// section in force.
-    private func structure(
-        of list: MediaPlaylist, without foreignLines: Set<Int>
-    ) -> (MediaPlaylist.Segment) -> [(AbsoluteURL, Range<Int64>?, ResourceRole)] {
-        // A playlist may list several keys for a segment, of which the context holds only one: all
-        // keys between two segments are added with the segment that follows.
-        var keysBefore: [Int: [AbsoluteURL]] = [:]
-        var foreign: Set<AbsoluteURL> = []
-        for reference in list.keys.compactMap(\.reference) {
-            guard !foreignLines.contains(reference.line) else {
-                foreign.insert(reference.url)
-                continue
-            }
-            keysBefore[reference.mediaSequence, default: []].append(reference.url)
-        }
-        return { segment in
-            var needs: [(AbsoluteURL, Range<Int64>?, ResourceRole)] = []
-            for key in keysBefore[segment.mediaSequence] ?? [] { needs.append((key, nil, .key)) }
-            if let key = segment.context.keyURL, !foreign.contains(key) {
-                needs.append((key, nil, .key))
-            }
-            if let map = segment.context.mapURL {
-                needs.append((map, segment.context.mapByteRange?.bytes, .initialization))
-            }
-            return needs
-        }
     }
 
     private mutating func add(_ piece: DownloadPiece) {

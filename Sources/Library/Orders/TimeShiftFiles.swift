@@ -1,24 +1,25 @@
 // Snapshots of time shift windows on disk, so that they survive a restart.
 //
-// One file for each list, replaced as a whole: a first line that identifies the format, then the
-// result of `TimeShift.snapshot`. Unreadable files are ignored.
+// One file for each window, replaced as a whole: a first line that identifies the format, then the
+// result of `TimeShift.snapshot`. Unreadable files are set aside, so that no new window replaces them.
 import DurableState
 import Glibc
 package import HLS
 package import Logging
 import Model
 package import Posix
-package import Routing
+import Routing
 import Store
-package import URISyntax
 
 /// The folder of snapshots.
 package struct TimeShiftFiles: Sendable {
     /// The most bytes of all snapshots together; the oldest are deleted first.
     package static let mostBytes: Int64 = 256_000_000
-    /// The largest snapshot that is read; a window of many days is smaller.
-    private static let mostOfOne = 64 << 20
-    private static let firstLine = "SLUICE WINDOW 1"
+    /// The largest snapshot; a window of many days is smaller.
+    private static let mostOfOne = PlaylistLimits.own.byteCount
+    private static let firstLine = Array("SLUICE WINDOW 1\n".utf8)
+    /// Added to the name of a snapshot that could not be read.
+    private static let asideSuffix = ".unread"
 
     package let folder: String
 
@@ -29,37 +30,65 @@ package struct TimeShiftFiles: Sendable {
         self.log = log
     }
 
-    private func path(_ url: AbsoluteURL, _ session: SessionID) -> String {
-        let name = url.withoutDirectives.normalisedForKey
-        return "\(folder)/\(ObjectKey(sha256Of: "\(session.text) \(name)").hex.prefix(32))"
+    private func path(_ name: WindowName) -> String {
+        let digest = ObjectKey(sha256Of: "\(name.session.text) \(name.list)")
+        return "\(folder)/\(digest.hex.prefix(32))"
     }
 
-    /// Loads the snapshot of a list; nil without one.
+    /// Loads the snapshot of a window; nil without one.
     ///
-    /// Blocks on the disk.
-    package func load(_ url: AbsoluteURL, _ session: SessionID) -> TimeShift? {
-        guard
-            let bytes = StateFile.read(path(url, session), atMost: Self.mostOfOne, log),
-            let end = bytes.firstIndex(of: 0x0A),
-            String(decoding: bytes[..<end], as: UTF8.self) == Self.firstLine
-        else { return nil }
-        let shift = TimeShift(snapshot: Array(bytes[(end + 1)...]))
-        return shift.segments.isEmpty ? nil : shift
+    /// Blocks on the disk. A snapshot that cannot be read is set aside.
+    ///
+    /// - Parameters:
+    ///   - name: the name of the window.
+    ///   - limits: the limits of the window.
+    /// - Returns: the window; nil if there is none, or none that can be read.
+    package func load(_ name: WindowName, limits: TimeShift.Limits) -> TimeShift? {
+        let path = path(name)
+        do {
+            let bytes = try readWhole(path, atMost: Self.mostOfOne)
+            guard bytes.starts(with: Self.firstLine) else {
+                setAside(path, "it is not of this version's format")
+                return nil
+            }
+            let shift = try TimeShift(
+                snapshot: Array(bytes[Self.firstLine.count...]), limits: limits)
+            return shift.segments.isEmpty ? nil : shift
+        } catch let error as SystemError where error.code == ENOENT {
+            return nil
+        } catch {
+            setAside(path, "\(error)")
+            return nil
+        }
     }
 
-    /// Replaces the snapshot of a list; blocks on the disk.
-    package func save(_ shift: TimeShift, _ url: AbsoluteURL, _ session: SessionID)
-        throws(SystemError)
-    {
+    /// Renames a snapshot that cannot be read, so that it is not replaced by the new window.
+    private func setAside(_ path: String, _ reason: String) {
+        let aside = path + Self.asideSuffix
+        let isAside = (try? renameFile(path, to: aside)) != nil
+        log.error(
+            "a saved window cannot be read; the window begins anew",
+            metadata: ["path": "\(isAside ? aside : path)", "reason": "\(reason)"])
+    }
+
+    /// Replaces the snapshot of a window; blocks on the disk.
+    ///
+    /// Throws `EFBIG` if it would be too long to be loaded, and keeps the former one.
+    package func save(_ shift: TimeShift, _ name: WindowName) throws(SystemError) {
+        let path = path(name)
+        let bytes = Self.firstLine + shift.snapshot()
+        guard bytes.count <= Self.mostOfOne else {
+            throw SystemError("write", code: EFBIG, subject: path)
+        }
         try makeFolder(folder)
-        try replaceFile(
-            path(url, session), with: Array((Self.firstLine + "\n").utf8) + shift.snapshot(),
-            in: folder)
+        try replaceFile(path, with: bytes, in: folder)
     }
 
-    /// Deletes the snapshot of a list.
-    package func remove(_ url: AbsoluteURL, _ session: SessionID) {
-        try? removeFile(path(url, session))
+    /// Deletes the snapshot of a window, also one that was set aside.
+    package func remove(_ name: WindowName) {
+        let path = path(name)
+        try? removeFile(path)
+        try? removeFile(path + Self.asideSuffix)
     }
 
     /// Deletes snapshots that are too old for any window, and the oldest beyond `mostBytes`.

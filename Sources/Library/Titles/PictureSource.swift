@@ -103,12 +103,13 @@ extension TitleReading {
     private func playlist(
         _ object: StoredObject, _ head: StoredHead, variables: [String: String]
     ) -> Playlist? {
-        guard object.isComplete, let total = object.total, total <= catalogue.limits.byteCount,
+        let limits = session.limits(ofOrigins: catalogue.limits)
+        guard object.isComplete, let total = object.total, total <= limits.byteCount,
             let base = try? AbsoluteURL(head.finalURL),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
         return try? Playlist(
-            body, base: base, PlaylistReading(limits: catalogue.limits, variables: variables))
+            body, base: base, PlaylistReading(limits: limits, variables: variables))
     }
 
     /// Returns the first stored segment of a media playlist; nil without one, or if the playlist

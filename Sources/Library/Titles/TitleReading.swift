@@ -91,15 +91,19 @@ struct TitleReading {
             guard let url = Self.url(of: row) else { return false }
             return SessionTable.starts(session, at: url)
         }
-        if let exact, let root = root(exact) { return root }
-        let roots = starts.prefix(16).compactMap(root)
+        if let exact, let root = root(exact, isExact: true) { return root }
+        let roots = starts.prefix(16).compactMap { root($0, isExact: false) }
         return roots.first { list($0.object, $0.head, variables: [:])?.isMultivariant ?? false }
             ?? roots.first
     }
 
-    private func root(_ row: StoreEntry) -> Root? {
+    /// Reads the object of a row; nil if no player can start from it.
+    ///
+    /// With `isExact`, a player has started from it, whatever type the origin gives it.
+    private func root(_ row: StoreEntry, isExact: Bool) -> Root? {
         guard let url = Self.url(of: row), let object = catalogue.store.peek(row.key),
-            let head = StoredHead(encoded: object.head), head.isPlaylist || Self.isMedia(head)
+            let head = StoredHead(encoded: object.head),
+            isExact || head.isPlaylist || Self.isMedia(head)
         else { return nil }
         return Root(url: url, key: row.key, object: object, head: head)
     }
@@ -159,11 +163,12 @@ struct TitleReading {
     private func list(
         _ object: StoredObject, _ head: StoredHead, variables: [String: String]
     ) -> TitleList? {
-        guard object.isComplete, let total = object.total, total <= catalogue.limits.byteCount,
+        let limits = session.limits(ofOrigins: catalogue.limits)
+        guard object.isComplete, let total = object.total, total <= limits.byteCount,
             let base = try? AbsoluteURL(head.finalURL),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
-        return try? TitleList(body, base: base, variables: variables, limits: catalogue.limits)
+        return try? TitleList(body, base: base, variables: variables, limits: limits)
     }
 
     private mutating func variant(_ child: TitleChild, _ list: TitleList) -> TitleVariant {

@@ -12,6 +12,7 @@ extension EpochTable.List {
             isDelta: reading.summary.isSkipDelta, after: sections, formerEnd: end)
         start = reading.summary.mediaSequence
         end = reading.summary.nextMediaSequence
+        ended = reading.ended
         if let target = reading.summary.targetDuration { targetDuration = Interval(target) }
         discontinuitySequence = reading.summary.discontinuitySequence ?? discontinuitySequence
         self.received = received
@@ -39,18 +40,17 @@ extension EpochTable {
     ) -> Relation {
         guard let former else { return .first }
         if received <= former.received { return .same }
+        if let ended = former.ended, ended == reading.ended { return .same }
         if let agrees = datesAgree(reading, former) { return agrees ? .goesOn : .reset }
+        if beginsAnew(reading, at: received, former) { return .reset }
         let end = reading.summary.nextMediaSequence
-        if end < former.end {
-            // A cache in between may lag by a few segments.
-            let isBehind = former.end - end <= 3 && end > former.start
-            return isBehind ? .doubtful : .reset
-        }
+        if end < former.end { return isBehind(reading, former) ? .doubtful : .reset }
         if let sequence = reading.summary.discontinuitySequence,
             sequence < former.discontinuitySequence
         {
             return .reset
         }
+        if hasLeapt(reading, at: received, former) { return .reset }
         // In less than `end` target durations, a list cannot have counted from 0 up to `end`; and
         // after twice its length, a window that slid on shares no names with the former one.
         let gap = received - former.received
@@ -60,6 +60,45 @@ extension EpochTable {
         // The wall clock was set back since that run, so the elapsed time is unknown.
         guard gap >= .zero else { return .doubtful }
         return span.overflow || gap.nanoseconds < span.partialValue ? .goesOn : .doubtful
+    }
+
+    /// True if a reading ends a few segments before the one before, as from a cache in between.
+    private static func isBehind(_ reading: LiveReading, _ former: List) -> Bool {
+        let end = reading.summary.nextMediaSequence
+        return end < former.end && former.end - end <= 3 && end > former.start
+    }
+
+    /// True if a list had ended, and is live again with numbers that it had before.
+    ///
+    /// Such a list never changes (8216bis section 6.2.1), so this is another stream under its URL,
+    /// however many segments it has by now. Only a cache in between may have sent a text from before
+    /// the end, for a short time.
+    private static func beginsAnew(
+        _ reading: LiveReading, at received: Moment, _ former: List
+    ) -> Bool {
+        guard former.ended != nil, reading.ended == nil,
+            reading.summary.mediaSequence < former.end
+        else { return false }
+        let gap = received - former.received
+        let target = former.targetDuration.nanoseconds
+        let isShort = gap >= .zero && gap.nanoseconds / 3 < target
+        return !(isShort && isBehind(reading, former))
+    }
+
+    /// True if more segments were missed than a list can have passed since: its numbers are those
+    /// of another encoder.
+    ///
+    /// Segments may be much shorter than the target duration, and a cache in between may have sent
+    /// an older list before, hence the slack. Time in which nothing was read counts as well.
+    private static func hasLeapt(
+        _ reading: LiveReading, at received: Moment, _ former: List
+    ) -> Bool {
+        let (missed, overflow) = reading.summary.mediaSequence
+            .subtractingReportingOverflow(former.end)
+        guard !overflow, missed > 0 else { return false }
+        let gap = received - former.received
+        let target = max(former.targetDuration.nanoseconds, 1)
+        return gap >= .zero && missed / 10 > gap.nanoseconds / target + 2
     }
 
     /// True if the dates of two readings fit their numbers; nil where they allow no conclusion.

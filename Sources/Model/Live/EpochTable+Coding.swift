@@ -1,7 +1,29 @@
 package import DurableState
-import HLS
-import Posix
+package import HLS
+package import Posix
 package import Store
+
+extension EpochTable {
+    /// The state of one list; survives restarts.
+    package struct List: Sendable, Equatable {
+        package var epoch = Epoch.first
+        /// Media sequence numbers of the last window; `end` is exclusive.
+        package var start = 0
+        package var end = 0
+        package var targetDuration = Interval.seconds(6)
+        /// The start of each segment of the last window by number, in milliseconds since 1970;
+        /// after a restart, of one segment only.
+        var dates: [Int: Int] = [:]
+        var discontinuitySequence = 0
+        /// When the last reading was received.
+        package var received = Moment(wall: WallTime(nanoseconds: 0))
+        /// The initialization sections of the last window, with the names that their link paths
+        /// contain.
+        var sections: [LiveSection] = []
+        /// The digest of the text with which it has ended; nil while it is live.
+        package var ended: UInt64?
+    }
+}
 
 /// The part of a live list's state that survives restarts. Pure.
 extension EpochTable.List {
@@ -15,6 +37,7 @@ extension EpochTable.List {
             .init(number: Int64($0.key), date: Int64($0.value))
         }
         record.sections = sections.map { .init(number: Int64($0.number), name: $0.name) }
+        record.ended = ended.map { Int64(bitPattern: $0) }
         return record
     }
 
@@ -31,5 +54,6 @@ extension EpochTable.List {
             ]
         }
         sections = record.sections.map { LiveSection(number: Int($0.number), name: $0.name) }
+        ended = record.ended.map { UInt64(bitPattern: $0) }
     }
 }

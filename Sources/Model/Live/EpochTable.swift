@@ -9,9 +9,9 @@
 // |---|---|
 // | continues it (`goesOn`) | keep their meaning |
 // | may continue it (`doubtful`) | are revalidated before a stored response is used |
-// | renumbers or redates segments (`reset`) | have a new meaning: a new epoch |
+// | renumbers or redates segments, or is live after its end (`reset`) | belong to a new epoch |
 package import HLS
-package import Posix
+import Posix
 package import Store
 package import URISyntax
 
@@ -38,24 +38,6 @@ package struct EpochTable: Sendable {
         }
     }
 
-    /// The state of one list; survives restarts.
-    package struct List: Sendable, Equatable {
-        package var epoch = Epoch.first
-        /// Media sequence numbers of the last window; `end` is exclusive.
-        package var start = 0
-        package var end = 0
-        package var targetDuration = Interval.seconds(6)
-        /// The start of each segment of the last window by number, in milliseconds since 1970;
-        /// after a restart, of one segment only.
-        var dates: [Int: Int] = [:]
-        var discontinuitySequence = 0
-        /// When the last reading was received.
-        package var received = Moment(wall: WallTime(nanoseconds: 0))
-        /// The initialization sections of the last window, with the names that their link paths
-        /// contain.
-        var sections: [LiveSection] = []
-    }
-
     /// The state of one name.
     private struct Name: Sendable {
         var epoch: Epoch
@@ -65,6 +47,8 @@ package struct EpochTable: Sendable {
         var list: ObjectKey
         /// Nil where the name occurs at several places.
         var sequence: Int?
+        /// The latest `LiveReading.Name.run` that it was seen with.
+        var run: Int?
     }
 
     private struct Reading: Sendable {
@@ -197,18 +181,24 @@ package struct EpochTable: Sendable {
     ) -> Taking {
         let former = lists[place.list]
         var relation = Self.relation(of: reading, at: times.received, to: former)
-        if relation == .same, readings[place.list] == nil { relation = .doubtful }
+        let isUnread = relation == .same && readings[place.list] == nil
+        if isUnread { relation = .doubtful }
         var list = former ?? List()
+        // The text with which the list ended in an earlier run: it says nothing of a later time.
+        let isRepeated = isUnread && former?.ended != nil && former?.ended == reading.ended
         if relation == .reset {
             list.sections = []
             list.epoch =
                 newerEpoch(of: place.names.keys, since: list.received, after: list.epoch)
                 ?? .beginning(at: times.requested.wall.seconds, after: list.epoch)
         }
-        if relation != .same { list.note(reading, at: times.received) }
+        if relation != .same { list.note(reading, at: isRepeated ? list.received : times.received) }
+        let since =
+            isRepeated
+            ? min(times.requested, list.received) : Self.since(times.requested, latest: latest)
         let change = Change(
             relation: relation, epoch: list.epoch, former: former, list: place.list, times: times,
-            since: Self.since(times.requested, latest: latest))
+            since: since)
         return Taking(
             relation: relation, reading: reading, generation: generation, place: place,
             change: change, list: list, before: readings[place.list]?.names ?? WindowNames())
@@ -314,7 +304,8 @@ package struct EpochTable: Sendable {
         guard let index = names.index(forKey: key) else {
             names[key] = Name(
                 epoch: change.epoch, since: change.since,
-                lastSeen: change.times.received, list: change.list, sequence: sequence)
+                lastSeen: change.times.received, list: change.list, sequence: sequence,
+                run: name.run)
             return
         }
         var known = names.values[index]
@@ -350,6 +341,9 @@ package struct EpochTable: Sendable {
             known.list == change.list && known.lastSeen == change.times.received
             && known.sequence != sequence
         known.sequence = isRepeated ? nil : sequence
+        // The first of two places in one window does not undo what the second one has shown.
+        let isRenumbered = change.relation == .reset || change.relation == .doubtful
+        if isRenumbered || name.run ?? .min > known.run ?? .min { known.run = name.run }
         known.list = change.list
         known.lastSeen = change.times.received
         names.values[index] = known
@@ -359,6 +353,14 @@ package struct EpochTable: Sendable {
     private func isDoubtful(
         _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
     ) -> Bool {
+        // An initialization section or key after a new discontinuity, or a key after a new line. Lists
+        // of parts show both several times before their segment is complete, and renditions share
+        // keys: once is enough.
+        if name.role == .initialization || name.role == .key, let run = name.run,
+            let former = change.former, run >= former.end, run > known.run ?? .min
+        {
+            return true
+        }
         // It was not seen for so long that it may have been reused.
         let silence = change.times.received - known.lastSeen
         if known.list != change.list || change.former == nil { return silence > .seconds(30) }
@@ -367,17 +369,9 @@ package struct EpochTable: Sendable {
             return known.lastSeen != change.times.received
         }
         // It was last seen before the list went back a little: through a lagging cache, or by a new
-        // encoder.
-        if let sequence, let former = change.former, sequence >= former.end,
-            known.lastSeen < former.received
-        {
-            return true
-        }
-        // An initialization section or key after a new discontinuity.
-        guard name.role == .initialization || name.role == .key, let run = name.run,
-            let former = change.former
-        else { return false }
-        return run >= former.end
+        // encoder. That holds for names at several places too.
+        guard let former = change.former else { return false }
+        return name.sequence >= former.end && known.lastSeen < former.received
     }
 
     private mutating func forgetOldest() -> ObjectKey? {

@@ -40,6 +40,9 @@ package final class LiveMemory: Sendable {
     private static let saveInterval = Interval.seconds(30)
     /// Lists last read longer ago than this are dropped at start.
     private static let keepInterval = Interval.seconds(14 * 86_400)
+    /// The same for lists that have ended: what is stored of them may be played long afterwards, and
+    /// the next broadcast under the URL may be a year later.
+    private static let keepIntervalOfEnded = Interval.seconds(400 * 86_400)
 
     /// Restores the lists of earlier runs; blocks on the disk.
     package init(database: StateDatabase, counters: Counters, now: WallTime) {
@@ -49,7 +52,8 @@ package final class LiveMemory: Sendable {
         for record in database.records(LiveListRecord.self) {
             let list = EpochTable.List(record)
             guard let key = ObjectKey(bytes: record.key),
-                now - list.received.wall < Self.keepInterval
+                now - list.received.wall
+                    < (list.ended == nil ? Self.keepInterval : Self.keepIntervalOfEnded)
             else {
                 database.remove(LiveListRecord.self, key: [.bytes(record.key)])
                 continue
@@ -123,14 +127,17 @@ package final class LiveMemory: Sendable {
     /// - Parameters:
     ///   - list: the list that is served.
     ///   - asked: the requested list, which the links name.
+    ///   - owner: the session that the list is kept for; nil for one that sessions share.
     ///   - isShifted: whether the numbers are those of a longer window; these keep rising whatever
     ///     the origin does, and each segment keeps the initialization section that it was read
     ///     with.
     /// - Returns: nil for a list that neither is nor was live.
-    package func names(in list: ObjectKey, named asked: ObjectKey, isShifted: Bool) -> LiveNames? {
+    package func names(
+        in list: ObjectKey, named asked: ObjectKey, for owner: SessionID?, isShifted: Bool
+    ) -> LiveNames? {
         state.withLock { state in
             guard let known = state.epochs.lists[list] else { return nil }
-            if asked != list { state.places.note(list, named: asked) }
+            if asked != list { state.places.note(list, named: asked, for: owner) }
             guard !isShifted else {
                 return LiveNames(list: (asked.listName, .first), sections: [:])
             }
@@ -151,15 +158,23 @@ package final class LiveMemory: Sendable {
         state.withLock { $0.epochs.adopt(former, as: key) }
     }
 
+    /// Returns the list that a session's link paths name; nil if it is not known.
+    package func list(named name: UInt64, for session: SessionID) -> ObjectKey? {
+        state.withLock { $0.places.list(named: name, for: session) }
+    }
+
     /// Returns what the last reading of a list contained at a place.
-    package func find(_ place: LivePlace, role: ResourceRole, in list: LiveListID)
-        -> LivePlaces.Finding
-    {
+    ///
+    /// - Parameters:
+    ///   - place: the place.
+    ///   - role: the role of what is there.
+    ///   - list: the list, with the epoch that the link path names.
+    /// - Returns: the name, or why there is none.
+    package func find(
+        _ place: LivePlace, role: ResourceRole, in list: (key: ObjectKey, epoch: Epoch)
+    ) -> LivePlaces.Finding {
         state.withLock { state in
-            guard let key = state.places.list(named: list.name) else { return .noList }
-            return state.places.find(place, role: role, in: (key, list.epoch)) {
-                state.epochs.epoch(of: $0)
-            }
+            state.places.find(place, role: role, in: list) { state.epochs.epoch(of: $0) }
         }
     }
 
@@ -277,6 +292,7 @@ package final class LiveMemory: Sendable {
         guard let list = state.epochs.lists[place.list] else { return nil }
         if let last = state.saved[place.list], last.list.epoch == list.epoch,
             last.list.sections.map(\.name) == list.sections.map(\.name),
+            last.list.ended == list.ended,
             place.times.received - last.at < saveInterval
         {
             return nil

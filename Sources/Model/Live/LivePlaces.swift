@@ -25,7 +25,6 @@ package struct LivePlaces: Sendable {
         /// The list was read in an earlier run only; its stored text, if any, must be read again.
         case unread(ObjectKey)
         case noPlace
-        case noList
     }
 
     private struct Left: Hashable {
@@ -33,6 +32,11 @@ package struct LivePlaces: Sendable {
         let epoch: Epoch
         let role: ResourceRole
         let place: LivePlace
+    }
+
+    private struct OwnName: Hashable {
+        let owner: SessionID
+        let name: UInt64
     }
 
     /// A window as it was read, with the names that the link paths of its sections contain.
@@ -57,17 +61,30 @@ package struct LivePlaces: Sendable {
     private var windows: [ObjectKey: Window] = [:]
     /// The served list, by the name that link paths give it.
     private var lists: [UInt64: ObjectKey] = [:]
+    /// The lists that are kept for one session alone, by the name that its link paths give them.
+    private var ownLists = RecentMap<OwnName, ObjectKey>(capacity: 4 * EpochTable.mostLists)
     private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
         capacity: LivePlaces.mostLeft)
 
     /// Notes which list is served under the name that a path contains.
-    package mutating func note(_ list: ObjectKey, named asked: ObjectKey) {
+    ///
+    /// - Parameters:
+    ///   - list: the list that is served.
+    ///   - asked: the list that link paths name.
+    ///   - owner: the session that the list is kept for; nil for one that sessions share.
+    package mutating func note(
+        _ list: ObjectKey, named asked: ObjectKey, for owner: SessionID? = nil
+    ) {
+        if let owner { return ownLists[OwnName(owner: owner, name: asked.listName)] = list }
         // One name for each list, and as many again for alternative names.
         if lists.count >= 2 * EpochTable.mostLists { lists = [:] }
         lists[asked.listName] = list
     }
 
-    package func list(named name: UInt64) -> ObjectKey? { lists[name] }
+    /// Returns the list that a session's link paths name.
+    package func list(named name: UInt64, for session: SessionID) -> ObjectKey? {
+        ownLists[OwnName(owner: session, name: name)] ?? lists[name]
+    }
 
     package mutating func forget(_ list: ObjectKey) {
         windows[list] = nil

@@ -1,6 +1,7 @@
 // The names in one reading of a live media playlist: which resource, in which role, at which media
 // sequence number. Pure.
 package import HLS
+import Numbers
 package import Routing
 import URISyntax
 
@@ -14,8 +15,8 @@ package struct LiveReading {
         package let role: ResourceRole
         /// The media sequence number of the segment, or of the part's parent.
         package let sequence: Int
-        /// The number of the first segment after the last EXT-X-DISCONTINUITY before it; nil where
-        /// the list shows none.
+        /// The number of the first segment after the last EXT-X-DISCONTINUITY before it or, for a
+        /// key, after a later line that may change it; nil where the list shows none.
         package let run: Int?
         /// True if several places may share the name: for byte ranges of the resource, preload hints,
         /// initialization sections and keys.
@@ -45,8 +46,10 @@ package struct LiveReading {
     let dates: [Int: Int]
     /// The initialization sections that EXT-X-MAP names.
     let sections: [LiveSection]
+    /// The digest of the text if it has EXT-X-ENDLIST; nil for a live playlist.
+    let ended: UInt64?
 
-    /// Reads a media playlist; nil for one that was never live.
+    /// Reads a media playlist; nil for one that was never live, and for a list of channels.
     ///
     /// - Parameters:
     ///   - text: the playlist.
@@ -62,7 +65,9 @@ package struct LiveReading {
         // Lists that have ended are the longest, and EXT-X-ENDLIST is usually their last line.
         guard wasLive || !Self.endsAtOnce(text) else { return nil }
         let list = try Playlist(text, base: base, options)
-        guard let media = list.media, wasLive || list.summary.isLive else { return nil }
+        guard let media = list.media, wasLive || list.summary.isLive,
+            !list.summary.isChannelList
+        else { return nil }
         var builder = Builder()
         list.forEachReference { builder.add($0) }
         summary = list.summary
@@ -70,6 +75,13 @@ package struct LiveReading {
         names = builder.names
         containers = builder.containers
         sections = builder.sections
+        ended = list.summary.hasEndList ? Self.digest(text) : nil
+    }
+
+    private static func digest(_ text: [UInt8]) -> UInt64 {
+        var hash = FNV1a()
+        hash.take(text.span)
+        return hash.value
     }
 
     /// True if EXT-X-ENDLIST is the last line.
@@ -88,6 +100,15 @@ package struct LiveReading {
         private(set) var sections: [LiveSection] = []
         private var discontinuity: Int?
         private var run: Int?
+        private var keys: [UInt32: KeyLines] = [:]
+
+        /// The EXT-X-KEY lines of one URI.
+        private struct KeyLines {
+            /// The number of the first segment after the last one.
+            var last: Int
+            /// That of the last one which may change the key.
+            var change: Int?
+        }
 
         mutating func add(_ reference: ResourceReference) {
             if reference.tag == .inf {
@@ -109,6 +130,7 @@ package struct LiveReading {
                 containers[reference.url]?.isWhole = true
             }
             let position = LivePlace(of: reference)
+            let change = reference.tag == .key ? changeOfKey(reference) : nil
             if reference.tag == .map, case .section(let name)? = position,
                 sections.count < LiveSection.mostKept
             {
@@ -117,9 +139,26 @@ package struct LiveReading {
             names.append(
                 Name(
                     place: reference.place, role: reference.role,
-                    sequence: reference.mediaSequence, run: run,
+                    sequence: reference.mediaSequence, run: change ?? run,
                     isShared: isRange || isHint || !reference.role.hasOnePlace,
                     isHint: isHint, position: position))
+        }
+
+        /// Returns the number of the first segment after the last line that may change a key under
+        /// its URI, or after a later discontinuity; nil if no line does.
+        ///
+        /// A line may do so unless the one before it is for the preceding segment: packagers that
+        /// write a line for each segment only change the initialization vector, and to ask the origin
+        /// once for each would cost a request for each.
+        private mutating func changeOfKey(_ reference: ResourceReference) -> Int? {
+            let number = reference.mediaSequence
+            // Two URIs with one digest cost at most a revalidation.
+            let digest = reference.place.tailDigest
+            var lines = keys[digest] ?? KeyLines(last: number)
+            if number - lines.last > 1 { lines.change = number }
+            lines.last = number
+            keys[digest] = lines
+            return lines.change.map { max($0, run ?? $0) }
         }
 
         /// Returns the written dates and those derived from durations.

@@ -16,7 +16,7 @@ extension LiveMemory {
         let ago = { (time: WallTime) in
             JSONValue.number(max(0, now.seconds - time.seconds))
         }
-        if resource.role == .playlist || resource.role == nil,
+        if resource.role == .playlist || resource.role.isOpen,
             let list = list(resource.listKey)
         {
             return .object([

@@ -127,7 +127,7 @@ extension LivePosition {
 /// What live lists add to a resource: directives, growth and holding.
 package struct LiveTerms: Sendable {
     /// Nil for a resource that is not a playlist, or without directives.
-    package var delivery: DeliveryDirectives?
+    package var directives: DeliveryDirectives?
     /// The extent of a resource that grows by parts; nil for others.
     package var growth: LiveReading.Container?
     /// How long the origin may hold the request for an announced resource, which may not exist yet;
@@ -135,10 +135,10 @@ package struct LiveTerms: Sendable {
     package var longestHold: Interval?
 
     package init(
-        delivery: DeliveryDirectives? = nil, growth: LiveReading.Container? = nil,
+        directives: DeliveryDirectives? = nil, growth: LiveReading.Container? = nil,
         longestHold: Interval? = nil
     ) {
-        self.delivery = delivery
+        self.directives = directives
         self.growth = growth
         self.longestHold = longestHold
     }

@@ -2,15 +2,16 @@
 // EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates omit, and whether a
 // session plays a live window, whose segments lose their value once they have left it.
 import CachePolicy
+package import DurableState
 package import Routing
 import Synchronization
 package import URISyntax
 
-/// Facts of playlists, held in memory only, for the 1,024 most recent sessions or lists.
+/// Facts of playlists, for the 1,024 most recent sessions or lists.
 ///
-/// After a restart, a list with IMPORT cannot be read until the player has reloaded its
-/// multivariant playlist, and until a full list was read the links of a delta update have the file
-/// extension of a transport stream.
+/// Variables survive a restart, since players do not reload the multivariant playlist. The other facts
+/// are held in memory only: until a full list was read after a restart, the links of a delta update have
+/// the file extension of a transport stream.
 package final class PlaylistMemory: Sendable {
     /// Identifies a media playlist, whatever its delivery directives.
     package struct Key: Hashable, Sendable {
@@ -23,15 +24,39 @@ package final class PlaylistMemory: Sendable {
         }
     }
 
+    /// What the multivariant playlists of one session have defined.
+    ///
+    /// There may be several, of interstitials for instance. The first one read is the session's own.
+    private struct Definitions: Equatable {
+        let list: String
+        var own: [String: String]
+        var others: [String: String] = [:]
+
+        var all: [String: String] { others.isEmpty ? own : own.merging(others) { own, _ in own } }
+    }
+
     private struct Tables {
-        var variables = RecentMap<SessionID, [String: String]>(capacity: 1_024)
+        var variables = RecentMap<SessionID, Definitions>(
+            capacity: VariablesRecord.mostSessions)
         var listsWithMap = RecentMap<Key, Bool>(capacity: 1_024)
         var liveSessions = RecentMap<SessionID, Bool>(capacity: 1_024)
     }
 
-    private let tables = Mutex(Tables())
+    /// The most bytes of the variables of further playlists; one playlist has no more than this.
+    private static let mostOtherBytes = 64 << 10
+    private let tables: Mutex<Tables>
+    private let database: StateDatabase
 
-    package init() {}
+    /// Restores the variables of earlier runs; blocks on the disk.
+    package init(database: StateDatabase) {
+        self.database = database
+        var tables = Tables()
+        for record in database.records(VariablesRecord.self) {
+            tables.variables[SessionID(record.session)] = Definitions(
+                list: record.list, own: record.variables)
+        }
+        self.tables = Mutex(tables)
+    }
 
     /// Returns the variables that a session's multivariant playlist has defined.
     package func variables(of session: SessionID) -> [String: String] {
@@ -41,12 +66,47 @@ package final class PlaylistMemory: Sendable {
     /// Returns the variables that a session's multivariant playlist has defined; nil if none was
     /// read.
     package func knownVariables(of session: SessionID) -> [String: String]? {
-        tables.withLock { $0.variables[session] }
+        tables.withLock { $0.variables[session] }?.all
     }
 
     /// Keeps the variables of a multivariant playlist.
-    package func remember(_ variables: [String: String], of session: SessionID) {
-        tables.withLock { $0.variables[session] = variables }
+    ///
+    /// - Parameters:
+    ///   - variables: those that it defines.
+    ///   - list: its URL; nil if the session's links carry them.
+    ///   - session: the session that reads it.
+    package func remember(
+        _ variables: [String: String], definedIn list: AbsoluteURL?, of session: SessionID
+    ) {
+        let list = list?.normalisedForKey ?? ""
+        let (changed, former, dropped) = tables.withLock {
+            tables -> (Definitions?, Definitions?, SessionID?) in
+            let known = tables.variables[session]
+            var made = known ?? Definitions(list: list, own: variables)
+            let isOwn = made.list == list
+            // After a restart, what further playlists defined is among its own.
+            let others = isOwn ? made.own.filter { variables[$0.key] == nil } : variables
+            made.others.merge(others) { _, new in new }
+            let bytes = made.others.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+            if bytes > Self.mostOtherBytes { made.others = others }
+            if isOwn { made.own = variables }
+            guard made != known else { return (nil, nil, nil) }
+            return (made, known, tables.variables.keep(made, for: session))
+        }
+        if let dropped { forget(dropped) }
+        guard let changed else { return }
+        guard !changed.all.isEmpty else {
+            // Most playlists define none, and no row is written for them.
+            if former?.all.isEmpty == false { forget(session) }
+            return
+        }
+        database.put(
+            VariablesRecord(
+                session: session.number, list: changed.list, variables: changed.all))
+    }
+
+    private func forget(_ session: SessionID) {
+        database.remove(VariablesRecord.self, key: [.integer(Int64(clamping: session.number))])
     }
 
     /// True if the full list has an EXT-X-MAP.

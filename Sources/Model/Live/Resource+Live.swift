@@ -25,7 +25,7 @@ extension Resource {
 
     /// True if the same URL always leads to this resource.
     package var isSteady: Bool {
-        live.delivery == nil && live.growth == nil && live.longestHold == nil
+        live.directives == nil && live.growth == nil && live.longestHold == nil
     }
 }
 

@@ -1,4 +1,4 @@
-import CachePolicy
+package import CachePolicy
 package import HLS
 package import Store
 package import URISyntax
@@ -32,6 +32,23 @@ extension ResourceNames {
             ObjectKey(cacheKey(url, session: resource.session, role: role))
         }
         learnLengths(reading, resource.session)
+    }
+
+    /// Returns the facts of a stored playlist that its freshness depends on.
+    ///
+    /// The stored head says that the list was live for as long as it is stored, the memory of live
+    /// lists says so for heads that earlier versions stored.
+    ///
+    /// - Parameters:
+    ///   - summary: the properties of its text.
+    ///   - resource: the resource that it was requested as.
+    ///   - stored: its stored object.
+    /// - Returns: the facts.
+    package func facts(
+        _ summary: PlaylistSummary, of resource: Resource, _ stored: ObjectFacts
+    ) -> PlaylistFacts {
+        PlaylistFacts(
+            summary, wasLive: stored.head.wasLive || live.list(resource.listKey) != nil)
     }
 
     /// Sets the length of stored resources that are listed as whole: their parts are listed only a

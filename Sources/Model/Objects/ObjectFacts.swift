@@ -137,6 +137,9 @@ package final class ObjectFacts: Sendable {
 
     // MARK: Playlists
 
+    /// True if it is a multivariant playlist; nil until its body was examined.
+    let isMultivariant = Mutex<Bool?>(nil)
+
     /// True if the origin marked this as made for one viewer (`private` or `no-store`).
     package var isPerViewer: Bool {
         let control = CacheControl(head.fields)

@@ -128,7 +128,8 @@ package final class Counters: Sendable {
             case .revived:
                 "Requests with an expired token that were answered from the successor URL."
             case .keyVetoes: "Origins whose merged URLs were found to return different content."
-            case .accessLogDropped: "Lines of the access log dropped because the disk was too slow."
+            case .accessLogDropped:
+                "Lines of the access log dropped: the disk was full or slow, or nobody read them."
             case .shiftFetched:
                 "Resources of live streams fetched for time-shift windows and recordings."
             case .shiftMissed:

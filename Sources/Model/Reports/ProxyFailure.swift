@@ -27,8 +27,15 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package let total: Int64?
     /// The origin's Retry-After in seconds, if it sent one.
     package var retryAfter: Int64?
+    /// True if no request was sent to the origin.
+    package var isUnasked = false
+    /// Why the request was forwarded, if something was stored (RFC 9211 section 2.2).
+    package var forwardReason: CacheStatus.ForwardReason?
     /// True if no web page may read the response, not even its status.
     package var isHiddenFromPages = false
+    /// True if nothing proves that a part of a resource belongs to what is stored of it; beginning
+    /// with its first byte it can be had.
+    package var isUnproven = false
     /// The error on the way to the origin, in the terms of RFC 9209.
     package var proxyError: ProxyStatus.ErrorType?
 
@@ -49,6 +56,11 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package static let noRoom = ProxyFailure(
         .us, .insufficientStorage,
         "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size")
+
+    /// True if the same request may succeed later by itself.
+    ///
+    /// What an origin sends with success in place of the resource, it may send for good.
+    package var mayPass: Bool { allowsStale && originStatus != .ok }
 
     /// Seconds after which a slot may be free: a segment or two.
     private static let slotPause: Int64 = 5
@@ -79,6 +91,10 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             self.init(.origin, .badGateway, message, allowsStale: true)
         }
         proxyError = error.proxyError
+        switch error.kind {
+        case .queueFull, .slotTimeout: isUnasked = true
+        default: break
+        }
     }
 
     /// The `Proxy-Status` of the response; nil if nothing failed upstream.
@@ -90,8 +106,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
 
     /// Makes the failure for an origin's response that is neither content nor a redirect.
     package init(originStatus status: HTTPStatus, subject: String) {
-        // An unrequested 304 is as useless as a 500.
-        let isServerError = status.rawValue >= 500 || status == .notModified
+        // An unrequested 205, 206 or 304 is as useless as a 500.
+        let isUseless = [.resetContent, .partialContent, .notModified].contains(status)
+        let isServerError = status.rawValue >= 500 || isUseless
         self.init(
             .origin, isServerError ? .badGateway : status,
             "\(subject): the origin answered \(status.rawValue) \(status.reasonPhrase)",

@@ -47,7 +47,7 @@ extension Wanted {
 }
 
 /// When a request gets its reply.
-package enum Delivery: Sendable {
+package enum ReplyPoint: Sendable {
     /// As soon as the head has arrived and, where the type must be sniffed, the first bytes.
     case head
     /// When the body is complete, as playlists need.
@@ -62,7 +62,7 @@ package struct FetchRequest: Sendable {
     package var object: StoredObject?
     /// True if `object` is to be revalidated.
     package var revalidates = false
-    package let delivery: Delivery
+    package let repliesAt: ReplyPoint
     package let lane: Lane
     /// True if no player has requested it yet.
     package var isAhead = false
@@ -72,21 +72,26 @@ package struct FetchRequest: Sendable {
 
     package init(
         resource: Resource, wanted: Wanted, object: StoredObject? = nil, revalidates: Bool = false,
-        delivery: Delivery, lane: Lane, isAhead: Bool = false, terms: Terms = Terms(),
+        repliesAt: ReplyPoint, lane: Lane, isAhead: Bool = false, terms: Terms = Terms(),
         budget: OriginBudget? = nil
     ) {
         self.resource = resource
         self.wanted = wanted
         self.object = object
         self.revalidates = revalidates
-        self.delivery = delivery
+        self.repliesAt = repliesAt
         self.lane = lane
         self.isAhead = isAhead
         self.terms = terms
         self.budget = budget
     }
 
-    /// What HTTP's rules add to a fetch.
+    /// True if a flight of a session brings the cookies that are wanted, if any are.
+    package func takesCookies(of session: Session) -> Bool {
+        !terms.wantsCookies || resource.session.id == session.id
+    }
+
+    /// What HTTP's rules and delivery directives add to a fetch.
     package struct Terms: Sendable {
         /// HEAD fetches the head alone.
         package var method = HTTPMethod.get
@@ -95,11 +100,15 @@ package struct FetchRequest: Sendable {
         /// Entity tags of stored variants, any of which the origin may select.
         package var tags: [VariantIndex.Variant] = []
         /// True if the list must satisfy the delivery directives.
-        package var isDelivery = false
+        package var hasDirectives = false
         /// True if the fetch must neither use another request's response nor share its own.
         package var isAlone = false
+        /// True if the cookies of the response are wanted too: no flight of another session does.
+        package var wantsCookies = false
         /// True if a stale response will be served should the origin respond with a 5xx.
         package var staleServes = false
+        /// True if the title is to be stored as a whole, with bodies that are empty too.
+        package var keepsEmpty = false
         /// The object whose rest is fetched, if the rest is stored in a separate object.
         package var rest: StoredObject?
         /// Called with interim responses (RFC 9110 section 15.2), on the upstream loop.
@@ -121,7 +130,7 @@ package enum FetchReply: Sendable {
 /// How an object was obtained.
 package struct FetchOutcome: Sendable {
     /// True if another request's flight was joined.
-    package let isCollapsed: Bool
+    package var isCollapsed: Bool
     /// True if it was stored already, so that no origin was contacted.
     package var wasStored = false
     /// The origin's status.
@@ -132,6 +141,8 @@ package struct FetchOutcome: Sendable {
     package var onlyHere = Fields()
     /// True if the bytes were verified to continue those of another object.
     package var isProvenRest = false
+    /// True if the response changed the cookies of the session that it was requested for.
+    package var bringsCookies = false
     /// Holds the requested bytes until their reader has started.
     package var hold: Readers.Hold?
     /// What is kept of a body that may have no end; nil for one that has.
@@ -140,7 +151,8 @@ package struct FetchOutcome: Sendable {
     package init(
         isCollapsed: Bool, wasStored: Bool = false, status: HTTPStatus,
         notStored: Storability.NoStoreReason?, onlyHere: Fields = Fields(),
-        isProvenRest: Bool = false, hold: Readers.Hold? = nil, endless: EndlessBody? = nil
+        isProvenRest: Bool = false, bringsCookies: Bool = false, hold: Readers.Hold? = nil,
+        endless: EndlessBody? = nil
     ) {
         self.isCollapsed = isCollapsed
         self.wasStored = wasStored
@@ -148,8 +160,27 @@ package struct FetchOutcome: Sendable {
         self.notStored = notStored
         self.onlyHere = onlyHere
         self.isProvenRest = isProvenRest
+        self.bringsCookies = bringsCookies
         self.hold = hold
         self.endless = endless
+    }
+}
+
+extension FetchOutcome {
+    /// Returns what one of those who wait is told.
+    ///
+    /// - Parameters:
+    ///   - isCollapsed: whether it joined another request's flight.
+    ///   - hold: holds the requested bytes until the reader has started.
+    ///   - endless: what is kept of a body that may have no end.
+    /// - Returns: the outcome for one of them.
+    package func told(isCollapsed: Bool, hold: Readers.Hold?, endless: EndlessBody?) -> Self {
+        var told = self
+        told.isCollapsed = isCollapsed
+        if isCollapsed { told.onlyHere = Fields() }
+        told.hold = hold
+        told.endless = endless
+        return told
     }
 }
 

@@ -257,6 +257,7 @@ extension OriginHealth.Mark {
                 + "(\(reason)); it is asked every few seconds, so try again soon",
             allowsStale: true)
         failure.proxyError = .destinationUnavailable
+        failure.isUnasked = true
         failure.retryAfter = 2
         return failure
     }

@@ -11,7 +11,7 @@ extension Resource {
     /// - Returns: false for what is never read from there or written to it.
     package func mayBeShared(withKeys: Bool) -> Bool {
         guard kind == nil, mayStore, !isVerbatim, !isMounted, policy == .media,
-            live.delivery == nil, live.growth == nil, epoch == .first,
+            live.directives == nil, live.growth == nil, epoch == .first,
             cacheKey.audience == .everyone, cacheKey.skip == nil, cacheKey.detour == nil
         else { return false }
         return switch role {

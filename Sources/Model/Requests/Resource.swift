@@ -109,7 +109,7 @@ package final class Resource: Sendable {
         if kind != nil { return false }
         switch role {
         case .playlist?, .json?: return true
-        case nil: return !isNamedAsMedia
+        case nil, .media?: return !isNamedAsMedia
         default: return false
         }
     }
@@ -123,4 +123,10 @@ package final class Resource: Sendable {
         default: false
         }
     }
+}
+
+extension ResourceRole? {
+    /// True if only its bytes tell whether the resource is a playlist: for what players open
+    /// themselves, and for entries of channel lists.
+    package var isOpen: Bool { self == nil || self == .media }
 }

@@ -112,20 +112,20 @@ package final class ResourceNames: Sendable {
         guard let url = target.url.adding(target.directives) else { return nil }
         var live = LiveTerms.none
         var keyed = url
-        if target.role == .playlist || target.role == nil {
-            live.delivery = DeliveryDirectives(target.directives)
-            if live.delivery != nil { keyed = target.url }
+        if target.role == .playlist || target.role.isOpen {
+            live.directives = DeliveryDirectives(target.directives)
+            if live.directives != nil { keyed = target.url }
         }
         // Policies are the same in all scopes, and directives do not change the origin.
         let inForce = keys.inForce(for: keyed, in: KeyPlace(scope: target.role.keyScope))
         var key = keys.cacheKey(of: keyed, session: session, role: target.role, by: inForce)
-        key.skip = live.delivery?.skip
+        key.skip = live.directives?.skip
         key.epoch = target.epoch
         let resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session, role: target.role,
                 policy: isOver ? .offline : inForce.policy,
-                mayStore: (target.directives.isEmpty || live.delivery != nil)
+                mayStore: (target.directives.isEmpty || live.directives != nil)
                     && !KeptHead.isUnkept(request),
                 forwardedFields: forwarded, live: live))
         guard resource.role != .playlist, let known = self.live.terms(of: resource.nameKey) else {
@@ -143,12 +143,12 @@ package final class ResourceNames: Sendable {
     /// Its epoch is not before the requested one: after a restart, the list that named it may not
     /// have been read yet, and what is stored of an earlier epoch is something else.
     package func resource(_ asked: Resource, movedTo url: AbsoluteURL) -> Resource {
-        let delivery = asked.live.delivery
-        let named = delivery == nil ? url : url.withoutDirectives
+        let directives = asked.live.directives
+        let named = directives == nil ? url : url.withoutDirectives
         var (key, terms) = currentKey(named, session: asked.session, role: asked.role)
-        key.skip = delivery?.skip
+        key.skip = directives?.skip
         key.epoch = max(key.epoch, asked.epoch)
-        terms.delivery = delivery
+        terms.directives = directives
         return asked.changing {
             $0.url = url
             $0.cacheKey = key

@@ -15,7 +15,7 @@ package struct CookieJar {
         var isHostOnly: Bool
         var path: String
         var isSecure: Bool
-        var expires: Int64?
+        var expires: WallTime?
         var order: Int
 
         /// True if both cookies could be sent under the same name with one request.
@@ -34,33 +34,39 @@ package struct CookieJar {
     package var isEmpty: Bool { cookies.isEmpty }
 
     /// Stores one Set-Cookie field of a response from `url` (RFC 6265 section 5.3).
-    package mutating func receive(_ field: String, from url: AbsoluteURL, now: WallTime) {
-        guard var cookie = Self.parse(field, from: url, now: now) else { return }
+    ///
+    /// - Returns: true if requests may carry another cookie than before.
+    @discardableResult
+    package mutating func receive(_ field: String, from url: AbsoluteURL, now: WallTime) -> Bool {
+        guard var cookie = Self.parse(field, from: url, now: now) else { return false }
         // Cookies set over http must not replace secure ones (RFC 6265bis section 5.7).
         if url.scheme == .http {
             if cookie.isSecure || cookies.contains(where: { $0.isSecure && $0.overlaps(cookie) }) {
-                return
+                return false
             }
         }
+        var former: Cookie?
         if let index = cookies.firstIndex(where: {
             $0.name == cookie.name && $0.domain == cookie.domain && $0.path == cookie.path
         }) {
             cookie.order = cookies[index].order
-            cookies.remove(at: index)
+            former = cookies.remove(at: index)
         } else {
             made += 1
             cookie.order = made
         }
-        if let expires = cookie.expires, expires <= now.seconds { return }
+        if let expires = cookie.expires, expires <= now { return false }
         cookies.append(cookie)
         bound(domain: cookie.domain)
+        guard let former, former.value == cookie.value else { return true }
+        return former.expires.map { $0 <= now } ?? false
     }
 
     /// Returns the Cookie field for a request to `url`; nil if no cookie matches (RFC 6265 section
     /// 5.4).
     package mutating func field(for url: AbsoluteURL, now: WallTime) -> String? {
         guard !cookies.isEmpty else { return nil }
-        cookies.removeAll { $0.expires.map { $0 <= now.seconds } ?? false }
+        cookies.removeAll { $0.expires.map { $0 <= now } ?? false }
         let host = url.asciiHost
         let fitting = cookies.filter { cookie in
             (cookie.isHostOnly ? host == cookie.domain : Self.matches(host, cookie.domain))
@@ -103,11 +109,12 @@ package struct CookieJar {
             case "path" where value.hasPrefix("/"): cookie.path = value
             case "secure": cookie.isSecure = true
             case "max-age": maxAge = ExternalNumber.integer(value, in: Int64.min...Int64.max)
-            case "expires": cookie.expires = date(value) ?? cookie.expires
+            case "expires":
+                if let date = date(value) { cookie.expires = WallTime(seconds: date) }
             default: break
             }
         }
-        if let maxAge { cookie.expires = now.seconds + max(-1, min(maxAge, 400 * 86_400)) }
+        if let maxAge { cookie.expires = now + .seconds(max(-1, min(maxAge, 400 * 86_400))) }
         return isOfItsPrefix(cookie) ? cookie : nil
     }
 

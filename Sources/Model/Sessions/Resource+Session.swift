@@ -1,4 +1,5 @@
 import CachePolicy
+import HLS
 import Routing
 package import URISyntax
 
@@ -18,6 +19,17 @@ extension Resource {
 
     /// True if the key belongs to the session alone.
     package func isKept(for session: Session) -> Bool { cacheKey == ownKey(session) }
+
+    /// True if a copy for its session alone may be stored beside the shared one.
+    ///
+    /// Of entries, only those named as playlists: a miss of anything else looks up no second key.
+    package var mayHaveOwnCopy: Bool {
+        kind == nil && (role == .playlist || role == nil && nameExtension.hasPrefix("m3u"))
+            && !isKept(for: session)
+    }
+
+    /// The same resource under a key of its session alone.
+    package var ownCopy: Resource { kept(for: session) }
 
     /// Returns the same resource under a key of this session alone.
     package func kept(for session: Session) -> Resource {

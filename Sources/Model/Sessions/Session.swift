@@ -96,6 +96,15 @@ package final class Session: Sendable {
         }
         return viewer.isEmpty ? nil : viewer
     }
+
+    /// True if it has the credentials of another session, or that one has none: what they open is
+    /// its own too.
+    package func hasCredentials(of other: Session) -> Bool {
+        guard other.hasCredentials else { return true }
+        return [FieldName.authorization, .cookie].allSatisfy {
+            fields.combined($0) == other.fields.combined($0)
+        }
+    }
 }
 
 /// Sessions with headers, kept across restarts: the ones last used, and those that are needed.
@@ -331,6 +340,14 @@ extension Session {
     }
 
     fileprivate var isRecording: Bool { shift.recording != nil }
+
+    /// Returns the limits of the playlists that are stored for the session.
+    ///
+    /// Those of a recording were written by Sluice, which may join any number of an origin's lists;
+    /// those that its origin sent were limited when they were fetched.
+    package func limits(ofOrigins limits: PlaylistLimits) -> PlaylistLimits {
+        isRecording ? .own : limits
+    }
 
     /// True if a node that answers its links must know more than its ID.
     fileprivate var isCarried: Bool { !isRecording && (!fields.isEmpty || isShifted) }

@@ -52,7 +52,7 @@ extension FlightTable {
         guard resource.mayBeShared(withKeys: shared?.settings.sharesKeys == true),
             !isPrivate(resource)
         else { return false }
-        if resource.role == nil || resource.role == .playlist, live.list(resource.listKey) != nil {
+        if resource.role.isOpen || resource.role == .playlist, live.list(resource.listKey) != nil {
             return false
         }
         // At the live edge no other node has a segment sooner than the origin.
@@ -63,7 +63,7 @@ extension FlightTable {
 extension FetchRequest.Terms {
     /// True for a GET without conditions that may share its response.
     var isPlain: Bool {
-        method == .get && conditions.isEmpty && tags.isEmpty && !isDelivery && !isAlone
+        method == .get && conditions.isEmpty && tags.isEmpty && !hasDirectives && !isAlone
             && rest == nil
     }
 }
@@ -75,11 +75,12 @@ extension Flight {
     ///
     /// - Returns: false if the origin is to be asked instead.
     func asksSharedLevel(_ attempt: FlightMachine.Attempt) -> Bool {
-        guard let level = table.shared, !skipsSharedLevel, attempt.question == .content,
+        guard let level = table.shared, !omitted.contains(.sharedLevel),
+            attempt.question == .content,
             level.isUp, !machine.job.revalidates, terms.isPlain, table.mayShare(resource),
             case .span(let start, let end) = attempt.wanted
         else { return false }
-        skipsSharedLevel = true
+        omitted.insert(.sharedLevel)
         let sharing = FlightSharing(attempt)
         let last = end.map { $0 + attempt.behind }
         let read = SharedRead(
@@ -212,7 +213,7 @@ extension Flight: SharedReader {
     private func usableHead(_ header: SharedHeader) -> StoredHead? {
         guard var head = StoredHead(encoded: header.head), head.kind == nil, head.status == .ok,
             // Whatever was asked for: texts are read whole and as such.
-            resource.role.map({ ($0 == .playlist) == head.isPlaylist }) ?? true
+            resource.role.isOpen || (resource.role == .playlist) == head.isPlaylist
         else { return nil }
         var facts = SharingRule.Facts()
         facts.fields = head.fields

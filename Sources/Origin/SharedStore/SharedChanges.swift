@@ -20,14 +20,14 @@ final class SharedChanges {
 
     private unowned let level: SharedLevel
     private let keys: KeyTable
-    /// The name of this run.
-    private let node = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+    private let node: NodeChanges
     private var handler: Handler?
     private var known: Set<String> = []
     /// Names that were listed and are still to be read.
     private var unread: [String] = []
     private var pending: [SharedChange] = []
     private var isApplying = false
+    private var pause = shortestPause
     private var marks: [(mark: Marked, given: WallTime)] = []
 
     private enum Marked {
@@ -38,12 +38,16 @@ final class SharedChanges {
 
     /// The most changes that are followed; the oldest are dropped first.
     private static let most = 10_000
-    /// Time until a change that was refused is repeated: another purge may be running.
-    private static let pause = Interval.milliseconds(300)
+    /// Time until a change that was refused is repeated, since another purge may be running; it
+    /// doubles with each refusal, since the disk may be broken.
+    private static let shortestPause = Interval.milliseconds(300)
+    private static let longestPause = Interval.seconds(60 as Int64)
 
-    init(_ level: SharedLevel, keys: KeyTable) {
+    init(_ level: SharedLevel, keys: KeyTable, node: NodeChanges) {
         self.level = level
         self.keys = keys
+        self.node = node
+        for change in node.restored() { publish(change) }
     }
 
     /// Begins to look for changes.
@@ -67,11 +71,8 @@ final class SharedChanges {
 
     // MARK: Giving
 
-    /// Writes a change that was made here.
-    func publish(path: String, query: String, now: WallTime) {
-        guard let change = SharedChange(path: path, query: query, given: now, node: node) else {
-            return
-        }
+    /// Writes a change that was made here and is saved.
+    func publish(_ change: SharedChange) {
         known.insert(change.name)
         note(change)
         write(change, attempt: 1)
@@ -80,7 +81,10 @@ final class SharedChanges {
     private func write(_ change: SharedChange, attempt: Int64) {
         let text = change.text
         _ = level.bucket.put(change.name, text, hash: "UNSIGNED-PAYLOAD") { [weak self] result in
-            guard let self, case .failure(let failure) = result else { return }
+            guard let self else { return }
+            guard case .failure(let failure) = result else {
+                return node.wrote(change)
+            }
             level.log.warning(
                 "a purge or pin did not reach the shared store; it is tried again",
                 metadata: ["reason": "\(failure)"])
@@ -126,12 +130,16 @@ final class SharedChanges {
         level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
     }
 
-    private func list(from token: String?, _ names: [String]) {
+    private func list(from token: String?, _ names: [String], page number: Int = 1) {
         level.bucket.list(SharedNames.rules, from: token) { [weak self] result in
             guard let self, !level.isShutDown else { return }
             guard case .success(let page) = result else { return pollLater() }
             let all = names + page.objects.map(\.name)
-            if let next = page.next, all.count < 10 * Self.most { return list(from: next, all) }
+            if let next = page.next, next != token, all.count < 10 * Self.most,
+                number < SharedLevel.mostPages
+            {
+                return list(from: next, all, page: number + 1)
+            }
             let start = level.settings.location.prefix
             let listed = all.filter { $0.hasPrefix(start) }.map {
                 String($0.dropFirst(start.count))
@@ -159,7 +167,9 @@ final class SharedChanges {
                     pending.append(change)
                 }
             case .failure(.missing): known.insert(name)
-            // Read with the next listing, after those before it.
+            // One object that cannot be read, archived or too long for instance, keeps the others from
+            // nobody; it is tried again with the next listing.
+            case .failure(let failure) where failure.isOfObject: break
             case .failure: unread = []
             }
             readNext()
@@ -175,9 +185,14 @@ final class SharedChanges {
                 changes.isApplying = false
                 guard !changes.level.isShutDown else { return }
                 guard isOver else {
-                    loop.schedule(after: Self.pause) { [weak changes] _ in changes?.applyNext() }
+                    loop.schedule(after: changes.pause) { [weak changes] _ in
+                        changes?.applyNext()
+                    }
+                    changes.pause = min(
+                        Self.longestPause, Interval(nanoseconds: changes.pause.nanoseconds * 2))
                     return
                 }
+                changes.pause = Self.shortestPause
                 changes.pending.removeFirst()
                 changes.level.counters.add(.sharedChanges)
                 changes.applyNext()

@@ -1,6 +1,7 @@
 // The second level on the upstream loop: whether it is asked, its requests, what it is told.
 import BucketClient
 import CachePolicy
+import DurableState
 import HTTP
 import Logging
 import Model
@@ -12,6 +13,8 @@ import Upstream
 
 /// The object store that nodes share; lives on the upstream loop.
 final class SharedLevel {
+    /// The most pages of a listing: those that all names fill, of 1,000 each, and as many again.
+    static let mostPages = 200
     let settings: SharedStoreSettings
     let bucket: BucketClient
     let report: SharedStoreReport
@@ -24,10 +27,11 @@ final class SharedLevel {
     private var headers = RecentMap<ObjectKey, KnownHeader>(capacity: 64)
     private(set) var isShutDown = false
     /// Purges and pins of other nodes.
-    private(set) lazy var changes = SharedChanges(self, keys: keys)
+    private(set) lazy var changes = SharedChanges(self, keys: keys, node: node)
     /// Downloads and recordings of all nodes.
     private(set) var orders: SharedOrders?
     private let keys: KeyTable
+    private let node: NodeChanges
 
     /// A header, and the entity tag of the object that it belongs to.
     struct KnownHeader: Sendable {
@@ -38,7 +42,7 @@ final class SharedLevel {
     /// - Throws: `UpstreamError` when libcurl cannot start.
     init(
         _ settings: SharedStoreSettings, loop: EventLoop, client: UpstreamClient, core: FlightCore,
-        report: SharedStoreReport
+        changes: NodeChanges, report: SharedStoreReport
     ) throws(UpstreamError) {
         self.settings = settings
         self.loop = loop
@@ -46,6 +50,7 @@ final class SharedLevel {
         counters = core.counters
         keys = core.keys
         log = core.log
+        node = changes
         health = StoreHealth(now: loop.now)
         bucket = try BucketClient(
             settings.location, keys: settings.keys, loop: loop, like: client)
@@ -61,10 +66,12 @@ final class SharedLevel {
     static func made(
         for core: FlightCore, loop: EventLoop, client: UpstreamClient, report: SharedStoreReport
     ) -> SharedLevel? {
-        guard let settings = core.settings.sharedStore else { return nil }
+        guard let settings = core.settings.sharedStore, let changes = core.changes else {
+            return nil
+        }
         do throws(UpstreamError) {
             return try SharedLevel(
-                settings, loop: loop, client: client, core: core, report: report)
+                settings, loop: loop, client: client, core: core, changes: changes, report: report)
         } catch {
             report.note(isUp: false, reason: error.message)
             core.log.error("the shared store is not used: \(error.message)")

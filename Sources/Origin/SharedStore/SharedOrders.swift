@@ -113,7 +113,9 @@ final class SharedOrders {
         level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
     }
 
-    private func list(from token: String?, _ objects: [(name: String, tag: String)]) {
+    private func list(
+        from token: String?, _ objects: [(name: String, tag: String)], page number: Int = 1
+    ) {
         level.bucket.list(SharedOrderNames.all, from: token) { [weak self] result in
             guard let self, !level.isShutDown else { return }
             guard case .success(let page) = result else { return pollLater() }
@@ -123,8 +125,10 @@ final class SharedOrders {
                 + page.objects.filter { $0.name.hasPrefix(start) }.map {
                     (String($0.name.dropFirst(start.count)), $0.tag)
                 }
-            if let next = page.next, all.count < Self.mostNames {
-                return list(from: next, all)
+            if let next = page.next, next != token, all.count < Self.mostNames,
+                number < SharedLevel.mostPages
+            {
+                return list(from: next, all, page: number + 1)
             }
             read(board.list(all, now: level.loop.now)[...])
         }

@@ -223,6 +223,8 @@ final class SharedRead {
             pass(range)
             buffer.removeAll(keepingCapacity: true)
         }
+        // What follows the last stretch need not end.
+        if !rest.isEmpty, failure == nil, isComplete { fail(.complete) }
     }
 
     private func report() {

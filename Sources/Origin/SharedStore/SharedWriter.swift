@@ -163,7 +163,7 @@ final class SharedWriting {
             // Whether a multivariant playlist is that of a film was known to the run that fetched it.
             let isFilm = candidate.isFilm || list.multivariant == nil
             guard let isLive = candidate.isLive?() ?? (isFilm ? false : nil) else { return nil }
-            facts.playlistIsLive = list.summary.isLive || isLive
+            facts.playlistIsLive = list.summary.isLive || isLive || head.wasLive
         }
         if let refusal = SharingRule.refusal(facts) {
             log.debug(

@@ -122,7 +122,7 @@ struct AnswerHead {
             lines.append(plain)
             return lines
         }
-        try how.disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &lines)
+        try how.cacheStatus.append(to: &lines)
         return lines
     }
 
@@ -230,7 +230,7 @@ struct AnswerHead {
         } else {
             fields.set(.age, String(age))
         }
-        disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &fields)
+        how.cacheStatus.append(to: &fields)
         resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
         return fields
     }
@@ -270,7 +270,7 @@ struct AnswerHead {
         _ fields: inout Fields, _ facts: ObjectFacts, _ how: Provenance
     ) {
         fields.append(.age, String(facts.rules.age(at: now)))
-        how.disposition.cacheStatus(ttl: how.ttl, status: how.status).append(to: &fields)
+        how.cacheStatus.append(to: &fields)
     }
 
     private static let replaced: Set<String> = [
@@ -315,7 +315,12 @@ struct AnswerHead {
         }
         if let seconds = failure.retryAfter { fields.append(.retryAfter, String(seconds)) }
         if failure.status == .methodNotAllowed { fields.append(.allow, "GET, HEAD, OPTIONS") }
-        var status = CacheStatus(cache: "sluice", forward: .uriMiss)
+        // An origin's 401 is not about the access token.
+        if failure.status == .unauthorized, failure.fault == .client {
+            fields.append(.wwwAuthenticate, "Bearer realm=\"sluice\"")
+        }
+        var status = CacheStatus(cache: "sluice")
+        if !failure.isUnasked { status.forward = failure.forwardReason ?? .uriMiss }
         status.forwardStatus = failure.originStatus
         status.detail = "\(failure.fault.rawValue)-error"
         if failure.fault == .origin { status.append(to: &fields) }

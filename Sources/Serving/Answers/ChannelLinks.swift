@@ -8,7 +8,7 @@ import URISyntax
 /// Links to the entries of a channel list that have request headers of their own.
 ///
 /// Each set of headers makes a session, which starts at the list and also has the headers of the
-/// list's session.
+/// list's session and its window.
 struct ChannelLinks {
     private let headers: ChannelHeaders
     private let resource: Resource
@@ -37,7 +37,9 @@ struct ChannelLinks {
     mutating func links(of reference: ResourceReference, prefix: String) -> LinkWriter? {
         guard reference.tag == .inf, let own = headers.byLine[reference.line] else { return nil }
         if let known = writers[own] { return known }
-        let entry = Entry(url: resource.url, headers: inherited(besides: own) + own)
+        let entry = Entry(
+            url: resource.url, headers: inherited(besides: own) + own,
+            window: resource.session.shift.window)
         if core.sessions.sealer != nil,
             let fault = SessionSealer.fault(of: SessionTable.unkept(for: entry).fields)
         {

@@ -48,9 +48,26 @@ extension AbsoluteURL {
 final class RevivalAttempt {
     private let exchange: OriginExchange
     private var core: ProxyCore { exchange.core }
+    /// When the resource was requested that failed.
+    private let askedAt: Monotonic
+    /// A fetch of a playlist that another request ended after this serves this one too.
+    private var begunAt = Monotonic.now()
+    private var beginnings = 1
+
+    /// Further ones fetch playlists even if another request has just done so.
+    private static let mostBeginnings = 3
+
+    /// What came of a fetch past the cache.
+    private enum Refresh {
+        case list(StoredObject, Resource)
+        /// Another request's fetch for the session has ended since this attempt began.
+        case wasDone
+        case failed
+    }
 
     init(_ exchange: OriginExchange) {
         self.exchange = exchange
+        askedAt = exchange.progress.askedAt ?? .now()
     }
 
     /// True if a failure may mean that the token of a resource from a list has expired.
@@ -61,58 +78,136 @@ final class RevivalAttempt {
         return !resource.isMounted && resource.role != nil && resource.policy != .offline
     }
 
-    /// Finds the current URL of a resource and passes it to `done`, possibly before returning; nil
-    /// if it is not found.
-    func find(_ resource: Resource, depth: Int = 0, _ done: @escaping (AbsoluteURL?) -> Void) {
+    /// True if a failure may also mean that a cookie of the session has expired or is missing.
+    static func mayLackCookie(_ failure: ProxyFailure) -> Bool {
+        failure.originStatus.map { [401, 403].contains($0.rawValue) } ?? false
+    }
+
+    /// Finds the URL to request a resource at, and passes it to `done`, possibly before returning.
+    ///
+    /// It is the current URL of the resource; or the same URL if the session has other cookies now
+    /// than when it was requested; or nil if it is not found.
+    ///
+    /// - Parameters:
+    ///   - resource: what was refused.
+    ///   - lacksCookie: whether it may have been refused for want of a cookie.
+    ///   - depth: how many lists below this one were refused too.
+    ///   - done: receives the URL.
+    func find(
+        _ resource: Resource, lacksCookie: Bool, depth: Int = 0,
+        _ done: @escaping (AbsoluteURL?) -> Void
+    ) {
         let (url, directives) = resource.url.splitDirectives
-        let role = resource.role ?? .media
         if let known = core.revival.successor(of: url), known != url {
             return done(known.adding(directives))
         }
-        let search = RevivalSearch(
-            sources: core.sources, example: exchange.resource, session: resource.session, url: url,
-            role: role)
-        let (name, session) = (resource.key, resource.session.id)
-        // Up to 32 lists are parsed, however long they are.
-        core.texts.make(
-            .revival(name, session: session), of: nil, for: exchange.exchange, { search.look() },
-            orElse: { done(nil) }
-        ) { [self] found in
-            guard let found else { return done(nil) }
+        let orSame: (AbsoluteURL?) -> Void = { [self] found in
+            done(found ?? (lacksCookie && takesNewCookies() ? resource.url : nil))
+        }
+        if lacksCookie, takesNewCookies() { return done(resource.url) }
+        look(for: resource, at: url) { [self] search, found in
+            guard let found else { return orSame(nil) }
             if let url = found.successor, url != resource.url {
                 return done(url.adding(directives))
             }
-            guard !core.revival.isFresh(found.list.key, now: .now()) else { return done(nil) }
-            refresh(found.list, depth: depth) { [core, exchange] refreshed in
-                guard let (object, list) = refreshed else { return done(nil) }
+            let isFresh = core.revival.isFresh(found.list.key, now: .now())
+            guard !isFresh || (lacksCookie && !core.revival.wasAsked(found.list, now: .now()))
+            else {
+                guard lacksCookie else { return done(nil) }
+                return askParents(of: found.list, depth: depth + 1) { orSame(nil) }
+            }
+            refresh(found.list, depth: depth) { [self] refreshed in
+                if case .wasDone = refreshed {
+                    begunAt = .now()
+                    beginnings += 1
+                    return find(resource, lacksCookie: lacksCookie, depth: depth, done)
+                }
+                guard case .list(let object, let list) = refreshed else { return orSame(nil) }
                 core.texts.make(
-                    .succession(name, session: session), of: object, for: exchange.exchange,
-                    { search.successor(in: object, list, after: found) }, orElse: { done(nil) }
-                ) { next in
-                    done(next.map { $0.adding(directives) })
+                    .succession(resource.key, session: resource.session.id), of: object,
+                    for: exchange.exchange,
+                    { search.successor(in: object, list, after: found) }, orElse: { orSame(nil) }
+                ) { [self] next in
+                    if let next { return done(next.adding(directives)) }
+                    guard lacksCookie else { return done(nil) }
+                    askParents(of: found.list, depth: depth + 1) { orSame(nil) }
                 }
             }
         }
     }
 
-    /// Fetches a list past the cache; concurrent requests share one fetch.
-    private func refresh(
-        _ list: Resource, depth: Int,
-        _ done: @escaping ((object: StoredObject, list: Resource)?) -> Void
+    /// When a fetch last changed the session's cookies, if that was after the resource was
+    /// requested; or just before, since the request may have joined an earlier one.
+    private var newCookies: Monotonic? {
+        let since = min(askedAt, .now() + Interval(nanoseconds: -Revival.pause.nanoseconds))
+        let change = core.revival.newCookies(of: exchange.resource.session.id, since: since)
+        return change == exchange.progress.cookiesUsed ? nil : change
+    }
+
+    /// True if the exchange has not requested its resource with the session's new cookies; it will.
+    private func takesNewCookies() -> Bool {
+        guard let newCookies else { return false }
+        exchange.progress.cookiesUsed = newCookies
+        return true
+    }
+
+    /// Looks for the playlist that names a resource.
+    private func look(
+        for resource: Resource, at url: AbsoluteURL,
+        _ then: @escaping (RevivalSearch, RevivalSearch.Found?) -> Void
     ) {
-        let request = FetchRequest(
-            resource: list, wanted: .whole, object: nil, revalidates: true, delivery: .completion,
+        let search = RevivalSearch(
+            sources: core.sources, example: exchange.resource, session: resource.session, url: url,
+            role: resource.role ?? .media)
+        // Up to 32 lists are parsed, however long they are.
+        core.texts.make(
+            .revival(resource.key, session: resource.session.id), of: nil, for: exchange.exchange,
+            { search.look() }, orElse: { then(search, nil) }, { then(search, $0) })
+    }
+
+    /// Fetches the playlists above one past the cache until one of them changes the cookies of the
+    /// session; at most two, and none that was fetched for the session just now.
+    private func askParents(of list: Resource, depth: Int, _ done: @escaping () -> Void) {
+        guard newCookies == nil, depth <= 2 else { return done() }
+        look(for: list, at: list.url.splitDirectives.url) { [self] _, found in
+            guard let parent = found?.list, found?.isExact == true else { return done() }
+            guard !core.revival.wasAsked(parent, now: .now()) else {
+                return askParents(of: parent, depth: depth + 1, done)
+            }
+            // A parent that is refused too is not searched for: its list names its child as before.
+            refresh(parent, depth: 2) { [self] _ in
+                askParents(of: parent, depth: depth + 1, done)
+            }
+        }
+    }
+
+    /// Fetches a list past the cache; concurrent requests share one fetch.
+    private func refresh(_ list: Resource, depth: Int, _ done: @escaping (Refresh) -> Void) {
+        var request = FetchRequest(
+            resource: list, wanted: .whole, object: nil, revalidates: true, repliesAt: .completion,
             lane: .express)
-        exchange.ask(request) { [self] reply in
+        request.terms.wantsCookies = true
+        let (revival, begunAt) = (core.revival, begunAt)
+        let mayShare = beginnings <= Self.mostBeginnings
+        exchange.ask(
+            request, unless: { mayShare && revival.wasAsked(list, since: begunAt) },
+            noting: { reply in
+                var bringsCookies = false
+                if case .object(_, let outcome) = reply { bringsCookies = outcome.bringsCookies }
+                revival.noteRefresh(list, bringsCookies: bringsCookies, now: .now())
+            }
+        ) { [self] reply in
             switch reply {
-            case .object(let object, _): done((object, list))
-            case .failure(let failure):
-                guard Self.fits(failure, list), depth < 2 else { return done(nil) }
-                find(list, depth: depth + 1) { [self] url in
-                    guard let url else { return done(nil) }
+            case nil: done(.wasDone)
+            case .object(let object, _)?: done(.list(object, list))
+            case .failure(let failure)?:
+                guard Self.fits(failure, list), depth < 2 else { return done(.failed) }
+                find(list, lacksCookie: Self.mayLackCookie(failure), depth: depth + 1) {
+                    [self] url in
+                    guard let url else { return done(.failed) }
                     refresh(core.names.resource(list, movedTo: url), depth: depth + 1, done)
                 }
-            default: done(nil)
+            default: done(.failed)
             }
         }
     }
@@ -122,7 +217,8 @@ extension OriginExchange {
     /// Looks for the URL that replaced an expired one, and starts over there if it is found.
     func findSuccessor(_ decision: Decision) {
         progress.revivals += 1
-        RevivalAttempt(self).find(resource) { [self] url in
+        let lacksCookie = decision.failure.map(RevivalAttempt.mayLackCookie) ?? false
+        RevivalAttempt(self).find(resource, lacksCookie: lacksCookie) { [self] url in
             guard exchange.isAlive else { return }
             guard let url else {
                 var decision = decision
@@ -132,7 +228,9 @@ extension OriginExchange {
             }
             core.counters.add(.revived)
             core.log.info(
-                "found again after its token expired", metadata: ["url": "\(url.redacted)"])
+                url == resource.url
+                    ? "requested again with new cookies" : "found again after its token expired",
+                metadata: ["url": "\(url.redacted)"])
             move(to: url)
         }
     }
@@ -145,13 +243,24 @@ extension OriginExchange {
     }
 
     /// Fetches something other than this exchange's own resource.
-    func ask(_ request: FetchRequest, _ then: @escaping (FetchReply) -> Void) {
+    ///
+    /// - Parameters:
+    ///   - request: what is fetched.
+    ///   - isNeedless: asked on the upstream loop right before the fetch, which it prevents.
+    ///   - note: called with the reply on the upstream loop, before any later `isNeedless`.
+    ///   - then: receives the reply; nil if there was no need.
+    fileprivate func ask(
+        _ request: FetchRequest, unless isNeedless: @escaping @Sendable () -> Bool,
+        noting note: @escaping @Sendable (FetchReply) -> Void,
+        _ then: @escaping (FetchReply?) -> Void
+    ) {
         let id = FetchID()
         let bound = LoopBound((self, then), to: exchange.loop)
         exchange.onCancel = { [core] in core.flights.cancel(id) }
         var request = request
         request.budget = budget
-        core.flights.fetch(request, id: id) { reply in
+        core.flights.fetch(request, id: id, unless: isNeedless) { reply in
+            if let reply { note(reply) }
             bound.enqueue { pair, _ in
                 pair.0.exchange.onCancel = nil
                 if pair.0.exchange.isAlive { pair.1(reply) }

@@ -2,7 +2,6 @@
 // reaches this daemon.
 import HTTP
 import Model
-import URISyntax
 
 /// The beginnings of the URLs that are written for one request: a base path, or scheme, host and
 /// base path.
@@ -21,19 +20,14 @@ struct LinkPrefix: Equatable {
     ///   - settings: the daemon's.
     init(_ request: RequestHead, isEncrypted: Bool, _ settings: ProxySettings) {
         var base = settings.basePath
-        var scheme = isEncrypted ? "https" : "http"
-        var host = request.host ?? ""
-        if settings.trustsForwarded {
-            if let prefix = request.fields.first(.xForwardedPrefix), Self.isPath(prefix) {
-                base = prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
-            }
-            if request.fields.first(.xForwardedProto) == "https" { scheme = "https" }
-            if let forwarded = request.fields.first(.xForwardedHost), Self.isHost(forwarded) {
-                host = forwarded
-            }
+        if settings.trustsForwarded, let prefix = request.fields.first(.xForwardedPrefix),
+            ProxySettings.isBasePath(prefix)
+        {
+            base = prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
         }
         path = base
-        absolute = host.isEmpty ? base : "\(scheme)://\(host)\(base)"
+        let own = OwnOrigin(request, isEncrypted: isEncrypted, settings)
+        absolute = own.host.map { "\(own.scheme)://\($0)\(base)" } ?? base
         writesAbsolute = settings.writesAbsoluteURLs
     }
 
@@ -53,15 +47,5 @@ struct LinkPrefix: Equatable {
         guard let seal = session.seal else { return written }
         if !writesAbsolute, seal.isShared(by: target) { return SessionSeal.relativePath }
         return written + seal.path
-    }
-
-    private static func isPath(_ text: String) -> Bool {
-        text.hasPrefix("/") && !text.hasPrefix("//")
-            && text.utf8.allSatisfy { PercentCoding.Allowed.path.contains($0) }
-    }
-
-    private static func isHost(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { PercentCoding.Allowed.host.contains($0) || $0 == 0x3A }
     }
 }

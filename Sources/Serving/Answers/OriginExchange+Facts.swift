@@ -7,6 +7,7 @@ import Model
 import Playlists
 import Posix
 import Reactor
+import Routing
 import Store
 import URISyntax
 
@@ -32,13 +33,15 @@ extension OriginExchange {
         switch fact {
         case .stored, .name: break
         case .entryText: return learnEntryText(object, stored, for: &decision)
-        case .owner: decision.facts.belongsToAnotherViewer = belongsToAnotherViewer(stored)
+        case .owner:
+            decision.facts.belongsToAnotherViewer = belongsToAnotherViewer(object, stored)
         case .playlist: return learnPlaylist(object, stored, for: &decision)
         case .offlineForm: return learnOfflineForm(object, for: &decision)
         case .originConfirmation:
             learnOriginConfirmation(object, stored, decision)
             return false
         case .epoch: decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
+        case .pin: decision.facts.isPinned = core.store.isPinned(object)
         case .stream:
             decision.facts.isLiveSession = core.playlistMemory.isLive(resource.session.id)
         case .bytes: decision.facts.holdsAsked = holdsAsked(object)
@@ -49,13 +52,28 @@ extension OriginExchange {
 
     private func lookUp(for decision: inout Decision) {
         guard resource.kind == nil else { return select(for: &decision) }
-        guard let object = core.store.lookup(resource.key), let facts = ObjectFacts.of(object)
-        else {
+        guard let (object, facts) = found(resource) ?? foundOwnCopy(for: &decision) else {
             decision.facts.stored = .nothing
             return
         }
         learnLength(of: object)
         decision.take(object, facts)
+    }
+
+    private func found(_ resource: Resource) -> (StoredObject, ObjectFacts)? {
+        core.store.lookup(resource.key).flatMap { object in
+            ObjectFacts.of(object).map { (object, $0) }
+        }
+    }
+
+    /// Finds the session's own copy of a playlist that is no longer stored for others.
+    private func foundOwnCopy(for decision: inout Decision) -> (StoredObject, ObjectFacts)? {
+        guard resource.mayHaveOwnCopy, let (object, facts) = found(resource.ownCopy),
+            facts.head.isPlaylist
+        else { return nil }
+        resource = resource.ownCopy
+        decision.facts.resource = resource
+        return (object, facts)
     }
 
     /// Sets the length of a resource that has grown by parts, from the list that names it.
@@ -145,14 +163,35 @@ extension OriginExchange {
         ServableText(resource: resource, object: object, facts: facts, cut: progress.offline?.cut)
     }
 
-    /// True if a playlist was fetched by another session and must not be shared.
+    /// True if a playlist or key was fetched by another session and must not be shared.
     ///
     /// Origins mark playlists made for one viewer, for example with advertisements, with `private`
     /// or `no-store`; the segments that they name are shared. A playlist that this session has
-    /// already received is its own.
-    func belongsToAnotherViewer(_ facts: ObjectFacts) -> Bool {
-        facts.head.isPlaylist && facts.isPerViewer
-            && !resource.isKept(for: resource.session) && !texts.isKnown(facts, to: resource)
+    /// already received is its own. Where a cookie alone may tell viewers apart, the session's own
+    /// copy is preferred to another's, but what is stored is served without the origin. Keys are
+    /// shared by sessions with the same credentials, and by all if it took none to fetch them.
+    func belongsToAnotherViewer(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
+        guard !resource.isKept(for: resource.session) else { return false }
+        guard resource.role != .key else {
+            let owner = core.sessions.session(SessionID(object.title))
+            return resource.kind == nil && !resource.session.hasCredentials(of: owner)
+        }
+        if isMarkedByCookieAlone(facts) {
+            return !progress.takesShared && facts.mayBelong(toOtherThan: resource.session, object)
+                && canHaveOwnCopy
+        }
+        return facts.head.isPlaylist && facts.isPerViewer && !texts.isKnown(facts, to: resource)
+    }
+
+    /// True if only a cookie may say that a playlist was made for one viewer.
+    func isMarkedByCookieAlone(_ facts: ObjectFacts) -> Bool {
+        facts.head.hasViewerCookie && !facts.isPerViewer
+    }
+
+    /// True if a copy for this session is stored, or the origin may send one.
+    private var canHaveOwnCopy: Bool {
+        core.health.state(of: resource.url.origin) == .up
+            || core.store.peek(resource.ownCopy.key) != nil
     }
 
     /// Decides on as if an object that the disk cannot read were not stored.

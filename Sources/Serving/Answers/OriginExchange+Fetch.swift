@@ -5,8 +5,10 @@ import HTTPServer
 import Model
 import Origin
 import Playlists
+import Posix
 import Reactor
 import Store
+import URISyntax
 import Upstream
 
 /// The fetches of an exchange, and their replies.
@@ -15,7 +17,9 @@ extension OriginExchange {
 
     func fetch(_ wanted: FetchRequest) {
         let id = FetchID()
+        awaited = id
         let bound = LoopBound(self, to: exchange.loop)
+        progress.askedAt = exchange.loop.now
         var wanted = wanted
         wanted.budget = budget
         if resource.kind != nil {
@@ -25,7 +29,7 @@ extension OriginExchange {
         }
         exchange.onCancel = { [core] in core.flights.cancel(id) }
         core.flights.fetch(wanted, id: id) { reply in
-            bound.enqueue { this, _ in this.receive(reply) }
+            bound.enqueue { this, _ in this.receive(reply, of: id) }
         }
     }
 
@@ -39,7 +43,7 @@ extension OriginExchange {
         if isText, decision.facts.hasDown, progress.offline == nil { progress.offline = .whole }
         var request = FetchRequest(
             resource: resource, wanted: .whole, object: object, revalidates: true,
-            delivery: isText ? .completion : .head,
+            repliesAt: isText ? .completion : .head,
             lane: resource.role?.isExpress == true || isText ? .express : .playback)
         if resource.kind != nil {
             request.terms.staleServes = decision.facts.mayServeStale(stored)
@@ -49,13 +53,35 @@ extension OriginExchange {
             }
         }
         fetch(request)
+        guard let wait = decision.facts.reloadPatience(for: stored), let id = awaited else {
+            return
+        }
+        patienceTimer = exchange.loop.schedule(after: wait) { [weak self] _ in
+            self?.serveStored(insteadOf: id, after: wait)
+        }
+    }
+
+    /// Serves the stored list where its origin keeps a player waiting; the fetch goes on for the
+    /// requests that follow.
+    private func serveStored(insteadOf id: FetchID, after wait: Interval) {
+        patienceTimer = nil
+        guard awaited == id, exchange.isAlive else { return }
+        awaited = nil
+        exchange.onCancel = nil
+        let seconds = wait.nanoseconds / 1_000_000_000
+        decide(
+            decisionAfter(
+                ProxyFailure(
+                    .origin, .gatewayTimeout,
+                    "\(resource.url.redacted): the origin has not answered for \(seconds) s",
+                    allowsStale: true)))
     }
 
     /// Revalidates a response that is served meanwhile (RFC 5861 section 3).
     func renewBehind(_ object: StoredObject) {
         let request = FetchRequest(
             resource: resource, wanted: .whole, object: object, revalidates: true,
-            delivery: .completion, lane: .background)
+            repliesAt: .completion, lane: .background)
         core.flights.fetch(request, id: FetchID()) { _ in }
     }
 
@@ -71,7 +97,7 @@ extension OriginExchange {
         }
         var missing = FetchRequest(
             resource: resource, wanted: part.wanted,
-            delivery: resource.isNamedAsText ? .completion : .head, lane: lane)
+            repliesAt: resource.isNamedAsText ? .completion : .head, lane: lane)
         if resource.kind != nil {
             if let reason = reason.staleReason { progress.staleReason = reason }
             addTerms(to: &missing, reason, decision.variants)
@@ -87,7 +113,7 @@ extension OriginExchange {
         fetch(
             FetchRequest(
                 resource: resource, wanted: .span(start: start, end: stop), object: object,
-                delivery: .head, lane: Reader.lane(resource, from: start, to: stop)))
+                repliesAt: .head, lane: Reader.lane(resource, from: start, to: stop)))
     }
 
     /// Fetches the rest of what may be an HLS JSON text.
@@ -96,23 +122,29 @@ extension OriginExchange {
         fetch(
             FetchRequest(
                 resource: resource, wanted: .whole, object: decision.object,
-                delivery: .completion, lane: .express))
+                repliesAt: .completion, lane: .express))
     }
 
     /// Fetches a list that the origin delivers once it has advanced far enough, or a delta update.
     func awaitReload() {
         var request = FetchRequest(
-            resource: resource, wanted: .whole, delivery: .completion, lane: .express)
-        request.terms.isDelivery = true
+            resource: resource, wanted: .whole, repliesAt: .completion, lane: .express)
+        request.terms.hasDirectives = true
         progress.fallback = core.store.lookup(resource.listKey)
         fetch(request)
     }
 
     // MARK: Replies
 
-    private func receive(_ reply: FetchReply) {
-        exchange.onCancel = nil
-        guard exchange.isAlive else {
+    private func receive(_ reply: FetchReply, of id: FetchID) {
+        let isAwaited = awaited == id
+        if isAwaited {
+            exchange.onCancel = nil
+            awaited = nil
+            if let patienceTimer { exchange.loop.cancel(patienceTimer) }
+            patienceTimer = nil
+        }
+        guard isAwaited, exchange.isAlive else {
             if case .object(let object, _) = reply { core.flights.readerLeft(object.key) }
             return
         }
@@ -120,13 +152,24 @@ extension OriginExchange {
         case .object(let object, let outcome): receive(object, outcome)
         case .notModified(let object): receiveNotModified(object)
         case .head(let head, let length): answer(head, length: length)
+        case .failure where progress.shared != nil && progress.fallback == nil: takeShared()
         case .failure(let failure):
             var decision = decisionAfter(failure)
             decision.facts.failure?.maySearch =
                 progress.revivals < 2 && RevivalAttempt.fits(failure, resource)
-            decision.facts.failure?.isOfReload = resource.live.delivery != nil
+            decision.facts.failure?.isOfReload = resource.live.directives != nil
             decide(decision)
         }
+    }
+
+    /// Starts over with the playlist that may be another viewer's: what was played once plays again
+    /// without its origin.
+    private func takeShared() {
+        guard let shared = progress.shared else { return }
+        resource = shared.resource
+        progress.startOver()
+        progress.takesShared = true
+        start()
     }
 
     private func receiveNotModified(_ object: StoredObject) {
@@ -166,7 +209,9 @@ extension OriginExchange {
     func decisionAfter(_ failure: ProxyFailure) -> Decision {
         var decision = newDecision()
         decision.failure = failure
-        decision.facts.failure = RequestFacts.Failure(allowsStale: failure.allowsStale)
+        // A list that has ended is kept whatever the origin has in its place by now.
+        decision.facts.failure = RequestFacts.Failure(
+            allowsStale: failure.allowsStale || progress.staleReason == .ended)
         decision.facts.stored = .nothing
         if let fallback = progress.fallback, let facts = ObjectFacts.of(fallback) {
             decision.take(fallback, facts)

@@ -39,7 +39,7 @@ extension OriginExchange {
         guard !missing.terms.tags.isEmpty else { return }
         missing = FetchRequest(
             resource: missing.resource, wanted: .whole, revalidates: true,
-            delivery: missing.delivery, lane: missing.lane, terms: missing.terms)
+            repliesAt: missing.repliesAt, lane: missing.lane, terms: missing.terms)
     }
 
     /// The client's conditions, byte for byte.
@@ -62,7 +62,7 @@ extension OriginExchange {
         }
         let freshness = resource.freshness(
             facts, nil, circumstances, isOfFormerEpoch: false,
-            isLiveSession: core.playlistMemory.isLive(resource.session.id))
+            isLiveSession: core.playlistMemory.isLive(resource.session.id), isPinned: false)
         if case .fresh = freshness { return true }
         return facts.head.isPlaylist
     }
@@ -71,7 +71,12 @@ extension OriginExchange {
     func answer(_ head: StoredHead, length: String?) {
         core.counters.add(.bypassed)
         var fields = responder.heads.passedOn(head, progress.staleReason)
-        if let length, request.method == .head { fields.append(.contentLength, length) }
+        if head.status == .noContent {
+            // RFC 9110 section 8.6.
+            fields.remove(.contentLength)
+        } else if let length, request.method == .head {
+            fields.append(.contentLength, length)
+        }
         exchange.respond(ResponseHead(status: head.status, fields: fields), body: .none)
     }
 }

@@ -30,6 +30,10 @@ final class OriginExchange {
     /// The playlists and JSON texts that are served.
     private(set) lazy var texts = ServedTexts(core, exchange, asked: asked.listKey)
     @exclusivity(unchecked) var progress = Progress()
+    /// The fetch whose reply is waited for; nil while there is none.
+    @exclusivity(unchecked) var awaited: FetchID?
+    /// Fires when a stored list is served although the fetch has not ended.
+    @exclusivity(unchecked) var patienceTimer: TimerID?
     /// What is kept of the body, if it may have no end.
     var endless: EndlessBody?
     /// Fields of the response that were not stored.
@@ -63,6 +67,10 @@ final class OriginExchange {
     struct Progress {
         /// The stored object that may be served if the origin fails.
         var fallback: StoredObject?
+        /// The playlist that may be another viewer's, while the session's own copy is asked for.
+        var shared: (resource: Resource, object: StoredObject)?
+        /// True once the origin did not deliver the session's own copy of a playlist.
+        var takesShared = false
         /// Why the stored response had to be revalidated.
         var staleReason: Freshness.StaleReason?
         var isPartlyStored = false
@@ -74,14 +82,19 @@ final class OriginExchange {
         var hasAwaitedText = false
         /// True once a stored text was discarded because the disk could not read it.
         var hasDiscardedText = false
+        /// When the origin was last asked for the resource.
+        var askedAt: Monotonic?
         /// How often the resource was searched for because its token had expired.
         var revivals = 0
+        /// When the cookies were set that the resource was requested with once more.
+        var cookiesUsed: Monotonic?
         /// True if the first bytes are fetched to learn the type, before the requested range.
         var learnsTypeFirst = false
 
         /// Forgets what was learned about a resource that another one replaces.
         mutating func startOver() {
             fallback = nil
+            shared = nil
             staleReason = nil
             isPartlyStored = false
         }
@@ -106,6 +119,13 @@ final class OriginExchange {
 
         var stored: ObjectFacts? {
             if case .response(let response)? = facts.stored { response.facts } else { nil }
+        }
+
+        /// Returns how a response of this decision was obtained.
+        func provenance(_ disposition: Disposition, ttl: Int64?) -> Provenance {
+            Provenance(
+                disposition: disposition, ttl: ttl, status: status ?? failure?.originStatus,
+                hasAsked: failure.map { !$0.isUnasked } ?? false)
         }
 
         /// Takes the stored object and its facts.
@@ -145,9 +165,7 @@ final class OriginExchange {
         switch plan {
         case .learn: break
         case .serve(let disposition, let ttl):
-            serve(
-                decision,
-                Provenance(disposition: disposition, ttl: ttl, status: decision.status))
+            serve(decision, decision.provenance(disposition, ttl: ttl))
         case .serveLater: serveLater(decision)
         case .revalidate(let reason): revalidate(decision, reason)
         case .fetch(let reason, let part): fetchMissing(part, reason, decision)
@@ -190,6 +208,9 @@ final class OriginExchange {
         _ how: Provenance
     ) {
         responder.count(how.disposition)
+        if how.status == .ok, let shared = progress.shared?.object, shared !== object {
+            ObjectFacts.of(shared)?.noteMade(shared, object)
+        }
         core.lookahead.list(resource, object, texts.sketch(of: object), exchange)
         TextResponse(
             responder: responder, playlist: playlist, text: servable(object, stored), how: how
@@ -203,30 +224,41 @@ final class OriginExchange {
             let list = decision.playlist
         else { return }
         let bound = LoopBound(self, to: exchange.loop)
+        let obtained = decision.provenance(.staleOnError, ttl: nil)
         exchange.loop.schedule(after: list.facts.reuse) { _ in
             bound.enqueue { this, _ in
                 guard this.exchange.isAlive else { return }
-                this.serve(
-                    list, of: object, stored, Provenance(disposition: .staleOnError, ttl: -1))
+                let question = this.resource.question(stored, list.facts, this.circumstances)
+                var how = obtained
+                how.ttl = Freshness.remaining(question)
+                this.serve(list, of: object, stored, how)
             }
         }
     }
 
     /// Starts over under a key of this session alone.
     ///
-    /// A copy of another session may be served if the origin fails and the daemon has one user
-    /// only.
+    /// A copy of another session may be served if the origin fails, and the daemon has one user
+    /// only or a cookie alone speaks for it being another viewer's.
     private func startForSession(_ decision: Decision) {
-        if !core.isShared { progress.fallback = decision.object }
-        resource = resource.kept(for: resource.session)
+        if let object = decision.object, let stored = decision.stored,
+            isMarkedByCookieAlone(stored)
+        {
+            progress.shared = (resource, object)
+        } else if !core.isShared {
+            progress.fallback = decision.object
+        }
+        resource = resource.ownCopy
         start()
     }
 
     func refuse(_ refusal: Refusal, _ known: ProxyFailure? = nil) {
         let mark = refusal.fault == .origin ? core.health.mark(of: resource.url.origin) : nil
         if refusal == .partOfSilentOrigin { noteMissing() }
-        responder.fail(
-            refusal.failure(of: resource.url, mark, known: known, now: exchange.loop.now))
+        var failure = refusal.failure(of: resource.url, mark, known: known, now: exchange.loop.now)
+        failure.forwardReason =
+            progress.staleReason?.forwardReason ?? (progress.isPartlyStored ? .partial : nil)
+        responder.fail(failure)
     }
 
     /// Keeps an origin that does not answer under probing, since something is requested from it.

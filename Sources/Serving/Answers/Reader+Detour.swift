@@ -46,7 +46,7 @@ extension Reader {
         }
         self.detour = detour
         var request = FetchRequest(
-            resource: detour, wanted: .span(start: offset, end: end), delivery: .head,
+            resource: detour, wanted: .span(start: offset, end: end), repliesAt: .head,
             lane: .playback)
         request.terms.rest = object
         ask(request) { reader, reply in reader.receiveDetour(reply) }

@@ -254,7 +254,7 @@ final class Reader: BodySource {
         if stop == object.total { stop = nil }
         let request = FetchRequest(
             resource: detour ?? resource, wanted: .span(start: offset, end: stop), object: object,
-            delivery: .head, lane: Self.lane(resource, from: offset, to: stop))
+            repliesAt: .head, lane: Self.lane(resource, from: offset, to: stop))
         ask(request) { reader, reply in reader.receive(reply) }
     }
 
@@ -286,10 +286,11 @@ final class Reader: BodySource {
             guard moves(to: other) else { return breakOff(FillEnd.representationChanged) }
         case .notModified, .head: breakOff(FillEnd.representationChanged)
         case .object:
-            // The bytes may have arrived before this reply: the reader then waits at the next hole,
-            // for which it could not request a flight while a fetch was open.
-            guard isWaiting, lastAsked?.offset != offset,
-                case .hole(let hole) = object.state(at: offset)
+            // The bytes may have arrived before this reply, or their transfer may have ended without
+            // any: the reader then waits at a hole for which it could not request a flight while a
+            // fetch was open.
+            guard isWaiting, case .hole(let hole) = object.state(at: offset),
+                lastAsked?.offset != offset || hole.fill == nil
             else { return }
             _ = seesTo(hole)
         case .failure(let failure):

@@ -93,7 +93,8 @@ final class RepeatedHit {
         return resource.freshness(
             facts, playlist?.facts, core.circumstances(of: exchange),
             isOfFormerEpoch: core.live.isOfFormerEpoch(facts, resource),
-            isLiveSession: core.playlistMemory.isLive(resource.session.id))
+            isLiveSession: core.playlistMemory.isLive(resource.session.id),
+            isPinned: core.store.isPinned(object))
     }
 
     private var takesOfflineForm: Bool {

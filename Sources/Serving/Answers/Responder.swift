@@ -18,6 +18,13 @@ struct Provenance {
     var ttl: Int64?
     /// The origin's status; nil if it was not contacted.
     var status: HTTPStatus?
+    /// True if the origin was contacted and failed.
+    var hasAsked = false
+
+    /// The member of `Cache-Status`.
+    var cacheStatus: CacheStatus {
+        disposition.cacheStatus(ttl: ttl, status: status, hasAsked: hasAsked)
+    }
 }
 
 /// Sends one response, counts it and records it for the access log.

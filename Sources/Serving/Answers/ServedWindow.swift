@@ -19,7 +19,7 @@ extension ProxyCore {
             !keeper.isOver(resource.session)
         else { return 0 }
         let list = timeShift.list(resource.url, of: resource.session)
-        list.noteAsked(at: now)
+        list.noteAsked(resource.url, at: now)
         if !list.hasMerged(object.generation), !merge(object, facts, resource, into: list) {
             return 0
         }
@@ -50,7 +50,7 @@ extension ProxyCore {
     /// long, or is not in memory, so that its file must be read.
     func isShiftLong(_ resource: Resource) -> Bool {
         guard resource.session.isShifted, resource.kind == nil else { return false }
-        let list = timeShift.known(resource.url, of: resource.session.id)
+        let list = timeShift.known(resource.url, of: resource.session)
         return list?.isLong ?? true
     }
 }

@@ -30,6 +30,8 @@ struct StoredResponse {
         var contentRange: String?
         /// The requested range, if only its first byte shows whether it is satisfiable.
         var awaited: ResolvedRange?
+        /// The length of the body, if it was known when the range was resolved.
+        var total: Int64?
     }
 
     private let responder: Responder
@@ -71,12 +73,13 @@ struct StoredResponse {
 
     /// Sends the response, possibly after this returns.
     func send() {
+        let total = object.total
         if let endless, endless.generation == object.generation, endless.stage != .file {
             return sendEndless(endless)
         }
         let answer = AnswerFacts(
             resource: resource, fields: request.fields, method: request.method, range: range,
-            stored: facts, total: object.total)
+            stored: facts, total: total)
         switch answer.part {
         case .notModified: sendNotModified()
         case .preconditionFailed:
@@ -87,24 +90,24 @@ struct StoredResponse {
                 ProxyFailure(
                     .client, .rangeNotSatisfiable,
                     "the range lies beyond the end of \(resource.url.redacted)",
-                    total: object.total))
-        case .whole: send(Stretch(status: facts.head.status, end: object.total))
+                    total: total))
+        case .whole: send(Stretch(status: facts.head.status, end: total))
         case .part(let range):
             send(
                 Stretch(
                     status: .partialContent, start: range.first, end: range.last + 1,
-                    contentRange: ContentRange(range, total: object.total).description,
-                    awaited: range))
+                    contentRange: ContentRange(range, total: total).description,
+                    awaited: range, total: total))
         case .open(let first):
             let range = ResolvedRange(first: first, last: Wanted.openEnd)
             send(
                 Stretch(
-                    status: .partialContent, start: first, end: object.total,
+                    status: .partialContent, start: first, end: total,
                     contentRange: ContentRange(range, total: nil).description))
         case .parts(let ranges):
             send(
                 Multipart(
-                    ranges, total: object.total ?? 0,
+                    ranges, total: total ?? 0,
                     contentType: facts.head.fields.first(.contentType)))
         }
     }
@@ -130,6 +133,8 @@ struct StoredResponse {
         body.isRange = stretch.awaited != nil
         body.hasAwaited = hasAwaited
         if !body.isHead, case .hole(let hole) = object.state(at: start) { body.hole = hole }
+        // The body may have ended since, before the range.
+        guard stretch.awaited == nil || object.total == stretch.total else { return send() }
         switch body.plan {
         case .refuse(let refusal): return onLack(.refused(refusal))
         case .fetchFirst(let stop):

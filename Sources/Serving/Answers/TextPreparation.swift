@@ -77,6 +77,7 @@ struct TextPreparation: Sendable {
             try core.names.noteNames(in: (body, base), of: resource, object, options: reading)
             reading.assumesMap = reading.assumesMap || core.live.hasMap(resource.listKey)
             let text = transformed(body, to: key.form)
+            if key.form != .origin { reading.limits = .own }
             let channels = resource.role == .json ? nil : ChannelHeaders(text)
             let made =
                 resource.role == .json
@@ -99,7 +100,7 @@ struct TextPreparation: Sendable {
 
     /// The playlist with its extended window; URIs are the origin's.
     private var shifted: [UInt8]? {
-        let list = core.timeShift.known(resource.url, of: resource.session.id)
+        let list = core.timeShift.known(resource.url, of: resource.session)
         let ending = resource.policy == .offline ? TimeShift.Ending.ended : .live
         let bytes = list?.playlist(ending: ending) ?? []
         return bytes.isEmpty ? nil : bytes
@@ -166,7 +167,9 @@ struct TextPreparation: Sendable {
         let epochs = core.live.epochs(in: resource.listKey)
         let shift = namesOfShifted(form)
         let names = core.live.names(
-            in: resource.listKey, named: asked, isShifted: shift != nil)
+            in: resource.listKey, named: asked,
+            for: resource.isKept(for: resource.session) ? resource.session.id : nil,
+            isShifted: shift != nil)
         var head = KeptHead(core.settings, count: core.aheadServices.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is checked once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
@@ -243,7 +246,7 @@ struct TextPreparation: Sendable {
             return try rewrite(shorter, base: base, to: key, known, nil)
         }
         core.counters.add(.playlistsRewritten)
-        if resource.mayStore, !resource.isMounted, resource.live.delivery == nil {
+        if resource.mayStore, !resource.isMounted, resource.live.directives == nil {
             core.revival.remember(resource)
         }
         if made.summary.kind == .media {
@@ -251,13 +254,14 @@ struct TextPreparation: Sendable {
             core.playlistMemory.remember(isLive: slides, of: resource.session.id)
         }
         if made.summary.kind == .multivariant {
-            core.playlistMemory.remember(made.definedVariables, of: resource.session.id)
+            core.playlistMemory.remember(
+                made.definedVariables, definedIn: resource.url, of: resource.session.id)
         } else if hasMap, !made.summary.isSkipDelta {
             core.playlistMemory.rememberMap(memoryKey)
         }
         let playlist = PreparedPlaylist(
-            bytes: made.bytes, facts: PlaylistFacts(made.summary), form: form,
-            host: absoluteLinks == nil ? nil : host)
+            bytes: made.bytes, facts: core.names.facts(made.summary, of: resource, facts),
+            form: form, host: absoluteLinks == nil ? nil : host)
         return Product(
             playlist: playlist,
             sketched: sketch.map { (object.generation, SketchedList(made.summary, $0)) },
@@ -276,7 +280,8 @@ struct TextPreparation: Sendable {
         guard let marks = shift.marks(number: reference.mediaSequence) else { return .first }
         return switch reference.role {
         case .initialization: Epoch(number: marks.map)
-        case .key: Epoch(number: marks.key)
+        case .key:
+            Epoch(number: shift.mark(ofKey: reference.url, number: reference.mediaSequence))
         case .segment, .subtitle, .media, .image: Epoch(number: marks.segment)
         case .part, .playlist, .json: .first
         }
@@ -334,7 +339,8 @@ extension ProxyCore {
     func reading(of resource: Resource) -> PlaylistReading {
         let inherited = playlistMemory.knownVariables(of: resource.session.id)
         var reading = PlaylistReading(
-            limits: settings.playlistLimits, variables: inherited ?? [:])
+            limits: resource.session.limits(ofOrigins: settings.playlistLimits),
+            variables: inherited ?? [:])
         reading.knowsMultivariant = inherited != nil
         reading.assumesMap = playlistMemory.hasMap(
             PlaylistMemory.Key(list: resource.url, session: resource.session.id))

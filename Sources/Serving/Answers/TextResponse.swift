@@ -40,7 +40,7 @@ struct TextResponse {
     private func noteCompleteness(in fields: inout Fields) {
         let resource = responder.resource
         guard resource.session.shift.window != nil,
-            let list = responder.core.timeShift.known(resource.url, of: resource.session.id),
+            let list = responder.core.timeShift.known(resource.url, of: resource.session),
             list.state.withLock({ $0.isComplete })
         else { return }
         fields.append(.cacheStatus, "sluice-window; detail=\"complete playlist, dvr ignored\"")

@@ -58,7 +58,11 @@ final class Passthrough {
         var request = TransferRequest(url: target.url)
         request.method = method
         request.fields = target.fields
-        request.upload = upload.map { Upload(pipe: $0, length: exchange.body?.length) }
+        request.upload = upload.map {
+            Upload(
+                pipe: $0, length: exchange.body?.length,
+                expectsContinue: exchange.request.expectsContinue)
+        }
         request.isTransparent = true
         request.usesFreshConnection = upload != nil || !method.isSafe
         request.followsRedirects = false
@@ -99,6 +103,8 @@ final class Passthrough {
     private func receive(_ event: PassthroughEvent) {
         guard exchange.isAlive, !isOver else { return }
         switch event {
+        // Once the body is read, which this leads to, the client is sent one of its own.
+        case .interim(let head) where head.status == .continue: break
         case .interim(let head):
             // Hop-by-hop fields are removed from interim heads too.
             exchange.sendInterim(

@@ -66,6 +66,8 @@ struct AnswerFacts {
     /// 14.2 allows, as is a range of a body of unknown length unless it is bounded and not just the
     /// beginning.
     private func part(of specs: [ByteRangeSpec]) -> AnswerPart {
+        // Satisfiable, but no Content-Range describes a part of nothing (RFC 9110 section 14.1.2).
+        if total == 0, specs.contains(where: \.isSuffix) { return .whole }
         if specs.count > 1 {
             guard resource.kind != nil, let total else { return .whole }
             let ranges = Multipart.combined(specs, total: total)
@@ -86,6 +88,12 @@ struct AnswerFacts {
 }
 
 extension ByteRangeSpec {
+    /// True for the last bytes, at least one of them.
+    fileprivate var isSuffix: Bool {
+        if case .suffix(let length) = self { return length > 0 }
+        return false
+    }
+
     /// The start of a range that extends to the end of a growing resource.
     fileprivate var openStart: Int64? {
         switch self {

@@ -17,7 +17,7 @@ extension RequestFacts {
     var missingPart: MissingPart {
         guard !resource.isNamedAsText else { return .whole }
         // The first bytes distinguish a playlist from media.
-        let isOpen = resource.role == nil && resource.decodesContent
+        let isOpen = resource.role.isOpen && resource.decodesContent
         let first = Int64(PlaylistDetector.prefixLength)
         if method == .head {
             guard resource.kind == nil else { return .whole }

@@ -2,6 +2,7 @@ import CachePolicy
 import HLS
 import HTTP
 import Model
+import Posix
 
 /// The decision: the plan that follows from the facts.
 extension RequestFacts {
@@ -18,7 +19,7 @@ extension RequestFacts {
     }
 
     private var planWithoutLookup: RequestPlan {
-        let isReload = resource.kind == nil && resource.live.delivery != nil
+        let isReload = resource.kind == nil && resource.live.directives != nil
         return isReload && resource.policy != .offline ? .awaitReload : .learn(.stored)
     }
 
@@ -29,8 +30,20 @@ extension RequestFacts {
         switch use(of: response) {
         case .text: return plan(forText: response)
         case .unusable(let fault): return missing(.unusable(fault))
-        case .media: return reuse(response)
+        case .media: return plan(forMedia: response)
         }
+    }
+
+    /// Returns the plan for a response that is not a text.
+    ///
+    /// A key that credentials have opened is for sessions that have them; others ask for their own
+    /// while the origin answers.
+    private func plan(forMedia response: Response) -> RequestPlan {
+        if resource.role == .key, resource.policy != .offline, origin == .up {
+            guard let belongsToAnotherViewer else { return .learn(.owner) }
+            if belongsToAnotherViewer { return .fetchOwnCopy }
+        }
+        return reuse(response)
     }
 
     private func use(of response: Response) -> StoredUse {
@@ -81,7 +94,7 @@ extension RequestFacts {
             whole.offline = .whole
             return whole.reuse(response)
         }
-        return mayServeStale(response) ? .serve(.staleOnError, ttl: -1) : .learn(.offlineForm)
+        return mayServeStale(response) ? stale(response) : .learn(.offlineForm)
     }
 
     /// The plan for the offline form; nil if the playlist may stay unchanged, or its form was not
@@ -107,9 +120,10 @@ extension RequestFacts {
         if resource.role == .key, isLiveSession == nil { return .learn(.stream) }
         let freshness = resource.freshness(
             response.facts, playlist, asked, isOfFormerEpoch: isOfFormerEpoch ?? false,
-            isLiveSession: isLiveSession ?? false)
+            isLiveSession: isLiveSession ?? false, isPinned: isPinned ?? false)
+        if case .stale(.ended) = freshness, isPinned == nil { return .learn(.pin) }
         switch freshness {
-        case .fresh(let ttl): return unasked(.serve(.hit, ttl: ttl), response)
+        case .fresh(let ttl): return confirmingOrigins(.serve(.hit, ttl: ttl), response)
         case .staleWhileRevalidate(let ttl): return .serve(.staleWhileRevalidate, ttl: ttl)
         case .stale where resource.kind != nil && directives.onlyIfCached:
             return .refuse(.onlyIfCached)
@@ -117,8 +131,29 @@ extension RequestFacts {
             guard reason != .epoch, origin > .up, mayServeStale(response) else {
                 return .revalidate(reason)
             }
-            return unasked(.serve(.staleOnError, ttl: -1), response)
+            return confirmingOrigins(stale(response), response)
         }
+    }
+
+    /// Returns the plan to serve a response although its origin could not be reached.
+    private func stale(_ response: Response) -> RequestPlan {
+        .serve(.staleOnError, ttl: remainingFreshness(of: response))
+    }
+
+    /// Returns the remaining freshness in seconds, negative once stale; nil without a limit.
+    func remainingFreshness(of response: Response) -> Int64? {
+        var question = resource.freshnessQuestion(response.facts, playlist, asked)
+        if resource.role == .key, question.policy == .media, isLiveSession == true {
+            question.policy = .rfc
+        }
+        return Freshness.remaining(question)
+    }
+
+    /// How long the revalidation of a live playlist is waited for before the stored one is served;
+    /// nil for however long it takes.
+    func reloadPatience(for response: Response) -> Interval? {
+        guard resource.kind == nil, mayServeStale(response) else { return nil }
+        return Freshness.reloadPatience(resource.question(response.facts, playlist, asked))
     }
 
     func mayServeStale(_ response: Response) -> Bool {
@@ -131,7 +166,7 @@ extension RequestFacts {
     /// player requests what comes next, and may know more from delta updates, which are not stored
     /// as lists.
     private var endsBeforeAsked: Bool {
-        guard let asked = resource.live.delivery, let sequence = asked.sequence, let playlist,
+        guard let asked = resource.live.directives, let sequence = asked.sequence, let playlist,
             playlist.isLive
         else { return false }
         return (playlist.nextSequence, playlist.nextParts) < (sequence, asked.part ?? 0)
@@ -141,7 +176,7 @@ extension RequestFacts {
     ///
     /// A player that was given the whole list of a title cannot be given a shorter one later: if
     /// something may be missing, its origins are checked first. A live list was just fetched.
-    private func unasked(_ plan: RequestPlan, _ response: Response) -> RequestPlan {
+    private func confirmingOrigins(_ plan: RequestPlan, _ response: Response) -> RequestPlan {
         guard originConfirmation == nil, mayLack, let playlist, !playlist.isLive,
             resource.policy != .offline, resource.mayTakeOfflineForm(response.facts)
         else { return plan }
@@ -219,7 +254,7 @@ extension RequestFacts {
         }
         // An extended window is worth watching, however long its origin is gone.
         if isShifted || mayServeStale(response) {
-            return unasked(.serve(.staleOnError, ttl: -1), response)
+            return confirmingOrigins(stale(response), response)
         }
         return takesOfflineForm ? planOffline(response) : .refuse(.failure)
     }
@@ -230,7 +265,7 @@ extension RequestFacts {
                 guard let mayShare else { return .learn(.sharing) }
                 if !mayShare { return ask(.notShared) }
             }
-            if reply.isCollapsed, response.facts.head.isPlaylist {
+            if reply.isCollapsed, response.facts.head.isPlaylist || resource.role == .key {
                 guard let belongsToAnotherViewer else { return .learn(.owner) }
                 if belongsToAnotherViewer { return .fetchOwnCopy }
             }
@@ -269,7 +304,8 @@ extension Resource {
     /// count.
     func freshness(
         _ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: @autoclosure () -> Asked,
-        isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool
+        isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool,
+        isPinned: @autoclosure () -> Bool
     ) -> Freshness {
         if playlist == nil {
             if isOfFormerEpoch() { return .stale(.epoch) }
@@ -284,6 +320,9 @@ extension Resource {
         }
         // Live streams change keys under one URL: HTTP decides how long one holds.
         if role == .key, question.policy == .media, isLiveSession() { question.policy = .rfc }
-        return Freshness.decide(question)
+        let freshness = Freshness.decide(question)
+        // A pinned title stays as it is: the list of another broadcast would replace it.
+        if case .stale(.ended) = freshness, isPinned() { return .fresh(seconds: nil) }
+        return freshness
     }
 }

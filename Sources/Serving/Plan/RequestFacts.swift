@@ -101,7 +101,7 @@ struct RequestFacts: Sendable {
         /// The disposition of a response with it.
         var disposition: Disposition {
             if isRevalidated { return .revalidated }
-            if let notStored { return .bypass(notStored) }
+            if let notStored { return .bypass(notStored, over: staleReason) }
             if let staleReason, !wasStored { return .refreshed(staleReason) }
             if wasPartlyStored { return .partial }
             if wasStored { return .hit }
@@ -130,6 +130,7 @@ struct RequestFacts: Sendable {
     var name: Name?
     var isOfFormerEpoch: Bool?
     var isLiveSession: Bool?
+    var isPinned: Bool?
     var holdsAsked: Bool?
     var mayShare: Bool?
 

@@ -46,11 +46,13 @@ enum RequestPlan: Equatable, Sendable {
         /// The offline form of the playlist.
         case offlineForm = "offline-form"
         /// Whether the origins of what the playlist lacks answer.
-        case originConfirmation = "origins-word"
+        case originConfirmation = "origin-confirmation"
         /// The current meaning of the resource's name, and whether another URL replaced it.
         case name
         /// Whether the stored response belongs to an earlier epoch of its name.
         case epoch
+        /// Whether a pinned title has the stored response.
+        case pin
         /// Whether the session plays a live stream.
         case stream
         /// Whether the requested bytes are stored, or on their way.

@@ -1,5 +1,6 @@
 // The access log: one line per request, written by a separate thread.
 import Glibc
+import Logging
 import Model
 import Posix
 import Reactor
@@ -10,28 +11,41 @@ import Synchronization
 package final class AccessLog: Sendable {
     /// Bytes that may wait for the disk.
     private static let most = 1 << 20
+    /// How long the reader of a pipe may take for the bytes that wait; the end of the daemon waits
+    /// for it.
+    private static let patience = Interval.seconds(2 as Int64)
 
     private struct State {
         var waiting: [UInt8] = []
         var isWriting = false
     }
 
+    private struct Output: ~Copyable {
+        /// Nil for standard output.
+        var file: OwnedDescriptor?
+        /// True if the last line was not written to its end.
+        var isTorn = false
+    }
+
     private let path: String
     private let state = Mutex(State())
-    private let file: Mutex<OwnedDescriptor?>
+    private let output: Mutex<Output>
     private let thread: LoopThread
     private let counters: Counters
+    private let log: Logger
 
     /// Opens the log and starts its thread.
     ///
     /// - Parameters:
     ///   - path: a file that is appended to and created if missing, or `-` for standard output.
     ///   - counters: counts dropped lines.
+    ///   - log: for a file that cannot be reopened.
     /// - Throws: `SystemError` if the file cannot be opened.
-    init(path: String, counters: Counters) throws(SystemError) {
+    init(path: String, counters: Counters, log: Logger) throws(SystemError) {
         self.path = path
         self.counters = counters
-        file = Mutex(try Self.open(path))
+        self.log = log
+        output = Mutex(Output(file: try Self.open(path)))
         thread = try LoopThread(name: "access log") { _ in }
     }
 
@@ -62,12 +76,21 @@ package final class AccessLog: Sendable {
 
     private func openAnew() {
         guard path != "-" else { return }
-        file.withLock { file in
-            do throws(SystemError) { file = try Self.open(path) } catch {}
+        output.withLock { output in
+            do throws(SystemError) {
+                output.file = try Self.open(path)
+            } catch {
+                log.warning(
+                    "the access log goes on in its former file",
+                    metadata: [
+                        "reason": "\(error); make its folder writable, and send SIGHUP again"
+                    ])
+            }
         }
     }
 
-    /// Writes the buffered lines and ends the thread; blocks on the disk.
+    /// Writes the buffered lines and ends the thread; blocks on the disk, but not on a reader that
+    /// does not read.
     package func close() {
         thread.stopAndJoin()
         write()
@@ -82,22 +105,21 @@ package final class AccessLog: Sendable {
                 return taken
             }
             guard !bytes.isEmpty else { return }
-            file.withLock { file in
-                Self.write(bytes, to: file?.number ?? STDOUT_FILENO)
-            }
+            write(bytes)
         }
     }
 
-    private static func write(_ bytes: [UInt8], to file: CInt) {
-        bytes.withUnsafeBytes { raw in
-            var done = 0
-            while done < raw.count {
-                let count = Glibc.write(file, raw.baseAddress?.advanced(by: done), raw.count - done)
-                if count < 0, errno == EINTR { continue }
-                // A full disk only loses lines.
-                guard count > 0 else { return }
-                done += count
-            }
+    /// Writes lines; a full disk or a stuck reader only loses them, and they are counted.
+    private func write(_ lines: [UInt8]) {
+        let lineFeed = UInt8(ascii: "\n")
+        let lost = output.withLock { output -> Int in
+            // A line that was cut ends before the next one begins.
+            let bytes = output.isTorn ? [lineFeed] + lines : lines
+            let done = BoundedWrite.write(
+                bytes, to: output.file?.number ?? STDOUT_FILENO, until: .now() + Self.patience)
+            if done > 0 { output.isTorn = bytes[done - 1] != lineFeed }
+            return bytes[max(done, bytes.count - lines.count)...].count { $0 == lineFeed }
         }
+        if lost > 0 { counters.add(.accessLogDropped, Int64(lost)) }
     }
 }

@@ -160,7 +160,7 @@ extension Disposition {
     /// The reason's name; nil for an outcome without one.
     var reasonName: String? {
         switch self {
-        case .bypass(let reason): reason.rawValue
+        case .bypass(let reason, _): reason.rawValue
         case .refreshed(let reason): reason.rawValue
         default: nil
         }

@@ -37,13 +37,13 @@ extension CachingProxy {
         let directives = QueryItem.items(of: url.query ?? "").filter {
             isPlaylist && $0.rawName.hasPrefix("_HLS_")
         }
-        let live = LiveTerms(delivery: DeliveryDirectives(directives))
-        let named = live.delivery == nil ? url : url.withoutDirectives
+        let live = LiveTerms(directives: DeliveryDirectives(directives))
+        let named = live.directives == nil ? url : url.withoutDirectives
         let session = core.sessions.session(for: Entry(url: named))
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         let kind = isPlaylist ? nil : core.settings.mountKind
         var key = core.names.cacheKey(named, session: session, role: nil, isMounted: true)
-        key.skip = live.delivery?.skip
+        key.skip = live.directives?.skip
         if let kind { key.audience = .mount(kind) }
         let resource = Resource(
             .init(
@@ -83,7 +83,7 @@ extension CachingProxy {
         Passthrough(core: core, exchange: exchange, target: target).start()
     }
 
-    private func answerAsLastHop(_ exchange: Exchange) {
+    func answerAsLastHop(_ exchange: Exchange) {
         var fields = Fields()
         fields.append(.allow, "GET, HEAD, OPTIONS")
         exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)

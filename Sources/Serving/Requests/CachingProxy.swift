@@ -42,7 +42,7 @@ package final class CachingProxy: RequestHandler {
         if request.method == .trace || request.method == .connect {
             return refuse(
                 ProxyFailure(
-                    .client, .methodNotAllowed, "this daemon does not serve \(request.method)"),
+                    .client, .notImplemented, "this daemon serves \(request.method) nowhere"),
                 exchange)
         }
         let page = ForeignPage(of: request, core.settings)
@@ -65,9 +65,11 @@ package final class CachingProxy: RequestHandler {
         }
         if let page, let failure = pageFault(page, route) { return refuse(failure, exchange) }
         if request.method == .options {
-            var isOfOwnPage = false
-            if case .own = route { isOfOwnPage = true }
-            return answerPreflight(exchange, isOfOwnPage: isOfOwnPage)
+            // Of the server as a whole (RFC 9110 section 9.3.7).
+            if request.target == "*" { return answerAsLastHop(exchange) }
+            // Own pages are not open to other sites.
+            if case .own(let path) = route { return pages.handle(path, request, exchange) }
+            return answerPreflight(exchange)
         }
         switch route {
         case .mount, .forChild: break
@@ -87,14 +89,8 @@ package final class CachingProxy: RequestHandler {
         }
     }
 
-    /// Answers a preflight; own pages are not open to other sites.
-    func answerPreflight(_ exchange: Exchange, isOfOwnPage: Bool = false) {
-        if isOfOwnPage {
-            var fields = Fields()
-            fields.append(.allow, "GET, HEAD, OPTIONS")
-            return exchange.respond(
-                ResponseHead(status: .noContent, fields: fields), body: .none)
-        }
+    /// Answers a preflight.
+    func answerPreflight(_ exchange: Exchange) {
         exchange.respond(
             CrossOrigin.preflight(exchange.request, settings: core.settings), body: .none)
     }
@@ -156,7 +152,7 @@ package final class CachingProxy: RequestHandler {
         if offered.prefix(AccessToken.mostOffered).contains(where: { Signer.isEqual($0, token) }) {
             return nil
         }
-        if let session = core.consoleSession, ForeignPage.isOwnPage(request),
+        if let session = core.consoleSession, ForeignPage.isOwnPage(request, core.settings),
             session.isOpen(request.fields, now: .now())
         {
             return nil

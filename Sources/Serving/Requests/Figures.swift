@@ -152,6 +152,10 @@ struct Figures {
                 "1 while nothing is stored because a disk write failed, else 0.",
                 store.isStoringSuspended ? 1 : 0),
             Single(
+                .gauge, "store_out_of_room",
+                "1 while nothing new is stored because all that is stored is pinned or in use, else 0.",
+                store.isOutOfRoom ? 1 : 0),
+            Single(
                 .gauge, "open_objects", "Objects held open.",
                 Int64(store.openObjects)),
             Single(

@@ -44,11 +44,11 @@ struct ForeignPage {
     /// True if a request that changes something is sent for a page of another origin.
     ///
     /// A request without `Origin` and `Sec-Fetch-Site` does not come from a browser.
-    static func isForeignChange(_ request: RequestHead) -> Bool {
+    static func isForeignChange(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
         let relation = relation(of: request)
         if relation == "cross-site" { return true }
         guard let origin = request.fields.first(.origin) else { return relation == "same-site" }
-        return !isOwn(origin, request)
+        return !isOwn(origin, request, settings)
     }
 
     /// True if a browser sends this for one of the daemon's pages, or because its user typed the
@@ -56,11 +56,11 @@ struct ForeignPage {
     ///
     /// Cookies do not prove that: browsers send them to every port of a host, for pages on any of
     /// them.
-    static func isOwnPage(_ request: RequestHead) -> Bool {
+    static func isOwnPage(_ request: RequestHead, _ settings: ProxySettings) -> Bool {
         if let relation = relation(of: request), !["same-origin", "none"].contains(relation) {
             return false
         }
-        return request.fields.first(.origin).map { isOwn($0, request) } ?? true
+        return request.fields.first(.origin).map { isOwn($0, request, settings) } ?? true
     }
 
     /// The field that a change must have: a page of another site can send it only after a
@@ -82,15 +82,25 @@ struct ForeignPage {
         request.fields.first("Sec-Fetch-Site")
     }
 
-    private static func isOwn(_ origin: String, _ request: RequestHead) -> Bool {
-        guard let host = request.host else { return false }
-        return origin == "http://\(host)" || origin == "https://\(host)"
+    /// True for the origin of the daemon's own pages.
+    ///
+    /// Either scheme, and the host that was asked or forwarded: a proxy in front may encrypt without
+    /// saying so, and state the host without its port.
+    private static func isOwn(
+        _ origin: String, _ request: RequestHead, _ settings: ProxySettings
+    ) -> Bool {
+        [OwnOrigin.host(request, settings), request.host].contains { host in
+            guard let host else { return false }
+            return origin == "http://\(host)" || origin == "https://\(host)"
+        }
     }
 
     private static func isForeign(
         _ origin: String, _ request: RequestHead, _ settings: ProxySettings
     ) -> Bool {
-        if isOwn(origin, request) || settings.credentialedOrigins.contains(origin) { return false }
+        if isOwn(origin, request, settings) || settings.credentialedOrigins.contains(origin) {
+            return false
+        }
         // Servers on this machine are trusted as its user's own.
         guard let host = (try? AbsoluteURL("\(origin)/"))?.asciiHost else { return true }
         return !["localhost", "127.0.0.1", "::1", "[::1]"].contains(host)

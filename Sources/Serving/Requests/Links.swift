@@ -148,7 +148,10 @@ package final class Links: Sendable {
                     epoch: origin.epoch))
         }
         let id = LiveListID(name: list, epoch: path.epoch)
-        if !readsLongLists, let list = unreadLongList(place, role: link.role, in: id) {
+        if !readsLongLists,
+            let list = unreadLongList(
+                place, role: link.role, in: id, of: path.session)
+        {
             return .inLongList(list)
         }
         let (url, epoch) = try find(place, role: link.role, in: id, session: path.session)
@@ -190,7 +193,7 @@ package final class Links: Sendable {
         do throws(SealFault) {
             let session = try sessions.opened(text, of: id)
             if let variables = session.seal?.variables, !variables.isEmpty {
-                memory.remember(variables, of: id)
+                memory.remember(variables, definedIn: nil, of: id)
             }
             return session
         } catch {
@@ -263,9 +266,10 @@ package final class Links: Sendable {
     /// Returns the stored list that must be read to resolve a place, if it is long and was last
     /// read by an earlier run.
     private func unreadLongList(
-        _ place: LivePlace, role: ResourceRole, in list: LiveListID
+        _ place: LivePlace, role: ResourceRole, in list: LiveListID, of session: SessionID
     ) -> StoredObject? {
-        guard case .unread(let key) = live.find(place, role: role, in: list),
+        guard let key = live.list(named: list.name, servedTo: session, in: store),
+            case .unread = live.find(place, role: role, in: (key, list.epoch)),
             let object = store.peek(key), object.isComplete,
             object.total ?? 0 >= TextWorker.longText
         else { return nil }
@@ -278,7 +282,10 @@ package final class Links: Sendable {
     ) throws(ProxyFailure) -> (AbsoluteURL, Epoch) {
         let owner = sessions.session(session)
         if owner.isShifted, let found = shifted(place, role, in: list, owner) { return found }
-        switch live.find(place, role: role, in: list) {
+        guard let key = live.list(named: list.name, servedTo: session, in: store) else {
+            throw Self.unknownList
+        }
+        switch live.find(place, role: role, in: (key, list.epoch)) {
         case .url(let url, let epoch): return (url, epoch)
         case .unread(let key):
             if let found = stored(place, role, in: key, owner) { return found }
@@ -287,7 +294,6 @@ package final class Links: Sendable {
             throw ProxyFailure(
                 .client, .notFound,
                 "the playlist names no \(place) now; reload it, and keep the query of its URLs")
-        case .noList: throw Self.unknownList
         }
     }
 
@@ -328,7 +334,7 @@ package final class Links: Sendable {
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
         let reading = PlaylistReading(
-            limits: limits, variables: memory.variables(of: session.id))
+            limits: session.limits(ofOrigins: limits), variables: memory.variables(of: session.id))
         var found: AbsoluteURL?
         try? Playlist(body, base: base, reading).forEachReference { reference in
             if reference.role == role, LivePlace(of: reference) == place { found = reference.url }
@@ -337,5 +343,25 @@ package final class Links: Sendable {
             let name = ObjectKey(names.cacheKey(url, session: session, role: role))
             return (url, live.epoch(of: name))
         }
+    }
+}
+
+extension LiveMemory {
+    /// Returns the list that a session's link paths name; nil if it is not known, or is another
+    /// viewer's.
+    ///
+    /// Which list was served to whom is known since the start only. A viewer's own list is stored under
+    /// the shared key for the first one, and under keys of their sessions for all others.
+    func list(
+        named name: UInt64, servedTo session: SessionID, in store: ObjectStore
+    ) -> ObjectKey? {
+        guard let key = list(named: name, for: session) else { return nil }
+        guard let object = store.peek(key), object.title != session.number,
+            let facts = ObjectFacts.of(object), facts.head.isPlaylist, facts.isPerViewer,
+            !facts.isPrepared(for: session)
+        else { return key }
+        let own = ObjectKey(
+            CacheKey(text: object.url).changing { $0.audience = .session(session.text) })
+        return list(own) == nil ? nil : own
     }
 }

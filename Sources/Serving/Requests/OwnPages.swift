@@ -57,7 +57,9 @@ final class OwnPages {
     }
 
     func handle(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
-        if let fault = changeFault(request) { return refuse(exchange, .forbidden, fault) }
+        if request.method != .options, let fault = changeFault(request) {
+            return refuse(exchange, .forbidden, fault)
+        }
         switch (path, request.method) {
         case ("/", .get), ("/", .head):
             answer(exchange, .ok, "text/plain; charset=utf-8", help(request, exchange))
@@ -101,6 +103,8 @@ final class OwnPages {
             core.feedService.answer(exchange, replying(to: exchange))
         case (let path, _) where DownloadService.answers(path):
             askDownloads(request, exchange)
+        case (let path, .options) where ConsoleFiles.answers(path, request):
+            refuse(exchange, method: request.method, at: path, allowed: [.get, .head])
         case (let path, _) where Self.allowed[path] != nil:
             refuse(exchange, method: request.method, at: path, allowed: Self.allowed[path] ?? [])
         default:
@@ -132,6 +136,12 @@ final class OwnPages {
     private func advice(
         _ path: String, _ request: RequestHead, _ exchange: Exchange
     ) -> String {
+        if let scheme = path.dropFirst().firstRange(of: "://"),
+            path[..<scheme.lowerBound].dropFirst().utf8.allSatisfy(ASCII.isLetter),
+            !ASCII.lowercased(path.dropFirst()).hasPrefix("http")
+        {
+            return "only URLs of http and https can be played"
+        }
         // A file at the root, such as /favicon.ico, looks like a host but is not one.
         let isFile = !path.dropFirst().contains("/") && !path.contains(":")
         guard !isFile, let url = EntryGuess.url(in: path) else { return "see / for what is" }
@@ -156,7 +166,7 @@ final class OwnPages {
     /// Returns why a request may not change anything; nil if it may, or changes nothing.
     private func changeFault(_ request: RequestHead) -> String? {
         guard StoreAdministration.changes(request.method) else { return nil }
-        if ForeignPage.isForeignChange(request) {
+        if ForeignPage.isForeignChange(request, core.settings) {
             return "pages of other sites may not change the cache"
         }
         if ForeignPage.isProved(request) { return nil }
@@ -174,25 +184,33 @@ final class OwnPages {
     }
 
     private func answer(
-        _ exchange: Exchange, _ status: HTTPStatus, _ type: String, _ text: String,
+        _ exchange: Exchange, _ status: HTTPStatus, _ type: String?, _ text: String,
         allowed: [HTTPMethod] = []
     ) {
         var fields = Fields()
         if !allowed.isEmpty {
-            fields.append(.allow, allowed.map(\.description).joined(separator: ", "))
+            fields.append(
+                .allow, (allowed + [.options]).map(\.description).joined(separator: ", "))
         }
-        fields.append(.contentType, type)
+        if let type { fields.append(.contentType, type) }
         fields.append(.cacheControl, "no-store")
         fields.append("X-Content-Type-Options", "nosniff")
         exchange.respond(
-            ResponseHead(status: status, fields: fields), body: .bytes(Array(text.utf8)))
+            ResponseHead(status: status, fields: fields),
+            body: type == nil ? .none : .bytes(Array(text.utf8)))
     }
 
+    /// Answers a failure, the client's or, from status 500 on, the daemon's; OPTIONS gets the methods
+    /// of the path instead.
     private func refuse(
         _ exchange: Exchange, _ status: HTTPStatus, _ reason: String, allowed: [HTTPMethod] = []
     ) {
-        core.counters.add(.clientErrors)
-        let failure = ProxyFailure(.client, status, reason)
+        if exchange.request.method == .options, !allowed.isEmpty {
+            return answer(exchange, .noContent, nil, "", allowed: allowed)
+        }
+        let isOurs = status.rawValue >= 500
+        core.counters.add(isOurs ? .ownErrors : .clientErrors)
+        let failure = ProxyFailure(isOurs ? .us : .client, status, reason)
         answer(exchange, status, "text/plain; charset=utf-8", failure.text, allowed: allowed)
     }
 
@@ -207,11 +225,15 @@ final class OwnPages {
 
     /// Sets the console's cookie for a client with the access token, or removes it.
     private func changeSession(begins: Bool, _ exchange: Exchange) {
-        let path = "\(core.settings.basePath)/"
+        let request = exchange.request
+        let isEncrypted = exchange.isEncrypted
+        let path =
+            LinkPrefix(request, isEncrypted: isEncrypted, core.settings).path + "/"
         var fields = Fields()
         fields.append(.cacheControl, "no-store")
         if let session = core.consoleSession {
-            let isSecure = exchange.isEncrypted
+            let own = OwnOrigin(request, isEncrypted: isEncrypted, core.settings)
+            let isSecure = own.scheme == "https"
             fields.append(
                 .setCookie,
                 begins
@@ -223,7 +245,8 @@ final class OwnPages {
 
     /// Returns scheme and host by which the client reached this daemon.
     private func own(_ request: RequestHead, _ exchange: Exchange) -> String {
-        "\(exchange.isEncrypted ? "https" : "http")://\(request.host ?? "127.0.0.1")"
+        let own = OwnOrigin(request, isEncrypted: exchange.isEncrypted, core.settings)
+        return "\(own.scheme)://\(own.host ?? "127.0.0.1")"
     }
 
     private func help(_ request: RequestHead, _ exchange: Exchange) -> String {

@@ -54,7 +54,7 @@ package final class ProxyCore: Sendable {
     let names: ResourceNames
     /// Resolves the daemon's own URLs.
     package let links: Links
-    let playlistMemory = PlaylistMemory()
+    let playlistMemory: PlaylistMemory
     let unusableReports = UnusableReports()
     /// The origins that currently do not answer.
     let health = OriginHealth()
@@ -108,9 +108,12 @@ package final class ProxyCore: Sendable {
             Set(store.pins().map { SessionID($0.title) })
         }
         keys = KeyTable(settings: settings.keys, database: store.state, counters: counters)
+        playlistMemory = PlaylistMemory(database: store.state)
         live = LiveMemory(database: store.state, counters: counters, now: .now())
         let counters = counters
-        accessLog = try settings.accessLog.map { try AccessLog(path: $0, counters: counters) }
+        accessLog = try settings.accessLog.map {
+            try AccessLog(path: $0, counters: counters, log: log)
+        }
         events = EventFeed(isLogged: settings.accessLog != nil)
         consoleFiles = ConsoleFiles(player: ConsolePlayer(path: settings.consolePlayer)) {
             Gzip.compress($0)

@@ -63,7 +63,7 @@ struct WhyPlan {
                 facts.originConfirmation = .lacksNothing
             case .learn(let fact): learn(fact)
             case .fetchOwnCopy:
-                let own = facts.resource.kept(for: facts.resource.session)
+                let own = facts.resource.ownCopy
                 guard core.store.peek(own.key) != nil else { return }
                 startOver(with: own)
             default: return
@@ -96,7 +96,7 @@ struct WhyPlan {
         case .sharing: facts.mayShare = false
         case .stream: facts.isLiveSession = core.isLive(facts.resource.session.id)
         case .originConfirmation: facts.originConfirmation = .asked
-        case .entryText, .owner, .playlist, .offlineForm, .epoch, .bytes:
+        case .entryText, .owner, .playlist, .offlineForm, .epoch, .pin, .bytes:
             guard let object, let stored else { return facts.stored = .nothing }
             learn(fact, of: object, stored)
         }
@@ -112,17 +112,23 @@ struct WhyPlan {
             facts.entry = entry
             if case .text = entry { facts.resource = resource.changing { $0.role = .json } }
         case .owner:
-            facts.belongsToAnotherViewer =
-                stored.head.isPlaylist && stored.isPerViewer
-                && !resource.isKept(for: resource.session)
-                && !stored.isPrepared(for: resource.session.id)
+            facts.belongsToAnotherViewer = belongsToAnotherViewer(object, stored)
         case .playlist:
             facts.text = text(of: object, stored)
             facts.mayLack = !(lacking?.isEmpty ?? true)
         case .offlineForm: facts.offline = core.offlineForm(resource, object)?.outcome ?? .cut
         case .epoch: facts.isOfFormerEpoch = core.live?.isOfFormerEpoch(stored, resource) ?? false
+        case .pin: facts.isPinned = core.store.isPinned(object)
         default: facts.holdsAsked = object.isFilling(from: 0)
         }
+    }
+
+    private func belongsToAnotherViewer(_ object: StoredObject, _ stored: ObjectFacts) -> Bool {
+        let resource = facts.resource
+        guard stored.head.isPlaylist, !resource.isKept(for: resource.session) else { return false }
+        if stored.isPerViewer { return !stored.isPrepared(for: resource.session.id) }
+        return stored.mayBelong(toOtherThan: resource.session, object)
+            && (facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
     }
 
     private mutating func lookUp() {
@@ -140,6 +146,12 @@ struct WhyPlan {
         } else if let object = core.store.peek(facts.resource.key),
             let stored = ObjectFacts.of(object)
         {
+            take(object, stored)
+        } else if facts.resource.mayHaveOwnCopy,
+            let object = core.store.peek(facts.resource.ownCopy.key),
+            let stored = ObjectFacts.of(object), stored.head.isPlaylist
+        {
+            facts.resource = facts.resource.ownCopy
             take(object, stored)
         }
     }
@@ -185,8 +197,12 @@ extension WhyContext {
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
         let reading = PlaylistReading(
-            limits: limits, variables: variables(resource.session.id))
-        return (try? Playlist(body, base: base, reading)).map { PlaylistFacts($0.summary) }
+            limits: resource.session.limits(ofOrigins: limits),
+            variables: variables(resource.session.id))
+        let wasLive = stored.head.wasLive || live?.list(resource.listKey) != nil
+        return (try? Playlist(body, base: base, reading)).map {
+            PlaylistFacts($0.summary, wasLive: wasLive)
+        }
     }
 }
 
@@ -245,12 +261,18 @@ extension WhyPlan {
         case (.serve, _): "answer from the store alone"
         case (.revalidate, _): textOfRevalidation
         case (.fetch(let reason, _), _): reason.text
-        case (.fetchOwnCopy, _): "fetch the session's own copy, since it is made for one viewer"
+        case (.fetchOwnCopy, _): textOfOwnCopy
         case (.awaitReload, _): "ask for the list, which comes once it has got so far"
         case (.followSuccessor, _), (.findSuccessor, _):
             "answer with what replaced it, since its token has died"
         case (.fetchRest, _): "fetch the rest, which tells what it is"
         }
+    }
+
+    private var textOfOwnCopy: String {
+        guard let stored = facts.response?.facts, stored.head.hasViewerCookie, !stored.isPerViewer
+        else { return "fetch the session's own copy, since it is made for one viewer" }
+        return "fetch the session's own copy, since a cookie may have told the origin whose it is"
     }
 
     private var silence: String {

@@ -154,7 +154,8 @@ struct WhyReport {
         let freshness = resource.freshness(
             facts, playlist, asked,
             isOfFormerEpoch: core.live?.isOfFormerEpoch(facts, resource) ?? false,
-            isLiveSession: core.isLive(resource.session.id))
+            isLiveSession: core.isLive(resource.session.id),
+            isPinned: next.object.map { core.store.isPinned($0) } ?? false)
         return (question, freshness)
     }
 
@@ -167,11 +168,11 @@ struct WhyReport {
             .init("counts", .truth(question.policy == .rfc)),
         ]
         if let playlist = question.playlist {
+            let ended = playlist.hasEnded ? playlist.endedReuse : .zero
+            let reuse = playlist.isLive ? playlist.reuse : ended
             members += [
                 .init("live", .truth(playlist.isLive)),
-                .init(
-                    "reuse-ms",
-                    .number(playlist.isLive ? playlist.reuse.nanoseconds / 1_000_000 : 0)),
+                .init("reuse-ms", .number(reuse.nanoseconds / 1_000_000)),
             ]
         }
         switch freshness {

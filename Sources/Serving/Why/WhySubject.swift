@@ -45,9 +45,10 @@ struct WhySubject {
             guard let handle = link.unchecked else { return nil }
             var epoch = handle.epoch
             var url = core.url(of: handle)
-            if case .list(let list) = handle.target, let place = link.place,
-                case .url(let known, let given)? = core.live?.find(
-                    place, role: link.role, in: LiveListID(name: list, epoch: epoch))
+            if case .list(let name) = handle.target, let place = link.place, let live = core.live,
+                let list = live.list(named: name, servedTo: handle.session, in: core.store),
+                case .url(let known, let given) = live.find(
+                    place, role: link.role, in: (list, epoch))
             {
                 (url, epoch) = (known, given)
             }
@@ -87,18 +88,18 @@ struct WhySubject {
 
     private init(
         playback url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, _ core: WhyContext,
-        epoch given: Epoch? = nil, _ delivery: DeliveryDirectives? = nil
+        epoch given: Epoch? = nil, _ directives: DeliveryDirectives? = nil
     ) {
         place = KeyPlace(scope: role.keyScope)
         var key = core.keys.cacheKey(of: url, session: session, role: role)
         let current = role == .playlist ? nil : core.live?.epoch(of: ObjectKey(key))
-        key.skip = delivery?.skip
+        key.skip = directives?.skip
         key.epoch = given ?? current ?? .first
         resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session, role: role,
                 policy: core.keys.policy(of: url, in: place), forwardedFields: Fields(),
-                live: LiveTerms(delivery: delivery)))
+                live: LiveTerms(directives: directives)))
     }
 
     private init(

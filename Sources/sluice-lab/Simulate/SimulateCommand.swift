@@ -80,7 +80,7 @@ struct SimulateCommand: ParsableCommand {
         }
         let bytes: [UInt8]
         do throws(InputFile.Fault) {
-            bytes = try InputFile.read(trace, atMost: Self.mostBytes)
+            bytes = try InputFile.read(trace, atMost: Self.mostBytes, isPipeAllowed: true)
         } catch {
             throw ValidationError(
                 "\(error); made traces are \(TraceName.allCases.map(\.rawValue).joined(separator: ", "))"

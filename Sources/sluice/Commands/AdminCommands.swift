@@ -5,6 +5,7 @@ import FoundationEssentials
 import Glibc
 import LocalAuthority
 import Model
+import URISyntax
 
 /// The options for reaching the daemon.
 struct DaemonOptions: ParsableArguments {
@@ -17,9 +18,17 @@ struct DaemonOptions: ParsableArguments {
     @Option(help: DaemonTrust.help)
     var daemonCa: String?
 
-    /// Without a slash at its end.
+    func validate() throws {
+        guard (try? AbsoluteURL(base)) != nil else {
+            let source = daemon == nil ? "SLUICE_DAEMON" : "--daemon"
+            throw ValidationError("\(source) is a URL such as \(Self.standard), not '\(base)'")
+        }
+    }
+
+    /// Without a slash at its end; a text without a scheme gets `http`.
     var base: String {
-        let base = daemon ?? Self.environmentDaemon ?? Self.standard
+        let given = daemon ?? Self.environmentDaemon ?? Self.standard
+        let base = given.contains("://") ? given : "http://" + given
         return base.hasSuffix("/") ? String(base.dropLast()) : base
     }
 

@@ -65,6 +65,8 @@ struct DownloadAdd: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
+    func validate() throws { _ = try arguments() }
+
     func run() throws {
         let text = try daemon.client().send("POST", "/api/downloads?" + arguments())
         let download: DownloadLine = try decodeJSON(text)
@@ -133,7 +135,8 @@ struct DownloadWatch {
             printError("sluice: the download failed: \(download.reason ?? "")")
             if download.done > 0, download.encryption == nil {
                 printError(
-                    "downloaded bytes are kept; `sluice download resume \(download.id)` continues")
+                    "downloaded bytes are kept; `sluice download resume \(download.id)` tries the rest again"
+                )
             }
             throw ExitCode.failure
         default:

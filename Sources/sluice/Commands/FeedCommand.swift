@@ -107,7 +107,7 @@ struct FeedCommand: ParsableCommand {
     private func readOrder() throws -> [UInt8] {
         let bytes: [UInt8]
         do throws(InputFile.Fault) {
-            bytes = try InputFile.read(file, atMost: 16 << 20)
+            bytes = try InputFile.read(file, atMost: 16 << 20, isPipeAllowed: true)
         } catch {
             printError("sluice: \(error)")
             throw ExitCode.failure

@@ -20,13 +20,21 @@ struct GivenURL {
         if let fault = split.flatMap({ PlayerHeaders.fault(of: $0.headers) }) {
             throw ValidationError(fault)
         }
+        for field in fields {
+            guard let fault = Entry.Header(name: field.name, value: field.value).fault else {
+                continue
+            }
+            throw ValidationError("the header \(field.name) \(fault)")
+        }
         headers = fields + (split?.headers ?? []).map { (name: $0.name, value: $0.value) }
-        self.text = Self.encoded(split.map { String(decoding: $0.url, as: UTF8.self) } ?? text)
+        let encoded = Self.encoded(split.map { String(decoding: $0.url, as: UTF8.self) } ?? text)
         do throws(URIError) {
-            url = try AbsoluteURL(self.text)
+            let given = try AbsoluteURL(encoded)
+            url = try Self.withASCIIHost(given)
+            self.text = url.bytes == given.bytes ? encoded : url.text
         } catch {
             // User information and queries may hold secrets.
-            let shown = self.text.prefix { $0 != "?" }.split(separator: "@").last ?? ""
+            let shown = encoded.prefix { $0 != "?" }.split(separator: "@").last ?? ""
             let hint = text.contains("://") || !text.contains(".") ? "" : "; try https://\(shown)"
             throw ValidationError("the URL '\(shown)' is not usable: \(error)\(hint)")
         }
@@ -65,6 +73,16 @@ struct GivenURL {
         if let dvr { query += "&dvr=\(dvr)" }
         if let token { query += "&token=\(PercentCoding.queryComponent(token))" }
         return "\(base)/proxy?\(query)"
+    }
+
+    /// Returns the URL with a host that every client sends as it is: many encode the bytes of a host
+    /// beyond ASCII, which is refused, since programs disagree on what host that is.
+    private static func withASCIIHost(_ url: AbsoluteURL) throws(URIError) -> AbsoluteURL {
+        let host = url.hostRange
+        guard url.bytes[host].contains(where: { $0 >= 0x80 }) else { return url }
+        var bytes = url.bytes
+        bytes.replaceSubrange(host, with: url.asciiHost.utf8)
+        return try AbsoluteURL(bytes: bytes)
     }
 
     /// Blanks and what else no URL holds are percent-encoded behind the authority; escapes stay as they

@@ -46,7 +46,7 @@ struct InspectCommand: ParsableCommand {
 
     func validate() throws {
         guard 1...10_000 ~= limit else { throw ValidationError("--limit is from 1 to 10000") }
-        _ = try headers.fields()
+        _ = try start()
     }
 
     func run() throws {

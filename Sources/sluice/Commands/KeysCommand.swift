@@ -37,15 +37,19 @@ struct KeysCommand: ParsableCommand {
         if (refuse == nil) != (origin == nil) {
             throw ValidationError("--refuse and --origin are given together")
         }
+        for case let text? in [origin, forget] where (try? AbsoluteURL(text)) == nil {
+            throw ValidationError("an origin is scheme://host[:port], not '\(text)'")
+        }
     }
 
     func run() throws {
         if let refuse, let origin {
             let name = PercentCoding.queryComponent(refuse)
             let place = PercentCoding.queryComponent(origin)
-            return try self.place.withChannel {
+            try self.place.withChannel {
                 _ = try $0.send(.post, "/api/keys/refuse?origin=\(place)&name=\(name)")
             }
+            return print("refused: \(refuse) of \(origin)")
         }
         guard let forget else {
             return try place.printReport("/api/keys", asJSON: json) { (report: KeysText) in
@@ -54,6 +58,7 @@ struct KeysCommand: ParsableCommand {
         }
         let origin = PercentCoding.queryComponent(forget)
         try place.withChannel { _ = try $0.send(.post, "/api/keys/forget?origin=\(origin)") }
+        print("forgotten: what was learned about \(forget)")
     }
 }
 

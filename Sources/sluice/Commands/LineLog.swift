@@ -73,9 +73,15 @@ struct LineLog: LogHandler {
             metadata.merging(event.metadata ?? [:]) { $1 }.mapValues { "\($0)" })
     }
 
+    private static let output = ErrorLines()
+
     private func print(_ level: Logger.Level, _ message: String, _ fields: [String: String]) {
         let write = format == .json ? Self.object : Self.line
-        printError(write(WallTime.now(), level, message, fields))
+        Self.output.print(write(WallTime.now(), level, message, fields)) { count in
+            write(
+                WallTime.now(), .warning, "lines were dropped because nobody read standard error",
+                ["count": "\(count)"])
+        }
     }
 
     /// Formats an event as JSON; control characters are escaped, so it never takes more than one
@@ -111,8 +117,7 @@ struct LineLog: LogHandler {
                 .joined(separator: " ")
         }
         // A message is one line, whatever an origin put into it.
-        return String(
-            String.UnicodeScalarView(line.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
+        return PrintableText.oneLine(line)
     }
 
     /// Formats a time by RFC 3339 in UTC.

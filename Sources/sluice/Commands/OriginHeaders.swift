@@ -9,6 +9,8 @@ struct OriginHeaders: ParsableArguments {
         ))
     var lines: [String] = []
 
+    func validate() throws { _ = try fields() }
+
     /// Splits the lines at their first colon.
     ///
     /// - Returns: names and values.

@@ -27,7 +27,8 @@ struct PurgeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Everything from a host; with a port, only from that port.", valueName: "host[:port]")
+            "Everything from a host; with a port or a scheme (http://host:port), only from there.",
+            valueName: "host[:port]")
     )
     var host: String?
 

@@ -74,6 +74,9 @@ struct RecordCommand: ParsableCommand {
         guard url == nil || length != nil else {
             throw ValidationError("the duration is missing; give --for, such as --for 2h")
         }
+        if let id = stop ?? resumed ?? forget, id.isEmpty || !id.allSatisfy(\.isHexDigit) {
+            throw ValidationError("a recording is named by its id in --list, not '\(id)'")
+        }
     }
 
     private var client: AdminClient { daemon.client() }
@@ -160,9 +163,7 @@ struct RecordCommand: ParsableCommand {
     }
 
     private func send(_ id: String, _ verb: String) throws -> String {
-        let known = id.allSatisfy { $0.isHexDigit } && !id.isEmpty
-        guard known else { throw ValidationError("a recording is named by its id in --list") }
-        return try client.send("POST", "/api/recordings/\(id)/\(verb)")
+        try client.send("POST", "/api/recordings/\(id)/\(verb)")
     }
 
     private struct Page: Decodable {

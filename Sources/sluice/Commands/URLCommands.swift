@@ -28,11 +28,23 @@ struct URLCommand: ParsableCommand {
 
     @OptionGroup var daemon: DaemonOptions
 
-    func run() throws {
+    func validate() throws {
         if let dvr, WindowLength.seconds(dvr) == nil {
             throw ValidationError("--dvr is a duration up to 24h, such as 90m, 2h or 3600")
         }
-        let given = try GivenURL(url, fields: headers.fields())
+        _ = try given
+    }
+
+    /// The origin's URL; of one that leads through a daemon already, the one in it.
+    private var given: GivenURL {
+        get throws {
+            let given = try GivenURL(url, fields: headers.fields())
+            return try given.behindDaemon ?? given
+        }
+    }
+
+    func run() throws {
+        let given = try given
         let url = given.text
         let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
         if given.headers.isEmpty, token == nil {
@@ -48,10 +60,11 @@ struct DecodeCommand: ParsableCommand {
         commandName: "decode",
         abstract: "Print the origin's URL of each link that the daemon wrote.",
         discussion: """
-            Without arguments, URLs are read from standard input, one per line. The URL of a segment of
+            Without arguments, URLs are read from standard input, one per line. The URL of a segment of \
             a live playlist contains the origin's in its query.
-            With --cluster-key, the properties that a link of a cluster carries of its session are printed
-            below it, one per line, without secrets.
+
+            With --cluster-key, the properties that a link of a cluster carries of its session are \
+            printed below it, one per line, without secrets.
             """)
 
     @Argument(help: "Links of the daemon, or their paths.")

@@ -32,8 +32,14 @@ struct DoctorCommand: ParsableCommand {
 
     @OptionGroup var options: ServeOptions
 
+    func validate() throws { _ = try given }
+
+    private var given: GivenURL? {
+        get throws { try url.map { try GivenURL($0, fields: headers.fields()) } }
+    }
+
     func run() throws {
-        let given = try url.map { try GivenURL($0, fields: headers.fields()) }
+        let given = try given
         let report = Doctor(options, given).report
         print(json ? try report.json() : report.text)
         if report.hasProblem { throw ExitCodes.violations }

@@ -34,7 +34,7 @@ struct MachineChecks {
         let path = configuration.cacheFolder
         // The daemon makes what is missing of the path.
         var place = path
-        while access(place, F_OK) != 0, errno == ENOENT, place.contains("/") {
+        while access(place, F_OK) != 0, errno == ENOENT, place != "." {
             place = place.split(separator: "/", omittingEmptySubsequences: false).dropLast()
                 .joined(separator: "/")
             if place.isEmpty { place = path.hasPrefix("/") ? "/" : "." }
@@ -51,15 +51,18 @@ struct MachineChecks {
                 .ok("cache folder", place == path ? path : "\(path), which will be created"))
         } catch {
             found.append(
-                .problem(
-                    "cache folder", "\(path) cannot be written: \(error)",
-                    "give it to the user of the daemon (chown), or name another with --cache-dir"))
+                MachineFindings.unwritable(
+                    path, because: "\(error)", isFull: [ENOSPC, EDQUOT].contains(error.code),
+                    freeFiles: freeRoom(at: place)?.files))
             return found
         }
-        if let free = freeBytes(at: place) {
+        if let free = freeRoom(at: place) {
+            if let files = free.files, let finding = MachineFindings.files(free: files) {
+                found.append(finding)
+            }
             found.append(
                 MachineFindings.room(
-                    free: free, kept: Self.bytesKept(in: path),
+                    free: free.bytes, kept: Self.bytesKept(in: path),
                     budget: configuration.store.budgetBytes,
                     reserve: configuration.store.minFreeBytes, size: OutputFormat.size))
         }

@@ -37,8 +37,14 @@ struct ReportCommand: ParsableCommand {
 
     @OptionGroup var options: ServeOptions
 
+    func validate() throws { _ = try given }
+
+    private var given: GivenURL? {
+        get throws { try url.map { try GivenURL($0, fields: headers.fields()) } }
+    }
+
     func run() throws {
-        let given = try url.map { try GivenURL($0, fields: headers.fields()) }
+        let given = try given
         let path = output ?? "sluice-report-\(WallTime.now().seconds).tar.gz"
         // Asked before minutes of work, and made sure of when the file is made.
         guard force || access(path, F_OK) != 0 else { throw Self.isThere(path) }

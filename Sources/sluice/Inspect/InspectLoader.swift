@@ -69,20 +69,18 @@ struct InspectLoader {
     }
 
     private static func read(_ path: String) -> Result<[UInt8], InspectFailure> {
-        guard let file = fopen(path, "rb") else {
+        do throws(InputFile.Fault) {
+            return .success(
+                try InputFile.read(
+                    path, atMost: PlaylistLimits.standard.byteCount, isPipeAllowed: true))
+        } catch {
+            // The report begins with the path.
+            let text = "\(error)"
             return .failure(
-                InspectFailure(text: "cannot be read: \(String(cString: strerror(errno)))"))
+                InspectFailure(
+                    text: text.hasPrefix(path + " ")
+                        ? String(text.dropFirst(path.count + 1)) : text))
         }
-        defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        // One byte above the limit is enough for the playlist to be rejected.
-        while bytes.count <= PlaylistLimits.standard.byteCount {
-            let count = fread(&chunk, 1, chunk.count, file)
-            if count == 0 { break }
-            bytes.append(contentsOf: chunk[..<count])
-        }
-        return .success(bytes)
     }
 
     // MARK: Origins

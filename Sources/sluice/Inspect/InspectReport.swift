@@ -1,3 +1,4 @@
+import CommandSupport
 import HLS
 import Numbers
 import URISyntax
@@ -66,7 +67,8 @@ struct InspectReport {
     }
 
     private mutating func append(_ depth: Int, _ text: String) {
-        lines.append(String(repeating: "  ", count: depth) + text)
+        // Nearly all of it is text of the playlist.
+        lines.append(String(repeating: "  ", count: depth) + PrintableText.oneLine(text))
     }
 
     /// Returns the kind, size and durations of a playlist.

@@ -1,0 +1,18 @@
+/// Makes text of others printable on a terminal.
+package enum PrintableText {
+    /// Replaces each character that a terminal acts on or that hides others, such as a line end,
+    /// U+009B, which begins a control sequence, or a change of direction.
+    package static func oneLine(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isActive) else { return text }
+        return String(
+            String.UnicodeScalarView(text.unicodeScalars.map { isActive($0) ? " " : $0 }))
+    }
+
+    private static func isActive(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.value < 0x7F { return scalar.value < 0x20 }
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: return true
+        default: return false
+        }
+    }
+}

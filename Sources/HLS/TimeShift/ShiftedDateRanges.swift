@@ -1,0 +1,97 @@
+/// The EXT-X-DATERANGE lines of a longer window, each with the segment that it first preceded.
+///
+/// An origin may name new date ranges in every window, so that only lines are counted and not what
+/// names them: an ID is known only while a line of it is kept.
+struct ShiftedDateRanges {
+    /// The most lines of one place; updates of a date range are further lines with the same ID.
+    private static let mostOfPlace = 64
+    /// What a kept line takes besides its own bytes and those of its ID.
+    private static let overhead = 128
+
+    /// The most bytes of all lines.
+    private let limit: Int
+    /// The lines by the number of the segment that they precede.
+    private var lines: [Int: [LiveWindow.DateRange]] = [:]
+    /// The place of each ID that has lines.
+    private var places: [String: Int] = [:]
+    private var byteCount = 0
+    /// The IDs with lines that the origin's newest window lists.
+    private var listed: Set<String> = []
+
+    init(limit: Int) { self.limit = limit }
+
+    /// Returns the lines that precede a segment.
+    func lines(before number: Int) -> [[UInt8]] { lines[number, default: []].map(\.line) }
+
+    /// Returns the lines with places before a segment that the origin still lists.
+    func listedLines(before number: Int) -> [[UInt8]] {
+        let early = Set(listed.compactMap { places[$0] }.filter { $0 < number })
+        return early.sorted().flatMap { lines[$0] ?? [] }.filter { listed.contains($0.id) }
+            .map(\.line)
+    }
+
+    /// Begins a window of the origin.
+    ///
+    /// - Parameters:
+    ///   - isDelta: true if it may omit date ranges that the window before lists.
+    ///   - removed: the IDs that it no longer lists, of a delta update.
+    mutating func beginWindow(isDelta: Bool, removed: [String]) {
+        guard isDelta else { return listed = [] }
+        listed.subtract(removed)
+    }
+
+    /// Stores a line of the current window.
+    mutating func noteListed(_ range: LiveWindow.DateRange, at number: Int) {
+        note(range, at: number)
+        if places[range.id] != nil { listed.insert(range.id) }
+    }
+
+    /// Stores a line with the segment that the first line of its ID preceded.
+    mutating func note(_ range: LiveWindow.DateRange, at number: Int) {
+        let place = places[range.id] ?? number
+        guard isNew(range.line, at: place) else { return }
+        lines[place, default: []].append(range)
+        places[range.id] = place
+        byteCount += Self.cost(of: range)
+        guard byteCount > limit else { return }
+        // Half of the limit is made free, so that few lines cause a search for the oldest.
+        for place in lines.keys.sorted() where byteCount > limit / 2 { drop(place) }
+    }
+
+    private func isNew(_ line: [UInt8], at place: Int) -> Bool {
+        guard let known = lines[place] else { return true }
+        return known.count < Self.mostOfPlace && !known.contains { $0.line == line }
+    }
+
+    /// Adds the lines of an older list that precede the segments before `number`.
+    mutating func add(_ older: ShiftedDateRanges, before number: Int) {
+        for place in older.lines.keys.filter({ $0 < number }).sorted() {
+            for range in older.lines[place] ?? [] { note(range, at: place) }
+        }
+    }
+
+    /// Drops the lines of all segments before `number`, and moves those that the origin still lists
+    /// there.
+    mutating func drop(before number: Int) {
+        let early = lines.keys.filter { $0 < number }.sorted()
+        let kept = early.flatMap { lines[$0] ?? [] }.filter { listed.contains($0.id) }
+        for place in early { drop(place) }
+        for range in kept {
+            note(range, at: number)
+            if places[range.id] != nil { listed.insert(range.id) }
+        }
+    }
+
+    private mutating func drop(_ place: Int) {
+        for range in lines.removeValue(forKey: place) ?? [] {
+            byteCount -= Self.cost(of: range)
+            guard places[range.id] == place else { continue }
+            places[range.id] = nil
+            listed.remove(range.id)
+        }
+    }
+
+    private static func cost(of range: LiveWindow.DateRange) -> Int {
+        range.line.count + range.id.utf8.count + overhead
+    }
+}

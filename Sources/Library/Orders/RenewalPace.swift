@@ -1,0 +1,34 @@
+package import HTTP
+package import Posix
+
+/// Decides when a recording reads its entry past the cache, since the origin refuses a playlist
+/// that the entry named.
+///
+/// Each time without a success in between doubles the delay, from one target duration up to 32 of
+/// them.
+package struct RenewalPace: Sendable, Equatable {
+    private var next: Monotonic?
+    private var tries: Int64 = 0
+
+    package init() {}
+
+    /// Decides whether the entry is read now, and notes that it is.
+    ///
+    /// - Parameters:
+    ///   - status: the origin's status for the playlist; nil if it did not answer.
+    ///   - target: the playlist's target duration.
+    ///   - now: the time.
+    /// - Returns: true if it is.
+    package mutating func begins(
+        after status: HTTPStatus?, target: Interval, now: Monotonic
+    ) -> Bool {
+        guard PlaylistRenewal.fits(status), next.map({ now >= $0 }) ?? true else { return false }
+        let step = min(max(target.nanoseconds, 200_000_000), 30_000_000_000)
+        next = now + Interval(nanoseconds: step << min(tries, 5))
+        tries += 1
+        return true
+    }
+
+    /// Notes that the playlist came; the next refusal waits for the present delay at most.
+    package mutating func ends() { tries = 0 }
+}

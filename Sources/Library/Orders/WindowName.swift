@@ -1,0 +1,29 @@
+import Model
+package import Routing
+package import URISyntax
+
+/// The name of a time shift window: its list, in one session.
+package struct WindowName: Hashable, Sendable {
+    package let session: SessionID
+    /// The text of a cache key, or of a normalised URL.
+    package let list: String
+
+    /// Names a window by the cache key of its list, without delivery directives.
+    ///
+    /// - Parameters:
+    ///   - session: the session that the list belongs to.
+    ///   - list: the text of the cache key.
+    package init(session: SessionID, list: String) {
+        self.session = session
+        self.list = list
+    }
+
+    /// Names a window by the URL of its list, whatever its delivery directives.
+    ///
+    /// - Parameters:
+    ///   - session: the session that the list belongs to.
+    ///   - url: the URL of the list.
+    package init(session: SessionID, url: AbsoluteURL) {
+        self.init(session: session, list: url.withoutDirectives.normalisedForKey)
+    }
+}

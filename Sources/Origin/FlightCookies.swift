@@ -1,0 +1,38 @@
+import HLS
+import Model
+import Posix
+import Upstream
+
+/// What the cookies of a flight mean.
+struct FlightCookies {
+    /// True once responses have changed the cookies of the session.
+    private(set) var areNew = false
+    /// True once one was sent or received by which the origin may recognize the viewer.
+    private(set) var mayIdentifyViewer = false
+    /// False for what a playlist names as something else, whose cookies mark nothing.
+    private let mayBringPlaylist: Bool
+
+    init(of resource: Resource) {
+        mayBringPlaylist = resource.role == nil || resource.role == .playlist
+    }
+
+    /// Notes the cookies that a hop set.
+    ///
+    /// - Parameters:
+    ///   - received: the cookies.
+    ///   - areNew: whether they changed the jar of the session.
+    ///   - now: the time; expired cookies are removals.
+    mutating func noteReceived(_ received: [ReceivedCookie], areNew: Bool, now: WallTime) {
+        if areNew { self.areNew = true }
+        guard mayBringPlaylist, !mayIdentifyViewer else { return }
+        mayIdentifyViewer = received.contains {
+            ViewerCookie.isSet(by: $0.value, from: $0.url, now: now)
+        }
+    }
+
+    /// Notes the Cookie field of a request.
+    mutating func noteSent(_ field: String?) {
+        guard let field, mayBringPlaylist, !mayIdentifyViewer else { return }
+        mayIdentifyViewer = ViewerCookie.isAny(in: field)
+    }
+}

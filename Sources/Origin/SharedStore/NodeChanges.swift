@@ -1,0 +1,64 @@
+import DurableState
+import Logging
+import Posix
+import SharedStore
+import Synchronization
+
+/// Purges and pins that this node has accepted and the shared store does not have yet.
+///
+/// Can be used from any thread.
+package final class NodeChanges: Sendable {
+    /// The name of this run.
+    private let node = String(UInt64.random(in: 0...UInt64.max), radix: 16)
+    private let state: StateDatabase
+    private let log: Logger
+    private let unwritten = Atomic<Int>(0)
+
+    init(_ state: StateDatabase, log: Logger) {
+        self.state = state
+        self.log = log
+    }
+
+    /// Returns the changes that an earlier run has not written.
+    func restored() -> [SharedChange] {
+        let changes = state.records(NodeChangeRecord.self).compactMap { record in
+            let change = SharedChange(name: record.name, text: Array(record.text.utf8))
+            if change == nil { state.remove(NodeChangeRecord.self, key: record.key) }
+            return change
+        }
+        unwritten.add(changes.count, ordering: .relaxed)
+        return changes
+    }
+
+    /// Saves a change that was carried out here, before it is confirmed; blocks until it is synced.
+    ///
+    /// If the disk refuses, it is logged, and the change is saved once the disk accepts it.
+    ///
+    /// - Returns: nil for a request that concerns this node alone.
+    func saved(path: String, query: String, now: WallTime) -> SharedChange? {
+        guard let change = SharedChange(path: path, query: query, given: now, node: node) else {
+            return nil
+        }
+        // More are not restored, and are lost if the store is not back before this run ends.
+        guard unwritten.add(1, ordering: .relaxed).newValue <= NodeChangeRecord.most else {
+            return change
+        }
+        let record = NodeChangeRecord(
+            name: change.name, text: String(decoding: change.text, as: UTF8.self))
+        do {
+            try state.keep([record])
+        } catch {
+            log.error(
+                "a purge or pin for the other nodes is not saved yet; a crash would lose it",
+                metadata: ["error": "\(error)"])
+            state.put(record)
+        }
+        return change
+    }
+
+    /// Notes that the shared store has a change.
+    func wrote(_ change: SharedChange) {
+        unwritten.subtract(1, ordering: .relaxed)
+        state.remove(NodeChangeRecord.self, key: [.text(change.name)])
+    }
+}

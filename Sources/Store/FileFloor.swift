@@ -1,0 +1,32 @@
+/// The number of files that the store leaves to be made on its file system (inodes).
+///
+/// A file system can run out of them with bytes free. SQLite then cannot open a database, and
+/// nothing of the daemon can be replaced.
+enum FileFloor {
+    /// What must remain: the logs of both databases, and files that are replaced as a whole.
+    static let least: Int64 = 32
+    /// The number of objects evicted in a row once the floor is reached.
+    static let batch = 64
+    /// With more, many objects can be created without asking the file system again.
+    private static let many: Int64 = 16_384
+
+    /// True if no further object may be created; nil stands for a file system that counts no files.
+    ///
+    /// Some file systems report 0 whatever they hold. At 0, a refused creation tells.
+    static func isReached(_ free: Int64?) -> Bool {
+        guard let free, free > 0 else { return false }
+        return free < least
+    }
+
+    /// True if eviction has not freed a whole batch above the floor yet.
+    static func isShort(_ free: Int64?) -> Bool {
+        guard let free, free > 0 else { return false }
+        return free < least + Int64(batch)
+    }
+
+    /// True if the file system need not be asked for each new object.
+    static func isFar(_ free: Int64?) -> Bool {
+        guard let free, free > 0 else { return free == nil }
+        return free >= many
+    }
+}

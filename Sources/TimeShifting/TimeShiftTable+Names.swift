@@ -1,0 +1,106 @@
+import CachePolicy
+import HLS
+import Library
+import Model
+import Posix
+import Routing
+import Synchronization
+import URISyntax
+
+/// The names of windows: those of the stored playlists that they are read from, so that another
+/// signature or token in the URL of a list leads to the same window.
+extension TimeShiftTable {
+    /// Returns the name of a list's window by the key rules in force.
+    ///
+    /// The playlists of a recording name its lists under the same URLs for as long as it is kept,
+    /// while key rules may change: these windows are named by URL.
+    func name(of url: AbsoluteURL, in session: Session) -> WindowName {
+        guard session.shift.recording == nil else {
+            return WindowName(session: session.id, url: url)
+        }
+        let key = names.cacheKey(url.withoutDirectives, session: session, role: .playlist)
+        return WindowName(session: session.id, list: key.text)
+    }
+
+    /// Loads the saved window of a list; blocks on the disk.
+    ///
+    /// Looks under the URL of the list too: former versions named all windows so, and a window has
+    /// this name if no rule changed the key of its URL when it was saved.
+    ///
+    /// - Returns: the window, and whether it was found under its present name; nil without one.
+    func saved(
+        _ url: AbsoluteURL, of session: Session, named name: WindowName
+    ) -> (shift: TimeShift, isNamed: Bool)? {
+        let files = files(of: session)
+        let limits = session.shift.limits
+        if let found = files.load(name, limits: limits) { return (found, true) }
+        let former = WindowName(session: session.id, url: url)
+        guard former != name, let found = files.load(former, limits: limits) else { return nil }
+        return (found, false)
+    }
+
+    /// Names the lists in memory by the key rules in force, if these have changed, and joins the
+    /// windows of lists that are the same by now.
+    func renameLists() {
+        let version = names.keys.version
+        let same = lists.withLock { lists -> [(list: ShiftedList, older: ShiftedList)] in
+            guard lists.keyVersion != version else { return [] }
+            lists.keyVersion = version
+            // Of several, players continue with the one that they used last.
+            let all = lists.byName.values.map { (list: $0, rank: $0.rank) }
+                .sorted { $0.rank > $1.rank }
+            lists.byName.removeAll(keepingCapacity: true)
+            var same: [(list: ShiftedList, older: ShiftedList)] = []
+            for (list, _) in all {
+                let name = name(of: list.url, in: list.session)
+                if let other = lists.byName[name] {
+                    list.rename(nil)
+                    same.append((other, list))
+                } else {
+                    list.rename(name)
+                    lists.byName[name] = list
+                }
+            }
+            return same
+        }
+        // Outside of the lock, for which server loops wait.
+        for (list, older) in same { list.prepend(older) }
+    }
+}
+
+extension ShiftedList {
+    /// Its place among lists with the same name: those with segments first, then by the last request.
+    fileprivate var rank: (Int, Monotonic) {
+        state.withLock { state in
+            (state.shift.segments.isEmpty ? 0 : 1, state.lastAsked ?? Monotonic(nanoseconds: 0))
+        }
+    }
+
+    fileprivate func rename(_ name: WindowName?) {
+        state.withLock { state in
+            guard state.name != name else { return }
+            state.name = name
+            state.isUnsaved = true
+        }
+    }
+
+    /// Adds the segments of an older window of the same list.
+    fileprivate func prepend(_ older: ShiftedList) {
+        let added = older.state.withLock { $0 }
+        // A merge in a copy would undo a change that is made meanwhile.
+        merging.withLock { _ in state.withLock { $0.prepend(added) } }
+    }
+}
+
+extension ShiftedList.State {
+    fileprivate mutating func prepend(_ older: Self) {
+        guard let end = shift.segments.first?.number, shift.prepend(older.shift),
+            let start = shift.segments.first?.number
+        else { return }
+        missing.formUnion(older.missing.filter { $0 < end })
+        open.formUnion(older.open.filter { $0 < end })
+        let unknown = max(start, older.lookedTo)
+        if unknown < end { open.formUnion(unknown..<end) }
+        change()
+    }
+}

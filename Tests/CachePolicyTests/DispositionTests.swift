@@ -1,0 +1,30 @@
+import CachePolicy
+import HTTP
+import Testing
+
+/// What `Cache-Status` says of each outcome (RFC 9211).
+@Suite struct `Outcomes in Cache-Status` {
+    // Section 2.1: `hit` means that the request was not forwarded.
+    @Test(arguments: [Disposition.staleOnError, .offline])
+    func `what is served after the origin failed is no hit`(_ disposition: Disposition) {
+        let detail = disposition == .offline ? "offline" : "origin-unreachable"
+        let known = disposition.cacheStatus(ttl: -7, status: nil)
+        #expect(known.serialised == "sluice; hit; ttl=-7; detail=\(detail)")
+        let failed = disposition.cacheStatus(ttl: -7, status: .serviceUnavailable, hasAsked: true)
+        #expect(
+            failed.serialised == "sluice; fwd=stale; fwd-status=503; ttl=-7; detail=\(detail)")
+        let silent = disposition.cacheStatus(ttl: -7, status: nil, hasAsked: true)
+        #expect(silent.serialised == "sluice; fwd=stale; ttl=-7; detail=\(detail)")
+    }
+
+    @Test func `a response that is not stored names why the stored one was not used`() {
+        func written(_ former: Freshness.StaleReason?) -> String {
+            Disposition.bypass(.noStore, over: former).cacheStatus(ttl: nil, status: .ok).serialised
+        }
+        #expect(written(nil) == "sluice; fwd=uri-miss; fwd-status=200; detail=no-store")
+        #expect(written(.expired) == "sluice; fwd=stale; fwd-status=200; detail=no-store")
+        #expect(written(.requestNoStore) == "sluice; fwd=request; fwd-status=200; detail=no-store")
+        #expect(written(.vary) == "sluice; fwd=vary-miss; fwd-status=200; detail=no-store")
+        #expect(Disposition.bypass(.noStore, over: .expired).name == "bypass-no-store")
+    }
+}

@@ -1,0 +1,85 @@
+import HLS
+import Testing
+
+/// Date ranges in longer windows.
+@Suite struct ShiftedDateRangesTests {
+    private static func ranges(_ ids: Range<Int>) -> String {
+        ids.map { "#EXT-X-DATERANGE:ID=\"id\($0)\"\n" }.joined()
+    }
+
+    /// The IDs in a list, in their order.
+    private static func ids(_ shift: TimeShift, _ ending: TimeShift.Ending = .live) -> [Int] {
+        TimeShiftTests.text(shift, ending).split(separator: "\n")
+            .filter { $0.hasPrefix("#EXT-X-DATERANGE") }
+            .compactMap { Int($0.filter(\.isNumber)) }
+    }
+
+    @Test func `an ID without a kept line gets the place where it is listed next`() throws {
+        var shift = TimeShift()
+        _ = try shift.merge(
+            TimeShiftTests.window(0...1, extra: Self.ranges(0..<65)), base: TimeShiftTests.base)
+        #expect(Self.ids(shift) == Array(0..<64))
+        _ = try shift.merge(
+            TimeShiftTests.window(1...2, extra: Self.ranges(64..<65)), base: TimeShiftTests.base)
+        #expect(Self.ids(shift) == Array(0..<65))
+    }
+
+    @Test func `new IDs beyond the limit in bytes displace the oldest, as after a restart`() throws
+    {
+        var limits = TimeShift.Limits()
+        limits.dateRangeByteCount = 4_000
+        var shift = TimeShift(limits: limits)
+        for number in 100..<200 {
+            let window = TimeShiftTests.window(
+                number...number + 1, extra: Self.ranges(number..<number + 1))
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+        }
+        let ids = Self.ids(shift)
+        #expect((10...25).contains(ids.count) && ids.last == 199 && ids == ids.sorted())
+        let restored = try TimeShift(snapshot: shift.snapshot(), limits: limits)
+        #expect(Self.ids(restored) == ids)
+    }
+
+    @Test func `a date range that the origin still lists moves on when its segment is dropped`()
+        throws
+    {
+        var shift = TimeShift()
+        for start in 0...4 {
+            let window = TimeShiftTests.window(
+                start...start + 2, extra: Self.ranges(start < 2 ? 7..<9 : 8..<9))
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+        }
+        shift.trim(to: .seconds(4))
+        #expect(Self.ids(shift) == [8])
+    }
+
+    @Test func `a date range that the origin still lists stays when its first segment is gone`()
+        throws
+    {
+        var shift = TimeShift()
+        for start in 0...4 {
+            let extra = Self.ranges(start < 2 ? 7..<9 : 8..<9)
+            let window = TimeShiftTests.window(start...start + 2, extra: extra)
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+        }
+        func ids(_ duration: Duration? = nil, from first: Int = 0) throws -> [Int] {
+            let list = try Playlist(
+                shift.playlist(over: duration) { $0.number >= first }, base: nil)
+            return list.media?.dateRanges.compactMap {
+                $0.id.flatMap { Int($0.dropFirst(2)) }
+            }
+                ?? []
+        }
+        #expect(try ids() == [7, 8])
+        #expect(try ids(.seconds(4)) == [8])
+        #expect(try ids(from: 3) == [8])
+        let delta =
+            "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:4\n"
+            + "#EXT-X-SKIP:SKIPPED-SEGMENTS=3%\n#EXTINF:2,\ns7.ts\n"
+        for (removed, expected) in [("", [8]), (",RECENTLY-REMOVED-DATERANGES=\"id8\"", [])] {
+            let text = delta.split(separator: "%").joined(separator: removed)
+            _ = try shift.merge(Array(text.utf8), base: TimeShiftTests.base)
+            #expect(try ids(from: 3) == expected)
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import HTTP
+import Posix
+import Testing
+
+@testable import Library
+
+/// When a download reads its playlists anew after a refusal.
+@Suite struct PlaylistRenewalTests {
+    private func time(_ seconds: Int64) -> Monotonic {
+        Monotonic(nanoseconds: 0) + .seconds(seconds)
+    }
+
+    /// Whether refusals, each with the pieces stored by then and its second, renew the playlists.
+    private func renewals(
+        _ renewal: inout PlaylistRenewal, _ status: HTTPStatus?, _ refusals: [(Int, Int64)]
+    ) -> [Bool] {
+        refusals.map { renewal.begins(after: status, stored: $0.0, now: time($0.1)) }
+    }
+
+    @Test(arguments: [401, 403, 404, 410] as [UInt16])
+    func `the first refusal of a run renews the playlists`(status: UInt16) {
+        var renewal = PlaylistRenewal()
+        let made = renewals(&renewal, HTTPStatus(rawValue: status), [(0, 0), (0, 3_600)])
+        #expect(made == [true, false])
+    }
+
+    @Test(arguments: [nil, 400, 408, 416, 429, 500, 503] as [UInt16?])
+    func `other answers do not`(status: UInt16?) {
+        var renewal = PlaylistRenewal()
+        let found = status.map { HTTPStatus(rawValue: $0) }
+        #expect(renewals(&renewal, found, [(0, 0)]) == [false])
+    }
+
+    @Test func `a later refusal does only after a minute with further pieces`() {
+        var renewal = PlaylistRenewal()
+        renewal.begin(stored: 0, now: time(0))
+        let made = renewals(&renewal, .forbidden, [(5, 59), (5, 60), (5, 200), (6, 200)])
+        #expect(made == [false, true, false, true])
+    }
+
+    @Test func `an origin that refuses is asked a bounded number of times`() {
+        var renewal = PlaylistRenewal()
+        let refusals = (0..<10_000).map { ($0 % 20, Int64($0) * 61) }
+        #expect(renewals(&renewal, .forbidden, refusals).count { $0 } <= 20)
+    }
+}

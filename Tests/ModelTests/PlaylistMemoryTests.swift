@@ -1,0 +1,74 @@
+import DurableState
+import Logging
+import Posix
+import Routing
+import Testing
+import URISyntax
+
+@testable import Model
+
+/// The variables of a session with several multivariant playlists, before and after a restart.
+@Suite struct PlaylistMemoryTests {
+    private let session = SessionID(7)
+
+    private func withDatabase(_ body: (StateDatabase) throws -> Void, in folder: String) throws {
+        var log = Logger(label: "playlist-memory-tests")
+        log.logLevel = .critical
+        let database = try StateDatabase(folder: folder, log: log)
+        defer { database.close() }
+        try body(database)
+    }
+
+    @Test func `a session keeps the variables of all its playlists, its own first`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        let (own, other) = (try AbsoluteURL("http://h/m"), try AbsoluteURL("http://h/ad"))
+        let all = ["d": "own", "e": "other"]
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                #expect(memory.knownVariables(of: session) == nil)
+                memory.remember(["d": "own"], definedIn: own, of: session)
+                memory.remember(["d": "other", "e": "other"], definedIn: other, of: session)
+                memory.remember([:], definedIn: try AbsoluteURL("http://h/none"), of: session)
+                #expect(memory.variables(of: session) == all)
+            }, in: folder)
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                #expect(memory.variables(of: session) == all)
+                memory.remember(["d": "own"], definedIn: own, of: session)
+                #expect(memory.variables(of: session) == all)
+            }, in: folder)
+    }
+
+    @Test func `further playlists are bounded in bytes, and the latest counts`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                for number in 0..<10 {
+                    memory.remember(
+                        ["v\(number)": String(repeating: "x", count: 40_000)],
+                        definedIn: try AbsoluteURL("http://h/\(number)"), of: session)
+                }
+                #expect(Set(memory.variables(of: session).keys) == ["v0", "v9"])
+            }, in: folder)
+    }
+
+    @Test func `a playlist that names other variables each time is bounded too`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        let own = try AbsoluteURL("http://h/m")
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                for number in 0..<10 {
+                    let value = String(repeating: "x", count: 40_000)
+                    memory.remember(["v\(number)": value], definedIn: own, of: session)
+                }
+                #expect(Set(memory.variables(of: session).keys) == ["v8", "v9"])
+            }, in: folder)
+    }
+}

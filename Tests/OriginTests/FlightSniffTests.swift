@@ -1,0 +1,78 @@
+import HLS
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Store
+import Testing
+import Upstream
+
+/// What the first bytes of a body decide.
+@Suite struct `First bytes of flights` {
+    private func story(
+        _ change: (inout Resource.Parts) -> Void
+    ) -> FlightStory {
+        var story = FlightStory(resource: FlightStory.resource(change))
+        story.join(.head)
+        story.start()
+        return story
+    }
+
+    @Test func `a head is not passed on before the first bytes show the type`() {
+        var story = story { $0.role = nil }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        #expect(story.machine.isSniffing && story.told.isEmpty)
+        let first = story.machine.sniff(Array("\r\n".utf8), isAtEnd: false)
+        #expect(first == .undecided)
+        let found = story.machine.sniff(Array("G@".utf8), isAtEnd: false)
+        #expect(found == .media)
+        story.perform(story.machine.sniffed(found, now: story.now))
+        #expect(Array(story.told.values) == [.object])
+    }
+
+    @Test func `a playlist is passed on when it is complete`() {
+        var story = story { $0.role = nil }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let found = story.machine.sniff(Array("#EXTM3U\n".utf8), isAtEnd: false)
+        #expect(found == .newPlaylist && story.machine.isPlaylist)
+        story.perform(story.machine.sniffed(found, now: story.now))
+        #expect(story.told.isEmpty)
+        story.bytes(1_000_000)
+        story.end()
+        #expect(Array(story.told.values) == [.object] && story.completed)
+    }
+
+    @Test func `a page in place of a playlist is rejected`() {
+        var story = story { $0.role = .playlist }
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let found = story.machine.sniff(Array("<html>".utf8), isAtEnd: false)
+        #expect(
+            found == .wrong("expected a playlist, but the origin sent an HTML or XML page"))
+        story.perform(story.machine.sniffed(found, now: story.now))
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+        story.checkEnd()
+    }
+
+    @Test(arguments: [ResourceRole.segment, .part, .initialization, .key, .subtitle, .image])
+    func `a page in place of media is rejected, and media mislabelled as a page is not`(
+        role: ResourceRole
+    ) {
+        for (text, isRejected) in [
+            ("<html>", true), ("<!DOC", false), ("{\"error\":1}", role != .key), ("G@", false),
+            ("#EXTM3U\n", false),
+        ] {
+            var story = story { $0.role = role }
+            story.beginning.sniffs = true
+            story.whole(1_000_000)
+            let found = story.machine.sniff(Array(text.utf8), isAtEnd: true)
+            story.perform(story.machine.sniffed(found, now: story.now))
+            #expect(
+                Array(story.told.values) == [isRejected ? .failure(.badGateway) : .object],
+                "\(text)")
+            if isRejected { story.checkEnd() }
+        }
+    }
+}

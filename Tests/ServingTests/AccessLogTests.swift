@@ -1,0 +1,76 @@
+import Glibc
+import Logging
+import Model
+import Posix
+@testable import Serving
+import Synchronization
+import Testing
+
+/// The file of the access log.
+struct AccessLogTests {
+    /// Keeps what is logged.
+    private final class Kept: Sendable {
+        let lines = Mutex<[String]>([])
+    }
+
+    private struct Keeper: LogHandler {
+        let kept: Kept
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            let reason = event.metadata?["reason"].map { "\($0)" } ?? ""
+            kept.lines.withLock { $0.append("\(event.level) \(event.message): \(reason)") }
+        }
+    }
+
+    private let kept = Kept()
+    private let counters = Counters()
+
+    private func log(to path: String) throws -> AccessLog {
+        let logger = Logger(label: "test") { [kept] _ in Keeper(kept: kept) }
+        return try AccessLog(path: path, counters: counters, log: logger)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `the log ends although nobody reads it, and counts the lines that are lost`() throws {
+        let folder = try makeTemporaryFolder("access-log-tests")
+        defer { removeTree(folder) }
+        let path = folder + "/pipe"
+        try #require(mkfifo(path, 0o600) == 0)
+        let reader = open(path, O_RDWR | O_NONBLOCK)
+        defer { close(reader) }
+        // F_GETPIPE_SZ, which Glibc does not show.
+        let capacity = fcntl(reader, 1_032)
+        let log = try log(to: path)
+        let line = [UInt8](repeating: UInt8(ascii: "x"), count: 99) + [UInt8(ascii: "\n")]
+        let count = Int(capacity) / 100 + 500
+        for _ in 0..<count { log.append(line) }
+        log.close()
+        #expect(counters.value(of: .accessLogDropped) >= 500)
+        #expect(counters.value(of: .accessLogDropped) < count)
+    }
+
+    @Test func `a file that cannot be opened again is reported, and the former one goes on`()
+        throws
+    {
+        let folder = try makeTemporaryFolder("access-log-tests")
+        defer { removeTree(folder) }
+        let log = try log(to: folder + "/log")
+        try renameFile(folder + "/log", to: folder + "/moved")
+        try #require(mkdir(folder + "/log", 0o700) == 0)
+        log.reopen()
+        log.append(Array("line\n".utf8))
+        log.close()
+        #expect(try readWhole(folder + "/moved", atMost: 100) == Array("line\n".utf8))
+        let lines = kept.lines.withLock { $0 }
+        #expect(lines.count == 1)
+        #expect(lines.first?.hasPrefix("warning ") == true)
+        #expect(lines.first?.contains("SIGHUP") == true)
+    }
+}

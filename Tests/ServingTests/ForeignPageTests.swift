@@ -1,0 +1,40 @@
+import HTTP
+import Model
+import Testing
+
+@testable import Serving
+
+/// Pages of the daemon behind a proxy in front.
+struct ForeignPageTests {
+    private func change(_ origin: String) -> RequestHead {
+        var request = RequestHead(method: .post, target: "/api/clear")
+        for (name, value) in [
+            (FieldName.host, "127.0.0.1:9000"), (.xForwardedHost, "tv.example"),
+            (.xForwardedProto, "https"), (.origin, origin),
+        ] {
+            request.fields.append(name, value)
+        }
+        return request
+    }
+
+    private var trusting: ProxySettings {
+        var settings = ProxySettings()
+        settings.trustsForwarded = true
+        return settings
+    }
+
+    @Test func `the host that a trusted proxy states is that of the daemon's own pages`() {
+        let own = change("https://tv.example")
+        #expect(!ForeignPage.isForeignChange(own, trusting))
+        #expect(ForeignPage.isOwnPage(own, trusting))
+        let other = change("https://evil.example")
+        #expect(ForeignPage.isForeignChange(other, trusting))
+        #expect(!ForeignPage.isOwnPage(other, trusting))
+    }
+
+    @Test func `without trust only Host counts`() {
+        let settings = ProxySettings()
+        #expect(ForeignPage.isForeignChange(change("https://tv.example"), settings))
+        #expect(!ForeignPage.isForeignChange(change("http://127.0.0.1:9000"), settings))
+    }
+}
