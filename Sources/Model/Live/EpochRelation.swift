@@ -1,4 +1,5 @@
 import HLS
+import Numbers
 import Posix
 
 /// The relation of a live list's reading to the one before: by dates where both have them,
@@ -98,7 +99,7 @@ extension EpochTable {
         guard !overflow, missed > 0 else { return false }
         let gap = received - former.received
         let target = max(former.targetDuration.nanoseconds, 1)
-        return gap >= .zero && missed / 10 > gap.nanoseconds / target + 2
+        return gap >= .zero && missed / 10 > (gap.nanoseconds / target).addingSaturated(2)
     }
 
     /// True if the dates of two readings fit their numbers; nil where they allow no conclusion.
