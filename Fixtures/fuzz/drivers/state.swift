@@ -9,7 +9,7 @@ public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))
     guard let choice = bytes.first else { return 0 }
     let input = bytes.dropFirst()
-    switch choice % 13 {
+    switch choice % 15 {
     case 0: check(ImportRecord.self, input)
     case 1: check(SessionRecord.self, input)
     case 2: check(KeyVetoRecord.self, input)
@@ -22,7 +22,9 @@ public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     case 9: check(RecordingRecord.self, input)
     case 10: check(CrashRecord.self, input)
     case 11: check(NetworkRecord.self, input)
-    default: check(PurgeRecord.self, input)
+    case 12: check(PurgeRecord.self, input)
+    case 13: check(VariablesRecord.self, input)
+    default: check(NodeChangeRecord.self, input)
     }
     return 0
 }

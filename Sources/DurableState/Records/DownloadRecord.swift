@@ -47,7 +47,7 @@ package struct DownloadRecord: StateRecord {
         done = row.integer(13)
         bytes = row.integer(14)
         seconds = row.real(15)
-        labels = row.text(16).split(separator: "\n").map(String.init)
+        labels = row.text(16).split(whereSeparator: \.isNewline).map(String.init)
     }
 }
 

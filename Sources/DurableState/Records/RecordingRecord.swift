@@ -77,6 +77,7 @@ package struct RecordingRecord: StateRecord {
     /// Parses a URL and, after a blank, a label.
     static func list(_ line: Substring) -> List {
         let url = line.prefix { $0 != " " }
-        return List(url: String(url), label: String(line.dropFirst(url.count + 1)))
+        let label = line.dropFirst(url.count + 1).filter { !$0.isNewline }
+        return List(url: String(url), label: label)
     }
 }
