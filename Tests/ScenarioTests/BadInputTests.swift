@@ -126,6 +126,18 @@ extension Stories.BadInputTests {
         }
     }
 
+    /// Its first URIs look like segments, and a later tag makes it a multivariant playlist.
+    @Test
+    func `a list that turns out to be a multivariant playlist may end in EXT-X-ENDLIST`() throws {
+        let story = try Story()
+        story.cdn.put(
+            "/l.m3u8",
+            text: "#EXTM3U\n#EXT-X-VERSION:3\ngood.ts\nhttp://[\n"
+                + "#EXT-X-STREAM-INF:BANDWIDTH=1000\nv.m3u8\n#EXT-X-ENDLIST\n")
+        for _ in 0..<2 { #expect(try story.get("/l.m3u8").text.contains("v.m3u8")) }
+        #expect(story.daemon.isRunning)
+    }
+
     @Test
     func `a segment longer than its Content-Length is cut there`() throws {
         let story = try Story()

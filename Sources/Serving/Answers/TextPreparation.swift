@@ -152,7 +152,7 @@ struct TextPreparation: Sendable {
 
     private func rewrite(
         _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
-        _ known: PlaylistReading, _ channels: ChannelHeaders?
+        _ known: PlaylistReading, _ channels: ChannelHeaders?, isCut: Bool = false
     ) throws(PlaylistError) -> Product {
         let form = key.form
         let seal = seal(of: body, base, known)
@@ -237,13 +237,15 @@ struct TextPreparation: Sendable {
             return true
         }
         core.unusableReports.report(made.unusable, in: resource, to: core.log)
-        if !made.unusable.segmentLines.isEmpty, made.summary.hasEndList {
+        if !isCut, !made.unusable.segmentLines.isEmpty, made.summary.kind == .media,
+            made.summary.hasEndList
+        {
             var known = known
             known.keepsLines = true
             let shorter = OfflinePlaylist.cut(
                 try Playlist(body, base: base, known), missing: Set(made.unusable.segmentLines))
             // The line numbers of the shorter list differ.
-            return try rewrite(shorter, base: base, to: key, known, nil)
+            return try rewrite(shorter, base: base, to: key, known, nil, isCut: true)
         }
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted, resource.live.directives == nil {
