@@ -425,7 +425,7 @@ let package = Package(
             name: "ServingTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
-                "Store", "Model", "Serving",
+                "Store", "Model", "Playlists", "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

@@ -29,6 +29,8 @@ package final class Revival: Sendable {
     }
 
     private static let listsOfSession = 12
+    /// The most successors of successors that one look-up follows.
+    private static let longestChain = 1_024
     private static let mostSuccessors = 16_384
     /// The time during which a refreshed playlist is not fetched again: URLs in it that are dead
     /// then stay dead.
@@ -55,20 +57,40 @@ package final class Revival: Sendable {
     }
 
     /// Returns the current URL of a dead URL; nil if none is known.
+    ///
+    /// That is the last one where the URLs that replaced it have died as well.
     package func successor(of dead: AbsoluteURL) -> AbsoluteURL? {
-        let name = KeyEvidence.hash(dead.bytes.span)
-        return state.withLock { $0.successors[name] }
+        let name = Self.name(of: dead)
+        return state.withLock { state in
+            guard let first = state.successors[name] else { return nil }
+            var last = first
+            for _ in 0..<Self.longestChain {
+                guard let next = state.successors[Self.name(of: last)] else { break }
+                last = next
+            }
+            // Later look-ups take one step.
+            if last != first { state.successors[name] = last }
+            return last
+        }
     }
 
     /// Records the current URLs of dead URLs.
+    ///
+    /// A current URL is not dead, whatever was recorded of it before: an origin may return to a token
+    /// that it had refused, and successors that led back to each other would be followed forever.
     package func note(_ pairs: [(dead: AbsoluteURL, url: AbsoluteURL)]) {
         let named = pairs.suffix(Self.mostSuccessors).map {
-            (KeyEvidence.hash($0.dead.bytes.span), $0.url)
+            (dead: Self.name(of: $0.dead), name: Self.name(of: $0.url), url: $0.url)
         }
         state.withLock { state in
-            for (name, url) in named { state.successors[name] = url }
+            for pair in named {
+                state.successors[pair.dead] = pair.url
+                state.successors[pair.name] = nil
+            }
         }
     }
+
+    private static func name(of url: AbsoluteURL) -> UInt64 { KeyEvidence.hash(url.bytes.span) }
 
     /// Records that a playlist was just refreshed.
     func noteRefresh(_ list: ObjectKey, now: Monotonic) {
