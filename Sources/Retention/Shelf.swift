@@ -2,6 +2,9 @@
 
 /// Objects in columns, one slot each, with links to their neighbours in one queue.
 ///
+/// Sums of sizes wrap around: they come right again when the object of a size that a damaged index
+/// gave is gone.
+///
 /// No object is allocated separately: a slot takes 16 bytes of name, 8 of size, 8 of links, 4 of
 /// time and 2 of mark and place. Free slots are chained through `next`.
 package struct Shelf {
@@ -39,7 +42,7 @@ package struct Shelf {
         sizes[index] = size
         lastUsed[index] = time
         marks[index] = 0
-        bytes += size
+        bytes &+= size
         table.insert(slot, names: names)
         return slot
     }
@@ -47,7 +50,7 @@ package struct Shelf {
     /// Frees the slot of an object that is in no queue any more.
     package mutating func drop(_ slot: Slot) {
         table.remove(slot, names: names)
-        bytes -= sizes[Int(slot)]
+        bytes &-= sizes[Int(slot)]
         next[Int(slot)] = free
         free = slot
     }
@@ -76,21 +79,21 @@ package struct Shelf {
         if before == .none { queue.front = after } else { next[Int(before)] = after }
         if after == .none { queue.back = before } else { previous[Int(after)] = before }
         queue.count -= 1
-        queue.bytes -= sizes[Int(slot)]
+        queue.bytes &-= sizes[Int(slot)]
     }
 
     /// Changes an object's size, also in the sum of its queue.
     package mutating func resize(_ slot: Slot, to size: Int64, _ queue: inout SlotQueue) {
-        let change = size - sizes[Int(slot)]
+        let change = size &- sizes[Int(slot)]
         sizes[Int(slot)] = size
-        bytes += change
-        queue.bytes += change
+        bytes &+= change
+        queue.bytes &+= change
     }
 
     private mutating func enter(_ slot: Slot, _ queue: inout SlotQueue, _ place: UInt8) {
         places[Int(slot)] = place
         queue.count += 1
-        queue.bytes += sizes[Int(slot)]
+        queue.bytes &+= sizes[Int(slot)]
     }
 
     private mutating func takeSlot() -> Slot {

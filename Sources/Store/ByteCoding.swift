@@ -47,13 +47,16 @@ struct RawReader {
         }
     }
 
-    /// Reads spans as pairs of 64-bit numbers; nil unless they ascend without touching.
+    private static let largestEnd: Int64 = 1 << 53 - 1
+
+    /// Reads spans as pairs of 64-bit numbers; nil unless they ascend without touching, up to
+    /// 2^53 - 1.
     mutating func spans(_ count: Int) -> SpanSet? {
         guard count >= 0, count <= rest.count / 16 else { return nil }
         var spans = SpanSet()
         for index in 0..<count {
             guard let start = integer(Int64.self), let end = integer(Int64.self), start >= 0,
-                end > start, start > spans.end || index == 0
+                end > start, end <= Self.largestEnd, start > spans.end || index == 0
             else { return nil }
             spans.insert(start..<end)
         }

@@ -1,4 +1,5 @@
 // Counts the bytes that objects take on the disk, against a budget.
+import Numbers
 import Synchronization
 
 /// Computes the bytes that an object's file takes.
@@ -20,7 +21,8 @@ enum Footprint {
 ///
 /// An object at rest counts `Footprint.bytes`; an object that is being filled counts its
 /// reservation. Named objects are counted before their bytes are written, so the sum stays within
-/// the budget; the windows of temporary objects are counted once they are written.
+/// the budget; the windows of temporary objects are counted once they are written. Sums wrap
+/// around: sizes of a damaged index leave them as they came.
 final class DiskUsage: Sendable {
     private let limit: Atomic<Int64>
     private let floor: Atomic<Int64>
@@ -94,7 +96,7 @@ final class DiskUsage: Sendable {
     func forgetWantedFiles() { files.store(0, ordering: .relaxed) }
 
     func charge(_ bytes: Int64) {
-        usedBytes.add(bytes, ordering: .relaxed)
+        usedBytes.wrappingAdd(bytes, ordering: .relaxed)
     }
 
     /// Charges bytes that are about to be written.
@@ -102,9 +104,9 @@ final class DiskUsage: Sendable {
     /// - Returns: false, with nothing changed, if they would exceed the budget.
     func tryCharge(_ bytes: Int64) -> Bool {
         var known = used
-        while known + bytes <= budget {
+        while known.addingSaturated(bytes) <= budget {
             let (exchanged, now) = usedBytes.weakCompareExchange(
-                expected: known, desired: known + bytes, ordering: .relaxed)
+                expected: known, desired: known.addingSaturated(bytes), ordering: .relaxed)
             if exchanged { return true }
             known = now
         }
@@ -113,13 +115,13 @@ final class DiskUsage: Sendable {
 
     func release(_ bytes: Int64) {
         guard bytes != 0 else { return }
-        usedBytes.subtract(bytes, ordering: .relaxed)
+        usedBytes.wrappingSubtract(bytes, ordering: .relaxed)
         isStuck = false
     }
 
     /// Adds to the number of objects when names are added to or removed from the objects folder.
     func countObjects(_ difference: Int) {
-        objects.add(difference, ordering: .relaxed)
+        objects.wrappingAdd(difference, ordering: .relaxed)
     }
 
     /// Resets all counts, for a new, empty folder.

@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import Numbers
 import Posix
 import Retention
 import Synchronization
@@ -63,7 +64,7 @@ final class Evictor {
 
     /// The bytes of pinned objects; reads the index.
     var pinnedBytes: Int64 {
-        pinnedNames.reduce(0) { $0 + (index.row(ofName: $1)?.bytes ?? 0) }
+        pinnedNames.reduce(0) { $0.addingSaturated(index.row(ofName: $1)?.bytes ?? 0) }
     }
 
     // MARK: Eviction
@@ -85,7 +86,7 @@ final class Evictor {
                 if isRefused { return nil }
                 continue
             }
-            freed += bytes
+            freed = freed.addingSaturated(bytes)
         } while .now() < end
         return freed
     }
@@ -94,7 +95,7 @@ final class Evictor {
     /// files.
     func isShort(_ wanted: Int64) -> Bool {
         let usage = core.usage
-        if usage.used + wanted > usage.budget - usage.headroom || usage.wantedFiles > 0 {
+        if usage.used.addingSaturated(wanted) > usage.budget - usage.headroom || usage.wantedFiles > 0 {
             return true
         }
         guard let free = freeRoom(at: core.folder.path) else { return false }

@@ -6,6 +6,8 @@ import Posix
 /// current format; the header after that replaces the old one.
 extension ObjectHeader {
     private static let formerMagic = Array("SLUICE1\n".utf8)
+    /// 1 TiB; each mebibyte takes an extent in memory.
+    private static let mostFormerBytes: Int64 = 1 << 40
 
     /// Decodes the fields of format 1, in this order: magic (8 bytes), format version (u32), pages
     /// (u32), key (32 bytes), generation (u64), total
@@ -27,7 +29,7 @@ extension ObjectHeader {
             let spanCount = reader.integer(UInt32.self),
             let url = reader.take(Int(urlLength)),
             let head = reader.take(Int(headLength)),
-            let spans = reader.spans(Int(spanCount))
+            let spans = reader.spans(Int(spanCount)), spans.end <= Self.mostFormerBytes
         else { return nil }
         let sum = SHA256Digest.of(Array(bytes[..<reader.offset])).prefix(Self.checksumLength)
         guard reader.take(Self.checksumLength)?.elementsEqual(sum) == true else { return nil }

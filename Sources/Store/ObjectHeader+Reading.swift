@@ -139,7 +139,8 @@ extension ObjectHeader {
         var reader = RawReader(bytes)
         reader.skip(12)
         guard let pages = reader.integer(UInt32.self), (1...Self.pagesLimit).contains(pages),
-            let sequence = reader.integer(UInt64.self), let key = reader.take(32),
+            let sequence = reader.integer(UInt64.self), sequence < .max,
+            let key = reader.take(32),
             let generation = reader.integer(UInt64.self),
             let epoch = reader.integer(UInt64.self),
             let total = reader.integer(Int64.self), total >= -1,

@@ -123,11 +123,12 @@ struct ObjectHeader: Equatable {
     /// Returns as many extents as fit, those of the longest spans first.
     private func claims(in room: Int) -> (ExtentMap, SpanSet) {
         var claimed = extents
-        for range in claimed.unsummed { claimed.remove(range) }
+        claimed.keepSummed()
         var spans = claimed.summedSpans
         if spans.ranges.count * 20 > room {
             let longest = spans.ranges.sorted { $0.count > $1.count }
-            for range in longest.dropFirst(room / 20) { claimed.remove(range) }
+            let kept = longest.prefix(room / 20).sorted { $0.lowerBound < $1.lowerBound }
+            claimed.keepSummed(in: kept)
             spans = claimed.summedSpans
         }
         claimed.coarsen(to: (room - spans.ranges.count * 16) / 4)

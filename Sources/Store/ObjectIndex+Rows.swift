@@ -7,13 +7,38 @@ import Retention
 extension ObjectIndex {
     /// Returns the number of objects and the sum of their bytes, which triggers maintain.
     func totals() throws -> (objects: Int, bytes: Int64) {
-        try pool.read { db in
-            guard let row = try Row.fetchOne(db, sql: "SELECT objects, bytes FROM totals") else {
-                return (0, 0)
-            }
-            // A damaged file may hold values of any type.
-            return (Int.fromDatabaseValue(row[0]) ?? 0, Int64.fromDatabaseValue(row[1]) ?? 0)
+        let known = try pool.read { db in
+            try Row.fetchOne(db, sql: "SELECT objects, bytes FROM totals").flatMap(Self.totals)
         }
+        return try known ?? countedTotals()
+    }
+
+    /// Counts the rows, since a damaged file may hold totals of any type and size, and mends these.
+    private func countedTotals() throws -> (objects: Int, bytes: Int64) {
+        var counted = (objects: 0, bytes: Int64(0))
+        try inTransaction { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT COUNT(*), CAST(MIN(TOTAL(CASE
+                      WHEN typeof(bytes) = 'integer' AND bytes BETWEEN 0 AND ? THEN bytes
+                      ELSE 0 END), ?) AS INTEGER) FROM objects
+                    """, arguments: [Self.sizes.upperBound, Self.sizes.upperBound])
+            counted = row.flatMap(Self.totals) ?? counted
+            try db.execute(sql: "DELETE FROM totals")
+            try db.execute(
+                sql: "INSERT INTO totals VALUES (?, ?)",
+                arguments: [counted.objects, counted.bytes])
+        }
+        return counted
+    }
+
+    private static func totals(_ row: Row) -> (objects: Int, bytes: Int64)? {
+        guard let objects = Int.fromDatabaseValue(row[0]),
+            let bytes = Int64.fromDatabaseValue(row[1]), sizes.contains(Int64(objects)),
+            sizes.contains(bytes)
+        else { return nil }
+        return (objects, bytes)
     }
 
     /// Writes a batch of changes and uses in one transaction.
@@ -74,7 +99,7 @@ extension ObjectIndex {
                 """)
         try statement.execute(arguments: [
             row.key.hex, row.url, Int(row.role), row.bytes, row.total, row.isComplete,
-            row.created.nanoseconds, used, Int64(row.title), Int(row.kind.rawValue),
+            row.created.nanoseconds, used, Int64(bitPattern: row.title), Int(row.kind.rawValue),
             row.isRead || wasRead, wasRead ? 2 : 1,
         ])
     }
@@ -142,6 +167,9 @@ extension ObjectIndex {
         }
     }
 
+    /// The sizes of objects that are believed of the index; the file tells where it says another.
+    fileprivate static let sizes = 0...Int64(ExternalNumber.largest)
+
     static func decode(_ row: Row) -> IndexRow? {
         func number(_ column: String) -> Int64? { Int64.fromDatabaseValue(row[column]) }
         guard let hex = String.fromDatabaseValue(row["key"]), let key = ObjectKey(hex: hex),
@@ -149,7 +177,7 @@ extension ObjectIndex {
             let title = number("title"), let kind = number("kind"),
             let isRead = number("is_read"), let bytes = number("bytes"),
             let isComplete = number("complete"), let created = number("created"),
-            let lastUsed = number("last_used")
+            let lastUsed = number("last_used"), Self.sizes.contains(bytes)
         else { return nil }
         return IndexRow(
             key: key, url: url, role: UInt8(truncatingIfNeeded: role),
@@ -172,7 +200,7 @@ struct KeptRow {
         guard let hex = String.fromDatabaseValue(row[0]), let key = ObjectKey(hex: hex),
             let bytes = number(1), let title = number(2), let kind = number(3),
             let isRead = number(4), let lastUsed = number(5), let uses = number(6),
-            let isComplete = number(7)
+            let isComplete = number(7), ObjectIndex.sizes.contains(bytes)
         else { return nil }
         self.key = key
         facts = Retained(

@@ -1,5 +1,6 @@
 package import DurableState
 import Logging
+import Numbers
 import Posix
 import Reactor
 import Synchronization
@@ -99,7 +100,7 @@ extension ObjectStore {
             let rows = self.indexed("list objects", []) { try self.core.index.newest(limit: -1) }
             for row in rows where fits(StoreEntry(row)) && self.core.remove(row.key) != nil {
                 removal.objects += 1
-                removal.bytes += row.bytes
+                removal.bytes = removal.bytes.addingSaturated(row.bytes)
             }
             worker.flushIndex()
             // Purged objects must not reappear after a power cut.
@@ -143,7 +144,7 @@ extension ObjectStore {
                 guard fits(StoreEntry(row)), core.remove(row.key, created: row.created) != nil
                 else { continue }
                 removal.objects += 1
-                removal.bytes += row.bytes
+                removal.bytes = removal.bytes.addingSaturated(row.bytes)
             }
         }
         // Purged objects must not reappear after a power cut.

@@ -7,6 +7,7 @@
 package import DurableState
 import Glibc
 package import Logging
+import Numbers
 package import Posix
 import Reactor
 import Retention
@@ -337,7 +338,7 @@ package final class ObjectStore: Sendable {
     ///   reserved.
     package func reserve(_ bytes: Int64) -> Bool {
         guard bytes <= core.usage.budget else { return false }
-        if core.usage.used + bytes <= core.usage.budget { return true }
+        if core.usage.used.addingSaturated(bytes) <= core.usage.budget { return true }
         let wasStuck = core.usage.isStuck
         core.channel.askEviction(bytes: bytes)
         return !wasStuck

@@ -8,6 +8,7 @@
 //   takes only this one, so no disk call for another key delays it; a lookup that has to open a
 //   file waits, in one case of 256, for the disk call of another key: a rename, an unlink or an
 //   open with a read of a page.
+import Numbers
 import Posix
 import Synchronization
 
@@ -22,7 +23,7 @@ struct Use: Sendable {
 
     static func merge(_ one: Use, _ other: Use) -> Use {
         Use(
-            time: max(one.time, other.time), bytes: one.bytes + other.bytes,
+            time: max(one.time, other.time), bytes: one.bytes.addingSaturated(other.bytes),
             isNews: one.isNews || other.isNews)
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import Numbers
 import Posix
 import Reactor
 import Retention
@@ -67,10 +68,10 @@ extension StoreWorker {
         core.table.withEachShard { open += $0.removeAll(but: names) }
         for object in open { object.state.withLock { $0.place = .unlinked } }
         let known = (try? core.index.rows(of: open.map(\.key))) ?? []
-        let size = totals.bytes - cleared.kept.reduce(0) { $0 + $1.bytes }
+        let size = totals.bytes - cleared.kept.map(\.bytes).saturatedSum()
         cleared.removal.objects = totals.objects - cleared.kept.count
         cleared.removal.bytes = size
-        cleared.bytesLeft = size - known.reduce(0) { $0 + ($1?.bytes ?? 0) }
+        cleared.bytesLeft = size - known.map { $0?.bytes ?? 0 }.saturatedSum()
         core.usage.countObjects(cleared.kept.count - core.usage.objectCount)
         core.counters.removals.add(1, ordering: .releasing)
         do {

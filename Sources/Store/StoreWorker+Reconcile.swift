@@ -39,7 +39,8 @@ extension StoreWorker {
         comparison?.report.wasClosedCleanly = core.folder.wasClean
         comparison?.report.isIndexRebuilt = isRebuilt
         comparison?.report.orphans = leftovers
-        comparison?.found.reserveCapacity(core.usage.objectCount)
+        // The index may be damaged: its count is a hint.
+        comparison?.found.reserveCapacity(min(max(core.usage.objectCount, 0), 1 << 20))
         reloadPins()
         compareMore(loop)
     }

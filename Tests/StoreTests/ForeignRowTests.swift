@@ -49,4 +49,49 @@ import Testing
         next.forEachEntry { #expect($0.total == 1_000) }
         next.close()
     }
+
+    @Test(arguments: [Int64.max, .min, -1])
+    func `a size that no file has prevents no start and loses no object`(bytes: Int64) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        for name in ["a", "b"] { try store.add(name, total: 1_000) }
+        try store.flushed()
+        try store.core.index.pool.write {
+            try $0.execute(
+                sql: "UPDATE objects SET bytes = ? WHERE url LIKE '%/a'", arguments: [bytes])
+        }
+        store.close()
+        for _ in 0..<2 {
+            let next = try openStore(folder.path)
+            for name in ["a", "b"] { #expect(next.find(name)?.isComplete == true) }
+            try eventually { next.statistics().isReconciled }
+            next.forEachEntry { #expect($0.total == 1_000) }
+            next.close()
+        }
+    }
+
+    @Test(arguments: ["objects", "bytes"], [Int64.max, .min, -1, 1 << 60])
+    func `impossible totals are counted anew`(column: String, value: Int64) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        for name in ["a", "b"] { try store.add(name, total: 1_000) }
+        try store.flushed()
+        let used = store.core.usage.used
+        try store.core.index.pool.write {
+            try $0.execute(sql: "UPDATE totals SET \(column) = ?", arguments: [value])
+        }
+        store.close()
+        let next = try openStore(folder.path)
+        #expect(next.core.usage.objectCount == 2 && next.core.usage.used == used)
+        try next.add("c", total: 1_000)
+        try next.flushed()
+        #expect(try next.core.index.totals().objects == 3)
+        next.close()
+    }
+
+    @Test func `uses of huge objects are added up without overflow`() {
+        let use = Use(time: WallTime(seconds: 1), bytes: 1 << 53 - 1)
+        let sum = (0..<2_000).reduce(use) { sum, _ in Use.merge(sum, use) }
+        #expect(sum.bytes == .max && sum.time == use.time)
+    }
 }

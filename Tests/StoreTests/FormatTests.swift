@@ -113,6 +113,14 @@ import Testing
         func sum(_ range: Range<Int64>) -> UInt32 {
             bytes[Int(range.lowerBound)..<Int(range.upperBound)].withUnsafeBytes { crc32c($0) }
         }
+        var (kept, removed) = (extents, extents)
+        for range in extents.unsummed { removed.remove(range) }
+        kept.keepSummed()
+        #expect(kept == removed)
+        let ranges = kept.summedSpans.ranges
+        for range in ranges.dropFirst(ranges.count / 2) { removed.remove(range) }
+        kept.keepSummed(in: Array(ranges.prefix(ranges.count / 2)))
+        #expect(kept == removed)
         for range in extents.unsummed { extents.note(sum(range), of: range) }
         #expect(extents.summedSpans == spans)
         for extent in extents.extents { #expect(extent.sum == sum(extent.range)) }
