@@ -239,7 +239,7 @@ package final class Download {
                 "\(piece.url.redacted) ends at byte \(end), before the part from byte \(range.lowerBound) on that the playlist names; it is the origin's to mend"
             return
         }
-        present[index] = end - range.lowerBound
+        present[index] = max(0, end - range.lowerBound)
     }
 
     private func count(_ bytes: Int64) {
@@ -305,9 +305,6 @@ package final class Download {
     }
 
     // MARK: Figures
-
-    /// The bytes of the complete pieces.
-    package var presentBytes: Int64 { present.values.reduce(0, +) }
 
     private var summary: Summary {
         Summary(

@@ -26,6 +26,9 @@ struct DownloadExport {
         var isWhole = false
     }
 
+    /// The most playlists that are read; each is read whole.
+    private static let mostLists = 256
+
     private let services: AheadServices
     private let session: Session
     private var files: [File] = []
@@ -127,10 +130,12 @@ struct DownloadExport {
         let streams = multivariant.streams.compactMap { $0.reference?.url }
         let children = streams + multivariant.renditions.compactMap { $0.reference?.url }
         let variables = list.definedVariables
-        for url in children {
-            guard made[url] == nil, let (text, base) = self.list(at: url),
-                let child = playlist(text, base, variables: variables)
-            else { continue }
+        var tried: Set<AbsoluteURL> = []
+        var readCount = 0
+        for url in children where tried.insert(url).inserted && readCount < Self.mostLists {
+            guard let (text, base) = self.list(at: url) else { continue }
+            readCount += 1
+            guard let child = playlist(text, base, variables: variables) else { continue }
             made[url] = media(child, base, variables: variables)
         }
         // If any stream is complete, incomplete ones are left out.

@@ -5,6 +5,7 @@ import HTTP
 import Library
 import Logging
 import Model
+import Numbers
 import Routing
 import Store
 import URISyntax
@@ -117,4 +118,9 @@ extension DownloadTable {
                 "bytes": "\(download.kept.bytes)",
             ])
     }
+}
+
+extension Download {
+    /// The bytes of the complete pieces.
+    package var presentBytes: Int64 { present.values.saturatedSum() }
 }

@@ -12,6 +12,7 @@ import HTTP
 import Library
 import Logging
 import Model
+import Numbers
 import Playlists
 import Posix
 import Reactor
@@ -342,7 +343,7 @@ final class Recording {
 
     private func end(_ state: RecordingOrder.State, _ reason: String) {
         for follower in followers { follower.stop() }
-        order.bytes += fetchedBytes
+        order.bytes = bytes
         for list in order.lists { forget(list.url) }
         followers = []
         order.state = state
@@ -369,12 +370,12 @@ final class Recording {
     /// Stops with the daemon; the recording continues in the next run.
     package func stop() {
         isStopped = true
-        order.bytes += fetchedBytes
+        order.bytes = bytes
         for follower in followers { follower.stop() }
         followers = []
     }
 
-    var fetchedBytes: Int64 { followers.reduce(0) { $0 + $1.fetches.fetchedBytes } }
+    var fetchedBytes: Int64 { followers.map(\.fetches.fetchedBytes).saturatedSum() }
 
     private func pin() {
         do throws(StateFault) {

@@ -1,5 +1,6 @@
 import HLS
 import Library
+import Numbers
 import Synchronization
 
 /// The progress of a recording.
@@ -27,5 +28,5 @@ extension Recording {
         }
     }
 
-    package var bytes: Int64 { order.bytes + fetchedBytes }
+    package var bytes: Int64 { order.bytes.addingSaturated(fetchedBytes) }
 }

@@ -3,6 +3,7 @@
 import HLS
 import HTTP
 import Model
+import Numbers
 import Origin
 import Posix
 import Reactor
@@ -37,7 +38,7 @@ final class TimeShiftFetches {
     /// Numbers of the stored segments.
     package private(set) var stored: Set<Int> = []
 
-    private var waiting: [Piece] = []
+    private var waiting: ArraySlice<Piece> = []
     private var running: [Piece: BackgroundFetch] = [:]
     private var attempts: [Piece: Int] = [:]
     /// A key or an initialization section; several sections may be ranges of one resource.
@@ -115,8 +116,7 @@ final class TimeShiftFetches {
     }
 
     private func pump() {
-        while !isStopped, running.count < Self.mostRunning, !waiting.isEmpty {
-            let piece = waiting.removeFirst()
+        while !isStopped, running.count < Self.mostRunning, let piece = waiting.popFirst() {
             guard running[piece] == nil else { continue }
             let resource = services.names.resource(
                 piece.url, session, role: piece.role, forwarding: forwardedFields)
@@ -145,8 +145,16 @@ final class TimeShiftFetches {
 
     private func count(_ piece: Piece, _ report: BackgroundFetch.Report) {
         services.counters.add(.shiftFetched)
-        fetchedBytes += piece.range.map { Int64($0.length) } ?? report.total ?? report.broughtBytes
+        let bytes = Self.bytes(of: piece, report)
+        fetchedBytes = fetchedBytes.addingSaturated(bytes)
         if piece.role == .segment { stored.insert(piece.number) }
+    }
+
+    /// Returns the bytes of a stored piece; of its range, those that the resource has.
+    private static func bytes(of piece: Piece, _ report: BackgroundFetch.Report) -> Int64 {
+        guard let range = piece.range?.bytes else { return report.total ?? report.broughtBytes }
+        let end = min(range.upperBound, report.total ?? range.upperBound)
+        return max(0, end - range.lowerBound)
     }
 
     private func retry(_ piece: Piece, after failure: ProxyFailure) {

@@ -101,8 +101,9 @@ package struct DownloadChoice {
                 message: "the title has no \(Self.word(type)) in '\(language)'; it has \(has)")
         case .standard:
             // Subtitles are opt-in, except forced ones.
+            let byGroup = Dictionary(grouping: members) { $0.groupID ?? "" }
             return groups.sorted().flatMap { group -> [Rendition] in
-                let own = members.filter { $0.groupID == group }
+                let own = byGroup[group] ?? []
                 if type == "SUBTITLES" { return own.filter(\.isForced) }
                 let standard = own.first(where: \.isDefault)
                 return (standard ?? own.first).map { [$0] } ?? []

@@ -7,6 +7,7 @@ import Glibc
 package import HLS
 package import Logging
 import Model
+import Numbers
 package import Posix
 import Routing
 import Store
@@ -103,8 +104,8 @@ package struct TimeShiftFiles: Sendable {
         }
         var bytes: Int64 = 0
         for file in found.sorted(by: { $0.changed > $1.changed }) {
-            bytes += file.bytes
-            let isOld = now.seconds - file.changed > 2 * Int64(WindowLength.longest)
+            bytes = bytes.addingSaturated(file.bytes)
+            let isOld = now.seconds.subtractingSaturated(file.changed) > 2 * Int64(WindowLength.longest)
             if isOld || bytes > Self.mostBytes || file.path.hasSuffix(".new") {
                 try? removeFile(file.path)
             }

@@ -1,5 +1,6 @@
 import HTTP
 import Model
+import Numbers
 import Retention
 import Store
 
@@ -32,7 +33,7 @@ extension StoreAdministration {
                 .init("objects", .number(Int64(all.objects))),
                 .init("pinned_bytes", .number(pinned.bytes)),
                 .init("pinned_titles", .number(Int64(space.pinnedTitles))),
-                .init("reserved_bytes", .number(max(0, space.used - all.bytes))),
+                .init("reserved_bytes", .number(max(0, space.used.subtractingSaturated(all.bytes)))),
                 .init("free_bytes", .optional(space.free)),
                 .init("min_free_bytes", .number(allowance?.minFreeBytes ?? space.minFree)),
                 .init("kinds", .list(Self.list(kinds.map { (Self.name(of: $0.key), $0.value) }))),
@@ -76,6 +77,6 @@ private struct DiskShare {
 
     mutating func add(_ more: Int64) {
         objects += 1
-        bytes += more
+        bytes = bytes.addingSaturated(more)
     }
 }

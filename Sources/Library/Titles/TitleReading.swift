@@ -3,6 +3,7 @@ import CachePolicy
 import HLS
 import HTTP
 import Model
+import Numbers
 import Routing
 import Store
 import URISyntax
@@ -37,7 +38,7 @@ struct TitleReading {
         var title = Title(
             id: session.id, name: "title \(session.id.text)", url: entry,
             entryKey: nil, kind: .parts, isPinned: isPinned, objects: rows.count,
-            bytes: rows.reduce(0) { $0 + $1.bytes },
+            bytes: rows.map(\.bytes).saturatedSum(),
             sharedBytes: 0, sharedKeys: [], lastUsed: rows.map(\.lastUsed).max(), variants: [])
         let root = entry.flatMap { self.root(at: $0) } ?? self.root(among: rows)
         if let url = root?.url ?? entry {
@@ -53,9 +54,9 @@ struct TitleReading {
             if row.title == session.id.number {
                 // It was added to the index after the rows were read.
                 title.objects += 1
-                title.bytes += row.bytes
+                title.bytes = title.bytes.addingSaturated(row.bytes)
             } else {
-                title.sharedBytes += row.bytes
+                title.sharedBytes = title.sharedBytes.addingSaturated(row.bytes)
                 title.sharedKeys.append(key)
             }
             title.lastUsed = max(title.lastUsed ?? row.lastUsed, row.lastUsed)
