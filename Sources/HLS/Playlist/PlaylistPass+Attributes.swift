@@ -16,6 +16,8 @@ extension PlaylistPass {
         /// One bit for each of the tag's URIs.
         var seen: UInt64 = 0
         var hasURI = false
+        /// Whether the tag is left out together with a URI; nil until all attributes were looked at.
+        var losesWhole: Bool?
         for attribute in list {
             guard let (index, role) = role(of: attribute, tag, facts) else { continue }
             write(&offset, before: attribute.name.lowerBound, &copied)
@@ -36,7 +38,9 @@ extension PlaylistPass {
                 isUnusable = true
                 guard tag.loss == .part, error.isMalformedURI else {
                     try leaveOut(error, tag)
-                    guard losesTag(tag, list) else {
+                    let isLost = losesWhole ?? losesTag(tag, list)
+                    losesWhole = isLost
+                    guard isLost else {
                         removeAttribute(attribute, of: line, &copied)
                         continue
                     }

@@ -11,12 +11,26 @@ extension PlaylistPass {
         guard let resolver else { return nil }
         // The common cases in long playlists: plain names, and URLs at the origin of the previous
         // line.
-        if let url = resolver.resolvePlain(text) { return url }
+        if let url = resolver.resolvePlain(text) { return try counted(url, line) }
         if let last = lastAbsolute, let url = resolver.resolvePlain(text, likely: last) {
-            return url
+            return try counted(url, line)
         }
         let url = try resolveAny(text, role, by: resolver, line: line, tag: tag)
         lastAbsolute = url
+        return try counted(url, line)
+    }
+
+    /// Throws if the URLs are longer together than a written playlist may be: a long base URL or
+    /// variable makes them so from a few bytes each.
+    @inline(__always)
+    private mutating func counted(
+        _ url: AbsoluteURL?, _ line: Int
+    ) throws(PlaylistError) -> AbsoluteURL? {
+        guard let url else { return nil }
+        resolvedByteCount += url.bytes.count
+        guard resolvedByteCount <= options.limits.outputByteCount else {
+            throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
+        }
         return url
     }
 

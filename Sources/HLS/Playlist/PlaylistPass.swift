@@ -50,6 +50,8 @@ struct PlaylistPass<Sink: PlaylistSink> {
     var isImagesOnly = false
     /// The last URL that could not be resolved by a fast path.
     var lastAbsolute: AbsoluteURL?
+    /// The bytes of all URLs that were resolved one by one.
+    var resolvedByteCount = 0
     /// The folder of the last segment.
     var folders: FolderMemory
 

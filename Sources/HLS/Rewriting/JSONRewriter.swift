@@ -136,6 +136,8 @@ struct JSONPass {
     /// Counts line ends once, from one URI to the next.
     private var lines = LineCounter()
     private(set) var output: [UInt8] = []
+    /// The bytes of all URLs that were resolved.
+    private var resolvedByteCount = 0
     private(set) var unusable = UnusableURIs()
 
     init(_ body: [UInt8], base: AbsoluteURL, host: @escaping JSONRewriter.HostMap) {
@@ -245,6 +247,11 @@ struct JSONPass {
             return unusable.add(error)
         }
         guard let url = found else { return }
+        resolvedByteCount += url.bytes.count
+        let limit = PlaylistLimits.standard.outputByteCount
+        guard max(resolvedByteCount, output.count) <= limit else {
+            throw .outputTooLarge(line: line, limit: limit)
+        }
         let reference = ResourceReference(
             place: .whole(url), role: role, tag: tag, line: line, mediaSequence: 0, partIndex: nil,
             discontinuitySequence: 0, duration: nil, byteRange: nil, hasRangeStart: false,

@@ -47,13 +47,14 @@ extension TimeShift {
             epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
         for seen in window.segments {
             note = seen.note ?? note
+            let discontinuity = discontinuity(of: seen)
             let isPlaceholder = seen.url.map(Self.isPlaceholder) ?? false
             segments.append(
                 TimeShiftSegment(
                     number: seen.originNumber, originNumber: note.originNumber, epoch: note.epoch,
-                    generation: note.generation, discontinuity: seen.originDiscontinuity,
+                    generation: note.generation, discontinuity: discontinuity,
                     url: isPlaceholder ? nil : seen.url, byteRange: seen.byteRange,
-                    duration: seen.duration, date: seen.date ?? nextDate(seen),
+                    duration: seen.duration, date: seen.date ?? nextDate(discontinuity),
                     isGap: seen.isGap, isPlaceholder: isPlaceholder,
                     uri: seen.uri,
                     lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.date != nil,
@@ -70,11 +71,19 @@ extension TimeShift {
         originDiscontinuity = segments.last?.discontinuity ?? 0
     }
 
-    /// Returns the end date of the last segment if `seen` follows it without a discontinuity.
-    private func nextDate(_ seen: LiveWindow.Segment) -> DateTime? {
-        guard let last = segments.last, last.discontinuity == seen.originDiscontinuity else {
-            return nil
-        }
+    /// Returns the discontinuity sequence number of the next segment.
+    ///
+    /// Each step is written as a line of its own: a damaged snapshot has no more than a live window,
+    /// and a segment that lacks a number has that of the one before.
+    private func discontinuity(of seen: LiveWindow.Segment) -> Int {
+        guard let last = segments.last?.discontinuity else { return seen.originDiscontinuity }
+        return last + min(max(seen.originDiscontinuity - last, 0), limits.discontinuityStep)
+    }
+
+    /// Returns the end date of the last segment if it has the same discontinuity sequence number as
+    /// the next one.
+    private func nextDate(_ discontinuity: Int) -> DateTime? {
+        guard let last = segments.last, last.discontinuity == discontinuity else { return nil }
         return last.date.map { $0 + last.duration }
     }
 }
