@@ -155,10 +155,14 @@ package struct KeyMaker {
             items = sorted
             note("sort", source, "parameters by name", merges: false)
         case .unique:
-            var seen: [ArraySlice<UInt8>] = []
+            // A few are compared faster than they are hashed; a query may have thousands.
+            let areFew = items.count <= 16
+            var few: [ArraySlice<UInt8>] = []
+            var many: Set<ArraySlice<UInt8>> = []
             remove("unique", source, merges: false) { item in
-                if seen.contains(item.raw) { return true }
-                seen.append(item.raw)
+                guard areFew else { return !many.insert(item.raw).inserted }
+                if few.contains(item.raw) { return true }
+                few.append(item.raw)
                 return false
             }
         case .drop(let names):

@@ -106,10 +106,14 @@ struct OfflineReading {
             $0.tag == .streamInf || ($0.tag == .media && $0.role == .playlist)
         }
         var lists: [AbsoluteURL: OfflineList] = [:]
-        for child in children where lists.count < Self.mostLists {
+        var tried: Set<AbsoluteURL> = []
+        // Each costs the reading of a whole text, which may be a list without segments.
+        var readCount = 0
+        for child in children where readCount < Self.mostLists {
             let url = child.url
-            guard lists[url] == nil else { continue }
+            guard tried.insert(url).inserted else { continue }
             let list = list(url, variables: master.playlist.definedVariables)
+            if list != nil { readCount += 1 }
             guard let list, let kept = kept(list) else {
                 if canBeHad(url) { title.reachable.insert(url) }
                 continue

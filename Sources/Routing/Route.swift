@@ -328,10 +328,10 @@ package struct Router: Sendable {
         var headers: [Entry.Header] = []
         var token: String?
         var window: Int?
-        for item in Self.entryItems(query) {
+        for item in EntryQuery.items(of: query) {
             let name = item.name()
             if name == "url", url == nil {
-                url = item.rawValue.map { Self.isBareURL($0) ? $0 : PercentCoding.decode($0) }
+                url = item.rawValue.map { EntryQuery.isBareURL($0) ? $0 : PercentCoding.decode($0) }
             } else if name == "token" {
                 token = item.value()
             } else if name == "dvr" {
@@ -370,30 +370,5 @@ package struct Router: Sendable {
         } catch {
             return .refused(.badRequest, "the URL to play is not usable: \(error.description)")
         }
-    }
-
-    private static func isBareURL(_ raw: String) -> Bool {
-        raw.hasPrefix("http://") || raw.hasPrefix("https://")
-    }
-
-    /// Returns the items of an entry's query.
-    ///
-    /// A `url` without percent-encoding keeps its own `&` arguments, up to one of the daemon's:
-    /// users paste URLs unencoded.
-    private static func entryItems(_ query: String) -> [QueryItem] {
-        var items: [QueryItem] = []
-        for item in QueryItem.items(of: query) {
-            let isOurs =
-                ["url", "token", "dvr"].contains(item.rawName) || item.rawName.hasPrefix("h_")
-            if !isOurs, let last = items.last, last.rawName == "url", let value = last.rawValue,
-                isBareURL(value), value.contains("?")
-            {
-                items[items.count - 1] = QueryItem(
-                    rawName: "url", rawValue: "\(value)&\(item.text)")
-            } else {
-                items.append(item)
-            }
-        }
-        return items
     }
 }

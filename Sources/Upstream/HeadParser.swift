@@ -87,11 +87,15 @@ struct HeadParser {
 
     /// True if the open field determines the framing of the body.
     private var isFraming: Bool {
-        let name = open.prefix { $0 != 0x3A }
-        return ["content-length", "transfer-encoding"].contains {
+        // A longer name is none of them, and a field may be continued by thousands of lines.
+        let name = open.prefix(Self.longestFramingName + 1).prefix { $0 != 0x3A }
+        return Self.framingNames.contains {
             $0.utf8.elementsEqual(name.map { byte in byte | 0x20 })
         }
     }
+
+    private static let framingNames = ["content-length", "transfer-encoding"]
+    private static let longestFramingName = 17
 
     private static func withoutLineEnd(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         // By index: removing bytes from a slice runs generic code.

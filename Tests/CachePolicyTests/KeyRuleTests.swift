@@ -37,6 +37,12 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         #expect(try key(url, rule) == expected)
     }
 
+    @Test(arguments: [3, 20, 5_000])
+    func `repeated parameters are dropped however many there are`(count: Int) throws {
+        let url = "http://a/x?" + (0..<count).map { "p\($0)" }.joined(separator: "&")
+        #expect(try key(url + "&p1&p0&p1", "unique") == url)
+    }
+
     @Test(arguments: [
         "", "sort a", "drop", "tier w", "tier w x", "fold lang en", "host", "host a/b", "shuffle",
     ])

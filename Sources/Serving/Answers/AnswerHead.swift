@@ -220,7 +220,8 @@ struct AnswerHead {
         let disposition = how.disposition
         var fields = facts.head.fields
         if !facts.rules.withheld.isEmpty, !disposition.hasOriginsWord {
-            for name in facts.rules.withheld { fields.remove(name) }
+            let names = Set(facts.rules.withheld.map { FieldName($0) })
+            _ = fields.remove(names)
         }
         let age = facts.rules.age(at: now)
         // A response straight from an origin keeps its Age field; without one, it gets one only if
