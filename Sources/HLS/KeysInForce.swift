@@ -13,6 +13,11 @@ struct KeysInForce {
     /// A key with the header of a DRM system takes a few kilobytes. Writing a segment may compare
     /// all lines.
     static let byteLimit = 128 << 10
+    /// The most bytes of the line of a key whose IV is the media sequence number.
+    ///
+    /// A list with other numbers repeats the line with an IV for each of its segments. Servers
+    /// accept hardly any URL of 8 KiB, and the line has little besides its URL.
+    static let numberedLineLimit = 8 << 10
 
     /// The most keys in force that are fetched; titles for all devices have three or four.
     private static let fetchLimit = 4
@@ -48,7 +53,7 @@ struct KeysInForce {
     /// At most one of each format.
     private var keys: [Key] = []
 
-    /// The error of the first line that was dropped because of a limit.
+    /// The error of the first line beyond a limit.
     private(set) var excess: PlaylistError?
 
     var isEmpty: Bool { keys.isEmpty }
@@ -78,12 +83,18 @@ struct KeysInForce {
         }
         let format = key.format
         keys.removeAll { $0.format == format }
-        // The identity key, which Sluice has to rewrite, is always kept.
-        if format != EncryptionKey.identity, let error = error(adding: key) {
+        let isIdentity = format == EncryptionKey.identity
+        if let error = isIdentity ? error(ofIdentity: key) : error(adding: key) {
             excess = excess ?? error
-            return
+            // The identity key, which Sluice has to rewrite, is always kept.
+            if !isIdentity { return }
         }
         keys.append(Key(key, format: format, line: Array(source[key.source])))
+    }
+
+    private func error(ofIdentity key: EncryptionKey) -> PlaylistError? {
+        guard key.source.count > Self.numberedLineLimit, key.usesSequenceNumber else { return nil }
+        return .lineTooLong(line: key.line, limit: Self.numberedLineLimit)
     }
 
     private func error(adding key: EncryptionKey) -> PlaylistError? {

@@ -32,19 +32,36 @@ package enum MultivariantFilter {
     /// Returns the variant streams of a multivariant playlist, in its order, with their audio
     /// playlists.
     package static func variants(_ list: MultivariantPlaylist) -> [OfflinePlan.Variant] {
-        var sounds: [String: [AbsoluteURL?]] = [:]
+        var sounds: [String: SoundGroup] = [:]
         for rendition in list.renditions where rendition.type == "AUDIO" {
-            sounds[rendition.groupID ?? "", default: []].append(rendition.reference?.url)
+            sounds[rendition.groupID ?? "", default: SoundGroup()].add(rendition.reference?.url)
         }
         return list.streams.compactMap { variant in
             guard let url = variant.reference?.url else { return nil }
             let group = variant.audioGroup
-            let sound = group.flatMap { sounds[$0] } ?? []
-            // A rendition without a URI is part of the variant stream.
-            let isInside = sound.contains { $0 == nil }
             return OfflinePlan.Variant(
-                url: url, sound: isInside ? [] : sound.compactMap { $0 },
+                url: url, sound: group.flatMap { sounds[$0]?.playlists } ?? [], soundGroup: group,
                 encodingGroup: variant.codecs.map { codecs in "\(kin(codecs)) \(group ?? "")" })
+        }
+    }
+
+    /// The audio of one group. Each playlist is listed once, and all variants share the array: a
+    /// group may have thousands of renditions, and thousands of variants may use it.
+    private struct SoundGroup {
+        private var urls: [AbsoluteURL] = []
+        private var known: Set<AbsoluteURL> = []
+        private var isInside = false
+
+        /// The playlists; empty if the audio is part of the variant stream.
+        var playlists: [AbsoluteURL] { isInside ? [] : urls }
+
+        /// Adds a rendition; one without a URI is part of the variant stream.
+        mutating func add(_ url: AbsoluteURL?) {
+            guard let url else {
+                isInside = true
+                return
+            }
+            if known.insert(url).inserted { urls.append(url) }
         }
     }
 

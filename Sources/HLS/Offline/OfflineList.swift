@@ -24,6 +24,10 @@ package struct OfflineList: Sendable {
     package private(set) var segments: [Segment] = []
     /// True if any segment needs an initialization section.
     package let hasMap: Bool
+    /// The number of segments that can be played.
+    package let keptCount: Int
+    /// True if other renditions' segments can replace all of its segments.
+    let isExchangeable: Bool
     /// True if the playlist was still growing when it was stored.
     let isLive: Bool
     private let firstNumber: Int
@@ -65,15 +69,12 @@ package struct OfflineList: Sendable {
         }
         self.hasMap = hasMap
         self.segments = segments
+        keptCount = segments.count(where: \.isKept)
+        isExchangeable = !segments.isEmpty && segments.allSatisfy(\.isExchangeable)
     }
 
     /// The time ranges that can be played.
     package var kept: Stretches { Stretches(segments.filter(\.isKept).map(\.range)) }
-
-    /// The number of segments that can be played.
-    package var keptCount: Int { segments.count(where: \.isKept) }
-
-    var isExchangeable: Bool { !segments.isEmpty && segments.allSatisfy(\.isExchangeable) }
 
     /// Shifts a live list to the place of its window on the time line that begins with segment
     /// `number`: the windows of renditions are fetched at different times, and share their

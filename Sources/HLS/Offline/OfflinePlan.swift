@@ -29,13 +29,19 @@ package struct OfflinePlan: Sendable {
         package let url: AbsoluteURL
         /// The playlists of its audio; empty if the audio is part of the variant stream.
         package let sound: [AbsoluteURL]
+        /// The audio group; variants with the same one have the same `sound`. Nil without a group.
+        package let soundGroup: String?
         /// CODECS and audio group: only variants with equal values can replace each other's
         /// segments.
         package let encodingGroup: String?
 
-        package init(url: AbsoluteURL, sound: [AbsoluteURL], encodingGroup: String?) {
+        package init(
+            url: AbsoluteURL, sound: [AbsoluteURL], soundGroup: String? = nil,
+            encodingGroup: String?
+        ) {
             self.url = url
             self.sound = sound
+            self.soundGroup = soundGroup
             self.encodingGroup = encodingGroup
         }
     }
@@ -58,29 +64,25 @@ package struct OfflinePlan: Sendable {
         let first = lists.values.map(\.start).min() ?? 0
         for url in lists.keys { lists[url]?.align(toNumber: first) }
         self.lists = lists
-        let alone = Self.best(variants) {
-            lists[$0.url]?.kept
-        } sound: {
-            lists[$0]?.kept
-        }
+        let pairs = Self.pairs(of: variants, in: lists)
+        let kept = lists.mapValues(\.kept)
+        let alone = Self.best(pairs, streams: kept, sounds: kept)
         let replacements = SegmentReplacements(variants, lists)
-        let together = Self.best(variants) { variant in
-            guard let list = lists[variant.url], let loan = replacements.byBorrower[variant.url]
-            else {
-                return nil
-            }
-            return Stretches(
+        var completed: [AbsoluteURL: Stretches] = [:]
+        for (url, loan) in replacements.byBorrower {
+            guard let list = lists[url] else { continue }
+            completed[url] = Stretches(
                 list.segments.filter { $0.isKept || loan[$0.line] != nil }.map(\.range))
-        } sound: {
-            lists[$0]?.kept
         }
+        let together = Self.best(pairs, streams: completed, sounds: kept)
         if let together, together.stretches.duration > (alone?.stretches.duration ?? 0) + 0.5 {
+            let url = together.pair.stream
             stretches = together.stretches
-            borrowed = [together.variant.url: replacements.byBorrower[together.variant.url] ?? [:]]
-            playable = [together.variant.url, together.sound ?? together.variant.url]
+            borrowed = [url: replacements.byBorrower[url] ?? [:]]
+            playable = [url, together.pair.sound ?? url]
         } else if let alone {
             stretches = alone.stretches
-            playable = [alone.variant.url, alone.sound ?? alone.variant.url]
+            playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
         }
         if playable.contains(where: { lists[$0]?.hasMap ?? false }) {
             stretches = stretches.longest
@@ -121,10 +123,10 @@ package struct OfflinePlan: Sendable {
     /// True if a playlist covers a single range from its beginning, with segments that may end
     /// later.
     private func coversCoarsely(_ list: OfflineList) -> Bool {
+        // Each segment is compared with all ranges.
+        guard stretches.ranges.count == 1 else { return false }
         let listed = list.segments.filter(overlaps)
-        guard stretches.ranges.count == 1, !listed.isEmpty, listed.allSatisfy(\.isKept) else {
-            return false
-        }
+        guard !listed.isEmpty, listed.allSatisfy(\.isKept) else { return false }
         let own = Stretches(listed.map(\.range))
         return own.ranges.count == 1
             && abs(own.ranges[0].lowerBound - stretches.ranges[0].lowerBound) < 1
@@ -143,65 +145,65 @@ package struct OfflinePlan: Sendable {
         }
     }
 
-    /// A variant, its audio playlist, and the ranges that both cover.
-    private typealias Choice = (variant: Variant, sound: AbsoluteURL?, stretches: Stretches)
+    /// The playlist of a variant stream and one of its audio.
+    private struct Pair: Hashable {
+        let stream: AbsoluteURL
+        /// Nil if the audio is part of the variant stream.
+        let sound: AbsoluteURL?
+    }
 
+    /// A pair, and the ranges that both cover.
+    private typealias Choice = (pair: Pair, stretches: Stretches)
+
+    /// Returns the stored playlists that are played together, in the order of the variants.
+    ///
+    /// Each pair is returned once, since a hostile playlist may name one in thousands of variants.
+    private static func pairs(
+        of variants: [Variant], in lists: [AbsoluteURL: OfflineList]
+    ) -> [Pair] {
+        var pairs: [Pair] = []
+        var known: Set<Pair> = []
+        var sounds: [String: [AbsoluteURL?]] = [:]
+        for variant in variants where lists[variant.url] != nil {
+            let stored = variant.soundGroup.flatMap { sounds[$0] } ?? storedSound(variant, lists)
+            if let group = variant.soundGroup { sounds[group] = stored }
+            for sound in stored {
+                let pair = Pair(stream: variant.url, sound: sound)
+                if known.insert(pair).inserted { pairs.append(pair) }
+            }
+        }
+        return pairs
+    }
+
+    /// Returns the stored audio playlists of a variant; nil as the only one if its audio is part of
+    /// it.
+    private static func storedSound(
+        _ variant: Variant, _ lists: [AbsoluteURL: OfflineList]
+    ) -> [AbsoluteURL?] {
+        guard !variant.sound.isEmpty else { return [nil] }
+        let stored = variant.sound.filter { lists[$0] != nil }
+        return stored
+    }
+
+    /// Returns the pair that plays longest, the first of equally long ones.
+    ///
+    /// - Parameters:
+    ///   - streams: the ranges that variant streams cover; others are not considered.
+    ///   - sounds: the ranges that audio playlists cover.
     private static func best(
-        _ variants: [Variant], own: (Variant) -> Stretches?, sound: (AbsoluteURL) -> Stretches?
+        _ pairs: [Pair], streams: [AbsoluteURL: Stretches], sounds: [AbsoluteURL: Stretches]
     ) -> Choice? {
         var best: Choice?
-        for variant in variants {
-            guard let own = own(variant) else { continue }
-            var ways: [(AbsoluteURL?, Stretches)] = variant.sound.compactMap { url in
-                sound(url).map { (url, own.intersection($0)) }
+        for pair in pairs {
+            guard var common = streams[pair.stream] else { continue }
+            if let url = pair.sound {
+                guard let sound = sounds[url] else { continue }
+                common = common.intersection(sound)
             }
-            if variant.sound.isEmpty { ways = [(nil, own)] }
-            for (url, stretches) in ways
-            where stretches.duration > (best?.stretches.duration ?? 0) + Stretches.tolerance {
-                best = (variant, url, stretches)
+            if common.duration > (best?.stretches.duration ?? 0) + Stretches.tolerance {
+                best = (pair, common)
             }
         }
         return best
-    }
-}
-
-/// Finds segments of one variant that can replace missing ones of another.
-private struct SegmentReplacements {
-    /// For the most complete variant of each encoding group: replacements for its missing segments, by
-    /// line.
-    private(set) var byBorrower: [AbsoluteURL: [Int: AbsoluteURL]] = [:]
-
-    init(_ variants: [OfflinePlan.Variant], _ lists: [AbsoluteURL: OfflineList]) {
-        let able = variants.filter { variant in
-            variant.encodingGroup != nil && lists[variant.url]?.isExchangeable ?? false
-        }
-        for kin in Dictionary(grouping: able, by: \.encodingGroup).values where kin.count > 1 {
-            let borrower = kin.max { one, two in
-                (lists[one.url]?.keptCount ?? 0) < (lists[two.url]?.keptCount ?? 0)
-            }
-            guard let borrower, let list = lists[borrower.url], list.keptCount > 0 else { continue }
-            let lenders = kin.filter { $0.url != borrower.url }.compactMap { lists[$0.url] }
-            let found = Self.replacements(in: list, from: lenders)
-            if !found.isEmpty { byBorrower[borrower.url] = found }
-        }
-    }
-
-    private static func replacements(
-        in list: OfflineList, from lenders: [OfflineList]
-    ) -> [Int: AbsoluteURL] {
-        var offers: [Int: [OfflineList.Segment]] = [:]
-        for segment in lenders.flatMap(\.segments) where segment.isKept {
-            offers[segment.number, default: []].append(segment)
-        }
-        var found: [Int: AbsoluteURL] = [:]
-        for segment in list.segments where !segment.isKept {
-            // The same number is not enough: start and duration must match too.
-            let fitting = offers[segment.number]?.first {
-                abs($0.start - segment.start) < Stretches.tolerance
-                    && abs($0.duration - segment.duration) < Stretches.tolerance / 2
-            }
-            if let fitting { found[segment.line] = fitting.url }
-        }
-        return found
     }
 }

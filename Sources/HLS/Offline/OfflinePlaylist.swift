@@ -46,6 +46,8 @@ package enum OfflinePlaylist {
     /// numbers of segments must stay. Some players stop at EXT-X-GAP; all play a playlist without
     /// the segment.
     ///
+    /// The playlist ends early where keys with written IVs reach `OfflineWriter.keyByteLimit`.
+    ///
     /// - Parameters:
     ///   - list: a full media playlist, parsed with its lines.
     ///   - missing: the lines of the URIs of segments to remove.

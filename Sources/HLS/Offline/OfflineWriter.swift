@@ -2,6 +2,12 @@ import URISyntax
 
 /// Writes an offline playlist, segment by segment.
 struct OfflineWriter {
+    /// The most bytes of the keys that are written anew with an IV; the list ends behind them.
+    ///
+    /// A key takes some hundred bytes for each segment behind a hole. With a key as long as a line
+    /// may be, the list would take gigabytes.
+    static let keyByteLimit = 64 << 20
+
     /// The lines of one segment: its tags, other lines among them, and its URI.
     private struct Block {
         let lines: ArraySlice<PlaylistLine>
@@ -28,6 +34,10 @@ struct OfflineWriter {
     private var needsDiscontinuity = false
     /// True if a removed segment may have carried the date that later ones depend on.
     private var needsDate = false
+    /// The bytes of the keys that were written anew.
+    private var keyByteCount = 0
+    /// True if a tag of the list has its first media sequence number.
+    private let hasMediaSequence: Bool
 
     init(
         _ list: Playlist, _ media: MediaPlaylist, missing: Set<Int>,
@@ -37,6 +47,7 @@ struct OfflineWriter {
         self.media = media
         self.missing = missing
         self.borrowed = borrowed
+        hasMediaSequence = list.lines.contains { $0.tag == .mediaSequence }
     }
 
     private var blocks: [Block] {
@@ -54,13 +65,13 @@ struct OfflineWriter {
     /// Returns the present segments, with discontinuities in place of the others.
     mutating func shortened() -> [UInt8] {
         let blocks = self.blocks
-        let lead = blocks.prefix { $0.uriLine.map(missing.contains) ?? false }
+        let lead = blocks.prefix { isMissing($0) }
         let leadDiscontinuities = media.segments.prefix(lead.count).reduce(0) {
             $0 + $1.discontinuities
         }
         var wroteSegment = false
         for block in blocks {
-            let isMissing = block.uriLine.map(missing.contains) ?? false
+            let isMissing = isMissing(block)
             clock.begin(block.index.flatMap { media.segments[$0].date })
             if !isMissing, block.uriLine != nil, needsDate {
                 resume(behindHole: block)
@@ -82,6 +93,12 @@ struct OfflineWriter {
             }
         }
         return ended()
+    }
+
+    /// True for a segment that is not written.
+    private func isMissing(_ block: Block) -> Bool {
+        guard let line = block.uriLine else { return false }
+        return missing.contains(line) || keyByteCount >= Self.keyByteLimit
     }
 
     private mutating func resume(behindHole block: Block) {
@@ -109,7 +126,7 @@ struct OfflineWriter {
         switch line.tag {
         case .extM3U:
             append(line)
-            if lead > 0, !contains(.mediaSequence) { append("#EXT-X-MEDIA-SEQUENCE:\(lead)") }
+            if lead > 0, !hasMediaSequence { append("#EXT-X-MEDIA-SEQUENCE:\(lead)") }
             if leadDiscontinuities > 0, summary.discontinuitySequence == nil {
                 append("#EXT-X-DISCONTINUITY-SEQUENCE:\(leadDiscontinuities)")
             }
@@ -147,6 +164,7 @@ struct OfflineWriter {
         for line in keys.withIVs(of: number).lines(replacing: keys) {
             output.append(contentsOf: line)
             output.append(0x0A)
+            keyByteCount += line.count + 1
         }
     }
 
@@ -156,10 +174,6 @@ struct OfflineWriter {
     }
 
     // MARK: Lines
-
-    private func contains(_ name: Tag.Name) -> Bool {
-        list.lines.contains { $0.tag == name }
-    }
 
     /// True if a line is useful only while new segments are produced.
     private static func isLive(_ line: PlaylistLine) -> Bool {
