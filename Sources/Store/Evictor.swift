@@ -95,7 +95,9 @@ final class Evictor {
     /// files.
     func isShort(_ wanted: Int64) -> Bool {
         let usage = core.usage
-        if usage.used.addingSaturated(wanted) > usage.budget - usage.headroom || usage.wantedFiles > 0 {
+        if usage.used.addingSaturated(wanted) > usage.budget - usage.headroom
+            || usage.wantedFiles > 0
+        {
             return true
         }
         guard let free = freeRoom(at: core.folder.path) else { return false }

@@ -63,7 +63,8 @@ import URISyntax
         let restored = try TimeShift(snapshot: shift.snapshot())
         #expect(restored.segments.count == shift.segments.count)
         #expect(restored.snapshot() == shift.snapshot())
-        let damaged = "#EXTM3U\n#EXTINF:6,\nhttp://h/a.ts\n"
+        let damaged =
+            "#EXTM3U\n#EXTINF:6,\nhttp://h/a.ts\n"
             + "#EXT-X-DISCONTINUITY-SEQUENCE:9007199254740991\n#EXTINF:6,\nhttp://h/b.ts\n"
         let read = try TimeShift(snapshot: Array(damaged.utf8))
         let steps = zip(read.segments, read.segments.dropFirst()).map {

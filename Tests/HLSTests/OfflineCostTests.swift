@@ -14,9 +14,8 @@ import URISyntax
         OfflinePlan.Variant(url: url(name), sound: [], encodingGroup: kin)
     }
 
-    /// A list of segments named by their index, of which some are stored.
-    ///
-    /// - Parameter sharesNumber: whether all segments have the same media sequence number.
+    /// A list of segments named by their index, of which some are stored; with `sharesNumber`, all
+    /// have one media sequence number.
     private static func list(
         _ name: String, count: Int, seconds: Double = 4, sharesNumber: Bool = false,
         keeps: (Int) -> Bool

@@ -19,6 +19,8 @@ extension Stories.Downloads {
         stage.cdn.hold("/bytes/30000/s3.ts")
         let id = try stage.order(stage.cdn.url("/v/m.m3u8"))
         #expect(try eventually { try stage.download(id)["pieces_done"] == "3" })
+        // A request on its way would come under the tokens that a test sets next.
+        #expect(eventually { stage.cdn.requestCount("/bytes/30000/s3.ts") == 1 })
         return id
     }
 

@@ -45,8 +45,10 @@ package enum MultivariantFilter {
         }
     }
 
-    /// The audio of one group. Each playlist is listed once, and all variants share the array: a
-    /// group may have thousands of renditions, and thousands of variants may use it.
+    /// The audio of one group.
+    ///
+    /// Each playlist is listed once, and all variants share the array: a group may have thousands of
+    /// renditions, and thousands of variants may use it.
     private struct SoundGroup {
         private var urls: [AbsoluteURL] = []
         private var known: Set<AbsoluteURL> = []

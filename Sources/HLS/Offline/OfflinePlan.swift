@@ -29,7 +29,9 @@ package struct OfflinePlan: Sendable {
         package let url: AbsoluteURL
         /// The playlists of its audio; empty if the audio is part of the variant stream.
         package let sound: [AbsoluteURL]
-        /// The audio group; variants with the same one have the same `sound`. Nil without a group.
+        /// The audio group; nil without one.
+        ///
+        /// Variants with the same group have the same `sound`.
         package let soundGroup: String?
         /// CODECS and audio group: only variants with equal values can replace each other's
         /// segments.
@@ -188,8 +190,10 @@ package struct OfflinePlan: Sendable {
     /// Returns the pair that plays longest, the first of equally long ones.
     ///
     /// - Parameters:
+    ///   - pairs: the playlists to choose from.
     ///   - streams: the ranges that variant streams cover; others are not considered.
     ///   - sounds: the ranges that audio playlists cover.
+    /// - Returns: the pair; nil if none plays.
     private static func best(
         _ pairs: [Pair], streams: [AbsoluteURL: Stretches], sounds: [AbsoluteURL: Stretches]
     ) -> Choice? {

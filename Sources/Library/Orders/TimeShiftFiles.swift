@@ -105,7 +105,8 @@ package struct TimeShiftFiles: Sendable {
         var bytes: Int64 = 0
         for file in found.sorted(by: { $0.changed > $1.changed }) {
             bytes = bytes.addingSaturated(file.bytes)
-            let isOld = now.seconds.subtractingSaturated(file.changed) > 2 * Int64(WindowLength.longest)
+            let isOld =
+                now.seconds.subtractingSaturated(file.changed) > 2 * Int64(WindowLength.longest)
             if isOld || bytes > Self.mostBytes || file.path.hasSuffix(".new") {
                 try? removeFile(file.path)
             }

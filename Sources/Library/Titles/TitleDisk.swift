@@ -33,7 +33,8 @@ extension StoreAdministration {
                 .init("objects", .number(Int64(all.objects))),
                 .init("pinned_bytes", .number(pinned.bytes)),
                 .init("pinned_titles", .number(Int64(space.pinnedTitles))),
-                .init("reserved_bytes", .number(max(0, space.used.subtractingSaturated(all.bytes)))),
+                .init(
+                    "reserved_bytes", .number(max(0, space.used.subtractingSaturated(all.bytes)))),
                 .init("free_bytes", .optional(space.free)),
                 .init("min_free_bytes", .number(allowance?.minFreeBytes ?? space.minFree)),
                 .init("kinds", .list(Self.list(kinds.map { (Self.name(of: $0.key), $0.value) }))),
