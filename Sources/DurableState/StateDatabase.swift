@@ -207,6 +207,8 @@ package final class StateDatabase: Sendable {
 
     /// True for errors caused by the content of the file, not by its disk.
     static func isDamage(_ error: any Error) -> Bool {
+        // GRDB's own table of migrations holds what it never writes.
+        if error is RowDecodingError { return true }
         guard let error = error as? DatabaseError else { return false }
         return switch error.resultCode {
         case .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM,
