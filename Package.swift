@@ -336,8 +336,11 @@ let package = Package(
         .testTarget(name: "NumbersTests", dependencies: ["Numbers"], swiftSettings: strict),
         .testTarget(name: "HostNamesTests", dependencies: ["HostNames"], swiftSettings: strict),
         .testTarget(name: "URISyntaxTests", dependencies: ["URISyntax"], swiftSettings: strict),
-        .testTarget(name: "HTTPTests", dependencies: ["HTTP"], swiftSettings: strict),
-        .testTarget(name: "HLSTests", dependencies: ["HLS", "URISyntax"], swiftSettings: strict),
+        .testTarget(
+            name: "HTTPTests", dependencies: ["FuzzSupport", "HTTP"], swiftSettings: strict),
+        .testTarget(
+            name: "HLSTests", dependencies: ["FuzzSupport", "HLS", "URISyntax"],
+            swiftSettings: strict),
         .testTarget(name: "PosixTests", dependencies: ["Posix"], swiftSettings: strict),
         .testTarget(
             name: "ReactorTests", dependencies: ["Reactor", "Posix"], swiftSettings: strict),
@@ -354,7 +357,7 @@ let package = Package(
         .testTarget(
             name: "DurableStateTests",
             dependencies: [
-                "DurableState", "Posix",
+                "FuzzSupport", "DurableState", "Posix",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -389,7 +392,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "CachePolicyTests",
-            dependencies: ["CachePolicy", "HLS", "HTTP", "Posix", "URISyntax"],
+            dependencies: ["FuzzSupport", "CachePolicy", "HLS", "HTTP", "Posix", "URISyntax"],
             swiftSettings: strict),
         .target(
             name: "FuzzSupport", path: "Tests/FuzzSupport", swiftSettings: strict),
@@ -412,8 +415,8 @@ let package = Package(
         .testTarget(
             name: "OriginTests",
             dependencies: [
-                "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy", "Store",
-                "Endless", "Upstream", "Model", "Origin",
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
+                "Store", "Endless", "Upstream", "Model", "Origin",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

@@ -1,3 +1,4 @@
+import FuzzSupport
 import Testing
 import URISyntax
 
@@ -35,7 +36,7 @@ import URISyntax
     }
 
     @Test func `the quick check and the full rules give the same key for 20,000 URLs`() throws {
-        var random = SystemRandomNumberGenerator()
+        var random = SeededNumbers(seed: 1)
         var untouched = 0
         for _ in 0..<20_000 {
             let url = try anyURL(&random)

@@ -1,3 +1,4 @@
+import FuzzSupport
 import GRDB
 import Glibc
 import Posix
@@ -166,18 +167,6 @@ import Testing
         #expect(folder.names.contains { $0.hasPrefix("state.damaged-") })
     }
 
-    /// SplitMix64: what fails once fails again.
-    private struct Choices: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-    }
-
     @Test func `changed bytes at any position neither trap nor prevent a start`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
@@ -186,7 +175,7 @@ import Testing
         first.close()
         let bytes = try readWhole(folder.path + "/state.sqlite", atMost: .max)
         for seed in 0..<(getenv("STATE_SEEDS").flatMap { UInt64(String(cString: $0)) } ?? 40) {
-            var random = Choices(state: seed)
+            var random = SeededNumbers(seed: seed)
             var damaged = bytes
             for _ in 0..<4 {
                 damaged[Int.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255)

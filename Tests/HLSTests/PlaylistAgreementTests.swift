@@ -1,3 +1,4 @@
+import FuzzSupport
 import HLS
 import Testing
 import URISyntax
@@ -121,7 +122,7 @@ import Glibc
     }
 
     @Test func `model and rewriter agree on playlists mixed with lines of others`() {
-        var random = SplitMix(state: 0x51_1CE)
+        var random = SeededNumbers(seed: 0x51_1CE)
         let lines = Self.lists.flatMap { $0.body.split(separator: 0x0A) }
         for list in Self.lists where list.body.count < 4_000 {
             for _ in 0..<8 {
@@ -137,18 +138,5 @@ import Glibc
                     "\(String(decoding: bytes, as: UTF8.self))")
             }
         }
-    }
-}
-
-/// A seeded generator, so that a failure can be repeated.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,3 +1,4 @@
+import FuzzSupport
 import HTTP
 import Testing
 
@@ -90,7 +91,7 @@ struct `Cache directives` {
     }
 
     @Test func `random text never traps`() {
-        var random = SeededGenerator(seed: 7)
+        var random = SeededNumbers(seed: 7)
         let parts = ["max-age", "=", "\"", ",", "\\", "9", " ", "no-cache", "max-stale", "private"]
         for _ in 0..<3000 {
             let text = (0..<12).compactMap { _ in parts.randomElement(using: &random) }.joined()

@@ -1,3 +1,4 @@
+import FuzzSupport
 import HTTP
 import Testing
 import URISyntax
@@ -7,23 +8,6 @@ import URISyntax
 
 /// Random orders and arguments, by seed: each is parsed or rejected with a message.
 @Suite struct OrderFuzzTests {
-    /// Repeatable random numbers (SplitMix64).
-    private struct Random: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-
-        mutating func pick<Element>(_ elements: [Element]) -> Element {
-            elements[Int(next() % UInt64(elements.count))]
-        }
-    }
-
     /// Extreme values of numbers, texts and durations.
     private static let edges = [
         "0", "-0", "1", "-1", "9223372036854775807", "-9223372036854775808",
@@ -49,7 +33,7 @@ import URISyntax
     ]
 
     /// Replaces numbers, texts and bytes, truncates and repeats.
-    private static func mutated(_ text: String, _ random: inout Random) -> [UInt8] {
+    private static func mutated(_ text: String, _ random: inout SeededNumbers) -> [UInt8] {
         var bytes = Array(text.utf8)
         for _ in 0...random.next() % 4 {
             guard !bytes.isEmpty else { break }
@@ -73,7 +57,7 @@ import URISyntax
 
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func `random orders and arguments are parsed or rejected`(seed: UInt64) throws {
-        var random = Random(state: seed)
+        var random = SeededNumbers(seed: seed)
         for _ in 0..<2_000 {
             let body = Self.mutated(random.pick(Self.orders), &random)
             if let value = try? JSONValue(parsing: body) {
@@ -96,5 +80,11 @@ import URISyntax
                 #expect(TitlePlace(place.text)?.text == place.text)
             }
         }
+    }
+}
+
+extension SeededNumbers {
+    fileprivate mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int(next() % UInt64(elements.count))]
     }
 }

@@ -1,4 +1,5 @@
 import CachePolicy
+import FuzzSupport
 import HLS
 import HTTP
 @testable import Model
@@ -10,23 +11,6 @@ import Upstream
 
 /// Random events, by seed: the invariants of a flight hold for any sequence.
 @Suite struct `Sequences of flight events` {
-    /// SplitMix64 (Steele, Lea, Flood 2014).
-    private struct Random: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-
-        mutating func happens(oneIn count: Int) -> Bool {
-            Int.random(in: 0..<count, using: &self) == 0
-        }
-    }
-
     private static let length: Int64 = 1_000_000
 
     /// The events of all sequences of a test, to verify that each occurred.
@@ -38,7 +22,7 @@ import Upstream
         var compared = 0
     }
 
-    private static func story(_ random: inout Random) -> FlightStory {
+    private static func story(_ random: inout SeededNumbers) -> FlightStory {
         let kind = Int.random(in: 0..<6, using: &random)
         let resource = FlightStory.resource {
             switch kind {
@@ -71,7 +55,7 @@ import Upstream
     }
 
     private static func head(
-        _ story: inout FlightStory, _ random: inout Random, _ tally: inout Tally
+        _ story: inout FlightStory, _ random: inout SeededNumbers, _ tally: inout Tally
     ) {
         guard case .asking(let attempt) = story.machine.state else { return }
         let isQuestion = attempt.question == .end
@@ -121,7 +105,7 @@ import Upstream
 
     /// The first bytes, bytes to be compared or lists are being examined.
     private static func look(
-        _ story: inout FlightStory, _ random: inout Random, _ tally: inout Tally
+        _ story: inout FlightStory, _ random: inout SeededNumbers, _ tally: inout Tally
     ) {
         if story.machine.isSniffing {
             let texts = ["#EXTM3U\n", "<html>", "plain", "#E"]
@@ -145,7 +129,7 @@ import Upstream
     }
 
     private static func event(
-        _ story: inout FlightStory, _ random: inout Random, _ tally: inout Tally
+        _ story: inout FlightStory, _ random: inout SeededNumbers, _ tally: inout Tally
     ) {
         let isWanted = !story.machine.waiters.isEmpty || !random.happens(oneIn: 4)
         var number = Int.random(in: 0..<20, using: &random)
@@ -225,7 +209,7 @@ import Upstream
         var seed = part * 1_000_000
         while tally.events < 40_000 {
             seed += 1
-            var random = Random(state: seed)
+            var random = SeededNumbers(seed: seed)
             var story = Self.story(&random)
             story.join(random.happens(oneIn: 2) ? .head : .completion)
             story.start(after: random.happens(oneIn: 6) ? .milliseconds(20) : nil)
@@ -246,5 +230,11 @@ import Upstream
         // An event that never occurs proves nothing.
         let seen = [tally.completed, tally.resumed, tally.verified, tally.compared]
         #expect(seen.allSatisfy { $0 >= 5 }, "\(tally)")
+    }
+}
+
+extension SeededNumbers {
+    fileprivate mutating func happens(oneIn count: Int) -> Bool {
+        Int.random(in: 0..<count, using: &self) == 0
     }
 }
