@@ -337,10 +337,8 @@ package final class Download {
         if !state.isActive, verdict == nil { table.services.crashes.forget(.download, id.text) }
         retryAt = nil
         keepSummary()
-        for (index, fetch) in running {
-            fetch.cancel()
-            pending.append(index)
-        }
+        BackgroundFetch.cancel(running.values)
+        pending += running.keys.sorted(by: >)
         running = [:]
         presentBefore = [:]
         table.save(self)

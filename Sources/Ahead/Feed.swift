@@ -84,7 +84,7 @@ package final class Feed {
     package func end() {
         isOver = true
         services.crashes.forget(.feed, name)
-        for fetch in Array(fetches.values) + Array(looks.values) { fetch.cancel() }
+        BackgroundFetch.cancel(Array(fetches.values) + Array(looks.values))
         fetches = [:]
         looks = [:]
     }

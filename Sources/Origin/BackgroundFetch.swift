@@ -81,6 +81,19 @@ package final class BackgroundFetch: Sendable {
         flights.onLoop { [number] in $0.ahead.cancel(number) }
     }
 
+    /// Cancels several fetches; never blocks.
+    ///
+    /// The last one started goes first: a fetch that waits for a slot would otherwise get that of
+    /// one cancelled before it, and send its request.
+    ///
+    /// - Parameter fetches: fetches of one `Flights`, in any order.
+    package static func cancel(_ fetches: some Sequence<BackgroundFetch>) {
+        let newestFirst = fetches.sorted { $0.number > $1.number }
+        newestFirst.first?.flights.onLoop { [numbers = newestFirst.map(\.number)] in
+            for number in numbers { $0.ahead.cancel(number) }
+        }
+    }
+
     /// Lets the fetch run beside playback, or makes it yield again.
     package func setYields(_ yields: Bool) {
         flights.onLoop { [number] in $0.ahead.setYields(yields, number) }

@@ -179,7 +179,7 @@ final class TimeShiftFetches {
     /// Cancels all fetches.
     package func stop() {
         isStopped = true
-        for fetch in running.values { fetch.cancel() }
+        BackgroundFetch.cancel(running.values)
         running = [:]
         waiting = []
         attempts = [:]

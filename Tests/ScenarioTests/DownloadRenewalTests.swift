@@ -39,14 +39,14 @@ extension Stories.Downloads {
         put(stage, signature(1), isListSigned: isListSigned)
         let id = try halfWay(stage)
         _ = try stage.ask("POST", "/api/downloads/\(id)/pause")
+        #expect(eventually { stage.cdn.activeRequests == 0 })
+        // The next piece waited for the slot of the held one; it is cancelled before that is free.
+        #expect(stage.cdn.requestCount("/bytes/30000/s4.ts") == 0)
         put(stage, signature(2), isListSigned: isListSigned)
         stage.cdn.release("/bytes/30000/s3.ts")
-        #expect(eventually { stage.cdn.activeRequests == 0 })
-        // The request that was held may have been released before it was cancelled.
-        let before = refusals(stage)
         _ = try stage.ask("POST", "/api/downloads/\(id)/resume")
         #expect(try stage.wait(id, for: "complete")["pieces"] == "6")
-        #expect(refusals(stage) == before)
+        #expect(refusals(stage) == 0)
         #expect(firstRequests(stage) == [1, 1, 1])
     }
 
