@@ -58,6 +58,14 @@ struct KeysInForce {
 
     var isEmpty: Bool { keys.isEmpty }
 
+    /// The bytes of the lines in force.
+    var byteCount: Int { keys.reduce(0) { $0 + $1.line.count } }
+
+    /// The bytes of the lines that a renumbered segment has for itself, with their IV.
+    var numberedByteCount: Int {
+        keys.reduce(0) { $0 + ($1.usesSequenceNumber ? $1.line.count + 40 : 0) }
+    }
+
     /// The lines in force.
     var lines: [[UInt8]] { keys.map(\.line) }
 

@@ -17,6 +17,7 @@ extension TimeShift {
         if missed > 0 { older.appendPlaceholders(missed, after: last) }
         let added = older.segments.prefix { $0.number < first.number }
         segments.insert(contentsOf: added, at: 0)
+        measure()
         for segment in added where !segment.isPlaceholder {
             let name = SegmentName(segment.uri, segment.byteRange)
             if numbersByName[name].map({ $0 < segment.number }) ?? true {
@@ -24,6 +25,7 @@ extension TimeShift {
             }
         }
         dateRanges.add(older.dateRanges, before: first.number)
+        dropExcess()
         return true
     }
 

@@ -106,7 +106,7 @@ extension TimeShift {
         for index in 1...count {
             let previous = segments[segments.endIndex - 1]
             let number = last.number + index
-            segments.append(
+            append(
                 TimeShiftSegment(
                     number: number, originNumber: last.originNumber + index,
                     epoch: last.epoch, generation: 0, discontinuity: last.discontinuity, url: nil,

@@ -20,7 +20,8 @@ extension TimeShift {
     ///   - ending: the text after the last segment; `ended` in any case if the origin has ended.
     ///   - isPresent: true if a segment that the origin no longer lists is kept. Segments that are
     ///     not kept become gaps, or are omitted if no kept segment precedes them.
-    /// - Returns: the playlist; empty if there is nothing to list.
+    /// - Returns: the playlist, without the oldest segments that would make it longer than the
+    ///   limit of bytes; empty if there is nothing to list.
     package func playlist(
         over duration: Duration? = nil, ending: Ending = .live,
         isPresent: (TimeShiftSegment) -> Bool
@@ -59,6 +60,7 @@ extension TimeShift {
         over duration: Duration?, _ ending: Ending, _ isPresent: (TimeShiftSegment) -> Bool
     ) -> [(index: Int, isGap: Bool)] {
         var total = Duration.zero
+        var bytes = 0
         var listed: [(index: Int, isGap: Bool)] = []
         listed.reserveCapacity(segments.count)
         for index in segments.indices.reversed() {
@@ -68,6 +70,13 @@ extension TimeShift {
                 total += segments[index].duration
             }
             let isGap = segments[index].isGap || !(isInWindow || isPresent(segments[index]))
+            if let next = listed.last, !next.isGap {
+                // The lines of its context stand before a segment that follows a gap, too.
+                let context = segments[next.index].context
+                if isGap || segments[index].context !== context { bytes += context.byteCount }
+            }
+            bytes += segments[index].byteCount
+            if bytes > limits.byteCount, !listed.isEmpty { break }
             listed.append((index, isGap))
         }
         // Drops leading gaps, but keeps a live window of only gaps, so that players reload.

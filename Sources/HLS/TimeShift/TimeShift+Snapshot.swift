@@ -49,7 +49,7 @@ extension TimeShift {
             note = seen.note ?? note
             let discontinuity = discontinuity(of: seen)
             let isPlaceholder = seen.url.map(Self.isPlaceholder) ?? false
-            segments.append(
+            append(
                 TimeShiftSegment(
                     number: seen.originNumber, originNumber: note.originNumber, epoch: note.epoch,
                     generation: note.generation, discontinuity: discontinuity,

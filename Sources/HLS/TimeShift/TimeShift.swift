@@ -72,12 +72,20 @@ package struct TimeShift: Sendable {
         ///
         /// Default 16 MiB, as long as the longest list of an origin.
         package var dateRangeByteCount = 16 << 20
+        /// The most bytes that the segments may take in a playlist, whether remembered or written;
+        /// the oldest are dropped first.
+        ///
+        /// Default 96 MiB, so that a window with its dates and notes can be read again, see
+        /// `PlaylistLimits.own`; a day of 2 s segments takes about 10 MiB.
+        package var byteCount = 96 << 20
 
         package init() {}
     }
 
     /// Oldest first.
     package internal(set) var segments: [TimeShiftSegment] = []
+    /// The bytes that `segments` take in a playlist, see `size(of:after:)`.
+    var byteCount = 0
     /// True if the origin has ended the stream.
     package internal(set) var isEnded = false
     /// The epoch of the newest segment.
@@ -153,8 +161,14 @@ package struct TimeShift: Sendable {
             if numbersByName[name] == segment.number { numbersByName[name] = nil }
         }
         let next = segments[index - 1].number + 1
+        forgetSize(before: index)
         segments.removeFirst(index)
         dateRanges.drop(before: next)
+    }
+
+    /// Drops the oldest segments beyond the limits.
+    mutating func dropExcess() {
+        dropSegments(before: max(segments.count - limits.segmentCount, excessCount))
     }
 
     // MARK: Merging
@@ -191,13 +205,14 @@ package struct TimeShift: Sendable {
         }
         let start = segments.last.map { $0.number + 1 } ?? fresh.first.map(firstNumber) ?? 0
         var reused: [AbsoluteURL] = []
+        var shared: SharedContext?
         for segment in fresh {
-            let made = make(segment)
+            let made = make(segment, ownContext(of: segment, &shared))
             if made.generation > 0, let url = made.url { reused.append(url) }
-            segments.append(made)
+            append(made)
         }
         note(window)
-        dropSegments(before: segments.count - limits.segmentCount)
+        dropExcess()
         let end = segments.last.map { $0.number + 1 } ?? start
         return Merge(relation: relation, added: start..<end, missed: missed, reused: reused)
     }
@@ -223,7 +238,30 @@ package struct TimeShift: Sendable {
 
     func firstNumber(_ seen: LiveWindow.Segment) -> Int { seen.originNumber + firstOffset }
 
-    private mutating func make(_ seen: LiveWindow.Segment) -> TimeShiftSegment {
+    /// A context as a window read it, and the object that the remembered segments share for it.
+    private struct SharedContext {
+        let seen: TimeShiftContext
+        let own: TimeShiftContext
+    }
+
+    /// Returns the context of a new segment.
+    ///
+    /// Each merge creates new contexts, although most segments have that of the one before them.
+    /// Those of one window share theirs: its lines, which can be long, are compared once.
+    private func ownContext(
+        of seen: LiveWindow.Segment, _ shared: inout SharedContext?
+    ) -> TimeShiftContext {
+        if let shared, shared.seen === seen.context { return shared.own }
+        let own = segments.last.map {
+            $0.context == seen.context ? $0.context : seen.context.sharing($0.context)
+        }
+        shared = SharedContext(seen: seen.context, own: own ?? seen.context)
+        return own ?? seen.context
+    }
+
+    private mutating func make(
+        _ seen: LiveWindow.Segment, _ context: TimeShiftContext
+    ) -> TimeShiftSegment {
         let last = segments.last
         let number = last.map { $0.number + 1 } ?? firstNumber(seen)
         let isNewEpoch = last.map { $0.epoch != epoch } ?? false
@@ -233,10 +271,6 @@ package struct TimeShift: Sendable {
         originDiscontinuity = seen.originDiscontinuity
         let continues = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
-        // Each merge creates new contexts; most segments share that of the previous one.
-        let context = last.map {
-            $0.context == seen.context ? $0.context : seen.context.sharing($0.context)
-        }
         let name = SegmentName(seen.uri, seen.byteRange)
         let before = numbersByName.updateValue(number, forKey: name).flatMap { segment(number: $0) }
         return TimeShiftSegment(
@@ -245,7 +279,7 @@ package struct TimeShift: Sendable {
             url: seen.url, byteRange: seen.byteRange, duration: seen.duration,
             date: seen.date ?? (continues ? end : nil), isGap: seen.isGap, isPlaceholder: false,
             uri: seen.uri, lines: seen.lines,
-            hasOwnDate: seen.date != nil, context: context ?? seen.context)
+            hasOwnDate: seen.date != nil, context: context)
     }
 
     /// Returns the rise of the discontinuity sequence number from the last segment to `seen`.

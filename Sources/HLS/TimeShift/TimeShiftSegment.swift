@@ -40,6 +40,17 @@ package struct TimeShiftSegment: Sendable {
         }
     }
 
+    /// The bytes that it takes in a playlist at most, besides its context where that begins.
+    ///
+    /// A renumbered segment has the lines of keys whose IV is the media sequence number for itself.
+    var byteCount: Int {
+        let numbered = number == originNumber ? 0 : context.keys.numberedByteCount
+        return uri.count + lines.count + numbered + Self.generatedByteCount
+    }
+    /// The most bytes of the lines that are generated: discontinuities, a date, a byte range, a gap
+    /// with its duration and placeholder.
+    private static let generatedByteCount = 512
+
     /// The absolute URI as written.
     let uri: [UInt8]
     /// Its own tags and comments with LF, except those that are regenerated.
@@ -81,6 +92,8 @@ final class TimeShiftContext: Sendable, Equatable {
     let keyURLs: [AbsoluteURL]
     let mapURL: AbsoluteURL?
     let mapRange: SubRange?
+    /// The bytes of its lines.
+    let byteCount: Int
 
     init(
         mapKeys: KeysInForce = KeysInForce(), map: [UInt8]? = nil,
@@ -96,6 +109,7 @@ final class TimeShiftContext: Sendable, Equatable {
             ? urls : Set(urls).sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
         self.mapURL = mapURL
         self.mapRange = mapRange
+        byteCount = mapKeys.byteCount + (map?.count ?? 0) + keys.byteCount
     }
 
     static let none = TimeShiftContext()
