@@ -145,7 +145,7 @@ extension Download {
             return beginFile()
         }
         if !toRead.isEmpty, renew(after: failure, of: .playlist) { return start() }
-        guard Self.isWorthWaiting(failure) else { return fail(failure.message) }
+        guard failure.isWorthRetrying else { return fail(failure.message) }
         wait(for: failure.message)
     }
 

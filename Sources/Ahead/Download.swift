@@ -45,6 +45,14 @@ package final class Download {
             default: true
             }
         }
+
+        /// True if it takes one of the places of downloads that run in parallel.
+        var isRunning: Bool {
+            switch self {
+            case .planning, .running, .checking: true
+            default: false
+            }
+        }
     }
 
     package let id: SessionID
@@ -196,7 +204,10 @@ package final class Download {
         presentBefore[index] = table.present(index, of: self).bytes
         running[index] = table.services.flights.bring(wanted) { [run] end in
             bound.enqueue { download, _ in
-                guard download.run == run else { return }
+                // A cancelled fetch of an earlier run counts too: the next one finds its bytes stored.
+                guard download.run == run else {
+                    return download.table.count(end.report.broughtBytes)
+                }
                 download.ended(index, end)
             }
         }
@@ -212,7 +223,12 @@ package final class Download {
             if isFirstPart {
                 isFirstPart = false
                 if table.holdsPlaylist(self), !isNoFile { return turnIntoPlaylist() }
-                if let total = report.total { extendFile(to: total) }
+                guard let total = report.total ?? table.length(of: plan.pieces[index], self) else {
+                    return fail(
+                        "the origin does not tell the length of the file, so that nobody can know when it is complete"
+                    )
+                }
+                extendFile(to: total)
             }
             took(plan.pieces[index], at: index, report)
         case .failed(let failure, let report):
@@ -256,7 +272,7 @@ package final class Download {
     }
 
     private func failed(_ index: Int, _ failure: ProxyFailure) {
-        if Self.isWorthWaiting(failure) {
+        if failure.isWorthRetrying {
             pending.append(index)
             guard state == .running else { return }
             wait(for: failure.message)
@@ -269,12 +285,6 @@ package final class Download {
             // A wrong token makes every request fail: stops before requesting everything.
             if !renewsPlaylists, refused.count >= 10, present.isEmpty { finishRefused() }
         }
-    }
-
-    /// True if a retry may succeed without intervention.
-    static func isWorthWaiting(_ failure: ProxyFailure) -> Bool {
-        if failure.fault == .us { return failure.status != .internalServerError }
-        return failure.mayPass
     }
 
     // MARK: Waiting
@@ -302,28 +312,6 @@ package final class Download {
         state = .running
         table.save(self)
         pump()
-    }
-
-    // MARK: Figures
-
-    private var summary: Summary {
-        Summary(
-            pieces: plan.pieces.count, done: present.count, bytes: presentBytes,
-            seconds: plan.seconds, labels: plan.labels)
-    }
-
-    /// Keeps the figures of the plan, which is about to be replaced or not to run.
-    func keepSummary() {
-        if !plan.pieces.isEmpty { kept = summary }
-    }
-
-    /// Returns whole per cents, below 100 until it is complete and checked.
-    ///
-    /// - Parameter share: the pieces in flight as a fraction of pieces.
-    /// - Returns: 0...99.
-    package func percent(_ share: Double) -> Int64 {
-        let done = Double(present.count) + share
-        return Int64(min(99, max(0, done / Double(max(1, plan.pieces.count)) * 100)))
     }
 
     // MARK: Stopping
@@ -385,6 +373,7 @@ package final class Download {
                 "\(protection.text); all \(pieces) parts are in the store, but only the key system lets a player decrypt them"
             )
         }
+        guard table.pinAll(of: self) else { return }
         stop(as: .complete)
         table.finished(self)
     }

@@ -3,7 +3,7 @@ import DurableState
 package import HTTP
 package import Library
 import Lookahead
-package import Model
+import Model
 import Numbers
 import Origin
 package import Posix
@@ -49,7 +49,9 @@ package final class DownloadService: Sendable {
     /// Blocks.
     package func stop() {
         thread.handle.enqueue { [self] loop in
-            table.withLock { $0 }?.value(on: loop).network.remember()
+            guard let table = table.withLock({ $0 })?.value(on: loop) else { return }
+            table.network.remember()
+            table.saveDay(atOnce: true)
         }
         thread.stopAndJoin()
         table.withLock { $0 = nil }
@@ -204,98 +206,5 @@ extension DownloadTable {
                     .init("goodput", .number(concurrency.goodput)),
                 ])),
         ])
-    }
-}
-
-extension Download {
-    /// The member of a listing; figures are in bytes, seconds and bytes per second.
-    package var json: JSONValue {
-        let now = progress
-        return .object([
-            .init("id", .text(id.text)),
-            .init("name", .text(name)),
-            // Redacted, since queries may contain tokens.
-            .init("url", .text(order.url.redacted)),
-            .init("state", .text(stateName)),
-            .init("reason", reason.map(JSONValue.text) ?? .null),
-            .init(
-                "streams",
-                .list((plan.labels.isEmpty ? kept.labels : plan.labels).map(JSONValue.text))),
-            .init("pieces", .number(Int64(now.pieces))),
-            .init("pieces_done", .number(Int64(now.done))),
-            .init("percent", .number(now.percent)),
-            .init("bytes", .number(now.bytes)),
-            .init("brought_bytes", .number(broughtBytes)),
-            .init("seconds", .fraction(max(plan.seconds, kept.seconds))),
-            .init("rate", .number(now.rate)),
-            .init("transfers", .number(Int64(now.transfers))),
-            .init("seconds_left", .optional(now.secondsLeft)),
-            .init("encryption", plan.protection.json),
-            .init("node", table.services.flights.orders.map { .text($0.name) } ?? .null),
-        ])
-    }
-
-    /// What other nodes list of it.
-    func shown(as id: SharedOrderID) -> SharedOrderProgress {
-        let now = progress
-        return SharedOrderProgress(
-            id: id, state: stateName, percent: now.percent, bytes: now.bytes, name: name)
-    }
-
-    private var stateName: String {
-        switch state {
-        case .queued: "queued"
-        case .planning: "planning"
-        case .running: "running"
-        case .waiting: "waiting"
-        case .checking: "checking"
-        case .paused: "paused"
-        case .complete: "complete"
-        case .failed: "failed"
-        }
-    }
-
-    private var reason: String? {
-        switch state {
-        case .waiting(let reason), .failed(let reason): reason
-        case .paused: pauseReason
-        default: nil
-        }
-    }
-
-    private struct Progress {
-        var pieces = 0
-        var done = 0
-        var percent: Int64 = 0
-        var bytes: Int64 = 0
-        var rate: Int64 = 0
-        var transfers = 0
-        var secondsLeft: Int64?
-    }
-
-    private var progress: Progress {
-        var progress = Progress()
-        if state == .complete || plan.pieces.isEmpty {
-            progress.pieces = kept.pieces
-            progress.done = state == .complete ? kept.pieces : kept.done
-            progress.percent = state == .complete ? 100 : kept.percent
-            progress.bytes = kept.bytes
-            return progress
-        }
-        let parts = table.partsUnderWay(of: self)
-        progress.pieces = plan.pieces.count
-        progress.done = present.count
-        progress.bytes = presentBytes + parts.bytes
-        progress.percent = percent(parts.share)
-        guard state == .running else { return progress }
-        progress.transfers = min(running.count, table.services.concurrency.now.limit)
-        progress.rate = Int64(saturating: goodput.bytesPerSecond ?? 0)
-        let share = Double(progress.done) + parts.share
-        if share > 0, progress.rate > 0 {
-            let left = Double(progress.bytes) / share * (Double(progress.pieces) - share)
-            progress.secondsLeft = Int64(
-                saturating: min(Double(1 << 40), (left / Double(progress.rate)).rounded(.up)))
-        }
-        return progress
     }
 }

@@ -148,6 +148,7 @@ extension DownloadTable {
     }
 
     func pauseHere(_ download: Download) {
+        proposals[download.id]?.verdict?(.cannotBeMet("it was paused meanwhile"))
         guard download.state.isActive else { return }
         download.stop(as: .paused)
         wake()

@@ -13,13 +13,43 @@ import URISyntax
 /// The store accesses of downloads: checking for pieces and pinning them.
 extension DownloadTable {
     /// Pins the title against eviction, including objects that are yet to be stored.
+    ///
+    /// What was pinned for it stays pinned: it may have been complete before.
     func pin(_ download: Download) {
+        let title = download.id.number
+        _ = pin(download, services.store.pins().filter { $0.title == title }.flatMap(\.keys))
+    }
+
+    /// Also pins the resources that a complete title shares with others, now that they are known.
+    ///
+    /// - Returns: false if that cannot be saved; the download has failed then.
+    func pinAll(of download: Download) -> Bool {
+        let keys = download.plan.pieces.map { piece in
+            services.names.resource(
+                piece.url, download.session, role: piece.role, forwarding: Fields()
+            )
+            .key
+        }
+        return pin(download, keys + download.playlists)
+    }
+
+    private func pin(_ download: Download, _ keys: [ObjectKey]) -> Bool {
         do throws(StateFault) {
             try services.store.pin(
-                title: download.id.number, url: download.order.url.normalisedForKey, keys: [])
+                title: download.id.number, url: download.order.url.normalisedForKey,
+                keys: Array(Set(keys)))
+            return true
         } catch {
             download.fail("the title cannot be pinned: \(error)")
+            return false
         }
+    }
+
+    /// Returns the length of the resource of a piece that is stored; nil if it is unknown.
+    func length(of piece: DownloadPiece, _ download: Download) -> Int64? {
+        let resource = services.names.resource(
+            piece.url, download.session, role: piece.role, forwarding: Fields())
+        return services.store.peek(resource.key)?.total
     }
 
     /// The stored bytes of the pieces in flight.
@@ -95,21 +125,8 @@ extension DownloadTable {
         }
     }
 
-    /// Also pins the resources that the title shares with others, now that they are known.
+    /// Reports a complete download.
     func finished(_ download: Download) {
-        let keys = download.plan.pieces.map { piece in
-            services.names.resource(
-                piece.url, download.session, role: piece.role, forwarding: Fields()
-            )
-            .key
-        }
-        do throws(StateFault) {
-            try services.store.pin(
-                title: download.id.number, url: download.order.url.normalisedForKey,
-                keys: Array(Set(keys + download.playlists)))
-        } catch {
-            download.fail("the title cannot be pinned: \(error)")
-        }
         services.store.makeCertain()
         services.log.notice(
             "a download is complete",

@@ -16,6 +16,8 @@ import Store
 /// The table of downloads; confined to the downloads' thread, which may block on the disk.
 package final class DownloadTable {
     /// The most downloads that run in parallel; others are queued.
+    ///
+    /// Those that wait do not count, since an origin may never come back.
     private static let mostRunning = 4
 
     let services: AheadServices
@@ -159,16 +161,19 @@ package final class DownloadTable {
             if let obstacle, download.state.isActive {
                 if download.state != .waiting(obstacle) {
                     download.stop(as: .waiting(obstacle))
+                    saveDay(atOnce: true)
                 }
                 continue
             }
             switch download.state {
             case .queued where running < Self.mostRunning: download.start()
-            case .waiting where (download.retryAt ?? loop.now) <= loop.now: download.goOn()
+            case .waiting
+            where running < Self.mostRunning && (download.retryAt ?? loop.now) <= loop.now:
+                download.goOn()
             case .running: download.pump()
             default: break
             }
-            if download.state.isActive, download.state != .queued { running += 1 }
+            if download.state.isRunning { running += 1 }
         }
     }
 
@@ -202,8 +207,9 @@ package final class DownloadTable {
         unsavedBytes += bytes
     }
 
-    private func saveDay(atOnce: Bool) {
-        guard rules.dailyBytes != nil, unsavedBytes > (atOnce ? 0 : 64 << 20) else { return }
+    /// Saves the bytes of the day; unless `atOnce`, only after every 8 MiB.
+    func saveDay(atOnce: Bool) {
+        guard rules.dailyBytes != nil, unsavedBytes > (atOnce ? 0 : 8 << 20) else { return }
         unsavedBytes = 0
         services.store.state.put(DownloadDayRecord(day: day.day, bytes: day.bytes))
     }

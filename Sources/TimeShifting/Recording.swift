@@ -35,6 +35,10 @@ final class Recording {
     private var failuresForRoom = 0
     private var deadline: Monotonic?
     private var isStopped = false
+    /// The entry as this run read it; nil if an earlier run did.
+    private var entry: FetchedPlaylist?
+    /// Set once nothing more is fetched.
+    private(set) var ending: RecordingEnding?
     /// Called after the order has changed.
     var didChange: (() -> Void)?
 
@@ -48,6 +52,10 @@ final class Recording {
         self.services = services
         self.loop = loop
         session = services.sessions.session(for: order.entry, recording: order.id)
+    }
+
+    private var playlists: RecordingPlaylists {
+        RecordingPlaylists(order: order, session: session, services: services)
     }
 
     // MARK: Starting
@@ -108,9 +116,10 @@ final class Recording {
             return end(.failed, error.message)
         }
         order.isMultivariant = true
+        entry = found
         services.playlistMemory.remember(
             found.list.definedVariables, definedIn: order.choice.url, of: session.id)
-        guard let body = filtered(found, to: Set(order.lists.map(\.url))) else {
+        guard let body = playlists.filtered(found, to: Set(order.lists.map(\.url))) else {
             return end(.failed, "the playlist names nothing that could be recorded")
         }
         do throws(SystemError) {
@@ -198,7 +207,7 @@ final class Recording {
     private func note(_ follower: TimeShiftFollower) {
         if let failure = follower.failure {
             say(failure.message)
-        } else if follower.hasNoWindow, order.lists.count == 1 {
+        } else if followers.allSatisfy(\.hasNoWindow) {
             end(.failed, "the playlist is complete, no live stream: download it instead")
         } else if followers.allSatisfy({ $0.failure == nil }) {
             say("")
@@ -257,10 +266,16 @@ final class Recording {
             if sharedKeys.count > pinned + min(20, pinned / 50) { pin() }
             if loop.wallNow >= order.until { return finish("its time is over") }
             let lists = followers.filter { !$0.hasNoWindow }
-            if !lists.isEmpty, lists.allSatisfy(\.hasEnded) { finish("the origin ended it") }
+            // Origins remove the playlists of a stream that has ended, some before they are read.
+            if lists.contains(where: \.hasEnded), lists.allSatisfy({ $0.hasEnded || $0.isGone }) {
+                finish("the origin ended it")
+            }
         case .finishing:
             let isIdle = followers.allSatisfy(\.fetches.isIdle)
-            if isIdle || deadline.map({ loop.now >= $0 }) ?? true { write() }
+            guard isIdle || deadline.map({ loop.now >= $0 }) ?? true else { return }
+            let ending = ending ?? makeEnding()
+            self.ending = ending
+            ending.attempt()
         case .paused, .done, .failed: break
         }
     }
@@ -298,54 +313,33 @@ final class Recording {
         didChange?()
     }
 
-    private func write() {
+    private func makeEnding() -> RecordingEnding {
         for follower in followers { follower.stop() }
-        let lists = finishedLists()
-        guard !lists.isEmpty else { return end(.failed, "nothing was recorded: \(order.reason)") }
+        let ending = RecordingEnding(playlists, entry: entry, services, loop)
         // Before the playlists, for which room may be made.
-        noteShared()
-        pin()
-        do throws(SystemError) {
-            for list in lists {
-                try services.store(playlist: list.bytes, at: list.url, base: list.url, of: session)
-            }
-        } catch {
-            return end(.failed, "the playlists cannot be written: \(error)")
+        ending.willStore = { [weak self] in
+            self?.noteShared()
+            self?.pin()
         }
-        let longest = lists.max { $0.seconds < $1.seconds }
-        order.seconds = longest?.seconds ?? 0
-        order.segments = lists.reduce(0) { $0 + $1.segments }
-        order.lost = lists.reduce(0) { $0 + $1.lost }
-        guard order.isMultivariant else { return end(.done, order.reason) }
-        let played = Set(lists.map(\.url))
-        let bound = LoopBound(self, to: loop)
-        services.playlists.read(FetchedPlaylist.Request(url: order.choice.url, session: session)) {
-            result in
-            bound.enqueue { recording, _ in recording.writeEntry(result, naming: played) }
-        }
+        ending.didEnd = { [weak self] lists in self?.end(with: lists) }
+        return ending
     }
 
-    /// Reduces the entry to the playlists with recorded segments.
-    private func writeEntry(
-        _ result: Result<FetchedPlaylist, ProxyFailure>, naming urls: Set<AbsoluteURL>
-    ) {
-        guard case .success(let found) = result, let body = filtered(found, to: urls) else {
-            return end(.failed, "the recorded playlists cannot be named any more")
-        }
-        do throws(SystemError) {
-            try services.store(
-                playlist: body, at: order.choice.url, base: found.base, of: session)
-        } catch {
-            return end(.failed, "the playlist cannot be written: \(error)")
-        }
+    private func end(with lists: [RecordingPlaylists.Finished]) {
+        guard !isStopped, order.state == .finishing else { return }
+        guard !lists.isEmpty else { return end(.failed, "nothing was recorded: \(order.reason)") }
+        order.seconds = lists.map(\.seconds).max() ?? 0
+        order.segments = lists.reduce(0) { $0 + $1.segments }
+        order.lost = lists.reduce(0) { $0 + $1.lost }
         end(.done, order.reason)
     }
 
     private func end(_ state: RecordingOrder.State, _ reason: String) {
         for follower in followers { follower.stop() }
         order.bytes = bytes
-        for list in order.lists { forget(list.url) }
         followers = []
+        entry = nil
+        ending = nil
         order.state = state
         order.ended = loop.wallNow
         order.reason = reason
@@ -354,6 +348,12 @@ final class Recording {
             "a recording has ended",
             metadata: ["id": "\(order.id)", "state": "\(state.rawValue)", "reason": "\(reason)"])
         didChange?()
+    }
+
+    /// Removes its windows, once its end is saved: until then an end of the daemon would leave
+    /// nothing to finish it from.
+    func forgetWindows() {
+        for list in order.lists { forget(list.url) }
     }
 
     /// Removes the list from memory; keeps its snapshot if any marks are set, since they identify

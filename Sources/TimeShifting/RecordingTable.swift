@@ -36,6 +36,9 @@ package final class RecordingTable {
         self.keeper = keeper
     }
 
+    /// True if a recording has ended here, or is paused here.
+    func hasStopped(_ id: String) -> Bool { over[id] != nil || paused[id] != nil }
+
     // MARK: Life cycle
 
     /// Restores the recordings of the previous run.
@@ -94,12 +97,15 @@ package final class RecordingTable {
 
     private func note(_ recording: Recording) {
         let order = recording.order
-        guard order.state.isOver, running[order.id] === recording else { return save(order) }
+        guard order.state.isOver, running[order.id] === recording else {
+            save(order)
+            return
+        }
         running[order.id] = nil
         over[order.id] = order
         // What another node goes on with is not over.
         let end = left.remove(order.id) == nil ? version(of: order, .end) : nil
-        save(order, telling: end)
+        if save(order, telling: end) { recording.forgetWindows() }
         tellNodes(end)
         services.crashes.forget(.recording, order.id)
         services.keeper.note(running: recording.session.id, false)
@@ -112,15 +118,20 @@ package final class RecordingTable {
 
     /// Saves an order and what the other nodes are then told; if that fails, logs an error and queues
     /// both.
-    func save(_ order: RecordingOrder, telling version: SharedOrder? = nil) {
+    ///
+    /// - Returns: true if it is on the disk.
+    @discardableResult
+    func save(_ order: RecordingOrder, telling version: SharedOrder? = nil) -> Bool {
         do throws(StateFault) {
             try keep(order, telling: version)
+            return true
         } catch {
             services.log.error(
                 "the record of a recording cannot be saved", metadata: ["error": "\(error)"])
             // Retried each second, as is every other change of state.
             services.store.state.put(order.record)
             if let version { services.store.state.put(version.record) }
+            return false
         }
     }
 
@@ -285,7 +296,7 @@ package final class RecordingTable {
             .init("name", .text(order.name ?? TitleName.derived(from: order.choice.url))),
             .init("url", .text(order.choice.url.redacted)),
             .init("state", .text(order.state.rawValue)),
-            .init("reason", .text(order.reason)),
+            .init("reason", .text(recording?.ending?.obstacle ?? order.reason)),
             .init("started", .number(order.started.seconds)),
             .init("until", .number(order.until.seconds)),
             .init("ended", order.ended.map { .number($0.seconds) } ?? .null),

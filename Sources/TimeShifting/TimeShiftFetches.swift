@@ -2,6 +2,7 @@
 // sections.
 import HLS
 import HTTP
+import Library
 import Model
 import Numbers
 import Origin
@@ -38,9 +39,8 @@ final class TimeShiftFetches {
     /// Numbers of the stored segments.
     package private(set) var stored: Set<Int> = []
 
-    private var waiting: ArraySlice<Piece> = []
+    private var queue = FetchQueue<Piece>()
     private var running: [Piece: BackgroundFetch] = [:]
-    private var attempts: [Piece: Int] = [:]
     /// A key or an initialization section; several sections may be ranges of one resource.
     private struct Structure: Hashable {
         let url: AbsoluteURL
@@ -57,8 +57,6 @@ final class TimeShiftFetches {
 
     /// The most pieces of one list that are fetched in parallel.
     private static let mostRunning = 4
-    /// The most attempts for a piece, with increasing delays.
-    private static let mostAttempts = 6
 
     init(_ services: TimeShiftServices, _ loop: EventLoop, for resource: Resource, yields: Bool) {
         self.services = services
@@ -68,8 +66,8 @@ final class TimeShiftFetches {
         self.yields = yields
     }
 
-    /// True if every requested piece is stored or given up.
-    var isIdle: Bool { waiting.isEmpty && running.isEmpty && attempts.isEmpty }
+    /// True if every requested piece is stored, has failed or has lapsed.
+    var isIdle: Bool { queue.isIdle && running.isEmpty }
 
     /// Requests every segment of the origin's window that was not requested before.
     ///
@@ -91,6 +89,19 @@ final class TimeShiftFetches {
         pump()
     }
 
+    /// Tries pieces again that lapsed in an outage; called while the origin answers.
+    ///
+    /// - Parameters:
+    ///   - start: the start of the origin's window. Segments before it are dropped, but no keys and
+    ///     no initialization sections, which other segments need.
+    ///   - all: true to try all, for the last time.
+    func tryLapsed(from start: Int, all: Bool = false) {
+        queue.tryLapsed(most: all ? .max : Self.mostRunning) { piece in
+            piece.role != .segment || piece.number >= start - ShiftedList.grace
+        }
+        pump()
+    }
+
     private func want(_ segment: TimeShiftSegment) {
         guard let url = segment.url, !segment.isGap else { return }
         let number = segment.number
@@ -104,19 +115,19 @@ final class TimeShiftFetches {
                     mark: segment.marks.map))
         }
         for part in needed where structure.insert(part).inserted {
-            waiting.append(
+            queue.add(
                 Piece(
                     url: part.url, role: part.role, range: part.range, mark: part.mark,
                     number: number))
         }
-        waiting.append(
+        queue.add(
             Piece(
                 url: url, role: .segment, range: segment.byteRange, mark: segment.marks.segment,
                 number: number))
     }
 
     private func pump() {
-        while !isStopped, running.count < Self.mostRunning, let piece = waiting.popFirst() {
+        while !isStopped, running.count < Self.mostRunning, let piece = queue.next() {
             guard running[piece] == nil else { continue }
             let resource = services.names.resource(
                 piece.url, session, role: piece.role, forwarding: forwardedFields)
@@ -134,11 +145,11 @@ final class TimeShiftFetches {
         guard !isStopped else { return }
         switch end {
         case .stored(let report):
-            attempts[piece] = nil
+            queue.stored(piece)
             count(piece, report)
             didEnd?(piece, nil)
         case .failed(let failure, _): retry(piece, after: failure)
-        case .cancelled: attempts[piece] = nil
+        case .cancelled: queue.cancelled(piece)
         }
         pump()
     }
@@ -158,22 +169,21 @@ final class TimeShiftFetches {
     }
 
     private func retry(_ piece: Piece, after failure: ProxyFailure) {
-        let count = attempts[piece, default: 0] + 1
-        guard count < Self.mostAttempts else {
-            attempts[piece] = nil
+        switch queue.failed(piece, mayPass: failure.isWorthRetrying) {
+        case .again(let delay):
+            loop.schedule(after: delay) { [weak self] _ in
+                guard let self else { return }
+                queue.retry(piece)
+                pump()
+            }
+        case .lapsed: break
+        case .givenUp:
+            // A later segment that needs it may ask for it again.
             structure.remove(
                 Structure(
                     url: piece.url, role: piece.role, range: piece.range, mark: piece.mark))
-            didEnd?(piece, failure)
-            return
         }
-        attempts[piece] = count
         didEnd?(piece, failure)
-        loop.schedule(after: .milliseconds(250 << Int64(count))) { [weak self] _ in
-            guard let self, attempts[piece] != nil else { return }
-            waiting.append(piece)
-            pump()
-        }
     }
 
     /// Cancels all fetches.
@@ -181,7 +191,6 @@ final class TimeShiftFetches {
         isStopped = true
         BackgroundFetch.cancel(running.values)
         running = [:]
-        waiting = []
-        attempts = [:]
+        queue.removeAll()
     }
 }

@@ -35,6 +35,8 @@ final class TimeShiftFollower {
     /// True for a playlist that was complete when first read, or is not a media playlist.
     private(set) var hasNoWindow = false
     package private(set) var failure: ProxyFailure?
+    /// The time of the first failure since the last success.
+    private var failingSince: Monotonic?
     /// Called after each reload.
     var didReload: (() -> Void)?
 
@@ -69,10 +71,12 @@ final class TimeShiftFollower {
         switch result {
         case .failure(let failure):
             self.failure = failure
+            failingSince = failingSince ?? loop.now
             let status = failure.originStatus
             if pace.begins(after: status, target: Interval(target), now: loop.now) { didRefuse?() }
         case .success(let found):
             pace.ends()
+            failingSince = nil
             failure = found.isStale ? ProxyFailure(.origin, .badGateway, "no answer") : nil
             if let duration = found.list.summary.targetDuration { target = duration }
             hasChanged = take(found)
@@ -83,12 +87,23 @@ final class TimeShiftFollower {
         }
         list.lookForKept(services.timeShift)
         let shift = list.shift
-        if bringsSegments { fetches.want(shift) }
+        if bringsSegments {
+            fetches.want(shift)
+            if failure == nil { fetches.tryLapsed(from: shift.windowStart) }
+        }
         hasEnded = shift.isEnded
         // As players do (RFC 8216, 6.3.4), but without a longer delay after the origin failed: a
         // short window may be gone in a few target durations.
         if !hasEnded { schedule(hasChanged || failure != nil ? target : target / 2) }
         didReload?()
+    }
+
+    /// True if the origin has said for some target durations that the playlist does not exist.
+    var isGone: Bool {
+        guard [.notFound, .gone].contains(failure?.originStatus), let failingSince else {
+            return false
+        }
+        return loop.now - failingSince >= Interval(target * 3)
     }
 
     private func take(_ found: FetchedPlaylist) -> Bool {
@@ -121,9 +136,10 @@ final class TimeShiftFollower {
         fetches.stop()
     }
 
-    /// Stops reloading; fetches in flight continue.
+    /// Stops reloading; fetches in flight continue, and those that lapsed are tried once more.
     func finish() {
         isStopped = true
         if let timer { loop.cancel(timer) }
+        fetches.tryLapsed(from: list.shift.windowStart, all: true)
     }
 }

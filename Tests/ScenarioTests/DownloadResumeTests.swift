@@ -95,14 +95,30 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount() == 0)
     }
 
-    @Test func `the day's budget holds what is left`() throws {
+    @Test func `what one run has used up of the day's budget counts in the next`() throws {
         let stage = try DownloadStage(
             ["--download-budget", "100KB", "--concurrency", "fixed:1"])
         let id = try stage.order(stage.title(segments: 40), "&audio=none")
         #expect(try stage.wait(id, for: "waiting")["reason"].contains("budget"))
-        try stage.story.restart()
-        #expect(try stage.wait(id, for: "waiting")["reason"].contains("budget"))
+        let asked = stage.cdn.requestCount()
         #expect(stage.cdn.requestCount("/bytes/film-v2-39/20000") == 0)
+        for signal in [SIGTERM, SIGKILL] {
+            try stage.story.restart(signal)
+            #expect(try stage.wait(id, for: "waiting")["reason"].contains("budget"))
+            #expect(stage.cdn.requestCount() == asked)
+        }
+    }
+
+    @Test func `downloads of an origin that is away leave their places to others`() throws {
+        let stage = try DownloadStage()
+        let gone = FixtureCDN()
+        try gone.start()
+        gone.stop()
+        for number in 0..<4 {
+            let id = try stage.order(gone.url("/\(number)/film.m3u8"))
+            _ = try stage.wait(id, for: "waiting")
+        }
+        _ = try stage.wait(try stage.order(stage.title()), for: "complete")
     }
 
     @Test func `a cache that is too small is reported, and fetched bytes are kept`() throws {

@@ -31,6 +31,21 @@ final class RecordedStream {
         _ = story.cdn.live("/l.m3u8", window)
     }
 
+    /// Puts an entry, `/m.m3u8`, in which the stream has audio of its own, with more lines at its
+    /// end.
+    func putEntry(_ lines: String = "") {
+        _ = story.cdn.live("/a.m3u8", ShiftedStream.window(names: "a"))
+        story.cdn.put(
+            "/m.m3u8",
+            text: """
+                #EXTM3U
+                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="x",DEFAULT=YES,URI="a.m3u8"
+                #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=640x360,AUDIO="g"
+                l.m3u8
+
+                """ + lines)
+    }
+
     /// Starts a recording; returns the daemon's response.
     @discardableResult
     func record(_ path: String = "/l.m3u8", _ arguments: String = "for=1h") throws -> String {
@@ -242,12 +257,12 @@ extension Stories.RecordingTests {
 
     @Test func `a recording survives an outage of its origin, and keeps its segments`() throws {
         let stream = try RecordedStream()
-        try stream.record("/l.m3u8", "for=4s")
+        try stream.record()
         #expect(try stream.has(3))
         stream.story.cdn.stop()
         let isTold = try stream.told { !members("reason", in: $0)[0].isEmpty }
         #expect(isTold.contains("\"state\":\"running\""))
-        #expect(try stream.played().segmentNames == ["s0", "s1", "s2"])
+        #expect(try stream.stop().segmentNames == ["s0", "s1", "s2"])
     }
 
     @Test
@@ -300,19 +315,9 @@ extension Stories.RecordingTests {
     {
         let stream = try RecordedStream()
         let story = stream.story
-        _ = story.cdn.live("/a.m3u8", ShiftedStream.window(names: "a"))
         _ = story.cdn.live("/low.m3u8", ShiftedStream.window(names: "low"))
-        story.cdn.put(
-            "/m.m3u8",
-            text: """
-                #EXTM3U
-                #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="g",NAME="x",DEFAULT=YES,URI="a.m3u8"
-                #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=640x360,AUDIO="g"
-                l.m3u8
-                #EXT-X-STREAM-INF:BANDWIDTH=100000,RESOLUTION=320x180,AUDIO="g"
-                low.m3u8
-
-                """)
+        stream.putEntry(
+            "#EXT-X-STREAM-INF:BANDWIDTH=100000,RESOLUTION=320x180,AUDIO=\"g\"\nlow.m3u8\n")
         try stream.record("/m.m3u8", "for=1h&variant=360")
         #expect(try stream.has(6))
         let entry = try stream.stop()

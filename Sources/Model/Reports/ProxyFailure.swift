@@ -62,6 +62,12 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// What an origin sends with success in place of the resource, it may send for good.
     package var mayPass: Bool { allowsStale && originStatus != .ok }
 
+    /// True if a later request of the same may succeed although nobody does anything: the origin's
+    /// failure may pass, or the daemon lacks room for now.
+    package var isWorthRetrying: Bool {
+        fault == .us ? status != .internalServerError : mayPass
+    }
+
     /// Seconds after which a slot may be free: a segment or two.
     private static let slotPause: Int64 = 5
 

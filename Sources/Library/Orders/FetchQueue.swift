@@ -1,0 +1,92 @@
+package import Posix
+
+/// The pieces of a growing playlist that are to be fetched: which one is next, when a failed one is
+/// tried again, and when it is given up.
+///
+/// A piece that has failed several times for a reason that may pass *lapses*: it waits until the
+/// origin answers again, since an outage may last longer than any number of attempts. A few lapsed
+/// ones are then tried, as probes, so that an origin that answers but refuses pieces gets no more
+/// requests than from a player; the first that is stored brings all others back. A value without
+/// clock.
+package struct FetchQueue<Piece: Hashable & Sendable>: Sendable {
+    /// What happens with a piece whose fetch has failed.
+    package enum Verdict: Sendable, Equatable {
+        /// It is to be added by `retry` after this time.
+        case again(after: Interval)
+        case lapsed
+        case givenUp
+    }
+
+    private var waiting: ArraySlice<Piece> = []
+    private var attempts: [Piece: Int] = [:]
+    /// The next one to be tried first.
+    private var lapsed: ArraySlice<Piece> = []
+    private var probes: Set<Piece> = []
+
+    /// The most attempts for a piece, after half a second, one second, two, four and eight.
+    private static var mostAttempts: Int { 6 }
+
+    package init() {}
+
+    /// True if nothing waits for a fetch or for its next attempt; what has lapsed does not count.
+    package var isIdle: Bool { waiting.isEmpty && attempts.isEmpty }
+
+    /// Adds a piece.
+    package mutating func add(_ piece: Piece) { waiting.append(piece) }
+
+    /// Removes and returns the piece to be fetched next; nil if none waits.
+    package mutating func next() -> Piece? { waiting.popFirst() }
+
+    /// Notes that a piece is stored.
+    package mutating func stored(_ piece: Piece) {
+        attempts[piece] = nil
+        guard probes.remove(piece) != nil else { return }
+        waiting += lapsed
+        lapsed = []
+    }
+
+    /// Notes that the fetch of a piece was cancelled; it is not tried again.
+    package mutating func cancelled(_ piece: Piece) {
+        attempts[piece] = nil
+        probes.remove(piece)
+    }
+
+    /// Notes that the fetch of a piece has failed.
+    ///
+    /// - Parameters:
+    ///   - piece: the piece.
+    ///   - mayPass: true if the reason may pass.
+    /// - Returns: what happens with it.
+    package mutating func failed(_ piece: Piece, mayPass: Bool) -> Verdict {
+        let count = attempts[piece, default: 0] + 1
+        guard probes.remove(piece) == nil, count < Self.mostAttempts else {
+            attempts[piece] = nil
+            guard mayPass else { return .givenUp }
+            lapsed.append(piece)
+            return .lapsed
+        }
+        attempts[piece] = count
+        return .again(after: .milliseconds(250 << Int64(count)))
+    }
+
+    /// Adds a piece again after its delay, unless all were removed meanwhile.
+    package mutating func retry(_ piece: Piece) {
+        if attempts[piece] != nil { waiting.append(piece) }
+    }
+
+    /// Tries lapsed pieces again, since the origin answers.
+    ///
+    /// - Parameters:
+    ///   - most: the most probes at the same time.
+    ///   - isWanted: false for a piece that is dropped.
+    package mutating func tryLapsed(most: Int, where isWanted: (Piece) -> Bool) {
+        lapsed = lapsed.filter(isWanted)[...]
+        let count = min(lapsed.count, max(0, most - probes.count))
+        probes.formUnion(lapsed.prefix(count))
+        waiting += lapsed.prefix(count)
+        lapsed = lapsed.dropFirst(count)
+    }
+
+    /// Removes all pieces.
+    package mutating func removeAll() { self = FetchQueue() }
+}

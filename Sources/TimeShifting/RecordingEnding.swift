@@ -1,0 +1,122 @@
+import HLS
+import Library
+import Logging
+import Model
+import Playlists
+import Posix
+import Reactor
+
+/// The end of a recording: writes its playlists in their finished form.
+///
+/// Hours of recording must not be lost for want of room or of an answer at their end: it waits and
+/// tries again for as long as that takes. Confined to the keeper's loop.
+final class RecordingEnding {
+    private enum State {
+        case ready
+        /// The entry is being read.
+        case reading
+        case waiting(until: Monotonic)
+        case over
+    }
+
+    private let playlists: RecordingPlaylists
+    /// The entry as this run has read it; nil if an earlier run has.
+    private let entry: FetchedPlaylist?
+    private let services: TimeShiftServices
+    private let loop: EventLoop
+    private var state = State.ready
+    /// The reason why it waits; nil without one.
+    private(set) var obstacle: String?
+    /// Called before each attempt to write.
+    var willStore: (() -> Void)?
+    /// Called once, with what was written; empty if nothing was recorded.
+    var didEnd: (([RecordingPlaylists.Finished]) -> Void)?
+
+    private static let pause = Interval.seconds(5)
+
+    init(
+        _ playlists: RecordingPlaylists, entry: FetchedPlaylist?, _ services: TimeShiftServices,
+        _ loop: EventLoop
+    ) {
+        self.playlists = playlists
+        self.entry = entry
+        self.services = services
+        self.loop = loop
+    }
+
+    /// Tries to write the playlists, unless that is under way, or failed just now; blocks on the
+    /// disk.
+    func attempt() {
+        switch state {
+        case .ready: break
+        case .waiting(let time) where loop.now >= time: break
+        case .waiting, .reading, .over: return
+        }
+        let lists = playlists.finished()
+        guard !lists.isEmpty else { return end(with: []) }
+        willStore?()
+        do throws(SystemError) {
+            for list in lists {
+                try services.store(
+                    playlist: list.bytes, at: list.url, base: list.url, of: playlists.session)
+            }
+        } catch {
+            return wait("the playlists cannot be written: \(error)")
+        }
+        guard playlists.order.isMultivariant else { return end(with: lists) }
+        if let entry { return write(entry, naming: lists) }
+        read(naming: lists)
+    }
+
+    private func read(naming lists: [RecordingPlaylists.Finished]) {
+        state = .reading
+        let wanted = FetchedPlaylist.Request(
+            url: playlists.order.choice.url, session: playlists.session)
+        let bound = LoopBound(self, to: loop)
+        services.playlists.read(wanted) { result in
+            bound.enqueue { ending, _ in
+                switch result {
+                case .success(let entry): ending.write(entry, naming: lists)
+                case .failure(let failure): ending.wait(failure.message)
+                }
+            }
+        }
+    }
+
+    /// Writes the entry, reduced to the playlists with recorded segments.
+    private func write(_ entry: FetchedPlaylist, naming lists: [RecordingPlaylists.Finished]) {
+        var body = playlists.filtered(entry, to: Set(lists.map(\.url)))
+        var base = entry.base
+        if body == nil, let first = lists.first {
+            // The stored entry was removed, and that of the origin names other playlists by now.
+            log("the entry of a recording names no playlist of it; the first one takes its place")
+            body = first.bytes
+            base = first.url
+        }
+        guard let body else { return end(with: []) }
+        do throws(SystemError) {
+            try services.store(
+                playlist: body, at: playlists.order.choice.url, base: base, of: playlists.session)
+        } catch {
+            return wait("the entry cannot be written: \(error)")
+        }
+        end(with: lists)
+    }
+
+    private func wait(_ reason: String) {
+        if obstacle != reason { log("the end of a recording waits", reason) }
+        obstacle = reason
+        state = .waiting(until: loop.now + Self.pause)
+    }
+
+    private func end(with lists: [RecordingPlaylists.Finished]) {
+        state = .over
+        obstacle = nil
+        didEnd?(lists)
+    }
+
+    private func log(_ message: Logger.Message, _ reason: String = "") {
+        services.log.warning(
+            message, metadata: ["id": "\(playlists.order.id)", "reason": "\(reason)"])
+    }
+}

@@ -1,0 +1,56 @@
+import HLS
+import Library
+import Model
+import Playlists
+import Synchronization
+import URISyntax
+
+/// The playlists of a recording as they are stored: reduced to what it has, and with its name.
+struct RecordingPlaylists {
+    let order: RecordingOrder
+    let session: Session
+    let services: TimeShiftServices
+
+    /// Returns the comment line with a title's name.
+    static func titleLine(_ name: String) -> [UInt8] { Array("\(TitleName.comment)\(name)\n".utf8) }
+
+    /// Returns `body` with the recording's name in its second line.
+    private func named(_ body: [UInt8]) -> [UInt8] {
+        guard let name = order.name, let end = body.firstIndex(of: 0x0A) else { return body }
+        return Array(body[...end]) + Self.titleLine(name) + Array(body[(end + 1)...])
+    }
+
+    /// Returns the entry reduced to the given playlists; nil if none of its variants remains.
+    func filtered(_ found: FetchedPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
+        let result = MultivariantFilter.filter(found.list) { reference in
+            reference.role == .playlist && urls.contains(reference.url)
+        }
+        guard result.isPlayable else { return nil }
+        return named(result.bytes)
+    }
+
+    /// A finished list of a recording.
+    struct Finished {
+        let url: AbsoluteURL
+        let bytes: [UInt8]
+        let segments: Int
+        let lost: Int
+        let seconds: Double
+    }
+
+    /// Writes every list as a finished playlist; blocks on the disk.
+    func finished() -> [Finished] {
+        order.lists.compactMap { chosen in
+            let list = services.timeShift.list(chosen.url, of: session)
+            list.verify(services.timeShift, all: true)
+            let (shift, missing) = list.state.withLock { ($0.shift, $0.missing.union($0.open)) }
+            let bytes = shift.playlist(ending: .recorded) { !missing.contains($0.number) }
+            let kept = shift.segments.filter { !$0.isGap && !missing.contains($0.number) }
+            guard !bytes.isEmpty, !kept.isEmpty else { return nil }
+            let seconds = kept.reduce(Duration.zero) { $0 + $1.duration } / .seconds(1)
+            return Finished(
+                url: chosen.url, bytes: named(bytes), segments: kept.count,
+                lost: shift.segments.count - kept.count, seconds: seconds)
+        }
+    }
+}

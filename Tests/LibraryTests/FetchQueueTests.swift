@@ -1,0 +1,104 @@
+import Library
+import Posix
+import Testing
+
+/// The pieces of a growing playlist: attempts, outages and refusals.
+@Suite struct FetchQueueTests {
+    /// Fails a piece until it is tried no more; returns the last verdict and the seconds it took.
+    private static func exhaust(
+        _ queue: inout FetchQueue<Int>, _ piece: Int, mayPass: Bool
+    ) -> (verdict: FetchQueue<Int>.Verdict, seconds: Double) {
+        var seconds = 0.0
+        while true {
+            let verdict = queue.failed(piece, mayPass: mayPass)
+            guard case .again(let delay) = verdict else { return (verdict, seconds) }
+            seconds += delay.inSeconds
+            queue.retry(piece)
+            guard queue.next() == piece else { return (verdict, -1) }
+        }
+    }
+
+    /// Fetches all that wait, each with success or failure; returns them.
+    private static func fetch(
+        _ queue: inout FetchQueue<Int>, stores: (Int) -> Bool
+    ) -> [Int] {
+        var fetched: [Int] = []
+        while let piece = queue.next() {
+            fetched.append(piece)
+            if stores(piece) {
+                queue.stored(piece)
+            } else {
+                _ = queue.failed(piece, mayPass: true)
+            }
+        }
+        return fetched
+    }
+
+    private static func lapsed(_ count: Int) -> FetchQueue<Int> {
+        var queue = FetchQueue<Int>()
+        for piece in 0..<count { _ = exhaust(&queue, piece, mayPass: true) }
+        return queue
+    }
+
+    @Test func `a piece is tried six times in a quarter of a minute`() {
+        var queue = FetchQueue<Int>()
+        queue.add(1)
+        #expect(queue.next() == 1 && queue.next() == nil)
+        let end = Self.exhaust(&queue, 1, mayPass: false)
+        #expect(end.verdict == .givenUp && end.seconds == 15.5)
+        #expect(queue.isIdle)
+        queue.tryLapsed(most: 4) { _ in true }
+        #expect(queue.next() == nil)
+    }
+
+    @Test func `an outage of any length keeps no piece from being fetched after it`() {
+        var queue = Self.lapsed(50)
+        #expect(queue.isIdle)
+        // The origin answers again, but not at once.
+        queue.tryLapsed(most: 4) { _ in true }
+        #expect(Self.fetch(&queue) { _ in false } == [0, 1, 2, 3])
+        queue.tryLapsed(most: 4) { _ in true }
+        let fetched = Self.fetch(&queue) { _ in true }
+        #expect(fetched == Array(4..<50) + [0, 1, 2, 3])
+        #expect(queue.isIdle)
+    }
+
+    @Test func `an origin that refuses pieces is asked for a few at a time`() {
+        var queue = Self.lapsed(50)
+        var asked: [Int] = []
+        for _ in 0..<25 {
+            queue.tryLapsed(most: 4) { _ in true }
+            // Another reading of the playlist brings no more while these are under way.
+            queue.tryLapsed(most: 4) { _ in true }
+            asked += Self.fetch(&queue) { _ in false }
+        }
+        #expect(asked.count == 100)
+        // Each in its turn.
+        #expect(Set(asked.prefix(50)).count == 50)
+    }
+
+    @Test func `what left the window is not tried again`() {
+        var queue = Self.lapsed(6)
+        queue.tryLapsed(most: 10) { $0 >= 4 }
+        #expect(Self.fetch(&queue) { _ in true } == [4, 5])
+        queue.tryLapsed(most: 10) { _ in true }
+        #expect(queue.next() == nil)
+    }
+
+    @Test func `nothing is tried again after all was removed or cancelled`() {
+        var queue = Self.lapsed(3)
+        queue.add(9)
+        _ = queue.next()
+        _ = queue.failed(9, mayPass: true)
+        queue.removeAll()
+        queue.retry(9)
+        queue.tryLapsed(most: 4) { _ in true }
+        #expect(queue.next() == nil && queue.isIdle)
+        queue = Self.lapsed(1)
+        queue.tryLapsed(most: 1) { _ in true }
+        _ = queue.next()
+        queue.cancelled(0)
+        queue.tryLapsed(most: 1) { _ in true }
+        #expect(queue.next() == nil)
+    }
+}

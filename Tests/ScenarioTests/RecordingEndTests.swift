@@ -1,0 +1,50 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// The ends of recordings: what they need, and what they must not lose.
+extension Stories.RecordingTests {
+    /// Records a stream with a separate audio rendition until three segments of each are stored.
+    private func recorded() throws -> RecordedStream {
+        let stream = try RecordedStream()
+        stream.putEntry()
+        try stream.record("/m.m3u8")
+        #expect(try stream.has(6))
+        return stream
+    }
+
+    @Test func `an entry that was purged, and an origin that is away, cost no recording`() throws {
+        let stream = try recorded()
+        _ = try stream.story.ask("purge", stream.story.cdn.url("/m.m3u8"))
+        stream.story.cdn.stop()
+        let entry = try stream.stop()
+        let lists = links(entry.text)
+        let names = try lists.map { try stream.story.follow($0).segmentNames }
+        #expect(names == [["a0", "a1", "a2"], ["s0", "s1", "s2"]])
+    }
+
+    @Test func `a recording without its entry waits for the origin, also over a restart`() throws {
+        let stream = try recorded()
+        try stream.story.restart()
+        _ = try stream.story.ask("purge", stream.story.cdn.url("/m.m3u8"))
+        stream.story.cdn.stop()
+        _ = try stream.story.api("recordings/\(stream.id)/stop", method: "POST")
+        let waiting = try stream.told { $0.contains("finishing") && $0.contains("m.m3u8") }
+        #expect(waiting.contains("\"state\":\"finishing\""))
+        #expect(try stream.story.api("titles").contains("\"pinned\":true"))
+        try stream.story.restart()
+        try stream.story.cdn.start()
+        let entry = try stream.played()
+        #expect(links(entry.text).count == 2)
+    }
+
+    @Test func `the playlist of audio that is removed with its stream does not keep it running`()
+        throws
+    {
+        let stream = try recorded()
+        stream.window.end()
+        stream.story.cdn.remove("/a.m3u8")
+        stream.story.cdn.setBehaviour("status=404", for: "/a.m3u8")
+        #expect(try stream.told { $0.contains("\"done\"") }.contains("the origin ended it"))
+    }
+}
