@@ -265,8 +265,11 @@ package final class Feed {
         let companion = graph.companions(of: stream).first
         let variables = self.variables[content] ?? [:]
         ask(stream.url, content, variables: variables) { feed, picture in
+            // The player may have chosen another one meanwhile, whose playlist came first.
+            guard feed.streams[content]?.chosen == stream else { return }
             guard let companion else { return feed.learned(content, [picture], rate: rate) }
             feed.ask(companion.url, content, variables: variables) { feed, sound in
+                guard feed.streams[content]?.chosen == stream else { return }
                 feed.learned(content, [picture, sound], rate: rate)
             }
         }
