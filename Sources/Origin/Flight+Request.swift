@@ -34,11 +34,16 @@ extension Flight {
     /// The stored body that the rest is compared with; nil if a strong validator suffices or
     /// nothing has to be compared.
     var compared: StoredBody? {
-        guard resource.live.growth == nil, resource.kind == nil, !machine.job.revalidates,
+        guard resource.live.growth == nil, resource.kind == nil, !machine.isConditional,
             let known = object ?? terms.rest, let head = ObjectFacts.of(known)?.head,
             head.strongValidator == nil, !head.isPlaylist
         else { return nil }
         return StoredBody(spans: known.spans, total: known.total)
+    }
+
+    /// What is stored, for the machine's decision about a head.
+    var known: KnownFacts {
+        KnownFacts(hasObject: object != nil, total: object?.total, compared: compared)
     }
 
     /// The head of the response whose rest is requested; nil if there is none yet.
@@ -104,9 +109,10 @@ extension Flight {
         // Titles between the bytes would belong to one viewer only.
         if resource.kind == nil { fields.remove("Icy-MetaData") }
         if omitted.contains(.conditions) { return fields }
-        fields.append(contentsOf: terms.conditions)
+        // Conditions come before a range (RFC 9110 section 13.2.2), and concern no rest of a body.
+        if machine.fill == nil { fields.append(contentsOf: terms.conditions) }
         let head = knownHead
-        if machine.job.revalidates {
+        if machine.isConditional {
             if let date = head?.fields.valueBytes(.lastModified) {
                 fields.append(
                     nameBytes: FieldName.ifModifiedSince.spelling.utf8, valueBytes: date)

@@ -44,13 +44,16 @@ extension Flight {
         if fitting == nil, rival == nil, rivals.mustBeLeft(to: stored, placement) {
             return perform(machine.refuseUnproven())
         }
+        let isConditional = machine.isConditional
         let writerBefore = body.takeWriter()
         if let fitting {
             object = fitting
             if let total { _ = fitting.learnTotal(total) }
         } else {
             // Which of the two versions is newer is unknown; the one being received is kept.
-            if let former, !machine.job.revalidates, former !== rival { former.discard() }
+            if let former, !isConditional, former !== rival, replaces(head.status, reason) {
+                former.discard()
+            }
             let isStorable = reason == nil && machine.mayKeep && rival == nil
             if let former, let reason { forget(former, since: head.status, reason) }
             guard
@@ -92,6 +95,13 @@ extension Flight {
                     provesItsEnd: head.provesItsEnd), now: table.loop.now))
     }
 
+    /// True if a response takes the place of what is stored of another version: an error under
+    /// HTTP's rules is its client's alone (RFC 9111 section 4.3.3).
+    private func replaces(_ status: HTTPStatus, _ reason: Storability.NoStoreReason?) -> Bool {
+        guard machine.job.followsHTTP, let reason else { return true }
+        return Storability.endsUseOfStored(status, reason)
+    }
+
     /// True if the resource was a live playlist before this response.
     func wasLive(_ former: StoredObject?) -> Bool {
         let head = former.flatMap { ObjectFacts.of($0) }?.head
@@ -105,7 +115,7 @@ extension Flight {
         _ former: StoredObject, since status: HTTPStatus, _ reason: Storability.NoStoreReason
     ) {
         // For playback, what is stored is kept although a token expired or a CDN removed it.
-        guard machine.job.revalidates, machine.job.followsHTTP, resource.policy == .rfc,
+        guard machine.isConditional, machine.job.followsHTTP, resource.policy == .rfc,
             former.isCurrent, Storability.endsUseOfStored(status, reason)
         else { return }
         table.store.remove(former.key)

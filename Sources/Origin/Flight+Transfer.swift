@@ -81,7 +81,7 @@ extension Flight: TransferDelegate {
         perform(
             machine.received(
                 facts(of: head),
-                KnownFacts(hasObject: object != nil, compared: compared), fillFacts,
+                known, fillFacts,
                 now: table.loop.now))
     }
 

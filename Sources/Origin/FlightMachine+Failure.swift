@@ -44,8 +44,8 @@ extension FlightMachine {
             return fail(failure, cause: error)
         }
         if case .preempted = error.kind { return resume(resumption, after: .zero) }
-        // A stale response is available, and is served immediately.
-        if job.revalidates { return fail(failure, cause: error) }
+        // A stale response is available, and is served immediately unless the new one has begun.
+        if job.revalidates, fill == nil || !wasObjectGiven { return fail(failure, cause: error) }
         var actions: [Action] = []
         guard let delay = nextDelay(hasBody: fill != nil, ending, &actions) else {
             return actions + giveUp(failure, cause: error)

@@ -22,6 +22,8 @@ struct ResponseFacts {
 struct KnownFacts {
     /// True if the flight has an object, to fetch the rest of it or to revalidate it.
     var hasObject = false
+    /// The length of the object's body, if known.
+    var total: Int64?
     /// The stored body that the response must be compared with; nil if a strong validator suffices
     /// or nothing has to be compared.
     var compared: StoredBody?
@@ -66,7 +68,7 @@ extension FlightMachine {
         switch head.status.rawValue {
         case 200, 203: return receivedWhole(head, known, attempt)
         case 206: return receivedPart(head, known, attempt)
-        case 304 where job.revalidates: return [.renew]
+        case 304 where isConditional: return [.renew]
         case 416: return receivedUnsatisfiable(head, known, attempt)
         case 408, 425, 429, 500, 502, 503, 504: return comeBackLater(head, attempt)
         default: return refuse(ProxyFailure(originStatus: head.status, subject: job.subject))
@@ -81,10 +83,11 @@ extension FlightMachine {
             // The 304 may answer a condition that Sluice added and the client did not send.
             return head.status == .notModified && job.revalidates ? [.renew] : [.compareHead]
         }
+        if asksForRest, let actions = receivedInsteadOfRest(head, attempt) { return actions }
         switch head.status.rawValue {
         case 206 where fits(head): return receivedPart(head, known, attempt)
         case 206: return receivedOpaquePart(head, known)
-        case 304 where job.revalidates: return [.renew]
+        case 304 where isConditional: return [.renew]
         case 304 where job.hasConditions: return end(with: .head)
         // The request had no condition, so a 304 is not a response to it.
         case 304: return refuse(ProxyFailure(originStatus: head.status, subject: job.subject))
@@ -96,6 +99,30 @@ extension FlightMachine {
         default: return receivedWhole(head, known, attempt)
         }
     }
+
+    /// Handles a status that came in place of the rest of a body, and says nothing of what is stored
+    /// of it (RFC 9111 section 4.3.3): its readers are its only clients.
+    ///
+    /// - Returns: nil for a status that belongs to the body.
+    private mutating func receivedInsteadOfRest(
+        _ head: ResponseFacts, _ attempt: Attempt
+    ) -> [Action]? {
+        switch head.status.rawValue {
+        case 200..<300, 416: return nil
+        case 408, 425, 429, 500...599: return comeBackLater(head, attempt)
+        default: return refuse(ProxyFailure(originStatus: head.status, subject: job.subject))
+        }
+    }
+
+    /// True if a request is for the rest of a body that a client has begun to receive.
+    private var asksForRest: Bool {
+        guard case .span(let start, _) = wanted else { return false }
+        return job.wantsRest || fill.map { start > $0.firstOffset } ?? false
+    }
+
+    /// True if a request asks whether what is stored is current: one that continues a new body asks
+    /// for its rest, although the flight began to revalidate another one.
+    var isConditional: Bool { job.revalidates && fill == nil }
 
     mutating func comeBackLater(_ head: ResponseFacts, _ attempt: Attempt) -> [Action] {
         let retryAfter = job.followsHTTP ? nil : head.retryAfter
@@ -178,6 +205,8 @@ extension FlightMachine {
         }
         // The bytes before the wanted ones no longer exist.
         guard attempt.before == 0 else { return isOtherVersion() }
+        // Not every origin heeds If-Range: its file has become shorter.
+        if let total, let stored = known.total, total != stored { return isOtherVersion() }
         return [.learnEnd(total)]
             + refuse(
                 ProxyFailure(
@@ -226,62 +255,10 @@ extension FlightMachine {
             && (1...job.limits.shortBody).contains(length) && job.resource.live.growth == nil
     }
 
-    // MARK: Comparison
-
-    /// Starts comparing the beginning of a response with stored bytes, if it begins before the
-    /// wanted bytes.
-    ///
-    /// - Returns: false if it does not, or if there is nothing to compare.
-    private mutating func compares(
-        _ placement: Placement, _ known: KnownFacts, _ attempt: Attempt
-    ) -> Bool {
-        guard case .span(let wantedStart, _) = wanted, let body = known.compared,
-            let proven = body.provenStart(of: placement, wanted: wantedStart)
-        else { return false }
-        var behind = placement
-        behind.start = proven
-        behind.isProvenRest = true
-        enter(
-            .comparing(
-                attempt,
-                Comparison(position: placement.start, start: proven, placement: behind)))
-        return true
-    }
-
-    /// The progress of the comparison; nil if none is under way.
-    var comparison: Comparison? {
-        if case .comparing(_, let comparison) = state { comparison } else { nil }
-    }
-
-    /// Handles the result of comparing bytes of the response with the stored ones.
-    mutating func compared(_ count: Int64, areSame: Bool) -> [Action] {
-        guard case .comparing(let attempt, var comparison) = state else { return [] }
-        guard areSame else { return isOtherVersion() }
-        comparison.position += count
-        enter(.comparing(attempt, comparison))
-        guard comparison.position == comparison.start else { return [] }
-        return [.begin(comparison.placement)]
-    }
-
     /// Begins with a held head: its body has arrived, or the round is over.
     func releaseHeldHead() -> [Action] {
         guard case .holding(_, let placement) = state else { return [] }
         return [.begin(placement)]
-    }
-
-    /// Handles a new version at the origin: the stored object is discarded, and waiters that have
-    /// received nothing of it get the new version.
-    mutating func isOtherVersion() -> [Action] {
-        let first: [Action] = [.drop, .noteOtherVersion, .discardObject]
-        guard fill == nil, !waiters.isEmpty, !job.wantsRest else {
-            return first
-                + fail(
-                    ProxyFailure(
-                        .origin, .badGateway,
-                        "\(job.subject): the origin has another version now"),
-                    cause: FillEnd.representationChanged)
-        }
-        return first + [.forgetObject, .count(.originRetries)] + becomeDue()
     }
 
     // MARK: Filling

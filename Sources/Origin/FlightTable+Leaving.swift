@@ -8,8 +8,14 @@ import Upstream
 /// The end of fetches that are not needed any more (decision 6).
 extension FlightTable {
     /// Checks, after a grace period, whether an object's flights are still needed.
-    func readerLeft(_ key: ObjectKey) {
-        for flight in flights(of: key) { beginGracePeriod(flight) }
+    func readerLeft(_ key: ObjectKey, generation: UInt64) {
+        let flights = flights(of: key)
+        for flight in flights { beginGracePeriod(flight) }
+        guard !flights.contains(where: { $0.object?.generation == generation }) else { return }
+        // Under HTTP's rules an object has the key of its variant, and its flight that of the URL.
+        for flight in allFlights where flight.object?.generation == generation {
+            beginGracePeriod(flight)
+        }
     }
 
     /// Handles that the last waiter of a flight has left.

@@ -266,7 +266,7 @@ final class FlightTable {
         for flight: Flight, matching head: StoredHead, _ placement: Placement, mayJoin: Bool
     ) -> StoredObject? {
         if flight.machine.isPlaylist { return flight.hasFill ? flight.object : nil }
-        guard !flight.machine.job.revalidates else { return nil }
+        guard !flight.machine.isConditional else { return nil }
         if placement.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
         let key = flight.resource.key
         // What must not be stored must not be shared beyond its flight either.

@@ -244,8 +244,10 @@ package final class Flights: Sendable {
     }
 
     /// Reports that a reader of an incomplete object has left.
-    package func readerLeft(_ key: ObjectKey) {
-        enqueue { $0.readerLeft(key) }
+    package func readerLeft(_ object: StoredObject) {
+        enqueue { [key = object.key, generation = object.generation] in
+            $0.readerLeft(key, generation: generation)
+        }
     }
 
     /// Fetches the upstream figures; `reply` is called on the upstream loop.

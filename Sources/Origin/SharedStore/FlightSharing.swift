@@ -204,7 +204,7 @@ extension Flight: SharedReader {
         body.beginResponse()
         perform(
             machine.received(
-                facts(of: answer), KnownFacts(hasObject: object != nil, compared: compared),
+                facts(of: answer), known,
                 fillFacts, now: table.loop.now))
         return self.sharing === sharing && phase != .ended
     }

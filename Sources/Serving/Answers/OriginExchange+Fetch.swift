@@ -145,7 +145,7 @@ extension OriginExchange {
             patienceTimer = nil
         }
         guard isAwaited, exchange.isAlive else {
-            if case .object(let object, _) = reply { core.flights.readerLeft(object.key) }
+            if case .object(let object, _) = reply { core.flights.readerLeft(object) }
             return
         }
         switch reply {

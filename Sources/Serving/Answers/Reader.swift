@@ -167,7 +167,7 @@ final class Reader: BodySource {
         readerID = nil
         core.store.noteRead(object, bytes: offset - firstOffset)
         firstOffset = offset
-        if !object.isComplete { core.flights.readerLeft(object.key) }
+        if !object.isComplete { core.flights.readerLeft(object) }
     }
 
     // MARK: Waiting

@@ -1,0 +1,92 @@
+import CachePolicy
+import HTTP
+@testable import Model
+@testable import Origin
+import Posix
+import Store
+import Testing
+
+/// The rest of a body that a client has begun to receive: what other answers than a part do.
+@Suite struct `Rests of bodies` {
+    /// A flight whose body broke after a thousand bytes of a million, and whose rest is asked for.
+    private func story(
+        resource change: (inout Resource.Parts) -> Void = { _ in },
+        job: (inout FlightJob) -> Void = { _ in }
+    ) -> FlightStory {
+        var story = FlightStory(resource: FlightStory.resource(change), job: job)
+        story.join()
+        story.start()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.breaks()
+        story.timer()
+        return story
+    }
+
+    @Test(arguments: [408, 425, 429, 500, 503])
+    func `under a mount a temporary status is retried, and what is stored stays`(
+        _ code: UInt16
+    ) {
+        var story = story(resource: { $0.kind = .shared })
+        story.status(HTTPStatus(rawValue: code))
+        #expect(story.transfer == .cancelled && story.body?.isDiscarded == false)
+        story.end()
+        #expect(story.machine.phase == .backingOff)
+        story.timer()
+        #expect(story.attempt?.rangeField == "bytes=1000-")
+        story.part(1_000, 999_999, of: 1_000_000)
+        story.bytes(999_000)
+        story.end()
+        #expect(story.completed && story.broken == [])
+    }
+
+    @Test(arguments: [301, 401, 403, 404, 410])
+    func `under a mount any other status ends the flight, and what is stored stays`(
+        _ code: UInt16
+    ) {
+        var story = story(resource: { $0.kind = .shared })
+        story.status(HTTPStatus(rawValue: code))
+        #expect(story.machine.hasEnded && !story.completed)
+        #expect(story.body?.isDiscarded == false && story.body?.offset == 1_000)
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `a revalidation that brought a new body asks for its rest`() {
+        var story = story(job: { $0.revalidates = true })
+        #expect(story.machine.phase == .asking && !story.machine.isConditional)
+        #expect(story.attempt?.rangeField == "bytes=1000-")
+        story.part(1_000, 999_999, of: 1_000_000)
+        story.bytes(999_000)
+        story.end()
+        #expect(story.completed && story.broken == [])
+        // A 304 would be about the response that was revalidated.
+        var other = self.story(job: { $0.revalidates = true })
+        other.status(.notModified)
+        #expect(other.machine.hasEnded && !other.completed)
+    }
+
+    @Test func `a revalidation whose new body reached nobody leaves the stored one in use`() {
+        var story = FlightStory(job: { $0.revalidates = true })
+        story.join(.completion)
+        story.start()
+        story.whole(1_000_000)
+        story.bytes(1_000)
+        story.breaks()
+        #expect(Array(story.told.values) == [.failure(.badGateway)])
+        story.checkEnd()
+    }
+
+    @Test func `a file that became shorter is fetched anew from an origin without If-Range`() {
+        var story = FlightStory(wanted: .span(start: 500, end: nil), wasObjectGiven: true)
+        story.join()
+        story.start()
+        let shorter = ResponseFacts(
+            status: .rangeNotSatisfiable, range: .unsatisfied(total: 400))
+        story.head(shorter, KnownFacts(hasObject: true, total: 1_000))
+        #expect(story.sends == 2 && story.machine.phase == .asking)
+        // The length that is known is the client's mistake.
+        story.head(shorter, KnownFacts(hasObject: true, total: 400))
+        #expect(Array(story.told.values) == [.failure(.rangeNotSatisfiable)])
+    }
+}
