@@ -137,6 +137,12 @@ package enum Freshness: Equatable, Sendable {
             self.now = now
         }
 
+        /// The age of the response in seconds; a clock that was set back does not make it younger.
+        fileprivate var age: Int64 {
+            let steady = rules.initialAge.addingSaturated(steadyAge?.flooredSeconds ?? 0)
+            return max(rules.age(at: now), steady)
+        }
+
         /// How long the response has been stored; nil if unknown.
         ///
         /// The wall clock may be set back, and the monotonic one stops while the machine sleeps:
@@ -185,7 +191,7 @@ package enum Freshness: Equatable, Sendable {
         if rules.isOfFuture(at: question.now) { return .stale(.clock) }
         let request = RequestDirectives(question.requestFields)
         if request.asksOrigin { return .stale(.requestNoCache) }
-        let age = rules.age(at: question.now)
+        let age = question.age
         let left = rules.lifetime - age
         guard let control = request.control else {
             return left > 0 ? .fresh(seconds: left) : expired(rules, left)
@@ -247,7 +253,7 @@ package enum Freshness: Equatable, Sendable {
         case .offline: return nil
         case .media: return ofList
         case .rfc, .refresh:
-            let ofRules = rules.lifetime.subtractingSaturated(rules.age(at: question.now))
+            let ofRules = rules.lifetime.subtractingSaturated(question.age)
             let isLive = question.playlist?.isLive ?? false
             return isLive ? min(ofList ?? ofRules, ofRules) : ofRules
         }
@@ -264,7 +270,7 @@ package enum Freshness: Equatable, Sendable {
         }
         guard question.policy == .rfc else { return true }
         if rules.forbidsStale { return false }
-        let staleness = rules.age(at: question.now) - rules.lifetime
+        let staleness = question.age - rules.lifetime
         let asked = RequestDirectives(question.requestFields).control?.staleIfError
         // A stale-if-error from either side sets the bound; without one, the origin counts as
         // disconnected, which permits stale use (RFC 9111 section 4.2.4).

@@ -160,6 +160,10 @@ final class OriginInquiries {
             [weak self, weak inquiry] _ in
             guard let self, let inquiry else { return }
             inquiry.timer = nil
+            // From now on, since this may run late: the answer, and not the end of the wait, comes
+            // first.
+            let rest = Interval(nanoseconds: Self.confirmationWait.nanoseconds - pause)
+            for waiter in inquiry.waiting { limit(waiter, to: rest) }
             ask(inquiry)
         }
     }

@@ -154,6 +154,8 @@ extension AdmissionQueue {
     /// For a running transfer, this only decides whether it may be preempted.
     package mutating func move(_ id: UInt64, to lane: Lane) {
         if var entry = waiters[id], entry.lane != lane {
+            // A long poll is admitted from its own lane only, which precedes all others.
+            guard !entry.isLongPoll else { return }
             _ = lanes[entry.lane.rawValue].remove(id)
             entry.lane = lane
             waiters[id] = entry

@@ -136,8 +136,9 @@ final class ServedTexts {
         switch outcome {
         case .success(let made):
             if let list = made.sketched { sketched = list }
-            then(.success(made.playlist))
+            // Before the list is sent: a quick player must not be earlier.
             if !made.origins.isEmpty { core.flights.connectEarly(to: made.origins) }
+            then(.success(made.playlist))
         case .failure(let failure): then(.failure(failure))
         }
     }
