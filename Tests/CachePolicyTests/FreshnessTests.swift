@@ -159,6 +159,18 @@ import Testing
         #expect(Freshness.decide(asked) == expected)
     }
 
+    @Test func `a clock that is set back makes no response younger that this run received`() {
+        var asked = question(
+            .rfc, ["Cache-Control": "max-age=60, stale-if-error=20"], after: .seconds(30 as Int64))
+        asked.steadyAge = .seconds(50 as Int64)
+        #expect(Freshness.decide(asked) == .fresh(seconds: 10))
+        #expect(Freshness.remaining(asked) == 10)
+        asked.steadyAge = .seconds(80 as Int64)
+        #expect(Freshness.decide(asked) == .stale(.expired) && Freshness.mayServeStale(asked))
+        asked.steadyAge = .seconds(81 as Int64)
+        #expect(!Freshness.mayServeStale(asked))
+    }
+
     @Test func `offline never revalidates, refresh always does`() {
         #expect(
             Freshness.decide(

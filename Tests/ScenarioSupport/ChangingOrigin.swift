@@ -52,6 +52,7 @@ package final class ChangingOrigin: Sendable {
     private struct Subject {
         var traits: OriginTraits
         var version = 0
+        var changesNext = false
         var faults: [OriginFault] = []
         var requests = 0
     }
@@ -95,6 +96,11 @@ package final class ChangingOrigin: Sendable {
 
     /// Changes the content.
     package func change(_ subject: Int) { state.withLock { $0.subjects[subject].version += 1 } }
+
+    /// Changes the content for all requests after the next one.
+    package func changeAfterNextAnswer(_ subject: Int) {
+        state.withLock { $0.subjects[subject].changesNext = true }
+    }
 
     /// Sets the faults of the next answers.
     package func fail(_ subject: Int, _ faults: [OriginFault]) {
@@ -189,6 +195,10 @@ package final class ChangingOrigin: Sendable {
             let fault = request.method == "GET" ? faults.first : nil
             if fault != nil { state.subjects[subject].faults.removeFirst() }
             let now = state.subjects[subject]
+            if now.changesNext {
+                state.subjects[subject].changesNext = false
+                state.subjects[subject].version += 1
+            }
             return (now.traits, now.version, fault)
         }
         let answer = OriginAnswer(

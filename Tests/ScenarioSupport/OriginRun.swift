@@ -73,7 +73,7 @@ final class OriginRun {
     private func play(_ step: ScriptedOrigin.Step) throws {
         switch step {
         case .expect(let method, let path): try expect(method, path)
-        case .hold(let barrier): try barrier.wait()
+        case .hold(let barrier): try barrier.wait(within: .seconds(60))
         case .respond(let status, let fields, let body): try respond(status, fields, body)
         case .cut(let count): cutAfter = count
         case .send(let bytes): try socket.send(bytes)

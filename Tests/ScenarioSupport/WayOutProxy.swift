@@ -18,18 +18,17 @@ package final class WayOutProxy: Sendable {
     private let kind: Kind
     private let user: String?
     private let password: String
-    /// Additional microseconds for each connection.
-    private let delay: UInt32
+    private let gate: Barrier?
     private let state = Mutex(State())
     package let port: UInt16
 
     /// Listens on a free port of 127.0.0.1, and requires credentials if `user` is given.
     ///
-    /// Each connection takes `delay` seconds, as over a long line.
+    /// With `gate`, it connects to nothing before that is open.
     package init(
-        _ kind: Kind, user: String? = nil, password: String = "", delay: Double = 0
+        _ kind: Kind, user: String? = nil, password: String = "", gate: Barrier? = nil
     ) throws {
-        self.delay = UInt32(delay * 1_000_000)
+        self.gate = gate
         self.kind = kind
         self.user = user
         self.password = password
@@ -69,7 +68,7 @@ package final class WayOutProxy: Sendable {
 
     private func connect(_ host: String, _ port: UInt16) -> Wire? {
         state.withLock { $0.asked.append("\(host):\(port)") }
-        usleep(delay)
+        if let gate { try? gate.wait() }
         guard var name = try? HostPort(host: "127.0.0.1", port: port).socketAddress() else {
             return nil
         }

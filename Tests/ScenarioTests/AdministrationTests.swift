@@ -173,9 +173,9 @@ extension Stories.AdministrationTests {
         _ = try story.get(old)
         _ = try story.get(fresh)
         #expect(try story.ask("purge", "--older-than", "1h").stdout.hasPrefix("removed 0 objects"))
-        let isGone = try eventually {
+        let isGone = try eventually(within: .seconds(30)) {
             _ = try story.get(fresh)
-            return try story.ask("purge", "--older-than", "3s").stdout
+            return try story.ask("purge", "--older-than", "10s").stdout
                 .hasPrefix("removed 1 object,")
         }
         #expect(isGone)

@@ -39,7 +39,8 @@ extension Stories.CertificateTests {
         let old = try Identity("127.0.0.1")
         let other = try Identity("127.0.0.1")
         let before = old.authority
-        let stage = try SecureStage([old])
+        // The origin sends nothing while connections are tried.
+        let stage = try SecureStage([old], ["--stall-timeout", "60"])
         let file = try TemporaryFolder()
         let url = "\(stage.secureURL)/\(origin.url("/a.ts"))"
         let options = carriage.options(before)

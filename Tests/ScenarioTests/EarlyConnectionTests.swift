@@ -66,7 +66,8 @@ extension Stories {
         }
 
         @Test func `a segment waits for the pending connection and opens no other`() throws {
-            let proxy = try WayOutProxy(.socks5, delay: 0.3)
+            let gate = Barrier("the connection to the origin")
+            let proxy = try WayOutProxy(.socks5, gate: gate)
             defer { proxy.stop() }
             let story = try Story(["--origin-proxy", "localhost=socks5h://127.0.0.1:\(proxy.port)"])
             let other = try started()
@@ -74,7 +75,11 @@ extension Stories {
             let path = segment("a", 40_000)
             let url = "http://localhost:\(other.port)\(path)"
             let links = try list(story, [url])
-            #expect(isContent(try story.player().get(links[0]).body, of: path))
+            let answer = Background { try story.player().get(links[0]) }
+            // The pending connection holds a slot, and so does the segment that waits for it.
+            #expect(try story.settled("slots_in_use") { $0 == 2 } == 2)
+            gate.arrive()
+            #expect(isContent(try answer.value().body, of: path))
             #expect(proxy.asked.count == 1 && other.acceptedConnections == 1)
         }
 

@@ -168,9 +168,9 @@ extension Stories {
                 traits.lengths = [400_000]
             }
             stage.origin.fail(0, [.cut(150_000)])
+            stage.origin.changeAfterNextAnswer(0)
             let leaving = try stage.player().open(stage.url(isMounted: false))
             #expect(try leaving.read(100_000).count == 100_000)
-            stage.origin.change(0)
             _ = try leaving.readRest()
             let versions = [0, 1].map { stage.origin.body(0, $0) }
             for _ in 0..<3 {

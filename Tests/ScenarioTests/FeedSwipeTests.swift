@@ -35,6 +35,7 @@ extension Stories {
             let feed = try ShownFeed(items: 40, size: 1_200_000)
             let first = feed.segment(0, 0)
             feed.story.cdn.setBehaviour("rate=1000000", for: first)
+            feed.story.cdn.hold(first, afterBytes: 700_000)
             _ = try feed.put()
             let link = uriLines(try feed.player.get(feed.story.url(feed.list(0))).text)[0]
             let stream = try feed.player.open(link)

@@ -144,7 +144,7 @@ extension Stories.HostilePlaylistStories {
             #expect(uriLines(text).map { $0.suffix(5) } == ["/a.ts", "/c.ts"])
             #expect(text.contains("#EXT-X-DISCONTINUITY\n#EXTINF:4.0,\n/s/"))
         }
-        let reports = "\(story.transcript)".split(separator: "\n").filter {
+        let reports = story.daemon.standardError.split(separator: "\n").filter {
             $0.contains("not passed to players")
         }
         #expect(reports.count == 1 && reports[0].contains("count=2"), "\(reports)")

@@ -102,11 +102,13 @@ extension Stories.LifecycleTests {
         let story = try Story(["--drain-timeout", "60"])
         let path = segment("long", 2_000_000)
         story.cdn.hold(path, afterBytes: 1_000_000)
-        _ = try story.open(path).read(1_000_000)
+        let stream = try story.open(path)
+        _ = try stream.read(1_000_000)
         story.daemon.kill(SIGTERM)
         _ = eventually { story.daemon.standardError.contains("stopping") }
         story.daemon.kill(SIGTERM)
         #expect(try story.daemon.waitForExit() == .code(0))
+        withExtendedLifetime(stream) {}
         story.cdn.release(path)
         try story.restart()
         #expect(isContent(try story.get(path).body, of: path))

@@ -35,8 +35,11 @@ private final class Channel {
         var list = ""
         guard
             try eventually({
-                list = try story.get(path).text
+                let answer = try story.get(path)
+                list = answer.text
+                // A stored list that is sent while a fetch goes on has no status of the origin.
                 return story.cdn.requestCount(path) > count
+                    && answer["Cache-Status"]?.contains("fwd-status=") == true
             })
         else { throw ScenarioFailure("the list was not asked for") }
         return uriLines(list)

@@ -59,16 +59,16 @@ private struct Channel {
         try uriLines(list.text).map { try story.follow($0).text }
     }
 
-    /// Waits until the daemon asks the origin for the list.
+    /// Waits until the daemon asks the origin for the list; returns the answer for which it did.
     func awaitRequest() throws -> PlayerResponse {
         let count = story.cdn.requestCount(list)
-        var answer = try get()
+        var answer: PlayerResponse?
         let isAsked = try eventually {
             answer = try get()
             return story.cdn.requestCount(list) > count
         }
         #expect(isAsked)
-        return answer
+        return try #require(answer)
     }
 }
 

@@ -11,16 +11,23 @@ extension Stories {
             let cdn = FixtureCDN()
             try cdn.start()
             defer { cdn.stop() }
-            // Without heads for a while, so that all are requested before the first one answers.
-            for number in 0..<12 { cdn.setBehaviour("fb=500", for: segment("s\(number)", 9_000)) }
+            let paths = (0..<12).map { segment("s\($0)", 9_000) }
+            for path in paths { cdn.hold(path) }
             let front = try NginxFront(.proxy(cdn), http2: http2)
             defer { front.stop() }
             let story = try Story(["--ca-file", front.caFile])
+            // All are requested before the first one is answered.
+            let opener = Background {
+                let areAsked = eventually { cdn.requestCount() == 12 }
+                for path in paths { cdn.release(path) }
+                return areAsked
+            }
             let areWhole = try inParallel(12) { number in
-                let path = segment("s\(number)", 9_000)
+                let path = paths[number]
                 return isContent(
                     try story.player().get(story.url(for: front.url(path))).body, of: path)
             }
+            #expect(try opener.value())
             #expect(areWhole.allSatisfy { $0 })
             #expect(cdn.peakConcurrentRequests > 1)
             #expect(eventually { front.accessLog.count == 12 })

@@ -100,14 +100,20 @@ extension Stories.ParentTests {
     {
         let chain = try Chain()
         let story = chain.story
-        let stream = story.cdn.lowLatency("/ll", LowLatencyStream(segmentBytes: 94_000))
+        var settings = LowLatencyStream.Settings()
+        // A stored list answers players that arrive late for half as long.
+        settings.partDuration = 10
+        let stream = story.cdn.lowLatency(
+            "/ll", LowLatencyStream(segmentBytes: 94_000, settings: settings))
         let list = try #require(try story.links(in: "/ll/master.m3u8").first)
         for turn in 1...5 {
             let (segment, part) = stream.position
             let link = "\(list)?_HLS_msn=\(segment)&_HLS_part=\(part)"
             let base = story.daemon.baseURL
+            let known = try story.stat("requests_total")
             let waiting = (0..<20).map { _ in Background { try ScriptedPlayer(base).get(link) } }
-            #expect(eventually { story.cdn.activeRequests == 1 })
+            #expect(try story.haveArrived(20, since: known))
+            #expect(eventually { story.cdn.requestCount("/ll/video.m3u8") == turn })
             stream.advance()
             let lists = try waiting.map { try $0.value(within: .seconds(30)) }
             #expect(lists.allSatisfy { lastPart($0) == "s\(segment).p\(part).ts" })

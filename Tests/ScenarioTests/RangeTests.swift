@@ -83,7 +83,7 @@ extension Stories {
         }
 
         @Test func `a range a little ahead of the watermark waits for it`() throws {
-            let story = try Story()
+            let story = try Story(["--stall-timeout", "60"])
             let path = segment("near", 2_000_000)
             story.cdn.hold(path, afterBytes: 500_000)
             let first = try story.open(path)

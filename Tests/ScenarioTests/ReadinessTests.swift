@@ -50,6 +50,7 @@ extension Stories {
                     timeout connect 1s
                     timeout client 60s
                     timeout server 60s
+                    timeout check 10s
                     retries 0
                 listen players
                     bind 127.0.0.1:\(port)

@@ -126,7 +126,7 @@ extension Stories.RegressionTests {
 
     @Test
     func `a second player neither writes a file twice nor removes the first one's`() throws {
-        let story = try Story()
+        let story = try Story(["--stall-timeout", "60"])
         let path = segment("a", 1_000_000)
         story.cdn.hold(path, afterBytes: 300_000)
         let first = try story.open(path)
@@ -207,7 +207,7 @@ extension Stories.RegressionTests {
         player.receiveBuffer = 65_536
         let stream = try player.open(story.url("/bytes/200000000/film.ts"))
         _ = try stream.read(1_000)
-        _ = try story.settled("origin_bytes_total") { $0 >= 50_000_000 }
+        #expect(try story.settled("read_ahead_pauses_total") { $0 >= 1 } >= 1)
         #expect(story.daemon.rssBytes - before < 30 << 20)
         stream.abort()
     }

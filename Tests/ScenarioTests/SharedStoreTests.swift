@@ -284,9 +284,10 @@ extension Stories.SharedStoreTests {
         let paths = (1...40).map { "/bytes/20000/\($0).ts" }
         for (index, path) in paths.enumerated() {
             #expect(isContent(try node.get(path).body, of: path))
-            // The object itself is kept by a kill about a tenth of a second after it is complete.
             guard index % 20 == 19 else { continue }
-            usleep(300_000)
+            #expect(try node.settled("waiting_writes") { $0 == index + 1 } == index + 1)
+            // A listing has complete objects committed, which a kill keeps from then on.
+            _ = try node.story.api("titles")
             try node.story.restart(SIGKILL)
         }
         tier.bucket.fault = nil

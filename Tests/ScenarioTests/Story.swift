@@ -130,6 +130,16 @@ final class Story: Sendable {
         }
         return value
     }
+
+    /// Waits until `count` requests of players have arrived since `requests_total` was `known`.
+    func haveArrived(_ count: Int, since known: Int) throws -> Bool {
+        // Each poll is a request, too.
+        var polls = 0
+        return try eventually {
+            polls += 1
+            return try stat("requests_total") >= known + polls + count
+        }
+    }
 }
 
 // MARK: Content

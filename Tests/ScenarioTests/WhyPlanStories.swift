@@ -64,7 +64,7 @@ extension Stories.WhyTests {
         try story.keep("holes", 0..<2, 3..<6)
         story.put(list: "empty")
         try story.keep("empty", 0..<0)
-        let window = story.cdn.live("/live.m3u8", liveWindow(target: 2, window: 3))
+        let window = story.cdn.live("/live.m3u8", liveWindow(target: 60, window: 3))
         window.advance()
         let kept = segment("kept", 4_000)
         #expect(try compare(story, kept) == "miss")

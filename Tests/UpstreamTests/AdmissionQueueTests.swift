@@ -91,6 +91,15 @@ import Upstream
         #expect(queue.heldInUse == 0 && queue.inFlight(to: "h") == 2)
     }
 
+    @Test func `a long poll is admitted although its lane was changed while it waited`() {
+        var queue = queue(slots: 1, express: 0)
+        var held = entry(1, .express)
+        held.isLongPoll = true
+        _ = queue.enqueue(held)
+        queue.move(1, to: .playback)
+        #expect(drained(&queue) == [1] && queue.heldInUse == 1)
+    }
+
     @Test func `an endless transfer gives its slot back once and counts for its host`() {
         var queue = queue(slots: 1, express: 0, perHost: 2)
         for id in 1...3 as ClosedRange<UInt64> { _ = queue.enqueue(entry(id)) }
