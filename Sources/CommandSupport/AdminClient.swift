@@ -7,7 +7,7 @@ package struct AdminClient {
     package let base: String
     package let token: String?
     /// A PEM file of an authority that is trusted besides the system's; nil for none.
-    private let authority: String?
+    package let authority: String?
 
     package init(base: String, token: String?, authority: String? = nil) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base

@@ -70,26 +70,8 @@ package struct DaemonConfiguration: Sendable {
             openObjects: store.maxOpenObjects)
     }
 
-    /// The base URL of a daemon of this configuration for programs of this machine, for each address
-    /// that is listened on in the clear; none for a port that is not fixed.
-    package var localBases: [String] {
-        addresses.filter { $0.port != 0 }.map { address in
-            switch address.host {
-            case "0.0.0.0": "http://127.0.0.1:\(address.port)"
-            case "::": "http://[::1]:\(address.port)"
-            default: "http://\(address)"
-            }
-        }
-    }
-
     /// The values of all settings that were given, with their secrets.
     package var givenValues: [String] { Array(givenSettings.values.joined()) }
-
-    /// Every address that is listened on, in the clear and for TLS.
-    package var listeningPlaces: [SocketAddress] {
-        addresses + inherited.map(\.address) + (secure?.addresses ?? [])
-            + (secure?.inherited ?? []).map(\.address)
-    }
 
     /// Merges and checks all settings; throws `ConfigurationError` with every fault.
     ///
@@ -98,14 +80,15 @@ package struct DaemonConfiguration: Sendable {
     ///   - lists: those that may be given several times.
     ///   - file: the path of the configuration file, if a flag gives it.
     ///   - handed: sockets inherited from a service manager; they replace `bind`, `port` and
-    ///     `tls-port`.
+    ///     `tls-port`. Nil for a command that only reads the settings of a daemon, which may have
+    ///     such sockets.
     /// - Throws: `ConfigurationError`.
     package init(
         scalars: [String: String], lists: [String: [String]], file: String?,
-        handed: [InheritedListener] = []
+        handed: [InheritedListener]? = nil
     ) async throws {
         var reader = try await SettingsReader(scalars: scalars, lists: lists, file: file)
-        readAddresses(&reader, handed)
+        readAddresses(&reader, handed ?? [], mayBeHanded: handed == nil)
         readStore(&reader)
         readProxy(&reader)
         readUpstream(&reader)
@@ -147,79 +130,6 @@ package struct DaemonConfiguration: Sendable {
             fixedSettings[name] = isList ? "\(reader.list(name))" : reader.text(name)
         }
         fixedSettings["allow-private"] = "\(reader.text("allow-private") ?? "") \(privateHosts)"
-    }
-
-    private mutating func readAddresses(
-        _ reader: inout SettingsReader, _ handed: [InheritedListener]
-    ) {
-        let binds = handed.isEmpty ? readBinds(&reader) : []
-        if handed.isEmpty, let port = readPort(&reader) {
-            addresses = binds.map { SocketAddress(bytes: $0.bytes, port: port) }
-        }
-        inherited = handed.filter { !Self.isSecure($0) }
-        readSecurity(&reader, binds, handed.filter(Self.isSecure))
-        let isRemoteAllowed = reader.isOn("allow-remote")
-        if isShared, reader.text("token") == nil, !isRemoteAllowed {
-            reader.fault(
-                "binding beyond loopback lets others use this daemon: give a --token, or --allow-remote"
-            )
-        }
-    }
-
-    /// True if an inherited socket is for TLS, by its name: `tls`, or a unit's such as
-    /// `sluice-tls.socket`.
-    private static func isSecure(_ socket: InheritedListener) -> Bool {
-        socket.name == "tls" || socket.name.hasSuffix("-tls.socket")
-    }
-
-    /// The addresses to listen on, without their ports.
-    private func readBinds(_ reader: inout SettingsReader) -> [SocketAddress] {
-        reader.list("bind", default: ["127.0.0.1"]).compactMap { name in
-            let numeric = name == "localhost" ? "127.0.0.1" : name
-            if let address = SocketAddress(host: numeric, port: 0) { return address }
-            reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
-            return nil
-        }
-    }
-
-    /// The port for connections in the clear; nil where there is to be none.
-    private func readPort(_ reader: inout SettingsReader) -> UInt16? {
-        guard reader.text("port")?.lowercased() == "off" else {
-            return UInt16(reader.number("port", in: 0...65_535, default: 9_000))
-        }
-        if reader.text("tls-port") == nil {
-            reader.fault("port is off, which needs a tls-port")
-        }
-        return nil
-    }
-
-    /// Reads the certificates too: what is wrong with them is a fault of the configuration.
-    private mutating func readSecurity(
-        _ reader: inout SettingsReader, _ binds: [SocketAddress], _ handed: [InheritedListener]
-    ) {
-        let certificates = reader.list("tls-cert")
-        let keys = reader.list("tls-key")
-        guard reader.text("tls-port") != nil || !handed.isEmpty else {
-            if !certificates.isEmpty || !keys.isEmpty {
-                reader.fault("tls-cert and tls-key need a tls-port")
-            }
-            return
-        }
-        let port = UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
-        guard !certificates.isEmpty, certificates.count == keys.count else {
-            let what = handed.isEmpty ? "tls-port" : "the socket \(handed[0].address) for TLS"
-            reader.fault(
-                "\(what) needs a tls-cert and a tls-key for each; 'sluice tls init' makes a pair")
-            return
-        }
-        let files = zip(certificates, keys).map { TLSFiles(certificate: $0, key: $1) }
-        do throws(TLSConfigurationError) {
-            secure = SecureListening(
-                addresses: binds.map { SocketAddress(bytes: $0.bytes, port: port) },
-                inherited: handed, certificates: try TLSCertificates(files))
-        } catch {
-            reader.fault("\(error)")
-        }
     }
 
     private mutating func readStore(_ reader: inout SettingsReader) {

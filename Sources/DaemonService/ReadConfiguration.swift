@@ -13,7 +13,7 @@ import Synchronization
 /// - Parameters: as those of `DaemonConfiguration`.
 package func readConfiguration(
     scalars: [String: String], lists: [String: [String]], file: String?,
-    handed: [InheritedListener] = []
+    handed: [InheritedListener]? = nil
 ) throws -> DaemonConfiguration {
     do {
         return try loadConfiguration(scalars: scalars, lists: lists, file: file, handed: handed)
@@ -28,7 +28,7 @@ package func readConfiguration(
 /// - Throws: `ConfigurationError` where a setting is wrong.
 package func loadConfiguration(
     scalars: [String: String], lists: [String: [String]], file: String?,
-    handed: [InheritedListener] = []
+    handed: [InheritedListener]? = nil
 ) throws -> DaemonConfiguration {
     let done = try ThreadSemaphore()
     let box = Outcome()

@@ -186,7 +186,25 @@ package struct SettingsReader {
 
     private static func list(_ name: String, in reader: ConfigReader) -> [String] {
         let key = ConfigKey([name])
-        return reader.stringArray(forKey: key) ?? reader.string(forKey: key).map { [$0] } ?? []
+        let values =
+            reader.stringArray(forKey: key) ?? reader.string(forKey: key).map { [$0] } ?? []
+        return valuesWithCommas.contains(name) ? joined(values) : values
+    }
+
+    /// The lists whose values contain commas: NAME=A,B.
+    private static let valuesWithCommas: Set = ["origin-cert", "resolve"]
+
+    /// Puts values together again that were separated at a comma within one.
+    private static func joined(_ values: [String]) -> [String] {
+        var result: [String] = []
+        for value in values {
+            if let last = result.last, !value.contains("=") {
+                result[result.count - 1] = "\(last),\(value)"
+            } else {
+                result.append(value)
+            }
+        }
+        return result
     }
 
     /// Returns a list of hosts.

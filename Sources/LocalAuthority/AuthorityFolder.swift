@@ -73,8 +73,10 @@ package struct AuthorityFolder {
         let chain = try Self.pem(server.certificate) + Self.pem(authority.certificate)
         let key = try Self.pem(server.key)
         try onDisk { () throws(SystemError) in
-            try replaceFile(serverKey, with: key, in: path, mode: 0o600)
-            try replaceFile(serverCertificate, with: chain, in: path, mode: 0o644)
+            // A service that runs as another user goes on reading them.
+            try replaceFile(serverKey, with: key, in: path, mode: 0o600, keepsAccess: true)
+            try replaceFile(
+                serverCertificate, with: chain, in: path, mode: 0o644, keepsAccess: true)
         }
         return Outcome(
             authority: authority.certificate, server: server.certificate, isNewAuthority: isNew)

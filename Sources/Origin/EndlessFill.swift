@@ -18,9 +18,14 @@ final class EndlessFill {
     /// Where decoding can begin in what was not written yet, apart from what the scanner holds.
     private var points: [Int64] = []
     private var disposedAt: Monotonic
+    /// The end of the body at the last look at what can be freed.
+    private var disposedEnd: Int64 = 0
 
     /// Pauses between two looks at what can be freed.
     static let disposalPause = Interval.milliseconds(200)
+    /// The bytes after which there is a look without a pause: a CDN may deliver seconds at once, as
+    /// after a stall.
+    static let disposalStep: Int64 = 1 << 20
 
     /// Starts with the response that begins the body.
     init(_ body: EndlessBody, _ head: EndlessHead, _ fields: Fields, now: Monotonic) {
@@ -92,15 +97,20 @@ final class EndlessFill {
         return verdict
     }
 
-    /// Decides which bytes to free, a few times a second.
+    /// Decides which bytes to free, a few times a second or after each step of bytes.
     ///
     /// - Parameters:
+    ///   - end: the end of the body.
     ///   - slowest: the offset of the slowest reader.
     ///   - now: the time.
     /// - Returns: the end of the bytes to free; nil between two looks.
-    func disposableEnd(slowest: @autoclosure () -> Int64?, now: Monotonic) -> Int64? {
-        guard now - disposedAt >= Self.disposalPause else { return nil }
+    func disposableEnd(
+        of end: Int64, slowest: @autoclosure () -> Int64?, now: Monotonic
+    ) -> Int64? {
+        guard now - disposedAt >= Self.disposalPause || end - disposedEnd >= Self.disposalStep
+        else { return nil }
         disposedAt = now
+        disposedEnd = end
         return body.dispose(slowest: slowest(), now: now)
     }
 }

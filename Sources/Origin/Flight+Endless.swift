@@ -74,7 +74,7 @@ extension Flight {
         case .endless:
             guard let object else { return true }
             if let end = endless.disposableEnd(
-                slowest: table.readers.least(object.generation), now: now)
+                of: writer.offset, slowest: table.readers.least(object.generation), now: now)
             {
                 object.punch(upTo: end)
             }

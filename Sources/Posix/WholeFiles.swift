@@ -70,15 +70,24 @@ private func openPlainFile(
 /// Writes and syncs a new file, renames it, and syncs the folder (rename(2), fsync(2)). A new file
 /// is readable by its owner only, unless `mode` is given; then it has exactly that mode, regardless
 /// of the umask and of leftovers of an interrupted earlier call (fchmod(2)).
+///
+/// With `keepsAccess`, a file that exists keeps its owner, group and mode, which an administrator
+/// may have set for a service; `mode` is that of a new one.
 package func replaceFile(
-    _ path: String, with bytes: [UInt8], in folder: String, mode: UInt32? = nil
+    _ path: String, with bytes: [UInt8], in folder: String, mode: UInt32? = nil,
+    keepsAccess: Bool = false
 ) throws(SystemError) {
     let new = path + ".new"
     do {
         let file = try openFile(new, flags: O_WRONLY | O_CREAT | O_TRUNC)
         if let mode {
             let number = file.number
-            _ = try check("fchmod", new) { fchmod(number, mode) }
+            var former = stat()
+            let isKept =
+                keepsAccess && lstat(path, &former) == 0 && former.st_mode & S_IFMT == S_IFREG
+                && fchown(number, former.st_uid, former.st_gid) == 0
+            let wanted = isKept ? former.st_mode & 0o777 : mode
+            _ = try check("fchmod", new) { fchmod(number, wanted) }
         }
         try write(bytes, to: file.number, at: 0)
         try syncData(file.number)

@@ -1,7 +1,7 @@
 // The certificates and keys of the listeners, read and checked before they are used.
 import COpenSSL
-import FoundationEssentials
 import Glibc
+import Posix
 
 /// Why a certificate or its key cannot be used.
 package enum TLSConfigurationError: Error, Equatable, CustomStringConvertible {
@@ -11,6 +11,8 @@ package enum TLSConfigurationError: Error, Equatable, CustomStringConvertible {
     case noCertificate(path: String)
     /// The file holds no private key in PEM form, or one that needs a passphrase.
     case noKey(path: String)
+    /// The file ends within a certificate, or holds one that cannot be decoded.
+    case damagedChain(path: String)
     /// The key does not belong to the certificate.
     case mismatch(certificate: String, key: String)
     /// OpenSSL rejects the content.
@@ -23,6 +25,8 @@ package enum TLSConfigurationError: Error, Equatable, CustomStringConvertible {
             "\(path) holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)"
         case .noKey(let path):
             "\(path) holds no private key in PEM form; one with a passphrase is not supported"
+        case .damagedChain(let path):
+            "\(path) holds a certificate that is cut off or damaged; copy it anew"
         case .mismatch(let certificate, let key):
             "the key in \(key) does not belong to the certificate in \(certificate)"
         case .refused(let path, let reason): "\(path) is refused by OpenSSL: \(reason)"
@@ -72,11 +76,14 @@ package struct TLSCertificates: Sendable {
         self.identities = identities
     }
 
+    /// More than any chain or key takes.
+    private static let mostBytes = 1 << 20
+
     private static func read(_ path: String) throws(TLSConfigurationError) -> [UInt8] {
-        do {
-            return Array(try Data(contentsOf: URL(filePath: path)))
+        do throws(SystemError) {
+            return try readWhole(path, atMost: mostBytes)
         } catch {
-            throw .unreadable(path: path, reason: String(cString: strerror(errno)))
+            throw .unreadable(path: path, reason: String(cString: strerror(error.code)))
         }
     }
 }
@@ -89,7 +96,11 @@ final class TLSCredentials {
 
     init(_ identity: TLSCertificates.Identity) throws(TLSConfigurationError) {
         ERR_clear_error()
-        var certificates = Self.certificates(in: identity.chain)
+        var (certificates, isWhole) = Self.certificates(in: identity.chain)
+        guard isWhole else {
+            for certificate in certificates { X509_free(certificate) }
+            throw .damagedChain(path: identity.files.certificate)
+        }
         guard !certificates.isEmpty else {
             throw .noCertificate(path: identity.files.certificate)
         }
@@ -116,14 +127,18 @@ final class TLSCredentials {
         X509_check_host(certificate, name, 0, 0, nil) == 1
     }
 
-    private static func certificates(in bytes: [UInt8]) -> [OpaquePointer] {
+    /// Returns the certificates of a file, and whether it ends behind one: it may be in the middle of
+    /// being copied.
+    private static func certificates(in bytes: [UInt8]) -> ([OpaquePointer], isWhole: Bool) {
         reading(bytes) { source in
             var found: [OpaquePointer] = []
             // A chain has a few certificates; thousands mean that it is another kind of file.
             while found.count < 32, let next = PEM_read_bio_X509(source, nil, noPassphrase, nil) {
                 found.append(next)
             }
-            return found
+            let code = ERR_peek_last_error()
+            // No further block is an error too; the low bits of a code are its reason (err.h).
+            return (found, code == 0 || CInt(code & 0x7F_FFFF) == PEM_R_NO_START_LINE)
         }
     }
 

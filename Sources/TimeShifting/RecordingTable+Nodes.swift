@@ -82,9 +82,12 @@ extension RecordingTable {
                 "an order of another node cannot be read", metadata: ["order": "\(shared.id.text)"])
         }
         guard running[order.id] == nil else { return }
-        // One that was paused after repeated crashes is for its user to resume; one that has ended
-        // here has a part that going on would write over.
-        guard !hasStopped(order.id) else { return services.flights.refuseOrder(shared.id) }
+        switch stopped(order.id) {
+        case .paused: return
+        // Going on would write over the part that is stored here.
+        case .over: return tellNodes(version(of: order, .end))
+        case nil: break
+        }
         guard loop.wallNow < order.until else { return tellNodes(version(of: order, .end)) }
         guard running.count < Self.mostRunning else {
             return services.flights.refuseOrder(shared.id)

@@ -36,8 +36,17 @@ package final class RecordingTable {
         self.keeper = keeper
     }
 
-    /// True if a recording has ended here, or is paused here.
-    func hasStopped(_ id: String) -> Bool { over[id] != nil || paused[id] != nil }
+    /// Why a recording that is known here does not run.
+    enum Stopped {
+        /// It waits until its user resumes it, after repeated crashes.
+        case paused
+        case over
+    }
+
+    /// Returns why a recording does not run here; nil for one that runs or is unknown.
+    func stopped(_ id: String) -> Stopped? {
+        paused[id] != nil ? .paused : over[id] != nil ? .over : nil
+    }
 
     // MARK: Life cycle
 

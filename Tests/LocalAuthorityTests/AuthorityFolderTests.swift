@@ -49,6 +49,20 @@ struct AuthorityFolderTests {
                 == ["authority.key", "authority.pem", "server.key", "server.pem"])
     }
 
+    @Test func `a renewal leaves the server's files readable for a service that may read them`()
+        throws
+    {
+        let scratch = Scratch(), files = scratch.files
+        try renew(scratch, "nas")
+        chmod(files.serverKey, 0o640)
+        if geteuid() == 0 { chown(files.serverKey, 0, 1_234) }
+        try renew(scratch, "tv")
+        #expect(scratch.mode(files.serverKey) == 0o640)
+        var found = stat()
+        #expect(stat(files.serverKey, &found) == 0)
+        #expect(geteuid() != 0 || found.st_gid == 1_234)
+    }
+
     @Test func `the server's file has its certificate followed by the authority's`() throws {
         let scratch = Scratch()
         let outcome = try renew(scratch, "nas", "10.1.2.3")

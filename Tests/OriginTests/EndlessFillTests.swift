@@ -84,9 +84,13 @@ import Testing
         let fill = try fill([("icy-name", "radio")])
         _ = take(frames, fill, end: 0)
         _ = fill.didWrite(to: Int64(frames.count), now: start)
-        #expect(fill.disposableEnd(slowest: nil, now: start) == nil)
+        #expect(fill.disposableEnd(of: 1_000, slowest: nil, now: start) == nil)
         let later = start + EndlessFill.disposalPause
-        #expect(fill.disposableEnd(slowest: nil, now: later) != nil)
-        #expect(fill.disposableEnd(slowest: nil, now: later) == nil)
+        #expect(fill.disposableEnd(of: 1_000, slowest: nil, now: later) != nil)
+        #expect(fill.disposableEnd(of: 1_000, slowest: nil, now: later) == nil)
+        // A CDN that catches up delivers as much at once.
+        let next = 1_000 + EndlessFill.disposalStep
+        #expect(fill.disposableEnd(of: next, slowest: nil, now: later) != nil)
+        #expect(fill.disposableEnd(of: next, slowest: nil, now: later) == nil)
     }
 }

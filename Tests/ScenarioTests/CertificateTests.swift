@@ -100,6 +100,8 @@ extension Stories.CertificateTests {
             "openssl", "pkey", "-in", one.key, "-out", secret, "-aes256", "-passout", "pass:x",
         ])
         #expect(sealed.status == 0)
+        let chain = try readFile(one.certificate) + readFile(one.authority)
+        try writeFile(folder.file("cut"), chain.dropLast(100))
         let faults: [(options: [String], reason: String)] = [
             (
                 ["--tls-cert", one.certificate, "--tls-key", two.key],
@@ -111,6 +113,7 @@ extension Stories.CertificateTests {
             ),
             (["--tls-cert", folder.path, "--tls-key", one.key], "\(folder.path) cannot be read: "),
             (["--tls-cert", folder.file("text"), "--tls-key", one.key], "holds no certificate"),
+            (["--tls-cert", folder.file("cut"), "--tls-key", one.key], "cut off or damaged"),
             (["--tls-cert", one.certificate, "--tls-key", folder.file("text")], "no private key"),
             (["--tls-cert", one.certificate, "--tls-key", secret], "passphrase is not supported"),
             (["--tls-cert", one.certificate], "needs a tls-cert and a tls-key for each"),

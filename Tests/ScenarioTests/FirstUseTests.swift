@@ -22,6 +22,9 @@ extension Stories.FirstUseTests {
         let good = try sluice(
             "check", environment: ["SLUICE_CACHE_SIZE=1GB", "SLUICE_DAEMON=http://h"])
         #expect(good.status == 0, "\(good.stderr)")
+        // Commas separate values, and belong to some.
+        let resolve = "SLUICE_RESOLVE=a:443=192.0.2.1,192.0.2.2,b:443=192.0.2.3"
+        #expect(try sluice("check", environment: [resolve]).status == 0)
         let folder = try TemporaryFolder()
         try writeFile(folder.file("c.json"), #"{"cache-sise":"1GB"}"#.utf8)
         let file = try sluice("check", "--config", folder.file("c.json"))
@@ -42,6 +45,37 @@ extension Stories.FirstUseTests {
             "url", "http://h/a.m3u8", environment: [daemon, "SLUICE_TOKEN=correct-horse"]
         ).stdout
         #expect(url.hasPrefix(story.daemon.baseURL) && url.contains("token=correct-horse"))
+    }
+
+    @Test
+    func `a folder that is named is opened whatever daemon the environment names`() throws {
+        let story = try Story()
+        let path = segment("a", 1_000)
+        _ = try story.get(path)
+        let other = try Story()
+        _ = try other.get(segment("b", 1_000))
+        other.stop()
+        let daemon = "SLUICE_DAEMON=\(story.daemon.baseURL)"
+        let done = try sluice("clear", "--cache-dir", other.cacheFolder, environment: [daemon])
+        #expect(done.status == 0 && done.stdout.hasPrefix("removed 1 object"), "\(done)")
+        #expect(try story.get(path)["Cache-Status"]?.contains("hit") == true)
+        let file = try TemporaryFolder()
+        try writeFile(
+            file.file("c.json"), "{\"cache-dir\":\"\(other.cacheFolder)\",\"port\":1}".utf8)
+        let configured = try sluice(
+            "clear", "--config", file.file("c.json"), environment: [daemon])
+        #expect(configured.stdout.hasPrefix("removed 0 objects"), "\(configured)")
+        #expect(try story.get(path)["Cache-Status"]?.contains("hit") == true)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root"))
+    func `root opens no store of another user, whose daemon could not start then`() throws {
+        let story = try Story()
+        story.stop()
+        chown(story.cacheFolder + "/objects", 1_234, 1_234)
+        let refused = try sluice("df", "--cache-dir", story.cacheFolder)
+        #expect(refused.status != 0 && refused.stderr.contains("belongs to the user 1234"))
+        #expect(refused.stderr.contains("sudo -u #1234"))
     }
 
     @Test

@@ -162,6 +162,17 @@ extension Stories {
             #expect(exit == .code(78) && text.contains("needs a tls-cert"))
         }
 
+        @Test func `a TLS port has no effect beside handed sockets, and that is said`() throws {
+            let identity = try Identity("127.0.0.1")
+            let service = try Service([try ListeningSocket()])
+            let (exit, text) = try service.fail(identity.options + ["--tls-port", "9443"])
+            #expect(exit == .code(78) && text.contains("enable sluice-tls.socket"))
+            // Commands that read the same settings know nothing of the sockets.
+            let program = try DaemonProcess.builtBinary()
+            let check = try Tool.run([program, "check"] + identity.options, within: patience)
+            #expect(check.status == 0, "\(check.stderr)")
+        }
+
         @Test func `a handed socket beyond loopback needs a token`() throws {
             let service = try Service([try ListeningSocket(on: "0.0.0.0")])
             let (exit, text) = try service.fail()

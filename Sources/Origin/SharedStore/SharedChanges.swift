@@ -26,6 +26,8 @@ final class SharedChanges {
     /// Names that were listed and are still to be read.
     private var unread: [String] = []
     private var pending: [SharedChange] = []
+    /// The names of those in `pending` that were made here.
+    private var own: Set<String> = []
     private var isApplying = false
     private var pause = shortestPause
     private var marks: [(mark: Marked, given: WallTime)] = []
@@ -76,6 +78,11 @@ final class SharedChanges {
         known.insert(change.name)
         note(change)
         write(change, attempt: 1)
+        guard change.mark != nil else { return }
+        // A former version may have come from the store between the purge and this mark.
+        own.insert(change.name)
+        pending.append(change)
+        applyNext()
     }
 
     private func write(_ change: SharedChange, attempt: Int64) {
@@ -182,19 +189,23 @@ final class SharedChanges {
         let bound = LoopBound(self, to: level.loop)
         handler(change.target) { isOver in
             bound.enqueue { changes, loop in
-                changes.isApplying = false
                 guard !changes.level.isShutDown else { return }
                 guard isOver else {
+                    // Being applied until then: each listing would begin further attempts.
                     loop.schedule(after: changes.pause) { [weak changes] _ in
+                        changes?.isApplying = false
                         changes?.applyNext()
                     }
                     changes.pause = min(
                         Self.longestPause, Interval(nanoseconds: changes.pause.nanoseconds * 2))
                     return
                 }
+                changes.isApplying = false
                 changes.pause = Self.shortestPause
                 changes.pending.removeFirst()
-                changes.level.counters.add(.sharedChanges)
+                if changes.own.remove(change.name) == nil {
+                    changes.level.counters.add(.sharedChanges)
+                }
                 changes.applyNext()
             }
         }

@@ -198,7 +198,9 @@ package final class ProxyCore: Sendable {
         flights.followChanges { target, done in
             administration.answer(.post, target) { answer in
                 switch answer {
-                case .failure(.conflict, _), .failure(.serviceUnavailable, _): done(false)
+                case .failure(.conflict, _), .failure(.serviceUnavailable, _),
+                    .failure(.insufficientStorage, _):
+                    done(false)
                 case .failure, .value, .methodNotAllowed: done(true)
                 }
             }

@@ -46,7 +46,7 @@ struct StoreOptions: ParsableArguments {
     ///
     /// - Throws: `ExitCode` after printing the error to standard error.
     func withChannel(_ body: (AdminChannel) throws -> Void) throws {
-        let channel = AdminChannel(self)
+        let channel = try AdminChannel(self)
         defer { channel.close() }
         try body(channel)
     }
@@ -77,10 +77,17 @@ final class AdminChannel {
     private let client: AdminClient
     private var opened: OpenedStore?
 
-    init(_ options: StoreOptions) {
+    /// - Throws: `ExitCode` after printing what is wrong with the configuration file, if one is named.
+    init(_ options: StoreOptions) throws {
         self.options = options
+        var configured: String?
+        if options.daemon == nil, options.cacheDir == nil, options.config != nil {
+            // The folder that the file names is that of the daemon with its port.
+            configured = try readConfiguration(scalars: [:], lists: [:], file: options.config)
+                .localBases.first
+        }
         client = AdminClient(
-            base: options.namedDaemon ?? DaemonOptions.standard,
+            base: configured ?? options.namedDaemon ?? DaemonOptions.standard,
             token: options.token ?? DaemonOptions.environmentToken,
             authority: DaemonTrust.authority(options.daemonCa))
     }
@@ -95,8 +102,9 @@ final class AdminChannel {
     /// - Throws: `ExitCode` after printing the error to standard error.
     func send(_ method: HTTPMethod, _ target: String) throws -> String {
         if let opened { return try opened.send(method, target) }
-        let mayAsk = options.cacheDir == nil || options.namedDaemon != nil
-        let mayOpen = options.cacheDir != nil || options.namedDaemon == nil
+        // A folder that is named is opened whatever daemon the environment names.
+        let mayAsk = options.cacheDir == nil || options.daemon != nil
+        let mayOpen = options.cacheDir != nil || options.config != nil || options.namedDaemon == nil
         if mayAsk {
             switch client.ask(method.name, target) {
             case .answered(let text): return text
@@ -114,6 +122,21 @@ final class AdminChannel {
 
 /// A cache folder that this process has opened while no daemon uses it.
 private final class OpenedStore {
+    /// Refuses to open another user's store as root: what root writes there keeps that user's daemon
+    /// from starting.
+    ///
+    /// - Throws: `ExitCode` after printing the error to standard error.
+    private static func checkOwner(of folder: String) throws {
+        var found = stat()
+        guard geteuid() == 0, stat("\(folder)/objects", &found) == 0, found.st_uid != 0 else {
+            return
+        }
+        let name = getpwuid(found.st_uid).flatMap { $0.pointee.pw_name.map { String(cString: $0) } }
+        throw commandFailure(
+            "the store \(folder) belongs to the user \(name ?? String(found.st_uid)); run this as that user, for example with sudo -u \(name ?? "#\(found.st_uid)")"
+        )
+    }
+
     private let store: ObjectStore
     private let administration: StoreAdministration
     private let why: WhyAnswers
@@ -123,6 +146,7 @@ private final class OpenedStore {
             scalars: options.cacheDir.map { ["cache-dir": $0] } ?? [:], lists: [:],
             file: options.config)
         let folder = configuration.cacheFolder
+        try Self.checkOwner(of: folder)
         guard (try? openFile(folder + "/format", flags: 0)) != nil else {
             let asked = daemon.map { "no daemon answers at \($0), and " } ?? ""
             printError("sluice: \(asked)there is no store in \(folder)")

@@ -63,7 +63,9 @@ struct ClusterKeyCommand: ParsableCommand {
                 keys.removeSubrange(1...)
             }
             let made = ClusterKeyFile(keys: keys)
-            try replaceFile(file, with: Array(made.text.utf8), in: Self.folder(file), mode: 0o600)
+            try replaceFile(
+                file, with: Array(made.text.utf8), in: Self.folder(file), mode: 0o600,
+                keepsAccess: true)
             show(keys)
         } catch let error as ExitCode {
             throw error

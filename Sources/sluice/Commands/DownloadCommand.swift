@@ -140,7 +140,10 @@ struct DownloadWatch {
             }
             throw ExitCode.failure
         default:
-            if !json { print("paused; `sluice download resume \(download.id)` continues") }
+            printError(
+                "sluice: the download was paused; `sluice download resume \(download.id)` continues"
+            )
+            throw ExitCode.failure
         }
     }
 

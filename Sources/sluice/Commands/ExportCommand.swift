@@ -191,6 +191,7 @@ private final class FileFetch {
         offset = start
         var request = BlockingClient.Request("GET", daemon.base + source)
         request.failsOnErrorStatus = true
+        request.authority = daemon.authority
         request.range = end.map { start...max(start, $0 - 1) }
         request.stallSeconds = 120
         do throws(BlockingClient.Failure) {

@@ -1,0 +1,106 @@
+import HTTPServer
+package import Posix
+import Reactor
+import TLS
+
+/// Where the daemon listens: addresses, ports, inherited sockets and certificates.
+extension DaemonConfiguration {
+    /// The base URL of a daemon of this configuration for programs of this machine, for each address
+    /// that is listened on in the clear; none for a port that is not fixed.
+    package var localBases: [String] {
+        addresses.filter { $0.port != 0 }.map { address in
+            switch address.host {
+            case "0.0.0.0": "http://127.0.0.1:\(address.port)"
+            case "::": "http://[::1]:\(address.port)"
+            default: "http://\(address)"
+            }
+        }
+    }
+
+    /// Every address that is listened on, in the clear and for TLS.
+    package var listeningPlaces: [SocketAddress] {
+        addresses + inherited.map(\.address) + (secure?.addresses ?? [])
+            + (secure?.inherited ?? []).map(\.address)
+    }
+
+    mutating func readAddresses(
+        _ reader: inout SettingsReader, _ handed: [InheritedListener], mayBeHanded: Bool
+    ) {
+        let binds = handed.isEmpty ? readBinds(&reader) : []
+        if handed.isEmpty, let port = readPort(&reader) {
+            addresses = binds.map { SocketAddress(bytes: $0.bytes, port: port) }
+        }
+        inherited = handed.filter { !Self.isSecure($0) }
+        let secureOnes = handed.filter(Self.isSecure)
+        if !handed.isEmpty, secureOnes.isEmpty, reader.text("tls-port") != nil {
+            reader.fault(
+                "tls-port has no effect, since the service manager hands over the sockets: enable sluice-tls.socket, or remove tls-port"
+            )
+        }
+        readSecurity(&reader, binds, secureOnes, mayBeHanded: mayBeHanded)
+        let isRemoteAllowed = reader.isOn("allow-remote")
+        if isShared, reader.text("token") == nil, !isRemoteAllowed {
+            reader.fault(
+                "binding beyond loopback lets others use this daemon: give a --token, or --allow-remote"
+            )
+        }
+    }
+
+    /// True if an inherited socket is for TLS, by its name: `tls`, or a unit's such as
+    /// `sluice-tls.socket`.
+    private static func isSecure(_ socket: InheritedListener) -> Bool {
+        socket.name == "tls" || socket.name.hasSuffix("-tls.socket")
+    }
+
+    /// The addresses to listen on, without their ports.
+    private func readBinds(_ reader: inout SettingsReader) -> [SocketAddress] {
+        reader.list("bind", default: ["127.0.0.1"]).compactMap { name in
+            let numeric = name == "localhost" ? "127.0.0.1" : name
+            if let address = SocketAddress(host: numeric, port: 0) { return address }
+            reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
+            return nil
+        }
+    }
+
+    /// The port for connections in the clear; nil where there is to be none.
+    private func readPort(_ reader: inout SettingsReader) -> UInt16? {
+        guard reader.text("port")?.lowercased() == "off" else {
+            return UInt16(reader.number("port", in: 0...65_535, default: 9_000))
+        }
+        if reader.text("tls-port") == nil {
+            reader.fault("port is off, which needs a tls-port")
+        }
+        return nil
+    }
+
+    /// Reads the certificates too: what is wrong with them is a fault of the configuration.
+    private mutating func readSecurity(
+        _ reader: inout SettingsReader, _ binds: [SocketAddress], _ handed: [InheritedListener],
+        mayBeHanded: Bool
+    ) {
+        let certificates = reader.list("tls-cert")
+        let keys = reader.list("tls-key")
+        let isServed = reader.text("tls-port") != nil || !handed.isEmpty
+        if !isServed {
+            guard !certificates.isEmpty || !keys.isEmpty else { return }
+            guard mayBeHanded else { return reader.fault("tls-cert and tls-key need a tls-port") }
+        }
+        let port = UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
+        guard !certificates.isEmpty, certificates.count == keys.count else {
+            let what = handed.first.map { "the socket \($0.address) for TLS" } ?? "TLS"
+            reader.fault(
+                "\(what) needs a tls-cert and a tls-key for each; 'sluice tls init' makes a pair")
+            return
+        }
+        let files = zip(certificates, keys).map { TLSFiles(certificate: $0, key: $1) }
+        do throws(TLSConfigurationError) {
+            let certificates = try TLSCertificates(files)
+            guard isServed else { return }
+            secure = SecureListening(
+                addresses: binds.map { SocketAddress(bytes: $0.bytes, port: port) },
+                inherited: handed, certificates: certificates)
+        } catch {
+            reader.fault("\(error)")
+        }
+    }
+}
