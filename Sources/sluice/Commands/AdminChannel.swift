@@ -104,7 +104,9 @@ final class AdminChannel {
         if let opened { return try opened.send(method, target) }
         // A folder that is named is opened whatever daemon the environment names.
         let mayAsk = options.cacheDir == nil || options.daemon != nil
-        let mayOpen = options.cacheDir != nil || options.config != nil || options.namedDaemon == nil
+        let mayOpen =
+            options.cacheDir != nil
+            || (options.daemon == nil && (options.config != nil || options.namedDaemon == nil))
         if mayAsk {
             switch client.ask(method.name, target) {
             case .answered(let text): return text
