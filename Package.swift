@@ -328,7 +328,8 @@ let package = Package(
 
         // Tests: one target a library, and stories told through the daemon.
         .target(
-            name: "ScenarioSupport", dependencies: ["AccessLogFormat", "CLinux", "FixtureCDN"],
+            name: "ScenarioSupport",
+            dependencies: ["AccessLogFormat", "CLinux", "FixtureCDN", "FuzzSupport"],
             path: "Tests/ScenarioSupport", swiftSettings: optimised),
         .testTarget(
             name: "EndlessTests", dependencies: ["Endless", "HTTP", "Posix"],

@@ -96,9 +96,12 @@ extension Flight {
     }
 
     /// True if a response takes the place of what is stored of another version: an error under
-    /// HTTP's rules is its client's alone (RFC 9111 section 4.3.3).
+    /// HTTP's rules is its client's alone (RFC 9111 section 4.3.3), while a success shows that there
+    /// is another version, whether or not it is stored.
     private func replaces(_ status: HTTPStatus, _ reason: Storability.NoStoreReason?) -> Bool {
-        guard machine.job.followsHTTP, let reason else { return true }
+        guard machine.job.followsHTTP, !(200..<300).contains(status.rawValue), let reason else {
+            return true
+        }
         return Storability.endsUseOfStored(status, reason)
     }
 

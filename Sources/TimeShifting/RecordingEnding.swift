@@ -83,20 +83,17 @@ final class RecordingEnding {
         }
     }
 
-    /// Writes the entry, reduced to the playlists with recorded segments.
+    /// Writes the entry, reduced to the playlists with recorded segments, at least one.
     private func write(_ entry: FetchedPlaylist, naming lists: [RecordingPlaylists.Finished]) {
-        var body = playlists.filtered(entry, to: Set(lists.map(\.url)))
-        var base = entry.base
-        if body == nil, let first = lists.first {
+        let reduced = playlists.filtered(entry, to: Set(lists.map(\.url)))
+        if reduced == nil {
             // The stored entry was removed, and that of the origin names other playlists by now.
             log("the entry of a recording names no playlist of it; the first one takes its place")
-            body = first.bytes
-            base = first.url
         }
-        guard let body else { return end(with: []) }
         do throws(SystemError) {
             try services.store(
-                playlist: body, at: playlists.order.choice.url, base: base, of: playlists.session)
+                playlist: reduced ?? lists[0].bytes, at: playlists.order.choice.url,
+                base: reduced == nil ? lists[0].url : entry.base, of: playlists.session)
         } catch {
             return wait("the entry cannot be written: \(error)")
         }

@@ -1,23 +1,9 @@
 // An origin with seeded random faults, which counts the cost of each player request.
 import CLinux
 import FixtureCDN
+import FuzzSupport
 import Glibc
 import Synchronization
-
-/// Numbers that follow from a seed (SplitMix64).
-package struct SeededNumbers: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    package init(seed: UInt64) { state = seed }
-
-    package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
 
 /// Bodies are `content`; the first folder of a path names the player request that is charged.
 package final class MisbehavingOrigin: Sendable {
