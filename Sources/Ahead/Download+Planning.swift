@@ -150,9 +150,10 @@ extension Download {
     }
 
     /// The reason why a part is not fetched, with what its user can do instead of `resume`.
-    func refusal(_ failure: ProxyFailure) -> String {
-        guard failure.isUnproven, order.from != nil else { return failure.message }
-        return "\(failure.message); order the title from its start on, without --from"
+    func refusal(_ failure: ProxyFailure) -> Refusal {
+        guard failure.isUnproven else { return Refusal(reason: failure.message) }
+        let wayOut = order.from == nil ? "" : "; order the title from its start on, without --from"
+        return Refusal(reason: failure.message + wayOut, isUnproven: true)
     }
 
     private func planned(_ playlist: FetchedPlaylist) {

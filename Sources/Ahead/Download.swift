@@ -71,8 +71,8 @@ package final class Download {
     private(set) var presentBefore: [Int: Int64] = [:]
     /// The stored bytes of each complete piece.
     var present: [Int: Int64] = [:]
-    /// Pieces that could not be fetched, with the reason.
-    package var refused: [Int: String] = [:]
+    /// Pieces that could not be fetched.
+    var refused: [Int: Refusal] = [:]
     /// The keys of the playlists that were read, without those that must not be stored.
     package var playlists: [ObjectKey] = []
     /// The bytes fetched in this run.
@@ -112,6 +112,13 @@ package final class Download {
         case cannotBeMet(String)
         /// The origin does not respond.
         case undecided(String)
+    }
+
+    /// Why a piece could not be fetched.
+    struct Refusal: Sendable {
+        let reason: String
+        /// True if only bytes that are not stored could prove which body it belongs to.
+        var isUnproven = false
     }
 
     /// Figures that are kept between runs.
@@ -251,8 +258,10 @@ package final class Download {
         }
         let end = min(range.upperBound, report.total ?? range.upperBound)
         guard range.isEmpty || range.lowerBound < end else {
-            refused[index] =
-                "\(piece.url.redacted) ends at byte \(end), before the part from byte \(range.lowerBound) on that the playlist names; it is the origin's to mend"
+            refused[index] = Refusal(
+                reason:
+                    "\(piece.url.redacted) ends at byte \(end), before the part from byte \(range.lowerBound) on that the playlist names; it is the origin's to mend"
+            )
             return
         }
         present[index] = max(0, end - range.lowerBound)
@@ -272,7 +281,9 @@ package final class Download {
     }
 
     private func failed(_ index: Int, _ failure: ProxyFailure) {
-        if failure.isWorthRetrying {
+        if failure.isLost {
+            // The check finds it missing, and bounds how often it is fetched again.
+        } else if failure.isWorthRetrying {
             pending.append(index)
             guard state == .running else { return }
             wait(for: failure.message)
@@ -338,7 +349,7 @@ package final class Download {
     }
 
     private func finishRefused() {
-        guard let first = refused.values.first else { return }
+        guard let first = refused.min(by: { $0.key < $1.key })?.value.reason else { return }
         fail(
             refused.count == 1
                 ? "one of \(plan.pieces.count) parts cannot be had: \(first)"
@@ -348,7 +359,7 @@ package final class Download {
 
     /// Checks that every playlist and every piece is really in the store before completing.
     private func check() {
-        guard refused.isEmpty else { return finishRefused() }
+        guard refused.values.allSatisfy(\.isUnproven) else { return finishRefused() }
         state = .checking
         guard table.holdsPlaylists(of: self) else {
             checks += 1
@@ -359,10 +370,15 @@ package final class Download {
         let missing = table.missing(in: self)
         guard missing.isEmpty else {
             checks += 1
-            guard checks < 3 else {
-                return fail(Self.leaving("\(missing.count) of \(plan.pieces.count) parts do"))
+            let lost = missing.count { refused[$0] == nil }
+            // The start of a file replaces an unproven middle; with that stored anew, what could not
+            // be joined may be.
+            guard lost > 0, checks < 3 else {
+                guard lost == missing.count else { return finishRefused() }
+                return fail(Self.leaving("\(lost) of \(plan.pieces.count) parts do"))
             }
             for index in missing { present[index] = nil }
+            refused = [:]
             pending = missing.reversed()
             state = .running
             return pump()

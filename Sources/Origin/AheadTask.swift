@@ -126,14 +126,24 @@ final class AheadTask {
         case .failure(let failure): return fail(failure)
         case .object(_, let outcome):
             if outcome.notStored == .noRoom { return fail(.noRoom) }
-            if let reason = outcome.notStored { return failUnkept(reason.rawValue) }
+            if let reason = outcome.notStored {
+                return fail(
+                    ProxyFailure(
+                        .origin, .badGateway,
+                        "\(wanted.resource.url.redacted) may not be kept: \(reason.rawValue)"))
+            }
         case .notModified, .head: break
         }
         let (finding, present) = look()
         if case .missing = finding, present <= presentLast {
             // The body ended but is not in the store: evicted again, or replaced by something
             // newer.
-            return failUnkept("it was replaced or evicted meanwhile")
+            var failure = ProxyFailure(
+                .us, .insufficientStorage,
+                "\(wanted.resource.url.redacted) did not stay in the store: it was replaced or evicted; is the cache too small?"
+            )
+            failure.isLost = true
+            return fail(failure)
         }
         presentLast = present
         act(on: finding)
@@ -175,13 +185,6 @@ final class AheadTask {
             }
         }
         finish { .cancelled($0) }
-    }
-
-    private func failUnkept(_ reason: String) {
-        fail(
-            ProxyFailure(
-                .origin, .badGateway,
-                "\(wanted.resource.url.redacted) cannot be kept in the store: \(reason)"))
     }
 
     private func fail(_ failure: ProxyFailure) {

@@ -16,6 +16,14 @@ struct FlightRivals {
 
     private var machine: FlightMachine { flight.machine }
 
+    /// The stored object; what was stored since this flight sent its request is not its own yet.
+    private var current: StoredObject? {
+        guard let known = flight.object, !known.isDiscarded else {
+            return flight.table.store.peek(flight.resource.key)
+        }
+        return known
+    }
+
     private var othersOfKey: [Flight] {
         flight.table.flights(of: flight.resource.key).filter { $0 !== flight }
     }
@@ -47,14 +55,10 @@ struct FlightRivals {
             isRival($0, head, total: total) && isFilledByOthers($0)
         }
         guard filled == nil, machine.mayAskAgain else { return filled }
-        // An object stored since this flight sent its request is not the flight's own yet.
-        let stored =
-            flight.object?.isDiscarded == false
-            ? nil : flight.table.store.peek(flight.resource.key)
-        return (known + [stored].compactMap { $0 }).first {
-            isRival($0, head, total: total) && $0.presentBytes > 0
-                && (hasNewNeighbour($0) || machine.waitsForRivals && isAwaitedBefore($0))
-        }
+        guard let current, isRival(current, head, total: total), current.presentBytes > 0,
+            hasNewNeighbour(current) || machine.waitsForRivals && isAwaitedBefore(current)
+        else { return nil }
+        return current
     }
 
     /// True if bytes before those of an unproven response are stored and may be of the same body, and
@@ -64,10 +68,10 @@ struct FlightRivals {
     /// order, each part compared with the one before.
     func mustBeLeft(to head: StoredHead, _ placement: Placement) -> Bool {
         guard machine.waitsForRivals, !machine.isPlaylist, !machine.job.revalidates,
-            let known = flight.object ?? flight.table.store.peek(flight.resource.key),
-            let first = known.firstPresent(from: 0)
+            let known = current
         else { return false }
-        return first.lowerBound < placement.start && isRival(known, head, total: placement.total)
+        return isBehindStored(known, placement.start)
+            && isRival(known, head, total: placement.total)
     }
 
     /// True if the flight sends another request for the sake of a rival, instead of passing the
@@ -87,7 +91,13 @@ struct FlightRivals {
         if isFilledByOthers(known) { return .busy }
         guard machine.waitsForRivals, known.presentBytes > 0 else { return .done }
         if isAwaitedBefore(known) { return .busy }
-        return (flight.compared?.behind(machine.wanted) ?? 0) != 0 ? .done : .gone
+        return isBehindStored(known, machine.wanted.start)
+            && (flight.compared?.behind(machine.wanted) ?? 0) == 0 ? .gone : .done
+    }
+
+    /// True if bytes before an offset are stored.
+    private func isBehindStored(_ known: StoredObject, _ offset: Int64) -> Bool {
+        known.firstPresent(from: 0).map { $0.lowerBound < offset } ?? false
     }
 
     private func isRival(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {
@@ -107,7 +117,7 @@ struct FlightRivals {
     private func isAwaitedBefore(_ known: StoredObject) -> Bool {
         let start = machine.wanted.start
         return othersOfKey.contains {
-            ($0.object == nil || $0.object === known) && !$0.machine.isOpaque
+            ($0.object.map { $0 === known || $0.isDiscarded } ?? true) && !$0.machine.isOpaque
                 && ($0.position ?? .max) < start
         }
     }

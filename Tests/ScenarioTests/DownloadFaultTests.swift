@@ -118,25 +118,44 @@ extension Stories.Downloads {
         #expect(stage.story.daemon.isRunning)
     }
 
-    @Test func `a part from the middle of a file that proves nothing is refused with a way out`()
-        throws
-    {
-        let stage = try DownloadStage()
-        let file = "/bytes/one/80000"
-        stage.cdn.setBehaviour("noetag=1&lastmod=", for: file)
+    /// A title whose parts are ranges of one file that states no validator.
+    private static let unproven = "/bytes/one/80000"
+
+    /// Puts this title's playlist, and returns its URL.
+    private func putUnproven(on stage: DownloadStage) -> String {
+        stage.cdn.setBehaviour("noetag=1&lastmod=", for: Self.unproven)
         let segments = (0..<6).map {
-            "#EXTINF:4,\n#EXT-X-BYTERANGE:10000@\(100 + $0 * 10_000)\n\(file)\n"
+            "#EXTINF:4,\n#EXT-X-BYTERANGE:10000@\(100 + $0 * 10_000)\n\(Self.unproven)\n"
         }
         stage.cdn.put(
             "/one/list.m3u8",
             text: "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:4\n"
-                + "#EXT-X-MAP:URI=\"\(file)\",BYTERANGE=\"100@0\"\n"
+                + "#EXT-X-MAP:URI=\"\(Self.unproven)\",BYTERANGE=\"100@0\"\n"
                 + segments.joined() + "#EXT-X-ENDLIST\n")
-        let url = stage.cdn.url("/one/list.m3u8")
+        return stage.cdn.url("/one/list.m3u8")
+    }
+
+    @Test func `a part from the middle of a file that proves nothing is refused with a way out`()
+        throws
+    {
+        let stage = try DownloadStage()
+        let url = putUnproven(on: stage)
         let id = try stage.order(url, "&from=8&to=16")
         let reason = try stage.wait(id, for: "failed")["reason"]
         #expect(reason.contains("order the title from its start on, without --from"), "\(reason)")
         #expect(try stage.order(url) == id)
+        #expect(try stage.wait(id, for: "complete")["pieces"] == "7")
+    }
+
+    @Test func `the start of a file that proves nothing takes the place of its middle`() throws {
+        let stage = try DownloadStage()
+        let url = putUnproven(on: stage)
+        // The download yields to the player, and asks for everything while the middle is stored.
+        stage.cdn.hold(Self.unproven, afterBytes: 5_000)
+        let middle = try stage.story.open(Self.unproven, range: "bytes=20100-30099")
+        _ = try middle.read(1_000)
+        let id = try stage.order(url)
+        stage.cdn.release(Self.unproven)
         #expect(try stage.wait(id, for: "complete")["pieces"] == "7")
     }
 
