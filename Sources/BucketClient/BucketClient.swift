@@ -172,17 +172,18 @@ package final class BucketClient {
     ///     by the caller, since it takes too long for a loop.
     ///   - isNew: true to write it only if there is no such object (`If-None-Match: *`); the store answers
     ///     412 or 409 if there is one, and 501 if it has no such condition.
+    ///   - lane: the lane.
     ///   - done: called once, with the object's entity tag.
     /// - Returns: the transfer; nil for a name that makes no URL.
     package func put(
         _ name: String, _ body: [UInt8], hash: String, isNew: Bool = false,
-        done: @escaping Reply<BucketReply>
+        lane: Lane = .background, done: @escaping Reply<BucketReply>
     ) -> Transfer? {
         var fields = Fields()
         fields.set("x-amz-content-sha256", hash)
         if isNew { fields.set(.ifNoneMatch, "*") }
         return send(
-            .put, name, fields: fields, body: body, limit: Self.uploadLimit, done: done)
+            .put, name, fields: fields, body: body, limit: Self.uploadLimit, lane: lane, done: done)
     }
 
     private static let uploadLimit = Interval.seconds(60 as Int64)

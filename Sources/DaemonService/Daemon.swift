@@ -79,6 +79,8 @@ package final class Daemon {
             downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
             history = try HistoryKeeper(folder: configuration.cacheFolder, core: core)
+            // Before players can ask: they would get what was purged while this node was away.
+            try core.followChanges(with: administration)
         } catch {
             printError("sluice: \(error)")
             throw ExitCode.failure
@@ -90,7 +92,6 @@ package final class Daemon {
             configuration, core, (administration, pictures, downloads, history))
         core.listen(on: server.boundAddresses)
         core.startTimeShift()
-        core.followChanges(with: administration)
     }
 
     private static func listen(

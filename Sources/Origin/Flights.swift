@@ -201,15 +201,18 @@ package final class Flights: Sendable {
         }
     }
 
-    /// Repeats purges and pins of other nodes by `handler`, whose `done` tells whether a request was
-    /// accepted, or will never be.
+    /// Repeats purges and pins of other nodes.
+    ///
+    /// - Parameters:
+    ///   - handler: makes them here.
+    ///   - caughtUp: called once the first listing has failed, or all that it shows is made.
     package func followChanges(
-        _ handler:
-            @escaping @Sendable (
-                _ target: String, _ done: @escaping @Sendable (Bool) -> Void
-            ) -> Void
+        _ handler: @escaping NodeChanges.Handler, caughtUp: @escaping @Sendable () -> Void
     ) {
-        enqueue { $0.shared?.changes.follow(handler) }
+        enqueue { table in
+            guard let changes = table.shared?.changes else { return caughtUp() }
+            changes.follow(handler, caughtUp: caughtUp)
+        }
     }
 
     /// Tells other nodes of a purge or pin that was accepted here; blocks until it is saved.

@@ -43,6 +43,14 @@ package struct SessionID: Hashable, Sendable {
     package var text: String {
         String(number, radix: 16, width: 12)
     }
+
+    /// Parses twelve hexadecimal digits, the form of `text`; nil for anything else.
+    package init?(text: String) {
+        guard text.utf8.count == 12, text.utf8.allSatisfy({ $0 != 0x2B && $0 != 0x2D }),
+            let number = ExternalNumber.integer(text, in: 0...UInt64.max, radix: 16)
+        else { return nil }
+        self.init(number)
+    }
 }
 
 /// The use that a handle is made for; covered by its signature.

@@ -10,9 +10,9 @@ package struct SharedChange: Sendable, Equatable {
     package enum Mark: Sendable, Equatable {
         /// The origin's URL as it was given.
         case url(String)
-        /// In lower case, with or without a port.
+        /// In lower case; with or without a port, or a web origin.
         case host(String)
-        /// The text of a title's number.
+        /// A title's number, or the URL that it starts from.
         case title(String)
     }
 
@@ -93,12 +93,12 @@ package struct SharedChange: Sendable, Equatable {
             given: WallTime(nanoseconds: given), node: String(parts[1]))
     }
 
-    /// The target of the request on other nodes, which concerns what was stored before it was given.
-    package var target: String { "\(path)?\(query)&given=\(given.nanoseconds)" }
+    /// True if it removes what was stored before it was given.
+    package var isPurge: Bool { path == "/api/purge" }
 
     /// What must not be read from the store any more if it came from the origin before; nil for pins.
     package var mark: Mark? {
-        guard path == "/api/purge" else { return nil }
+        guard isPurge else { return nil }
         for item in QueryItem.items(of: query) {
             switch item.rawName {
             case "url": return .url(item.value())

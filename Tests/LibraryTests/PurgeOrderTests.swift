@@ -1,5 +1,6 @@
 import DurableState
 import Logging
+import Model
 import Posix
 import Testing
 
@@ -31,9 +32,12 @@ import Testing
         let orders = PurgeOrders(database: database)
         let host = try #require(PurgeHost("a.example"))
         for seconds in [7, 9, 8] as [Int64] {
-            try orders.add(PurgeOrder(.host(host), given: WallTime(seconds: seconds)))
+            try orders.add([PurgeOrder(.host(host), given: WallTime(seconds: seconds))])
         }
-        try orders.add(PurgeOrder(.titles([7]), given: WallTime(seconds: 1)))
+        try orders.add([
+            PurgeOrder(.titles([7]), given: WallTime(seconds: 1)),
+            PurgeOrder(.titles([7]), given: WallTime(seconds: 0)),
+        ])
         #expect(
             orders.all() == [
                 PurgeOrder(.host(host), given: WallTime(seconds: 9)),

@@ -300,69 +300,6 @@ extension Stories.SharedStoreTests {
         #expect(tier.bucket.cached.count == paths.count + 1)
     }
 
-    @Test func `a purge on one node reaches the others and the store`() throws {
-        let tier = try Tier()
-        tier.cdn.put("/f/one.ts", text: "old one")
-        tier.cdn.put("/f/two.ts", text: "old two")
-        let poll = ["--shared-store-poll", "1"]
-        let first = try tier.node(poll)
-        let second = try tier.node(poll)
-        for node in [first, second] {
-            #expect(try node.get("/f/one.ts").text == "old one")
-            #expect(try node.get("/f/two.ts").text == "old two")
-        }
-        #expect(eventually { tier.bucket.cached.count == 2 })
-        tier.cdn.put("/f/one.ts", text: "new one")
-        tier.cdn.put("/f/two.ts", text: "new two")
-        tier.bucket.setPageSize(1)
-        func purge(_ query: String) throws -> Int {
-            try first.story.player().get(
-                first.story.daemon.baseURL + "/api/purge?\(query)", method: "POST"
-            ).status
-        }
-        let url = percentEncoded(tier.cdn.url("/f/one.ts"))
-        #expect(try [200, 202].contains(purge("url=\(url)")))
-        #expect(try second.settled("changes_total") { $0 == 1 } == 1)
-        for node in [first, second] { #expect(try node.get("/f/one.ts").text == "new one") }
-        #expect(try second.get("/f/two.ts").text == "old two")
-        // Objects in the bucket have digests for names: those of a host are left unread.
-        let host = tier.cdn.baseURL.dropFirst(7)
-        #expect(try [200, 202].contains(purge("host=\(host)")))
-        #expect(try second.settled("changes_total") { $0 == 2 } == 2)
-        for node in [first, second] { #expect(try node.get("/f/two.ts").text == "new two") }
-        // A node that was not there follows too, and what was fetched since then stays.
-        let asked = tier.cdn.requests.count
-        try second.story.restart(SIGKILL)
-        #expect(try second.settled("changes_total") { $0 == 2 } == 2)
-        #expect(try second.get("/f/two.ts").text == "new two")
-        #expect(tier.cdn.requests.count == asked)
-    }
-
-    @Test func `a purge accepted while the store is away reaches the others after a kill`() throws {
-        let tier = try Tier()
-        tier.cdn.put("/f/one.ts", text: "old one")
-        let poll = ["--shared-store-poll", "1"]
-        let first = try tier.node(poll)
-        let second = try tier.node(poll)
-        for node in [first, second] { #expect(try node.get("/f/one.ts").text == "old one") }
-        #expect(eventually { tier.bucket.cached.count == 1 })
-        tier.cdn.put("/f/one.ts", text: "new one")
-        tier.bucket.stop()
-        let url = percentEncoded(tier.cdn.url("/f/one.ts"))
-        _ = try first.story.api("purge?url=\(url)", method: "POST")
-        try first.story.restart(SIGKILL)
-        try tier.bucket.start()
-        #expect(try second.settled("changes_total") { $0 == 1 } == 1)
-        for node in [first, second] { #expect(try node.get("/f/one.ts").text == "new one") }
-        // What the bucket has is written once.
-        try first.story.restart()
-        let looks = tier.bucket.requests.count
-        #expect(eventually { tier.bucket.requests.count > looks + 10 })
-        #expect(
-            tier.bucket.requests.count { $0.method == "PUT" && $0.target.contains("/v1/rules/") }
-                == 1)
-    }
-
     @Test func `why and the page of origins tell of the store`() throws {
         let tier = try Tier()
         let node = try tier.patientNode()

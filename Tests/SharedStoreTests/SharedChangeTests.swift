@@ -12,7 +12,7 @@ struct SharedChangeTests {
         #expect(change.name == "v1/rules/1700000000000000000-ab12")
         #expect(SharedChange(name: change.name, text: change.text) == change)
         #expect(change.mark == .host("cdn.example"))
-        #expect(change.target == "/api/purge?host=CDN.example&given=1700000000000000000")
+        #expect(change.isPurge)
     }
 
     @Test func `a pin marks nothing`() throws {

@@ -42,10 +42,46 @@ package final class AdministrationWorker: Sendable {
         thread.stopAndJoin()
     }
 
-    /// Responds to a request; `done` is called on the worker's thread, or immediately if the
-    /// request is rejected.
+    /// Responds to a request.
+    ///
+    /// - Parameters:
+    ///   - method: its method.
+    ///   - target: its path and query.
+    ///   - accepted: called first if it is accepted, with the query by which other nodes make the same
+    ///     change; on the worker's thread.
+    ///   - done: called on the worker's thread, or immediately if the request is rejected.
     package func answer(
         _ method: HTTPMethod, _ target: String,
+        accepted: (@Sendable (_ queryForNodes: String) -> Void)? = nil,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        perform(
+            { administration in
+                let answer = administration.answer(method, target)
+                let request = RequestHead(method: method, target: target)
+                if let accepted, case .value = answer, let query = request.query,
+                    let named = administration.queryForNodes(request.path, query)
+                {
+                    accepted(named)
+                }
+                return answer
+            }, done)
+    }
+
+    /// Repeats purges of other nodes.
+    ///
+    /// - Parameters:
+    ///   - purges: their queries, and when they were given.
+    ///   - done: called on the worker's thread, or immediately if too much waits.
+    package func purge(
+        _ purges: [(query: String, given: WallTime)],
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        perform({ $0.purge(purges) }, done)
+    }
+
+    private func perform(
+        _ work: @escaping @Sendable (StoreAdministration) -> AdministrationAnswer,
         _ done: @escaping @Sendable (AdministrationAnswer) -> Void
     ) {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
@@ -53,7 +89,7 @@ package final class AdministrationWorker: Sendable {
             return done(.failure(.serviceUnavailable, "too many requests wait; ask again later"))
         }
         let isTaken = thread.handle.enqueue { [self] _ in
-            let answer = administration.answer(method, target)
+            let answer = work(administration)
             waiting.subtract(1, ordering: .relaxed)
             done(answer)
         }

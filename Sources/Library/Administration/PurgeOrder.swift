@@ -1,14 +1,13 @@
 // The subject of a purge, in memory and as a record: an accepted order is carried out even if only
 // the next run of the daemon can do so.
-import CachePolicy
 package import DurableState
+package import Model
 import Numbers
 package import Posix
-package import Store
 
 /// One purge order.
 package struct PurgeOrder: Equatable, Sendable {
-    package enum Subject: Equatable, Sendable {
+    package enum Subject: Hashable, Sendable {
         /// Key texts of one URL; also removes pinned objects.
         case texts(Set<String>)
         /// Numbers of titles; also removes pinned ones.
@@ -25,16 +24,6 @@ package struct PurgeOrder: Equatable, Sendable {
     init(_ subject: Subject, given: WallTime = .now()) {
         self.subject = subject
         self.given = given
-    }
-
-    /// True if an object is to be removed; `isPinned` is called only if that matters.
-    package func fits(_ entry: StoreEntry, isPinned: (StoreEntry) -> Bool) -> Bool {
-        switch subject {
-        case .texts(let texts): texts.contains(CacheKey.url(ofText: entry.url))
-        case .titles(let numbers): numbers.contains(entry.title)
-        case .host(let host): host.matches(entry.url) && !isPinned(entry)
-        case .unusedSince(let time): entry.lastUsed < time && !isPinned(entry)
-        }
     }
 }
 
@@ -84,18 +73,27 @@ struct PurgeOrders: Sendable {
         database.records(PurgeRecord.self).compactMap { PurgeOrder($0) }
     }
 
-    /// Saves an order; in place of an earlier one of the same subject, so that a purge that fails
+    /// Saves orders; each in place of an earlier one of the same subject, so that a purge that fails
     /// and is repeated takes one record.
-    package func add(_ order: PurgeOrder) throws(StateFault) {
+    package func add(_ orders: [PurgeOrder]) throws(StateFault) {
         let records = database.records(PurgeRecord.self)
-        if let same = records.first(where: { PurgeOrder($0)?.subject == order.subject }) {
-            if same.given < order.given.nanoseconds {
-                try database.keep([order.record(Int(same.number))])
-            }
-            return
+        var next = Int(records.map(\.number).max() ?? -1) + 1
+        var known: [PurgeOrder.Subject: (number: Int, given: WallTime)] = [:]
+        for record in records {
+            guard let order = PurgeOrder(record) else { continue }
+            known[order.subject] = (Int(record.number), order.given)
         }
-        let last = records.map(\.number).max() ?? -1
-        try database.keep([order.record(Int(last) + 1)])
+        var changed: [Int: PurgeOrder] = [:]
+        for order in orders {
+            let same = known[order.subject]
+            if let same, same.given >= order.given { continue }
+            let number = same?.number ?? next
+            if same == nil { next += 1 }
+            known[order.subject] = (number, order.given)
+            changed[number] = order
+        }
+        guard !changed.isEmpty else { return }
+        try database.keep(changed.sorted { $0.key < $1.key }.map { $1.record($0) })
     }
 
     /// If this fails, the next run carries out the orders again.

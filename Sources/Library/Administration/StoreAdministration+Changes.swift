@@ -1,6 +1,6 @@
 import HTTP
 import Model
-import Posix
+package import Posix
 import Routing
 import Store
 import URISyntax
@@ -72,60 +72,91 @@ extension StoreAdministration {
     /// Pins stay, so that objects fetched again are kept. A purge by URL or title also removes
     /// pinned objects; one by host or age does not.
     package func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
+        switch purgeSubject(arguments) {
+        case .failure(let refusal): .failure(refusal.status, refusal.reason)
+        case .success(let subject): purging.start([PurgeOrder(subject)])
+        }
+    }
+
+    private func purgeSubject(
+        _ arguments: AdministrationQuery
+    ) -> Result<PurgeOrder.Subject, Refusal> {
+        func refusal(_ reason: String) -> Result<PurgeOrder.Subject, Refusal> {
+            .failure(Refusal(status: .badRequest, reason: reason))
+        }
         let names = ["url", "title", "host", "older-than"].filter { arguments[$0] != nil }
         guard names.count == 1, let text = arguments[names[0]] else {
-            return .failure(
-                .badRequest, "one argument of url, title, host and older-than is needed")
-        }
-        // Another node's purge, which concerns what was stored before it.
-        let given = arguments.number("given", in: 0...Int.max, default: 0).map {
-            WallTime(nanoseconds: Int64($0))
-        }
-        func start(_ subject: PurgeOrder.Subject) -> AdministrationAnswer {
-            guard let given, given.nanoseconds > 0 else {
-                return purging.start(PurgeOrder(subject))
-            }
-            return purging.start(PurgeOrder(subject, given: given), isGivenNow: false)
+            return refusal("one argument of url, title, host and older-than is needed")
         }
         switch names[0] {
         case "url":
             // The keys of all sessions are meant, whatever headers stand behind the URL.
             let (plain, headers) = PlayerHeaders.cut(text)
-            if let fault = PlayerHeaders.fault(of: headers) { return .failure(.badRequest, fault) }
-            guard let url = origin(plain) else {
-                return .failure(.badRequest, Refusal.noURL.reason)
-            }
-            let wanted = catalogue.keys.texts(of: url)
-            return start(.texts(Set(wanted)))
+            if let fault = PlayerHeaders.fault(of: headers) { return refusal(fault) }
+            guard let url = origin(plain) else { return .failure(.noURL) }
+            return .success(.texts(Set(catalogue.keys.texts(of: url))))
         case "title":
-            switch find(text) {
-            case .failure(let refusal): return .failure(refusal.status, refusal.reason)
-            case .success(let titles):
-                let numbers = Set(titles.map(\.id.number))
-                return start(.titles(numbers))
-            }
+            return find(text).map { .titles(Set($0.map(\.id.number))) }
         case "host":
             guard let host = PurgeHost(text) else {
-                return .failure(
-                    .badRequest,
+                return refusal(
                     "host is a whole host name or address, with or without a port, or a web origin such as http://cdn.example:8080"
                 )
             }
-            return start(.host(host))
+            return .success(.host(host))
         default:
             guard let age = AdministrationQuery.duration(text) else {
-                return .failure(
-                    .badRequest, "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
+                return refusal(
+                    "older-than is a length of time such as 90s, 15m, 12h, 30d or 8w")
             }
             let limit = WallTime.now() + Interval(nanoseconds: -age.nanoseconds)
-            return start(.unusedSince(limit))
+            return .success(.unusedSince(limit))
         }
     }
 
-    /// Returns host and explicit port of a stored URL, which is normalised and in lower case.
-    static func authority(of url: String) -> Substring? {
-        guard let start = url.firstRange(of: "://") else { return nil }
-        return url[start.upperBound...].prefix { $0 != "/" && $0 != " " }
+    // MARK: Other nodes
+
+    /// Returns the query by which other nodes make the same change: the origin's URL in place of a
+    /// link of this daemon, a host as stored URLs have it.
+    ///
+    /// - Parameters:
+    ///   - path: of an accepted request to purge, pin or unpin.
+    ///   - query: its query.
+    /// - Returns: nil if it concerns this node alone.
+    package func queryForNodes(_ path: String, _ query: String) -> String? {
+        let arguments = AdministrationQuery(query)
+        func originURL(_ text: String) -> String? { origin(PlayerHeaders.cut(text).url)?.text }
+        func argument(_ name: String, _ value: String?) -> String? {
+            value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
+        }
+        if let text = arguments["title"] {
+            guard let id = SessionID(text: text) else { return argument("title", originURL(text)) }
+            // A node that has nothing of the title cannot tell which one is to be pinned.
+            if path == "/api/pin", let url = catalogue.title(id)?.url,
+                SessionTable.unkept(for: Entry(url: url)).id == id
+            {
+                return argument("url", url.text)
+            }
+            return argument("title", id.text)
+        }
+        if let text = arguments["host"] { return argument("host", PurgeHost(text)?.text) }
+        return arguments["url"].flatMap { argument("url", originURL($0)) }
+    }
+
+    /// Repeats purges of other nodes, all in one pass.
+    ///
+    /// Each concerns what was stored before it was given; what names nothing here is passed over.
+    ///
+    /// - Parameter purges: their queries, and when they were given.
+    /// - Returns: the outcome, or the progress.
+    package func purge(_ purges: [(query: String, given: WallTime)]) -> AdministrationAnswer {
+        let orders = purges.compactMap { query, given in
+            (try? purgeSubject(AdministrationQuery(query)).get()).map {
+                PurgeOrder($0, given: given)
+            }
+        }
+        guard !orders.isEmpty else { return .value(.ok, .object([])) }
+        return purging.start(orders, isGivenNow: false)
     }
 
     // MARK: Clearing

@@ -4,7 +4,7 @@ package import HTTP
 package import Model
 import Numbers
 package import Posix
-package import Routing
+import Routing
 package import Store
 package import URISyntax
 
@@ -191,15 +191,5 @@ package struct AdministrationQuery {
             let count = ExternalNumber.integer(text.dropLast(), in: 0...Int64(100_000))
         else { return nil }
         return .seconds(count * unit)
-    }
-}
-
-extension SessionID {
-    /// Parses twelve hexadecimal digits, the form of `text`; nil for anything else.
-    package init?(text: String) {
-        guard text.utf8.count == 12, text.utf8.allSatisfy({ $0 != 0x2B && $0 != 0x2D }),
-            let number = ExternalNumber.integer(text, in: 0...UInt64.max, radix: 16)
-        else { return nil }
-        self.init(number)
     }
 }

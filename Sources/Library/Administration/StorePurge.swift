@@ -41,23 +41,23 @@ package final class StorePurge: Sendable {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
         log.notice("continuing a purge that the last run did not finish")
-        let fits = test(of: orders)
+        let fits = test(of: orders).fits
         store.hide(fits)
         _ = start(fits, patience: .zero)
     }
 
-    /// Starts a purge, unless one is running; blocks for a second at most.
+    /// Starts some purges in one pass, unless one is running; blocks for a second at most.
     ///
     /// - Parameters:
-    ///   - order: what is removed.
-    ///   - isGivenNow: false spares what was stored after the time of the order.
+    ///   - orders: what is removed.
+    ///   - isGivenNow: false spares what was stored after the time of its order.
     /// - Returns: the outcome, or the progress.
-    package func start(_ order: PurgeOrder, isGivenNow: Bool = true) -> AdministrationAnswer {
+    package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
         // Includes purges that an earlier run could not finish.
         let former = kept.all()
         do throws(StateFault) {
-            try kept.add(order)
+            try kept.add(orders)
         } catch {
             // A purge frees space, so that it is carried out without a record.
             guard case .noRoom = error else {
@@ -66,28 +66,22 @@ package final class StorePurge: Sendable {
                     "nothing was purged, since the order cannot be saved: \(error)")
             }
         }
-        let earlier = test(of: former)
-        let now = test(of: [order], isGivenNow: isGivenNow)
-        return start({ earlier($0) || now($0) }, patience: Self.patience)
+        var test = test(of: former)
+        test.add(orders, isGivenNow: isGivenNow)
+        return start(test.fits, patience: Self.patience)
     }
 
     private static let refusal = AdministrationAnswer.failure(
         .conflict, "another purge runs; GET /api/purge tells how far it is")
 
-    /// Returns a test for the objects that the orders name; for orders of an earlier run only
-    /// objects stored before the order.
-    private func test(
-        of orders: [PurgeOrder], isGivenNow: Bool = false
-    ) -> @Sendable (StoreEntry) -> Bool {
+    /// Returns a test for the objects that orders of before select.
+    private func test(of orders: [PurgeOrder]) -> PurgeTest {
         let pins = store.pins()
         let titles = Set(pins.map(\.title))
         let keys = Set(pins.flatMap(\.keys))
-        return { entry in
-            orders.contains { order in
-                (isGivenNow || entry.created <= order.given)
-                    && order.fits(entry) { titles.contains($0.title) || keys.contains($0.key) }
-            }
-        }
+        var test = PurgeTest { titles.contains($0.title) || keys.contains($0.key) }
+        test.add(orders)
+        return test
     }
 
     private func start(

@@ -20,7 +20,7 @@ extension StoreAdministration {
         store.forEachEntry { row in
             all.add(row.bytes)
             kinds[row.kind, default: DiskShare()].add(row.bytes)
-            let host = Self.authority(of: row.url) ?? "?"
+            let host = PurgeHost.authority(inURL: row.url) ?? "?"
             hosts[host, default: DiskShare()].add(row.bytes)
             if titles.contains(row.title) || keys.contains(row.key) { pinned.add(row.bytes) }
         }

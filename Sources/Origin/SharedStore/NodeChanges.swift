@@ -1,13 +1,18 @@
 import DurableState
 import Logging
 import Posix
-import SharedStore
+package import SharedStore
 import Synchronization
 
 /// Purges and pins that this node has accepted and the shared store does not have yet.
 ///
 /// Can be used from any thread.
 package final class NodeChanges: Sendable {
+    /// Makes some purges at once, or one other change; `done` tells whether they were accepted, or will
+    /// never be.
+    package typealias Handler =
+        @Sendable (_ changes: [SharedChange], _ done: @escaping @Sendable (Bool) -> Void) -> Void
+
     /// The name of this run.
     private let node = String(UInt64.random(in: 0...UInt64.max), radix: 16)
     private let state: StateDatabase

@@ -82,9 +82,10 @@ package final class NodeOrders: Sendable {
 
     private static let sealedStart = Array("sluice sealed 1\n".utf8)
 
-    func sealed(_ text: [UInt8], named name: String) -> [UInt8] {
-        guard let box = sealer?.seal(object: text, named: name) else { return text }
-        return Self.sealedStart + box
+    /// Seals a text, if there are keys of a cluster; nil if libcrypto fails.
+    func sealed(_ text: [UInt8], named name: String) -> [UInt8]? {
+        guard let sealer else { return text }
+        return sealer.seal(object: text, named: name).map { Self.sealedStart + $0 }
     }
 
     /// Nil for what this node cannot open.

@@ -12,19 +12,14 @@ import URISyntax
 
 /// The changes that all nodes follow; lives on the upstream loop.
 final class SharedChanges {
-    /// Carries out a request to the administration; `done` tells whether it was accepted, or will
-    /// never be.
-    typealias Handler =
-        @Sendable (_ target: String, _ done: @escaping @Sendable (Bool) -> Void)
-        -> Void
-
     private unowned let level: SharedLevel
     private let keys: KeyTable
     private let node: NodeChanges
-    private var handler: Handler?
+    private var handler: NodeChanges.Handler?
+    /// True once a listing was read, or has failed.
+    private var hasListed = false
+    private var hasCaughtUp: (@Sendable () -> Void)?
     private var known: Set<String> = []
-    /// Names that were listed and are still to be read.
-    private var unread: [String] = []
     private var pending: [SharedChange] = []
     /// The names of those in `pending` that were made here.
     private var own: Set<String> = []
@@ -34,8 +29,8 @@ final class SharedChanges {
 
     private enum Marked {
         case texts(Set<String>)
-        case host(String)
-        case title(String)
+        case host(PurgeHost)
+        case title(SessionID)
     }
 
     /// The most changes that are followed; the oldest are dropped first.
@@ -53,8 +48,15 @@ final class SharedChanges {
     }
 
     /// Begins to look for changes.
-    func follow(_ handler: @escaping Handler) {
+    ///
+    /// - Parameters:
+    ///   - handler: makes them here.
+    ///   - caughtUp: called once the first listing has failed, or all that it shows is made.
+    func follow(
+        _ handler: @escaping NodeChanges.Handler, caughtUp: @escaping @Sendable () -> Void
+    ) {
         self.handler = handler
+        hasCaughtUp = caughtUp
         poll()
     }
 
@@ -64,9 +66,8 @@ final class SharedChanges {
             guard time <= given else { return false }
             return switch mark {
             case .texts(let texts): texts.contains(resource.cacheKey.url)
-            case .host(let host):
-                host == resource.url.origin.host || host == resource.url.origin.authority
-            case .title(let title): title == resource.session.id.text
+            case .host(let host): host.matches(resource.cacheKey.url)
+            case .title(let title): title == resource.session.id
             }
         }
     }
@@ -114,15 +115,22 @@ final class SharedChanges {
 
     private func note(_ change: SharedChange) {
         level.forgetAll()
-        let mark: Marked
-        switch change.mark {
-        case nil: return
-        case .url(let text)?: mark = .texts(texts(ofURL: text))
-        case .host(let host)?: mark = .host(host)
-        case .title(let title)?: mark = .title(title)
-        }
+        guard let mark = change.mark.flatMap(marked) else { return }
         marks.append((mark, change.given))
         if marks.count > Self.most { marks.removeFirst(marks.count - Self.most) }
+    }
+
+    /// Nil for a text of another version that names nothing here.
+    private func marked(_ mark: SharedChange.Mark) -> Marked? {
+        switch mark {
+        case .url(let text): .texts(texts(ofURL: text))
+        case .host(let text): PurgeHost(text).map { .host($0) }
+        case .title(let text):
+            // Only what was fetched without a viewer's headers is shared.
+            (SessionID(text: text)
+                ?? (try? AbsoluteURL(text)).map { SessionTable.unkept(for: Entry(url: $0)).id })
+                .map { .title($0) }
+        }
     }
 
     // MARK: Following
@@ -134,6 +142,8 @@ final class SharedChanges {
     }
 
     private func pollLater() {
+        hasListed = true
+        if pending.isEmpty { caughtUp() }
         level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
     }
 
@@ -151,43 +161,46 @@ final class SharedChanges {
             let listed = all.filter { $0.hasPrefix(start) }.map {
                 String($0.dropFirst(start.count))
             }
-            unread = listed.sorted().suffix(Self.most).filter { !self.known.contains($0) }
+            let unread = listed.sorted().suffix(Self.most).filter { !self.known.contains($0) }
             // What has expired in the bucket need not be remembered.
             known.formIntersection(listed)
-            readNext()
+            read(unread)
         }
     }
 
-    private func readNext() {
-        guard !unread.isEmpty else {
-            applyNext()
-            return pollLater()
-        }
-        let name = unread.removeFirst()
-        _ = level.bucket.read(name) { [weak self] result in
-            guard let self, !level.isShutDown else { return }
+    private func read(_ names: [String]) {
+        var found: [SharedChange] = []
+        SmallReads.read(names, from: level) { [self] name, result in
             switch result {
             case .success(let reply):
                 known.insert(name)
                 if let change = SharedChange(name: name, text: reply.body) {
                     note(change)
-                    pending.append(change)
+                    found.append(change)
                 }
             case .failure(.missing): known.insert(name)
             // One object that cannot be read, archived or too long for instance, keeps the others from
             // nobody; it is tried again with the next listing.
             case .failure(let failure) where failure.isOfObject: break
-            case .failure: unread = []
+            case .failure: return false
             }
-            readNext()
+            return true
+        } done: { [self] in
+            pending += found.sorted { $0.name < $1.name }
+            applyNext()
+            pollLater()
         }
     }
 
     private func applyNext() {
-        guard !isApplying, let handler, let change = pending.first else { return }
+        guard !isApplying, let handler, let first = pending.first else {
+            if !isApplying, hasListed { caughtUp() }
+            return
+        }
         isApplying = true
+        let batch = first.isPurge ? Array(pending.prefix(while: \.isPurge)) : [first]
         let bound = LoopBound(self, to: level.loop)
-        handler(change.target) { isOver in
+        handler(batch) { isOver in
             bound.enqueue { changes, loop in
                 guard !changes.level.isShutDown else { return }
                 guard isOver else {
@@ -202,12 +215,17 @@ final class SharedChanges {
                 }
                 changes.isApplying = false
                 changes.pause = Self.shortestPause
-                changes.pending.removeFirst()
-                if changes.own.remove(change.name) == nil {
+                changes.pending.removeFirst(batch.count)
+                for change in batch where changes.own.remove(change.name) == nil {
                     changes.level.counters.add(.sharedChanges)
                 }
                 changes.applyNext()
             }
         }
+    }
+
+    private func caughtUp() {
+        hasCaughtUp?()
+        hasCaughtUp = nil
     }
 }

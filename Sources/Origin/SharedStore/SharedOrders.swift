@@ -9,6 +9,7 @@ import Reactor
 import SharedStore
 import Store
 import Synchronization
+import Upstream
 
 /// The orders on the upstream loop.
 final class SharedOrders {
@@ -18,6 +19,10 @@ final class SharedOrders {
     private var keepers: [SharedOrderID.Kind: NodeOrders.Keeper] = [:]
     /// Greater after a restart too.
     private var beats = WallTime.now().seconds
+    /// True while the last sign of life has reached the bucket.
+    private var hasBeaten = false
+    /// True while a listing is read, or the time of the next is set.
+    private var isPolling = false
     private var written: [UInt8] = []
     private let state: StateDatabase
     /// The times of the versions that have a record in the state database.
@@ -67,7 +72,7 @@ final class SharedOrders {
     func keep(_ kind: SharedOrderID.Kind, _ keeper: NodeOrders.Keeper) {
         let isFirst = keepers[kind] == nil
         keepers[kind] = keeper
-        if isFirst, keepers.count == SharedOrderID.Kind.allCases.count { poll() }
+        if isFirst, keepers.count == SharedOrderID.Kind.allCases.count { beat() }
     }
 
     func give(_ order: SharedOrder, isHere: Bool) {
@@ -95,18 +100,35 @@ final class SharedOrders {
 
     // MARK: The listing
 
-    private func poll() {
+    /// Shows that this node lives, by a timer of its own: to read many orders takes longer than other
+    /// nodes wait.
+    private func beat() {
         guard !level.isShutDown else { return }
-        guard level.isUp else { return pollLater() }
+        guard level.isUp else {
+            hasBeaten = false
+            return beatLater()
+        }
         beats += 1
         put(
             SharedOrderNames.node(orders.node),
-            SharedHeartbeat(name: orders.name, count: beats).text
+            SharedHeartbeat(name: orders.name, count: beats).text, lane: .express
         ) { [weak self] result in
             guard let self, !level.isShutDown else { return }
-            guard case .success = result else { return pollLater() }
-            list(from: nil, [])
+            if case .success = result { hasBeaten = true } else { hasBeaten = false }
+            if hasBeaten, !isPolling { poll() }
+            beatLater()
         }
+    }
+
+    private func beatLater() {
+        level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.beat() }
+    }
+
+    /// Reads the listing, if others can see that this node lives.
+    private func poll() {
+        guard !level.isShutDown else { return }
+        isPolling = level.isUp && hasBeaten
+        if isPolling { list(from: nil, []) }
     }
 
     private func pollLater() {
@@ -130,24 +152,28 @@ final class SharedOrders {
             {
                 return list(from: next, all, page: number + 1)
             }
-            read(board.list(all, now: level.loop.now)[...])
+            let now = level.loop.now
+            read(board.list(all, now: now), listed: now)
         }
     }
 
-    private func read(_ actions: ArraySlice<OrderBoard.Action>) {
-        guard case .read(let name)? = actions.first else {
-            perform(board.settle(now: level.loop.now, wall: level.loop.wallNow))
+    /// Reads what a listing has shown, and settles as of its time: nobody is silent for the time that
+    /// the reading takes.
+    private func read(_ actions: [OrderBoard.Action], listed: Monotonic) {
+        let names = actions.compactMap { action -> String? in
+            if case .read(let name) = action { name } else { nil }
+        }
+        SmallReads.read(names, from: level) { [self] name, result in
+            let text = try? result.get().body
+            let opened = text.flatMap { orders.opened($0, named: name) }
+            board.read(name, opened, now: level.loop.now)
+            return true
+        } done: { [self] in
+            perform(board.settle(now: listed, wall: level.loop.wallNow))
             forgetWritten()
             show()
             tell()
-            return pollLater()
-        }
-        _ = level.bucket.read(name) { [weak self] result in
-            guard let self, !level.isShutDown else { return }
-            let text = try? result.get().body
-            let opened = text.flatMap { self.orders.opened($0, named: name) }
-            board.read(name, opened, now: level.loop.now)
-            read(actions.dropFirst())
+            pollLater()
         }
     }
 
@@ -178,14 +204,29 @@ final class SharedOrders {
     }
 
     private func put(
-        _ name: String, _ text: [UInt8], isNew: Bool = false,
+        _ name: String, _ text: [UInt8], isNew: Bool = false, lane: Lane = .background,
         done: @escaping BucketClient.Reply<BucketReply>
     ) {
-        _ = level.bucket.put(name, text, hash: "UNSIGNED-PAYLOAD", isNew: isNew, done: done)
+        _ = level.bucket.put(
+            name, text, hash: "UNSIGNED-PAYLOAD", isNew: isNew, lane: lane, done: done)
+    }
+
+    /// Seals a text for the nodes alone; nil, and logged, if that fails.
+    private func sealed(_ text: [UInt8], named name: String) -> [UInt8]? {
+        let sealed = orders.sealed(text, named: name)
+        if sealed == nil {
+            level.log.error(
+                "an order is not written to the shared store, since it cannot be sealed",
+                metadata: ["name": "\(name)"])
+        }
+        return sealed
     }
 
     private func write(_ order: SharedOrder) {
-        put(order.name, orders.sealed(order.text, named: order.name)) { [weak self] result in
+        guard let text = sealed(order.text, named: order.name) else {
+            return board.wrote(order, false)
+        }
+        put(order.name, text) { [weak self] result in
             guard let self, !level.isShutDown else { return }
             if case .failure(let failure) = result {
                 level.log.warning(
@@ -230,7 +271,8 @@ final class SharedOrders {
         let text = SharedOrderProgress.text(progress.sorted { $0.id < $1.id })
         guard text != written, !level.isShutDown else { return }
         let name = SharedOrderNames.progress(of: orders.node)
-        put(name, orders.sealed(text, named: name)) { [weak self] result in
+        guard let box = sealed(text, named: name) else { return }
+        put(name, box) { [weak self] result in
             if case .success = result { self?.written = text }
         }
     }

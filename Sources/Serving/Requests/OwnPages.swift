@@ -281,14 +281,13 @@ final class OwnPages {
 
     private func askAdministration(_ request: RequestHead, _ exchange: Exchange) {
         let reply = replying(to: exchange)
-        guard core.sharedStore != nil, request.method == .post, let query = request.query else {
+        guard core.sharedStore != nil, request.method == .post else {
             return status.administration.answer(request.method, request.target, reply)
         }
         let (flights, path) = (core.flights, request.path)
-        status.administration.answer(request.method, request.target) { answer in
-            if case .value = answer { flights.publishChange(path: path, query: query) }
-            reply(answer)
-        }
+        status.administration.answer(
+            request.method, request.target,
+            accepted: { flights.publishChange(path: path, query: $0) }, reply)
     }
 
     private func showPicture(_ path: String, _ exchange: Exchange) {

@@ -10,6 +10,7 @@ import Playlists
 package import Posix
 package import Reactor
 package import Routing
+import SharedStore
 package import Store
 import Synchronization
 import TimeShifting
@@ -193,18 +194,30 @@ package final class ProxyCore: Sendable {
     var hasDown: Bool { health.hasDown && sharedStore?.isUp != true }
 
     /// Repeats purges and pins of other nodes here.
-    package func followChanges(with administration: AdministrationWorker) {
+    ///
+    /// Blocks until those are made that were given while this node was away, two seconds at most: it
+    /// would serve what was purged.
+    ///
+    /// - Throws: if there is no descriptor to wait with.
+    package func followChanges(with administration: AdministrationWorker) throws(SystemError) {
         guard sharedStore != nil else { return }
-        flights.followChanges { target, done in
-            administration.answer(.post, target) { answer in
-                switch answer {
-                case .failure(.conflict, _), .failure(.serviceUnavailable, _),
-                    .failure(.insufficientStorage, _):
-                    done(false)
-                case .failure, .value, .methodNotAllowed: done(true)
+        let hasCaughtUp = try ThreadSemaphore()
+        flights.followChanges(
+            { changes, done in
+                let reply: @Sendable (AdministrationAnswer) -> Void = { answer in
+                    switch answer {
+                    case .failure(.conflict, _), .failure(.serviceUnavailable, _),
+                        .failure(.insufficientStorage, _):
+                        done(false)
+                    case .failure, .value, .methodNotAllowed: done(true)
+                    }
                 }
-            }
-        }
+                guard let first = changes.first, !first.isPurge else {
+                    return administration.purge(changes.map { ($0.query, $0.given) }, reply)
+                }
+                administration.answer(.post, "\(first.path)?\(first.query)", reply)
+            }, caughtUp: { hasCaughtUp.signal() })
+        _ = hasCaughtUp.wait(atMost: .seconds(2 as Int64))
     }
 
     // MARK: Settings that may change at run time

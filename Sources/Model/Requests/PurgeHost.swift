@@ -2,11 +2,11 @@ import Numbers
 import URISyntax
 
 /// What a purge by host selects: the objects of one host, from all its origins or from one.
-package struct PurgeHost: Equatable, Sendable {
+package struct PurgeHost: Hashable, Sendable {
     /// The scheme, if a web origin was given.
     private let scheme: Scheme?
     /// The host as stored URLs have it: in ASCII, an IPv6 address in brackets.
-    private let host: String
+    package let name: String
     /// The port; nil for all.
     private let port: UInt16?
 
@@ -19,27 +19,39 @@ package struct PurgeHost: Equatable, Sendable {
         guard let url = isOrigin ? try? AbsoluteURL(text) : AbsoluteURL(authority: text),
             url.pathAndQuery == "/", url.userinfo == nil, !text.contains("#")
         else { return nil }
-        host = url.hasIPv6Host ? "[\(url.asciiHost)]" : url.asciiHost
+        name = url.hasIPv6Host ? "[\(url.asciiHost)]" : url.asciiHost
         scheme = isOrigin ? url.scheme : nil
         port = isOrigin ? url.port : url.explicitPort
     }
 
     /// The text from which `init` makes the same value.
     package var text: String {
-        (scheme.map { $0.name + "://" } ?? "") + host + (port.map { ":\($0)" } ?? "")
+        (scheme.map { $0.name + "://" } ?? "") + name + (port.map { ":\($0)" } ?? "")
     }
 
     /// True if a stored URL, which is normalised, is of this host.
     package func matches(_ url: String) -> Bool {
-        guard let start = url.firstRange(of: "://"),
-            let authority = StoreAdministration.authority(of: url), authority.hasPrefix(host)
-        else { return false }
-        let own: Scheme = url[..<start.lowerBound] == Scheme.http.name ? .http : .https
+        guard let authority = Self.authority(inURL: url), Self.name(inURL: url) == name[...] else {
+            return false
+        }
+        let own: Scheme = url.hasPrefix(Scheme.http.name + ":") ? .http : .https
         guard scheme == nil || own == scheme else { return false }
-        let rest = authority.dropFirst(host.count)
-        guard rest.isEmpty || rest.first == ":" else { return false }
         guard let port else { return true }
-        guard !rest.isEmpty else { return port == own.defaultPort }
-        return ExternalNumber.integer(rest.dropFirst(), in: 0...UInt16.max) == port
+        let digits = authority.dropFirst(name.count + 1)
+        return digits.isEmpty
+            ? port == own.defaultPort : ExternalNumber.integer(digits, in: 0...UInt16.max) == port
+    }
+
+    /// Returns the host of a stored URL, which is normalised, as `name` has it; nil for other texts.
+    package static func name(inURL url: String) -> Substring? {
+        guard let authority = authority(inURL: url) else { return nil }
+        guard authority.first == "[" else { return authority.prefix { $0 != ":" } }
+        return authority.firstIndex(of: "]").map { authority[...$0] }
+    }
+
+    /// Returns host and explicit port of a stored URL; nil for other texts.
+    package static func authority(inURL url: String) -> Substring? {
+        guard let start = url.firstRange(of: "://") else { return nil }
+        return url[start.upperBound...].prefix { $0 != "/" && $0 != " " }
     }
 }

@@ -1,0 +1,53 @@
+import CachePolicy
+import Model
+import Posix
+import Store
+
+/// Tells which objects some purges remove: by one lookup of each kind, however many purges there
+/// are.
+struct PurgeTest: Sendable {
+    /// The latest time of a purge of each subject; what was stored later stays.
+    private var texts: [String: WallTime] = [:]
+    private var titles: [UInt64: WallTime] = [:]
+    /// By the name of the host, with the purges of its origins.
+    private var hosts: [Substring: [PurgeHost: WallTime]] = [:]
+    private var unused: [(since: WallTime, given: WallTime)] = []
+    private let isPinned: @Sendable (StoreEntry) -> Bool
+
+    /// - Parameter isPinned: called only where a purge spares pinned objects.
+    init(isPinned: @escaping @Sendable (StoreEntry) -> Bool) { self.isPinned = isPinned }
+
+    /// Adds purges.
+    ///
+    /// - Parameters:
+    ///   - orders: the purges.
+    ///   - isGivenNow: false spares what was stored after the time of its order.
+    mutating func add(_ orders: [PurgeOrder], isGivenNow: Bool = false) {
+        for order in orders {
+            let given = isGivenNow ? WallTime(nanoseconds: .max) : order.given
+            switch order.subject {
+            case .texts(let all): for text in all { Self.add(given, to: &texts[text]) }
+            case .titles(let all): for title in all { Self.add(given, to: &titles[title]) }
+            case .host(let host): Self.add(given, to: &hosts[host.name[...], default: [:]][host])
+            case .unusedSince(let time): unused.append((time, given))
+            }
+        }
+    }
+
+    private static func add(_ given: WallTime, to latest: inout WallTime?) {
+        latest = max(given, latest ?? given)
+    }
+
+    /// True if an object is to be removed.
+    func fits(_ entry: StoreEntry) -> Bool {
+        func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }
+        if isBefore(texts[CacheKey.url(ofText: entry.url)]) || isBefore(titles[entry.title]) {
+            return true
+        }
+        let isOfHost =
+            PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
+            .contains { isBefore($1) && $0.matches(entry.url) } ?? false
+        let isUnused = unused.contains { isBefore($0.given) && entry.lastUsed < $0.since }
+        return (isOfHost || isUnused) && !isPinned(entry)
+    }
+}

@@ -1,0 +1,72 @@
+import Model
+import Posix
+import Retention
+import Testing
+
+@testable import Library
+@testable import Store
+
+/// Which objects several purges remove together.
+@Suite struct PurgeTestTests {
+    /// An object that was stored and used at times in seconds.
+    private static func entry(
+        _ url: String, title: UInt64 = 0, stored: Int64 = 5, used: Int64 = 5
+    ) -> StoreEntry {
+        StoreEntry(
+            IndexRow(
+                key: ObjectKey(sha256Of: url), url: url, role: 0, title: title, kind: .media,
+                isRead: true, bytes: 1, total: 1, isComplete: true,
+                created: WallTime(seconds: stored), lastUsed: WallTime(seconds: used)))
+    }
+
+    private static func order(_ subject: PurgeOrder.Subject, at seconds: Int64) -> PurgeOrder {
+        PurgeOrder(subject, given: WallTime(seconds: seconds))
+    }
+
+    /// A test of every kind of purge, by times in seconds; objects of title 99 are pinned.
+    private static func test() throws -> PurgeTest {
+        var test = PurgeTest { $0.title == 99 }
+        test.add([
+            order(.texts(["http://a/1"]), at: 9), order(.texts(["http://a/1"]), at: 3),
+            order(.texts(["http://a/2"]), at: 4), order(.titles([7, 99]), at: 9),
+            order(.host(try #require(PurgeHost("b"))), at: 4),
+            order(.host(try #require(PurgeHost("http://b:81"))), at: 9),
+            order(.host(try #require(PurgeHost("[::1]"))), at: 9),
+            order(.unusedSince(WallTime(seconds: 2)), at: 9),
+        ])
+        return test
+    }
+
+    @Test(arguments: [
+        (entry("http://a/1"), true),
+        // Stored after its purge, or named by none.
+        (entry("http://a/2"), false), (entry("http://a/3"), false),
+        (entry("http://a/3", title: 7), true), (entry("http://a/3", title: 99), true),
+        (entry("http://b:81/"), true), (entry("http://b:82/"), false),
+        (entry("http://b:82/", stored: 4), true), (entry("https://b:81/"), false),
+        (entry("http://[::1]:8/"), true), (entry("http://[::2]:8/"), false),
+        (entry("http://c/", used: 1), true), (entry("http://c/", stored: 10, used: 1), false),
+        (entry("no URL"), false),
+    ])
+    func `an object goes if one of several purges selects it`(
+        _ entry: StoreEntry, _ isRemoved: Bool
+    ) throws {
+        #expect(try Self.test().fits(entry) == isRemoved)
+    }
+
+    @Test func `purges by host and by age spare pinned objects`() throws {
+        var test = PurgeTest { $0.title == 99 }
+        test.add([
+            Self.order(.host(try #require(PurgeHost("b"))), at: 9),
+            Self.order(.unusedSince(WallTime(seconds: 8)), at: 9),
+        ])
+        #expect(test.fits(Self.entry("http://b/")))
+        #expect(!test.fits(Self.entry("http://b/", title: 99)))
+    }
+
+    @Test func `a purge given now removes what has a later time`() {
+        var test = PurgeTest { _ in false }
+        test.add([Self.order(.titles([7]), at: 1)], isGivenNow: true)
+        #expect(test.fits(Self.entry("http://a/", title: 7)))
+    }
+}
