@@ -111,7 +111,9 @@ extension DownloadTable {
 
     /// Returns the pieces that are missing or incomplete in the store; blocks on the disk.
     func missing(in download: Download) -> [Int] {
-        download.plan.pieces.indices.filter { index in
+        // Only the answer to the first part of a file tells how many there are.
+        if download.isFirstPart { return Array(download.plan.pieces.indices) }
+        return download.plan.pieces.indices.filter { index in
             let piece = download.plan.pieces[index]
             let resource = services.names.resource(
                 piece.url, download.session, role: piece.role, forwarding: Fields())

@@ -135,15 +135,8 @@ final class AheadTask {
         case .notModified, .head: break
         }
         let (finding, present) = look()
-        if case .missing = finding, present <= presentLast {
-            // The body ended but is not in the store: evicted again, or replaced by something
-            // newer.
-            var failure = ProxyFailure(
-                .us, .insufficientStorage,
-                "\(wanted.resource.url.redacted) did not stay in the store: it was replaced or evicted; is the cache too small?"
-            )
-            failure.isLost = true
-            return fail(failure)
+        if case .missing(let object, _, _) = finding, present <= presentLast {
+            return fail(unstored(hasHole: object != nil))
         }
         presentLast = present
         act(on: finding)
@@ -185,6 +178,25 @@ final class AheadTask {
             }
         }
         finish { .cancelled($0) }
+    }
+
+    /// Returns the failure of a fetch whose body has ended and is not stored.
+    ///
+    /// - Parameter hasHole: true if the stored response can be used but lacks the bytes.
+    /// - Returns: the origin's fault if what is stored cannot be used, and otherwise the daemon's.
+    private func unstored(hasHole: Bool) -> ProxyFailure {
+        let url = wanted.resource.url.redacted
+        let isThere = table.store.peek(wanted.resource.key).map { !$0.isDiscarded } ?? false
+        guard hasHole || !isThere else {
+            return ProxyFailure(
+                .origin, .badGateway,
+                "\(url) cannot be used as it was sent: in part, with an unknown length or coding")
+        }
+        var failure = ProxyFailure(
+            .us, .insufficientStorage,
+            "\(url) did not stay in the store: it was replaced or evicted; is the cache too small?")
+        failure.isLost = true
+        return failure
     }
 
     private func fail(_ failure: ProxyFailure) {

@@ -309,9 +309,11 @@ extension FlightMachine {
         /// The first wanted byte is stored.
         case filled
         case busy
-        /// No flight fills the object, or there are bytes to compare with now.
+        /// No flight fills the object, and there are bytes to compare with now, or none before the wanted
+        /// ones.
         case done
-        /// No flight fills the object, and there are no bytes to compare with.
+        /// No flight fills the object, and there are bytes before the wanted ones, but none to compare
+        /// with.
         case gone
     }
 

@@ -113,12 +113,16 @@ struct FlightRivals {
 
     /// True if another flight will fetch bytes of an object that precede the wanted ones.
     ///
-    /// Only flights for earlier bytes count, so that one of several always proceeds.
+    /// Only flights for earlier bytes count, so that one of several always proceeds; one that goes on
+    /// with a discarded object fetches nothing of this one.
     private func isAwaitedBefore(_ known: StoredObject) -> Bool {
         let start = machine.wanted.start
-        return othersOfKey.contains {
-            ($0.object.map { $0 === known || $0.isDiscarded } ?? true) && !$0.machine.isOpaque
-                && ($0.position ?? .max) < start
+        return othersOfKey.contains { other in
+            let mayFill = other.object.map { object in
+                object === known || object.isDiscarded && !other.hasFill
+            }
+            return mayFill != false && !other.machine.isOpaque
+                && (other.position ?? .max) < start
         }
     }
 

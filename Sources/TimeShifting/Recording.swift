@@ -216,7 +216,7 @@ final class Recording {
 
     private func note(_ piece: TimeShiftFetches.Piece, _ failure: ProxyFailure?) {
         guard failure == nil else {
-            guard failure?.status == .insufficientStorage else { return }
+            guard failure?.status == .insufficientStorage, failure?.isLost == false else { return }
             failuresForRoom += 1
             if failuresForRoom >= 3 {
                 finish("there is no room left in the cache or on its disk")

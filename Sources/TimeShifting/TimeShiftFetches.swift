@@ -169,7 +169,7 @@ final class TimeShiftFetches {
     }
 
     private func retry(_ piece: Piece, after failure: ProxyFailure) {
-        switch queue.failed(piece, mayPass: failure.isWorthRetrying) {
+        switch queue.failed(piece, mayPass: failure.isWorthRetrying && !failure.isLost) {
         case .again(let delay):
             loop.schedule(after: delay) { [weak self] _ in
                 guard let self else { return }

@@ -191,6 +191,15 @@ extension Stories.Downloads {
         #expect(try stage.wait(id, for: "complete")["streams"] == "[\"file\"]")
     }
 
+    @Test(arguments: ["/bytes/film.mp4/9000000", "/bytes/thing/9000000"])
+    func `a file whose length the origin does not tell is never complete`(_ path: String) throws {
+        let stage = try DownloadStage()
+        stage.cdn.setBehaviour("nototal=1", for: path)
+        let id = try stage.order(stage.cdn.url(path))
+        let reason = try stage.wait(id, for: "failed")["reason"]
+        #expect(reason.contains("length"), "\(reason)")
+    }
+
     @Test func `an empty file is downloaded`() throws {
         let stage = try DownloadStage()
         stage.cdn.put("/empty.bin", [])

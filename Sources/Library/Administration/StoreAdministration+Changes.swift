@@ -125,23 +125,24 @@ extension StoreAdministration {
     /// - Returns: nil if it concerns this node alone.
     package func queryForNodes(_ path: String, _ query: String) -> String? {
         let arguments = AdministrationQuery(query)
-        func originURL(_ text: String) -> String? { origin(PlayerHeaders.cut(text).url)?.text }
         func argument(_ name: String, _ value: String?) -> String? {
             value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
         }
-        if let text = arguments["title"] {
-            guard let id = SessionID(text: text) else { return argument("title", originURL(text)) }
-            // A node that has nothing of the title cannot tell which one is to be pinned.
-            if path == "/api/pin", let url = catalogue.title(id)?.url,
-                SessionTable.unkept(for: Entry(url: url)).id == id
-            {
-                return argument("url", url.text)
-            }
-            return argument("title", id.text)
-        }
         if let text = arguments["host"] { return argument("host", PurgeHost(text)?.text) }
-        return arguments["url"].flatMap { argument("url", originURL($0)) }
+        guard let text = arguments["title"] else {
+            return argument("url", arguments["url"].flatMap(originURL)?.text)
+        }
+        let id = SessionID(text: text)
+        let url = id.map { catalogue.title($0)?.url } ?? originURL(text)
+        let own = url.map { SessionTable.unkept(for: Entry(url: $0)).id }
+        // A node that has nothing of the title cannot tell which one is to be pinned.
+        if path == "/api/pin", id == nil || id == own, let url { return argument("url", url.text) }
+        // The number says the same of a URL whose password is nobody's business.
+        return argument(
+            "title", url?.userinfo == nil && id == nil ? url?.text : (id ?? own)?.text)
     }
+
+    private func originURL(_ text: String) -> AbsoluteURL? { origin(PlayerHeaders.cut(text).url) }
 
     /// Repeats purges of other nodes, all in one pass.
     ///
@@ -150,10 +151,13 @@ extension StoreAdministration {
     /// - Parameter purges: their queries, and when they were given.
     /// - Returns: the outcome, or the progress.
     package func purge(_ purges: [(query: String, given: WallTime)]) -> AdministrationAnswer {
-        let orders = purges.compactMap { query, given in
-            (try? purgeSubject(AdministrationQuery(query)).get()).map {
-                PurgeOrder($0, given: given)
+        store.catchUp(within: .seconds(2 as Int64))
+        let orders = purges.compactMap { query, given -> PurgeOrder? in
+            let arguments = AdministrationQuery(query)
+            if let id = arguments["title"].flatMap({ SessionID(text: $0) }) {
+                return PurgeOrder(.titles([id.number]), given: given)
             }
+            return (try? purgeSubject(arguments).get()).map { PurgeOrder($0, given: given) }
         }
         guard !orders.isEmpty else { return .value(.ok, .object([])) }
         return purging.start(orders, isGivenNow: false)

@@ -41,16 +41,15 @@ package final class StorePurge: Sendable {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
         log.notice("continuing a purge that the last run did not finish")
-        let fits = test(of: orders).fits
-        store.hide(fits)
-        _ = start(fits, patience: .zero)
+        _ = start(test(of: orders).fits, patience: .zero, hides: true)
     }
 
     /// Starts some purges in one pass, unless one is running; blocks for a second at most.
     ///
     /// - Parameters:
     ///   - orders: what is removed.
-    ///   - isGivenNow: false spares what was stored after the time of its order.
+    ///   - isGivenNow: false spares what was stored after the time of its order; the other objects are
+    ///     not found from now on, whether or not they are deleted yet.
     /// - Returns: the outcome, or the progress.
     package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
@@ -68,7 +67,7 @@ package final class StorePurge: Sendable {
         }
         var test = test(of: former)
         test.add(orders, isGivenNow: isGivenNow)
-        return start(test.fits, patience: Self.patience)
+        return start(test.fits, patience: Self.patience, hides: !isGivenNow)
     }
 
     private static let refusal = AdministrationAnswer.failure(
@@ -85,7 +84,7 @@ package final class StorePurge: Sendable {
     }
 
     private func start(
-        _ fits: @escaping @Sendable (StoreEntry) -> Bool, patience: Interval
+        _ fits: @escaping @Sendable (StoreEntry) -> Bool, patience: Interval, hides: Bool = false
     ) -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
@@ -93,6 +92,7 @@ package final class StorePurge: Sendable {
             return true
         }
         guard isFree else { return Self.refusal }
+        if hides { store.hide(fits) }
         do throws(SystemError) {
             let isOver = try ThreadSemaphore()
             let made = try PosixThread(name: "purge") {

@@ -36,7 +36,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// True if nothing proves that a part of a resource belongs to what is stored of it; beginning
     /// with its first byte it can be had.
     package var isUnproven = false
-    /// True if what was fetched has left the store again: evicted, or replaced by another fetch.
+    /// True if what was fetched is not in the store any more: evicted, or replaced by another fetch.
     package var isLost = false
     /// The error on the way to the origin, in the terms of RFC 9209.
     package var proxyError: ProxyStatus.ErrorType?

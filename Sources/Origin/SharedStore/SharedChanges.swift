@@ -143,7 +143,7 @@ final class SharedChanges {
 
     private func pollLater() {
         hasListed = true
-        if pending.isEmpty { caughtUp() }
+        applyNext()
         level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
     }
 
@@ -170,24 +170,32 @@ final class SharedChanges {
 
     private func read(_ names: [String]) {
         var found: [SharedChange] = []
+        var failed: String?
         SmallReads.read(names, from: level) { [self] name, result in
             switch result {
             case .success(let reply):
-                known.insert(name)
                 if let change = SharedChange(name: name, text: reply.body) {
-                    note(change)
                     found.append(change)
+                } else {
+                    known.insert(name)
                 }
             case .failure(.missing): known.insert(name)
             // One object that cannot be read, archived or too long for instance, keeps the others from
             // nobody; it is tried again with the next listing.
             case .failure(let failure) where failure.isOfObject: break
-            case .failure: return false
+            case .failure:
+                failed = min(name, failed ?? name)
+                return false
             }
             return true
         } done: { [self] in
-            pending += found.sorted { $0.name < $1.name }
-            applyNext()
+            // In their order: what was given later waits for one that is read again.
+            let next = found.filter { failed == nil || $0.name < failed ?? "" }
+            for change in next.sorted(by: { $0.name < $1.name }) {
+                known.insert(change.name)
+                note(change)
+                pending.append(change)
+            }
             pollLater()
         }
     }

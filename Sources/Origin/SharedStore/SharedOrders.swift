@@ -109,13 +109,17 @@ final class SharedOrders {
             return beatLater()
         }
         beats += 1
+        // While writes stall, nothing is decided: the others would seem silent, too.
+        hasBeaten = false
         put(
             SharedOrderNames.node(orders.node),
             SharedHeartbeat(name: orders.name, count: beats).text, lane: .express
         ) { [weak self] result in
             guard let self, !level.isShutDown else { return }
-            if case .success = result { hasBeaten = true } else { hasBeaten = false }
-            if hasBeaten, !isPolling { poll() }
+            if case .success = result {
+                hasBeaten = true
+                if !isPolling { poll() }
+            }
             beatLater()
         }
     }

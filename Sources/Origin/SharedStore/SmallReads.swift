@@ -6,6 +6,7 @@ final class SmallReads {
     /// The next one last.
     private var names: [String]
     private var inFlight = 0
+    private var isDone = false
     private let each: (String, Result<BucketReply, BucketFailure>) -> Bool
     private let done: () -> Void
 
@@ -41,7 +42,10 @@ final class SmallReads {
 
     private func next() {
         guard let name = names.popLast() else {
-            if inFlight == 0 { done() }
+            if inFlight == 0, !isDone {
+                isDone = true
+                done()
+            }
             return
         }
         inFlight += 1
