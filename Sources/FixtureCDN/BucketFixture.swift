@@ -8,6 +8,8 @@ import Synchronization
 package final class BucketFixture: Sendable {
     private struct State {
         var listener: Int32?
+        /// Keeps the port while stopped.
+        var placeholder: Int32?
         var port: UInt16 = 0
         var open: Set<Int32> = []
         var acceptors = 0
@@ -39,6 +41,8 @@ package final class BucketFixture: Sendable {
         self.token = token
     }
 
+    deinit { state.withLock { _ = $0.placeholder.map { close($0) } } }
+
     /// Starts to listen; after `stop()`, on the same port again.
     ///
     /// Throws `CDNError`.
@@ -50,6 +54,8 @@ package final class BucketFixture: Sendable {
             $0.port = listening.port
             $0.isStopping = false
             $0.acceptors += 1
+            if let placeholder = $0.placeholder { close(placeholder) }
+            $0.placeholder = nil
         }
         guard startDetachedThread({ self.accept(listening.descriptor) }) else {
             close(listening.descriptor)
@@ -63,6 +69,9 @@ package final class BucketFixture: Sendable {
         state.withLock {
             $0.isStopping = true
             if let listener = $0.listener { shutdown(listener, Int32(SHUT_RDWR)) }
+            if $0.listener != nil {
+                $0.placeholder = try? Sockets.bind(address: "127.0.0.1", port: $0.port).descriptor
+            }
             $0.listener = nil
             for descriptor in $0.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }

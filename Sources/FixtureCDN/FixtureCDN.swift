@@ -13,6 +13,8 @@ import Synchronization
 package final class FixtureCDN: Sendable {
     struct State {
         var listener: Int32?
+        /// Keeps the port while stopped.
+        var placeholder: Int32?
         var port: UInt16
         var isStopping = false
         var acceptors = 0
@@ -45,6 +47,8 @@ package final class FixtureCDN: Sendable {
         state = Mutex(State(port: port))
     }
 
+    deinit { state.withLock { _ = $0.placeholder.map { close($0) } } }
+
     /// Starts listening; after `stop()`, on the same port again.
     ///
     /// Throws `CDNError`.
@@ -56,6 +60,8 @@ package final class FixtureCDN: Sendable {
             $0.port = listening.port
             $0.isStopping = false
             $0.acceptors += 1
+            if let placeholder = $0.placeholder { close(placeholder) }
+            $0.placeholder = nil
         }
         guard startDetachedThread({ self.accept(listening.descriptor) }) else {
             close(listening.descriptor)
@@ -70,6 +76,9 @@ package final class FixtureCDN: Sendable {
             $0.isStopping = true
             // Shutting down wakes a thread blocked in accept, recv, send or poll; it then closes.
             if let listener = $0.listener { shutdown(listener, Int32(SHUT_RDWR)) }
+            if $0.listener != nil {
+                $0.placeholder = try? Sockets.bind(address: address, port: $0.port).descriptor
+            }
             $0.listener = nil
             for descriptor in $0.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
         }

@@ -22,6 +22,17 @@ package struct CDNError: Error, CustomStringConvertible, Sendable {
 enum Sockets {
     /// Opens a listener on `address`, port 0 meaning any free one; returns it and its port.
     static func listen(address: String, port: UInt16) throws -> (descriptor: Int32, port: UInt16) {
+        let bound = try bind(address: address, port: port)
+        guard Glibc.listen(bound.descriptor, 1024) == 0 else {
+            let error = CDNError(call: "listen")
+            close(bound.descriptor)
+            throw error
+        }
+        return bound
+    }
+
+    /// Takes a port without listening: connections are refused, and nobody else gets it for port 0.
+    static func bind(address: String, port: UInt16) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(AF_INET, stream | closeOnExec, 0)
         guard descriptor >= 0 else { throw CDNError(call: "socket") }
         do {
@@ -35,11 +46,8 @@ enum Sockets {
             var length = socklen_t(MemoryLayout<sockaddr_in>.size)
             try withUnsafeMutablePointer(to: &name) { pointer in
                 try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                    guard bind(descriptor, generic, length) == 0 else {
+                    guard Glibc.bind(descriptor, generic, length) == 0 else {
                         throw CDNError(call: "bind \(address):\(port)")
-                    }
-                    guard Glibc.listen(descriptor, 1024) == 0 else {
-                        throw CDNError(call: "listen")
                     }
                     guard getsockname(descriptor, generic, &length) == 0 else {
                         throw CDNError(call: "getsockname")

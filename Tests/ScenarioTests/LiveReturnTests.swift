@@ -60,12 +60,18 @@ private struct Channel {
     }
 
     /// Waits until the daemon asks the origin for the list; returns the answer for which it did.
-    func awaitRequest() throws -> PlayerResponse {
+    ///
+    /// - Parameter status: the origin's status that the answer must have; nil for any answer, also one
+    ///   that was sent while the origin was asked.
+    func awaitRequest(status: Int? = nil) throws -> PlayerResponse {
         let count = story.cdn.requestCount(list)
         var answer: PlayerResponse?
         let isAsked = try eventually {
-            answer = try get()
+            let found = try get()
+            answer = found
             return story.cdn.requestCount(list) > count
+                && status.map { found["Cache-Status"]?.contains("fwd-status=\($0)") == true }
+                    ?? true
         }
         #expect(isAsked)
         return try #require(answer)
@@ -99,7 +105,7 @@ extension Stories.LiveReturnTests {
         let former = try channel.get()
         if restarts { try channel.story.restart() }
         let bytes = channel.story.cdn.bytesSent(channel.list)
-        let list = try channel.awaitRequest()
+        let list = try channel.awaitRequest(status: 304)
         #expect(list["Cache-Status"] == "sluice; fwd=stale; fwd-status=304")
         #expect(list.text == former.text && channel.story.cdn.bytesSent(channel.list) == bytes)
         #expect(try channel.get()["Cache-Status"]?.hasPrefix("sluice; hit") == true)

@@ -30,6 +30,7 @@ extension Stories {
             let storm = (0..<24).map { segment("storm\($0)", 1_000_000) }
             let streams = try storm.map { try story.open($0) }
             for stream in streams { _ = try stream.read(750_000) }
+            #expect(try story.player().get("/api/titles").status == 200)
             story.stop(SIGKILL)
             story.cdn.resetLog()
             story.cdn.setBehaviour(nil, for: "/bytes/*")

@@ -22,7 +22,12 @@ private final class OrderStage {
 
     init(_ arguments: [String] = []) throws {
         tier = try Tier()
-        let poll = ["--shared-store-poll", "1", "--concurrency", "fixed:2"] + arguments
+        // The held segment is held longer than an origin usually may take.
+        let poll =
+            [
+                "--shared-store-poll", "1", "--concurrency", "fixed:2", "--first-byte-timeout",
+                "60",
+            ] + arguments
         first = try tier.node(poll)
         second = try tier.node(poll)
         let segments = ["a", "b", "c"].map { "#EXTINF:4,\n/bytes/20000/\($0).ts\n" }.joined()

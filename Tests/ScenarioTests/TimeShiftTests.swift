@@ -65,7 +65,9 @@ extension Stories.TimeShiftTests {
         let answer = try stream.story.follow(uriLines(list.text)[3])
         #expect(answer.status == 200 && answer.body.isEmpty)
         #expect(answer["Cache-Status"]?.contains("gap") == true)
-        #expect(stream.story.cdn.requestCount() == asked)
+        // The daemon follows the list by itself.
+        let paths = stream.story.cdn.requests.dropFirst(asked).map(\.path)
+        #expect(!paths.contains { $0.contains("/s3") || $0.contains("/s4") })
         #expect(try stream.story.stat("time_shift_missed_total") == 2)
     }
 
@@ -84,6 +86,7 @@ extension Stories.TimeShiftTests {
     @Test
     func `an origin that restarts its numbering continues after a discontinuity`() throws {
         let stream = try ShiftedStream("60s")
+        try stream.watch(try stream.list())
         for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
         let before = try stream.list().text
         stream.reset(to: ShiftedStream.window(names: "t"))
@@ -98,6 +101,7 @@ extension Stories.TimeShiftTests {
     @Test(arguments: [true, false])
     func `a restart keeps the window, with the origin there or gone`(_ isThere: Bool) throws {
         let stream = try ShiftedStream("60s")
+        try stream.watch(try stream.list())
         for _ in 0..<3 { try stream.watch(try stream.advance(by: 2)) }
         let before = try stream.list()
         if !isThere { stream.story.cdn.stop() }
@@ -153,6 +157,7 @@ extension Stories.TimeShiftTests {
     @Test
     func `the list is served while its origin is gone`() throws {
         let stream = try ShiftedStream("60s")
+        try stream.watch(try stream.list())
         for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
         let before = try stream.list()
         let ordinary = stream.story.url("/l.m3u8")
