@@ -59,10 +59,8 @@ private struct Channel {
         try uriLines(list.text).map { try story.follow($0).text }
     }
 
-    /// Waits until the daemon asks the origin for the list; returns the answer for which it did.
-    ///
-    /// - Parameter status: the origin's status that the answer must have; nil for any answer, also one
-    ///   that was sent while the origin was asked.
+    /// Waits until the daemon asks the origin for the list; returns the answer for which it did: with a
+    /// status of the origin if one is given, since others are sent while the origin is asked.
     func awaitRequest(status: Int? = nil) throws -> PlayerResponse {
         let count = story.cdn.requestCount(list)
         var answer: PlayerResponse?
