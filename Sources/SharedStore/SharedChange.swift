@@ -8,7 +8,7 @@ import URISyntax
 package struct SharedChange: Sendable, Equatable {
     /// What a purge removes, for objects that nobody has on a disk.
     package enum Mark: Sendable, Equatable {
-        /// The origin's URL as it was given.
+        /// The origin's URL.
         case url(String)
         /// In lower case; with or without a port, or a web origin.
         case host(String)

@@ -69,6 +69,21 @@ extension Stories.SharedChangeTests {
         #expect(try second.get(path).text == "new")
     }
 
+    @Test(arguments: ["pin", "purge"])
+    func `a password in a title's URL stays out of the store`(_ change: String) throws {
+        let tier = try Tier()
+        tier.cdn.put("/f/one.ts", text: "one")
+        let first = try tier.node(["--shared-store-poll", "1"])
+        let url = tier.cdn.url("/f/one.ts").replacing("//", with: "//user:hidden@")
+        #expect(try first.story.player().get(first.story.url(for: url)).text == "one")
+        _ = try first.story.api("\(change)?title=\(percentEncoded(url))", method: "POST")
+        func rules() -> [[UInt8]] {
+            tier.bucket.objects.filter { $0.key.contains("/v1/rules/") }.map(\.value)
+        }
+        #expect(eventually { rules().count == 1 })
+        #expect(!rules().contains { String(decoding: $0, as: UTF8.self).contains("hidden") })
+    }
+
     @Test func `a node that was away begins with the purges that it missed`() throws {
         let tier = try Tier()
         let paths = (1...30).map { "/f/\($0).ts" }

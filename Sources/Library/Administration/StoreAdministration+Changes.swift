@@ -135,11 +135,13 @@ extension StoreAdministration {
         let id = SessionID(text: text)
         let url = id.map { catalogue.title($0)?.url } ?? originURL(text)
         let own = url.map { SessionTable.unkept(for: Entry(url: $0)).id }
-        // A node that has nothing of the title cannot tell which one is to be pinned.
-        if path == "/api/pin", id == nil || id == own, let url { return argument("url", url.text) }
-        // The number says the same of a URL whose password is nobody's business.
-        return argument(
-            "title", url?.userinfo == nil && id == nil ? url?.text : (id ?? own)?.text)
+        let isPin = path == "/api/pin"
+        if let url, url.userinfo == nil, id == nil || isPin && id == own {
+            // A node that has nothing of the title cannot tell which one is to be pinned.
+            return argument(isPin ? "url" : "title", url.text)
+        }
+        // The number says the same as a URL whose password is nobody's business.
+        return argument("title", (id ?? own)?.text)
     }
 
     private func originURL(_ text: String) -> AbsoluteURL? { origin(PlayerHeaders.cut(text).url) }

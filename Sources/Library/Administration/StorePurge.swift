@@ -41,7 +41,7 @@ package final class StorePurge: Sendable {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
         log.notice("continuing a purge that the last run did not finish")
-        _ = start(test(of: orders).fits, patience: .zero, hides: true)
+        _ = start(selection(of: orders).fits, patience: .zero, hides: true)
     }
 
     /// Starts some purges in one pass, unless one is running; blocks for a second at most.
@@ -65,22 +65,22 @@ package final class StorePurge: Sendable {
                     "nothing was purged, since the order cannot be saved: \(error)")
             }
         }
-        var test = test(of: former)
-        test.add(orders, isGivenNow: isGivenNow)
-        return start(test.fits, patience: Self.patience, hides: !isGivenNow)
+        var selection = selection(of: former)
+        selection.add(orders, isGivenNow: isGivenNow)
+        return start(selection.fits, patience: Self.patience, hides: !isGivenNow)
     }
 
     private static let refusal = AdministrationAnswer.failure(
         .conflict, "another purge runs; GET /api/purge tells how far it is")
 
-    /// Returns a test for the objects that orders of before select.
-    private func test(of orders: [PurgeOrder]) -> PurgeTest {
+    /// Returns the objects that orders of before select.
+    private func selection(of orders: [PurgeOrder]) -> PurgeSelection {
         let pins = store.pins()
         let titles = Set(pins.map(\.title))
         let keys = Set(pins.flatMap(\.keys))
-        var test = PurgeTest { titles.contains($0.title) || keys.contains($0.key) }
-        test.add(orders)
-        return test
+        var selection = PurgeSelection { titles.contains($0.title) || keys.contains($0.key) }
+        selection.add(orders)
+        return selection
     }
 
     private func start(

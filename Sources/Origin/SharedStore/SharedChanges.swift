@@ -190,8 +190,8 @@ final class SharedChanges {
             return true
         } done: { [self] in
             // In their order: what was given later waits for one that is read again.
-            let next = found.filter { failed == nil || $0.name < failed ?? "" }
-            for change in next.sorted(by: { $0.name < $1.name }) {
+            for change in found.sorted(by: { $0.name < $1.name }) {
+                if let failed, change.name > failed { break }
                 known.insert(change.name)
                 note(change)
                 pending.append(change)

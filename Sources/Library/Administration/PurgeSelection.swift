@@ -5,7 +5,7 @@ import Store
 
 /// Tells which objects some purges remove: by one lookup of each kind, however many purges there
 /// are.
-struct PurgeTest: Sendable {
+struct PurgeSelection: Sendable {
     /// The latest time of a purge of each subject; what was stored later stays.
     private var texts: [String: WallTime] = [:]
     private var titles: [UInt64: WallTime] = [:]

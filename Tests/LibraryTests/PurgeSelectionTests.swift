@@ -7,7 +7,7 @@ import Testing
 @testable import Store
 
 /// Which objects several purges remove together.
-@Suite struct PurgeTestTests {
+@Suite struct PurgeSelectionTests {
     /// An object that was stored and used at times in seconds.
     private static func entry(
         _ url: String, title: UInt64 = 0, stored: Int64 = 5, used: Int64 = 5
@@ -23,10 +23,10 @@ import Testing
         PurgeOrder(subject, given: WallTime(seconds: seconds))
     }
 
-    /// A test of every kind of purge, by times in seconds; objects of title 99 are pinned.
-    private static func test() throws -> PurgeTest {
-        var test = PurgeTest { $0.title == 99 }
-        test.add([
+    /// A selection by every kind of purge, by times in seconds; objects of title 99 are pinned.
+    private static func selection() throws -> PurgeSelection {
+        var selection = PurgeSelection { $0.title == 99 }
+        selection.add([
             order(.texts(["http://a/1"]), at: 9), order(.texts(["http://a/1"]), at: 3),
             order(.texts(["http://a/2"]), at: 4), order(.titles([7, 99]), at: 9),
             order(.host(try #require(PurgeHost("b"))), at: 4),
@@ -34,7 +34,7 @@ import Testing
             order(.host(try #require(PurgeHost("[::1]"))), at: 9),
             order(.unusedSince(WallTime(seconds: 2)), at: 9),
         ])
-        return test
+        return selection
     }
 
     @Test(arguments: [
@@ -51,22 +51,22 @@ import Testing
     func `an object goes if one of several purges selects it`(
         _ entry: StoreEntry, _ isRemoved: Bool
     ) throws {
-        #expect(try Self.test().fits(entry) == isRemoved)
+        #expect(try Self.selection().fits(entry) == isRemoved)
     }
 
     @Test func `purges by host and by age spare pinned objects`() throws {
-        var test = PurgeTest { $0.title == 99 }
-        test.add([
+        var selection = PurgeSelection { $0.title == 99 }
+        selection.add([
             Self.order(.host(try #require(PurgeHost("b"))), at: 9),
             Self.order(.unusedSince(WallTime(seconds: 8)), at: 9),
         ])
-        #expect(test.fits(Self.entry("http://b/")))
-        #expect(!test.fits(Self.entry("http://b/", title: 99)))
+        #expect(selection.fits(Self.entry("http://b/")))
+        #expect(!selection.fits(Self.entry("http://b/", title: 99)))
     }
 
     @Test func `a purge given now removes what has a later time`() {
-        var test = PurgeTest { _ in false }
-        test.add([Self.order(.titles([7]), at: 1)], isGivenNow: true)
-        #expect(test.fits(Self.entry("http://a/", title: 7)))
+        var selection = PurgeSelection { _ in false }
+        selection.add([Self.order(.titles([7]), at: 1)], isGivenNow: true)
+        #expect(selection.fits(Self.entry("http://a/", title: 7)))
     }
 }
