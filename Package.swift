@@ -429,7 +429,7 @@ let package = Package(
             name: "ServingTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
-                "Store", "Model", "Playlists", "Serving",
+                "Store", "Model", "Playlists", "TimeShifting", "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

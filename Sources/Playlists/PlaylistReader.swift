@@ -18,6 +18,8 @@ package struct FetchedPlaylist: Sendable {
     package let base: AbsoluteURL
     /// Parsed with its lines.
     package let list: Playlist
+    /// The facts of the stored object that it was read from.
+    package let facts: ObjectFacts
     /// True if the origin failed and this is a stale copy from the store.
     package var isStale = false
     /// Why it is not stored; nil if it is.
@@ -255,11 +257,11 @@ private final class OwnReading {
                 ProxyFailure(
                     .us, .internalServerError, "a stored playlist could not be read: \(error)"))
         }
-        return parse(body, base, object)
+        return parse(body, base, object, facts)
     }
 
     private func parse(
-        _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject
+        _ body: [UInt8], _ base: AbsoluteURL, _ object: StoredObject, _ facts: ObjectFacts
     ) -> Result<FetchedPlaylist, ProxyFailure> {
         let reading = PlaylistReading(
             limits: wanted.session.limits(ofOrigins: reader.sources.limits),
@@ -268,7 +270,8 @@ private final class OwnReading {
             let list = try Playlist(body, base: base, reading)
             try reader.sources.names.noteNames(
                 in: (body, base), of: resource, object, options: reading)
-            return .success(FetchedPlaylist(resource: resource, base: base, list: list))
+            return .success(
+                FetchedPlaylist(resource: resource, base: base, list: list, facts: facts))
         } catch {
             return .failure(
                 ProxyFailure(

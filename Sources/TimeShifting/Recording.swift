@@ -161,7 +161,8 @@ final class Recording {
             in: (body, base), of: resource, object,
             options: PlaylistReading(variables: services.playlistMemory.variables(of: session.id)))
         _ = try? list.merge(
-            .init(body: body, base: base, key: resource.listKey), services.timeShift)
+            .init(body: body, base: base, key: resource.listKey, facts: facts),
+            services.timeShift)
     }
 
     // MARK: Expired URLs

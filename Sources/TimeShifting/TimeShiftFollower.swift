@@ -109,7 +109,9 @@ final class TimeShiftFollower {
     private func take(_ found: FetchedPlaylist) -> Bool {
         guard
             let outcome = try? list.merge(
-                .init(body: found.list.source, base: found.base, key: found.resource.listKey),
+                .init(
+                    body: found.list.source, base: found.base, key: found.resource.listKey,
+                    facts: found.facts),
                 services.timeShift)
         else {
             return false

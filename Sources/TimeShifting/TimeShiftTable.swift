@@ -134,6 +134,8 @@ package final class ShiftedList: Sendable {
         package var version: UInt64 = 0
         /// The generation of the stored object that was merged last.
         package var generation: UInt64 = 0
+        /// When the newest text that was merged in this run was received.
+        var received: Moment?
         /// True for a playlist with no window to extend: multivariant, complete when first seen, or a
         /// list of channels.
         var isOther = false
@@ -205,18 +207,29 @@ package final class ShiftedList: Sendable {
         package let base: AbsoluteURL
         /// The key of the playlist.
         package let key: ObjectKey
-        /// The generation of the stored object that it was read from; 0 for none.
-        package var generation: UInt64 = 0
+        /// The generation of the stored object that it was read from.
+        package let generation: UInt64
+        /// When the origin sent it, or last said that it is current.
+        package let received: Moment
 
-        package init(body: [UInt8], base: AbsoluteURL, key: ObjectKey, generation: UInt64 = 0) {
+        /// - Parameters:
+        ///   - body: the text.
+        ///   - base: the URL that it came from.
+        ///   - key: the key of the playlist.
+        ///   - facts: the facts of the stored object that it was read from.
+        package init(body: [UInt8], base: AbsoluteURL, key: ObjectKey, facts: ObjectFacts) {
             self.body = body
             self.base = base
             self.key = key
-            self.generation = generation
+            generation = facts.generation
+            received = facts.received
         }
     }
 
     /// Merges a window, after `LiveMemory` has been updated with it.
+    ///
+    /// Several threads read the playlist from the store, so a text may come after a newer one: it
+    /// is ignored then. It could look like a stream that counts anew.
     ///
     /// - Returns: the result; dropped segments are already being removed.
     /// - Throws: the error that a rewrite would throw; nothing has changed then.
@@ -284,8 +297,13 @@ extension ShiftedList.State {
         _ reading: ShiftedList.Reading, _ summary: PlaylistSummary, _ list: ShiftedList,
         _ context: TimeShift.Context, _ table: TimeShiftTable
     ) throws(PlaylistError) -> ShiftedList.Outcome {
-        if reading.generation != 0 { generation = reading.generation }
         var outcome = ShiftedList.Outcome()
+        if let received, reading.received < received {
+            outcome.relation = .stale
+            return outcome
+        }
+        generation = reading.generation
+        received = reading.received
         let isFirst = shift.segments.isEmpty
         isComplete = isFirst && summary.kind == .media && summary.hasEndList
         isOther =
@@ -315,6 +333,7 @@ extension ShiftedList.State {
     fileprivate mutating func take(_ merged: Self, lookedTo looked: Int?, hasChanged: Bool) {
         shift = merged.shift
         generation = merged.generation
+        received = merged.received
         isComplete = merged.isComplete
         isOther = merged.isOther
         if let looked { lookedTo = looked }

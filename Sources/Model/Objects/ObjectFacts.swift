@@ -15,6 +15,8 @@ package final class ObjectFacts: Sendable {
     package let generation: UInt64
     /// When the head was requested and received; nil for one read back from the disk.
     package let times: SteadyTimes?
+    /// When the origin sent the head, or last said that it is current.
+    package var received: Moment { Moment(wall: head.responseTime, steady: times?.received) }
     /// The reuse rules of the head, for the kind of cache that stored it.
     package let rules: ReuseRules
     /// The entity tag of responses, which never changes for this object.

@@ -40,9 +40,7 @@ extension ProxyCore {
         try? names.noteNames(
             in: (body, base), of: resource, object, options: reading(of: resource))
         let outcome = try? list.merge(
-            .init(
-                body: body, base: base, key: resource.listKey, generation: object.generation),
-            timeShift)
+            .init(body: body, base: base, key: resource.listKey, facts: facts), timeShift)
         return outcome?.isShifted ?? false
     }
 

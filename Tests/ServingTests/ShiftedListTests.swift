@@ -1,0 +1,104 @@
+import CachePolicy
+@testable import HLS
+import HTTP
+import Logging
+@testable import Model
+import Posix
+import Routing
+import Store
+import Testing
+import TimeShifting
+import URISyntax
+
+/// The time shift window of one playlist, which several threads read from the store.
+@Suite final class ShiftedListTests {
+    private let folder: String
+    private let table: TimeShiftTable
+    private let list: ShiftedList
+    private let base: AbsoluteURL
+
+    init() throws {
+        folder = try makeTemporaryFolder("shifted-list")
+        let log = Logger(label: "shifted-list") { _ in SwiftLogNoOpLogHandler() }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        let counters = Counters()
+        let live = LiveMemory(database: store.state, counters: counters, now: .now())
+        let names = ResourceNames(
+            keys: KeyTable(
+                settings: KeySettings(), database: store.state, counters: counters),
+            live: live, store: store, addresses: OwnAddresses(hostNames: []))
+        table = TimeShiftTable(
+            store: store, names: names, live: live,
+            memory: PlaylistMemory(database: store.state), counters: counters,
+            thread: try TimeShiftThread(), log: log)
+        base = try AbsoluteURL("http://h/l.m3u8")
+        list = table.list(
+            base, of: Session(id: SessionID(7), fields: Fields(), shift: .init(window: 600)))
+    }
+
+    deinit {
+        table.thread.stop()
+        table.store.close()
+        removeTree(folder)
+    }
+
+    /// Merges a text with segments of these numbers; without `steady`, it is from an earlier run.
+    @discardableResult
+    private func merge(
+        _ numbers: ClosedRange<Int>, _ letter: String, wall: Int64, steady: Int64?,
+        generation: UInt64
+    ) throws -> ShiftedList.Outcome {
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+        let text = numbers.reduce(head) { $0 + "#EXTINF:2,\n\(letter)\($1).ts\n" }
+        let times = steady.map {
+            SteadyTimes(
+                requested: Monotonic(nanoseconds: $0), received: Monotonic(nanoseconds: $0))
+        }
+        let time = WallTime(seconds: wall)
+        let facts = ObjectFacts(
+            head: StoredHead(
+                status: .ok, fields: Fields(), requestTime: time, responseTime: time,
+                finalURL: base.text, isPlaylist: true),
+            generation: generation, times: times)
+        return try list.merge(
+            .init(
+                body: Array(text.utf8), base: base, key: ObjectKey(sha256Of: "list"), facts: facts),
+            table)
+    }
+
+    private var fileNames: [String] {
+        list.shift.segments.map { $0.url?.lastPathSegment ?? "" }
+    }
+
+    @Test func `a text that is merged after a newer one changes nothing`() throws {
+        try merge(5...8, "a", wall: 100, steady: 1, generation: 900)
+        // The origin counts anew, and the clock was set back.
+        try merge(0...1, "b", wall: 90, steady: 2, generation: 901)
+        let known = fileNames
+        #expect(known.count == 6 && known.last == "b1.ts" && list.shift.epoch == 1)
+        let late = try merge(5...8, "a", wall: 100, steady: 1, generation: 900)
+        #expect(late.isShifted)
+        #expect(fileNames == known && list.shift.epoch == 1)
+        #expect(list.hasMerged(901))
+        try merge(0...2, "b", wall: 92, steady: 3, generation: 902)
+        #expect(fileNames.last == "b2.ts" && list.shift.epoch == 1)
+    }
+
+    @Test func `the text of an earlier run is older than any of this one`() throws {
+        // The clock was set back between the runs, and generations start anywhere.
+        try merge(0...1, "b", wall: 90, steady: 1, generation: 5)
+        try merge(5...8, "a", wall: 100, steady: nil, generation: 900)
+        #expect(fileNames == ["b0.ts", "b1.ts"] && list.shift.epoch == 0)
+    }
+
+    @Test func `texts of earlier runs are merged in the order of their receipt`() throws {
+        try merge(5...8, "a", wall: 100, steady: nil, generation: 900)
+        try merge(0...1, "b", wall: 110, steady: nil, generation: 7)
+        try merge(5...8, "a", wall: 100, steady: nil, generation: 900)
+        #expect(fileNames.last == "b1.ts" && list.shift.epoch == 1)
+        try merge(0...2, "b", wall: 50, steady: 1, generation: 8)
+        #expect(fileNames.last == "b2.ts" && list.shift.epoch == 1)
+    }
+}
