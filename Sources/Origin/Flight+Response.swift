@@ -231,9 +231,17 @@ extension Flight {
     func publishIfMedia() {
         guard let object, object.isStorable, !object.isCurrent, !machine.isPlaylist,
             !machine.isSniffing, machine.extent == .bounded,
-            !object.isDiscarded
+            !object.isDiscarded, !leavesFormer(to: object)
         else { return }
         publish(object)
+    }
+
+    /// True while the stored response that this one is to replace stays in its place: until this one
+    /// is complete, it may have to be served stale (RFC 9111 section 4.2.4).
+    private func leavesFormer(to object: StoredObject) -> Bool {
+        guard machine.job.revalidates, machine.job.followsHTTP, !object.isComplete
+        else { return false }
+        return table.store.peek(object.key)?.isComplete == true
     }
 
     /// Publishes the object under its key.
