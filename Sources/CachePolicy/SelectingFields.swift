@@ -35,6 +35,17 @@ package struct SelectingFields: Sendable, Hashable {
     /// True if every request matches.
     package var isEmpty: Bool { names.isEmpty && !isAny }
 
+    /// True if other clients may get another content: codings are decoded, and the fields of
+    /// cross-origin requests are answered, before a playlist is passed on.
+    package var tellsClientsApart: Bool {
+        isAny || names.contains { !Self.ofForm.contains($0) }
+    }
+
+    private static let ofForm: Set = [
+        "accept-encoding", "origin", "access-control-request-method",
+        "access-control-request-headers",
+    ]
+
     /// Returns the normalised values of the named fields in a request: equal texts select the same
     /// variant.
     ///

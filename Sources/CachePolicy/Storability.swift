@@ -13,6 +13,8 @@ package enum Storability: Equatable, Sendable {
         case isPrivate = "private"
         case status = "status"
         case varyStar = "vary-star"
+        /// It depends on the client, and is stored in one form only.
+        case vary = "vary"
         case authorization = "authorization"
         case noFreshness = "no-freshness"
         /// An unsafe request came between, or the response is to an unsafe method.
@@ -26,6 +28,16 @@ package enum Storability: Equatable, Sendable {
         case mustUnderstand = "must-understand"
         /// The request said `no-store`.
         case requestNoStore = "request-no-store"
+
+        /// True if the response may have been made for the client that asked for it.
+        package var isOfOneClient: Bool {
+            switch self {
+            case .noStore, .isPrivate, .varyStar, .vary, .authorization: true
+            case .status, .noFreshness, .method, .empty, .noRoom, .mustUnderstand,
+                .requestNoStore:
+                false
+            }
+        }
     }
 
     /// The input of the decision.
@@ -37,6 +49,9 @@ package enum Storability: Equatable, Sendable {
         package var kind: CacheKind
         /// The length of the body; nil while unknown.
         package var length: Int64?
+        /// True for what is stored in one form for all clients, whatever `Vary` names: the
+        /// playlists of a mount.
+        package var hasOneForm = false
 
         package init(
             policy: Policy, requestFields: Fields, status: HTTPStatus, responseFields: Fields,
@@ -75,7 +90,8 @@ package enum Storability: Equatable, Sendable {
     package static func endsUseOfStored(_ status: HTTPStatus, _ reason: NoStoreReason) -> Bool {
         switch reason {
         case .requestNoStore, .authorization, .noRoom, .empty: return false
-        case .noStore, .isPrivate, .status, .varyStar, .noFreshness, .method, .mustUnderstand:
+        case .noStore, .isPrivate, .status, .varyStar, .vary, .noFreshness, .method,
+            .mustUnderstand:
             break
         }
         switch status.rawValue {
@@ -99,7 +115,9 @@ package enum Storability: Equatable, Sendable {
         } else if control.noStore {
             return .noStore
         }
-        if SelectingFields(question.responseFields).isAny { return .varyStar }
+        let selecting = SelectingFields(question.responseFields)
+        if selecting.isAny { return .varyStar }
+        if question.hasOneForm, selecting.tellsClientsApart { return .vary }
         guard question.kind.isShared else { return nil }
         if control.private == .response { return .isPrivate }
         if question.requestFields.contains(.authorization),

@@ -99,8 +99,7 @@ extension Flight {
     private func requestFields(range: String?) -> Fields {
         var fields = resource.forwardedFields
         for (name, value) in resource.session.fields { fields.set(name, value) }
-        // Under a mount, clients keep their cookies themselves.
-        if resource.kind == nil,
+        if !resource.leavesCookiesToClient,
             let cookie = table.cookieField(for: resource.url, session: resource.session)
         {
             fields.set(.cookie, cookie)

@@ -148,11 +148,14 @@ extension Flight {
     ) -> Storability.NoStoreReason? {
         guard resource.mayStore else { return .noStore }
         if machine.isOutdated { return .method }
-        let question = Storability.Question(
+        let isListOfMany =
+            resource.kind == nil && resource.isMounted && table.settings.mountKind.isShared
+        var question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
             responseFields: head.fields,
-            kind: head.kind ?? (table.isShared ? .shared : .private),
+            kind: head.kind ?? (table.isShared || isListOfMany ? .shared : .private),
             length: terms.keepsEmpty ? nil : length)
+        question.hasOneForm = isListOfMany
         if case .streamOnly(let reason) = Storability.decide(question) {
             table.keys.note(reason, head.status, resource)
             return reason

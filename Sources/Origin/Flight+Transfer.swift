@@ -48,6 +48,7 @@ extension Flight: TransferDelegate {
             machine.followsRedirect(now: table.loop.now, isHeldByOrigin: longestHold != nil))
         guard phase != .ended else { return "" }
         take(redirect.setCookies)
+        if resource.leavesCookiesToClient { return nil }
         let cookie = table.cookieField(
             for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin)
         cookies.noteSent(cookie)
@@ -55,9 +56,9 @@ extension Flight: TransferDelegate {
         return cookie ?? ""
     }
 
-    /// Stores the cookies that a hop set; under a mount, clients keep theirs themselves.
+    /// Stores the cookies that a hop set for a session.
     private func take(_ received: [ReceivedCookie]) {
-        guard resource.kind == nil, !received.isEmpty else { return }
+        guard !resource.leavesCookiesToClient, !received.isEmpty else { return }
         cookies.noteReceived(
             received, areNew: table.take(received, of: resource.session), now: table.loop.wallNow)
     }

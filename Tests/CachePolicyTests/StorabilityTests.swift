@@ -271,9 +271,25 @@ import Testing
         #expect(!renewed.fields.contains(.contentLength))
     }
 
+    @Test(arguments: [
+        ("Origin, Accept-Encoding", nil), ("Origin, Cookie", .vary), ("*", .varyStar), ("", nil),
+    ] as [(String, Storability.NoStoreReason?)])
+    func `what has one form for all clients is not stored if it depends on the client`(
+        _ vary: String, _ reason: Storability.NoStoreReason?
+    ) {
+        var fields = Fields()
+        fields.append(.cacheControl, "max-age=9")
+        fields.append(.vary, vary)
+        var question = Storability.Question(
+            policy: .rfc, requestFields: Fields(), status: .ok, responseFields: fields,
+            kind: .shared)
+        question.hasOneForm = true
+        #expect(Storability.decide(question) == (reason.map { .streamOnly($0) } ?? .store))
+    }
+
     @Test func `a full response that is not stored ends the use of the stored one`() {
         let ended: [(UInt16, Storability.NoStoreReason)] = [
-            (200, .noStore), (200, .isPrivate), (200, .varyStar), (200, .noFreshness),
+            (200, .noStore), (200, .isPrivate), (200, .varyStar), (200, .vary), (200, .noFreshness),
             (301, .noFreshness), (302, .status), (404, .noFreshness), (410, .noStore),
             (451, .status), (403, .status),
         ]

@@ -5,7 +5,7 @@ import ScenarioSupport
 import Testing
 
 /// A daemon with `/mt/` mounted on the folder `/o/` of a scripted origin.
-final class MountedStory {
+final class MountedStory: Sendable {
     let origin: ScriptedOrigin
     let daemon: DaemonProcess
     private let folder: TemporaryFolder
@@ -21,6 +21,11 @@ final class MountedStory {
         daemon.kill(SIGKILL)
         _ = try? daemon.waitForExit()
         origin.stop()
+    }
+
+    /// The number of requests so far, this one included.
+    func requestCount() throws -> Int {
+        try figure("requests_total", in: try player().get("/api/stats").text)
     }
 
     /// A new player.

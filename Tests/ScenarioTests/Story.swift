@@ -112,11 +112,7 @@ final class Story: Sendable {
 
     /// One number of `GET /api/stats`; throws when there is none of that name.
     func stat(_ name: String) throws -> Int {
-        let text = try player().get("/api/stats").text
-        guard let found = text.firstRange(of: "\"\(name)\":"),
-            let number = Int(text[found.upperBound...].prefix { $0.isNumber || $0 == "-" })
-        else { throw ScenarioFailure("no figure \(name) in \(text)") }
-        return number
+        try figure(name, in: try player().get("/api/stats").text)
     }
 
     /// Waits until a figure is as expected; returns the last value otherwise.
@@ -140,6 +136,14 @@ final class Story: Sendable {
             return try stat("requests_total") >= known + polls + count
         }
     }
+}
+
+/// Returns a whole number of `/api/stats`.
+func figure(_ name: String, in stats: String) throws -> Int {
+    guard let found = stats.firstRange(of: "\"\(name)\":"),
+        let number = Int(stats[found.upperBound...].prefix { $0.isNumber || $0 == "-" })
+    else { throw ScenarioFailure("no figure \(name) in \(stats)") }
+    return number
 }
 
 // MARK: Content

@@ -102,6 +102,12 @@ package final class Resource: Sendable {
         return Resource(parts)
     }
 
+    /// True if the client keeps the cookies of the origin itself: under a mount, except for a playlist
+    /// that it requests without any.
+    package var leavesCookiesToClient: Bool {
+        kind != nil || (isMounted && forwardedFields.contains(.cookie))
+    }
+
     /// True if content codings are decoded: for text that is parsed here.
     ///
     /// Media is fetched unencoded, and resources under HTTP's rules pass to the client as received.

@@ -180,7 +180,9 @@ extension OriginExchange {
             return !progress.takesShared && facts.mayBelong(toOtherThan: resource.session, object)
                 && canHaveOwnCopy
         }
-        return facts.head.isPlaylist && facts.isPerViewer && !texts.isKnown(facts, to: resource)
+        // The clients of a mount have one session.
+        return facts.head.isPlaylist && facts.isPerViewer
+            && (resource.isMounted || !texts.isKnown(facts, to: resource))
     }
 
     /// True if only a cookie may say that a playlist was made for one viewer.

@@ -101,6 +101,8 @@ extension OriginExchange {
         if resource.kind != nil {
             if let reason = reason.staleReason { progress.staleReason = reason }
             addTerms(to: &missing, reason, decision.variants)
+        } else {
+            missing.terms.isAlone = reason == .notShared
         }
         fetch(missing)
     }

@@ -261,7 +261,7 @@ extension RequestFacts {
 
     private func plan(for response: Response, from reply: Reply) -> RequestPlan {
         if !reply.isRevalidated {
-            if reply.isCollapsed, resource.kind != nil {
+            if reply.isCollapsed, resource.kind != nil || resource.isMounted {
                 guard let mayShare else { return .learn(.sharing) }
                 if !mayShare { return ask(.notShared) }
             }

@@ -5,6 +5,7 @@ package import HTTP
 package import HTTPServer
 import Logging
 import Model
+import Numbers
 import Posix
 import Reactor
 import Routing
@@ -163,9 +164,9 @@ package final class CachingProxy: RequestHandler {
     }
 
     func bearer(_ request: RequestHead) -> String? {
-        guard let field = request.fields.first(.authorization), field.hasPrefix("Bearer ") else {
-            return nil
-        }
+        guard let field = request.fields.first(.authorization),
+            ASCII.equalIgnoringCase(String(field.prefix(7)), "bearer ")
+        else { return nil }
         return String(field.dropFirst(7))
     }
 

@@ -1,0 +1,124 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// Playlists under a mount that an origin makes for one client.
+extension Stories {
+    @Suite(.tags(.crowded, .threads)) struct MountsPlaylists {}
+}
+
+extension Stories.MountsPlaylists {
+    /// A playlist with one segment of this name.
+    private func list(_ name: String) -> [UInt8] {
+        Array("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n\(name).ts\n#EXT-X-ENDLIST\n".utf8)
+    }
+
+    @Test(arguments: [
+        ("Cache-Control", "private, max-age=60"), ("Cache-Control", "no-store"), ("Vary", "Cookie"),
+    ])
+    func `a playlist that was made for one client goes to no other`(
+        _ name: String, _ value: String
+    ) throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            (name, value), ("Last-Modified", "Sat, 01 Jan 2011 00:00:00 GMT"),
+        ]
+        for client in ["a", "b", "c"] {
+            story.origin.answer("/o/l.m3u8", .respond(200, fields, list(client)))
+            let answer = try story.ask("GET", "/l.m3u8", [("Cookie", "who=\(client)")])
+            #expect(answer.text.contains("/\(client).ts"), "\(client): \(answer.text)")
+        }
+        try story.origin.verify()
+    }
+
+    @Test func `a playlist for credentials goes to no client without them`() throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [("Cache-Control", "max-age=60")]
+        story.origin.answer("/o/l.m3u8", .respond(200, fields, list("a")))
+        let credentials: [WireHead.Field] = [("Authorization", "Basic YTpi")]
+        #expect(try story.ask("GET", "/l.m3u8", credentials).text.contains("/a.ts"))
+        story.origin.answer("/o/l.m3u8", .respond(200, fields, list("b")))
+        #expect(try story.ask("GET", "/l.m3u8").text.contains("/b.ts"))
+        // It is for everybody then.
+        #expect(try story.ask("GET", "/l.m3u8").text.contains("/b.ts"))
+        #expect(story.origin.requestCount("/o/l.m3u8") == 2)
+    }
+
+    @Test func `a playlist that varies by origin or coding is stored`() throws {
+        let story = try MountedStory(
+            ["--cors-origin", "http://one.test", "--cors-origin", "http://two.test"])
+        let fields: [WireHead.Field] = [
+            ("Cache-Control", "max-age=60"), ("Vary", "Origin, Accept-Encoding"),
+        ]
+        story.origin.answer("/o/l.m3u8", .respond(200, fields, list("a")))
+        for site in ["http://one.test", "http://two.test"] {
+            let answer = try story.ask("GET", "/l.m3u8", [("Origin", site)])
+            #expect(answer.text.contains("/a.ts"))
+        }
+        #expect(story.origin.requestCount("/o/l.m3u8") == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `clients that wait for one playlist get their own if it is private`(_ isPrivate: Bool)
+        throws
+    {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            ("Cache-Control", isPrivate ? "private, max-age=60" : "max-age=60")
+        ]
+        let both = Barrier("both wait")
+        story.origin.answer(
+            "/o/l.m3u8", .hold(until: both), .respond(200, fields, list("a")))
+        if isPrivate { story.origin.answer("/o/l.m3u8", .respond(200, fields, list("b"))) }
+        func ask() -> Background<String> {
+            Background { try story.ask("GET", "/l.m3u8").text }
+        }
+        let first = ask()
+        #expect(eventually { story.origin.requestCount("/o/l.m3u8") == 1 })
+        let known = try story.requestCount() + 1
+        var polls = 0
+        let second = ask()
+        #expect(
+            try eventually {
+                polls += 1
+                return try story.requestCount() >= known + polls
+            })
+        both.arrive()
+        let texts = try [first, second].map { try $0.value() }
+        #expect(texts[0].contains("/a.ts"))
+        #expect(texts[1].contains(isPrivate ? "/b.ts" : "/a.ts"))
+        try story.origin.verify()
+    }
+
+    @Test func `a client's own cookies reach the origin, and the origin's are not kept for others`()
+        throws
+    {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            ("Cache-Control", "max-age=1"), ("Age", "30"), ("ETag", "\"e\""),
+            ("Set-Cookie", "sid=new"),
+        ]
+        for client in ["a", "b"] {
+            story.origin.answer("/o/l.m3u8", .respond(200, fields, list(client)))
+            _ = try story.ask("GET", "/l.m3u8", [("Cookie", "sid=\(client)")])
+        }
+        story.origin.answer("/o/l.m3u8", .respond(200, fields, list("c")))
+        _ = try story.ask("GET", "/l.m3u8")
+        try story.origin.verify()
+        #expect(story.origin.requests.map { $0["Cookie"] } == ["sid=a", "sid=b", nil])
+    }
+
+    @Test func `bearer credentials reach the origin unless they are the daemon's token`() throws {
+        let story = try MountedStory(["--token", "secret-token"])
+        for name in ["Bearer", "bearer"] {
+            for (query, value) in [("?token=secret-token", "of-origin"), ("", "secret-token")] {
+                story.origin.answer("/o/a", .respond(200, [("Cache-Control", "no-store")]))
+                let fields: [WireHead.Field] = [("Authorization", "\(name) \(value)")]
+                #expect(try story.ask("GET", "/a" + query, fields).status == 200)
+                let got = story.origin.requests.last?["Authorization"]
+                #expect(got == (value == "secret-token" ? nil : "\(name) \(value)"))
+            }
+        }
+        try story.origin.verify()
+    }
+}
