@@ -50,7 +50,7 @@ extension Flight: TransferDelegate {
         take(redirect.setCookies)
         if resource.leavesCookiesToClient { return nil }
         let cookie = table.cookieField(
-            for: redirect.to, session: resource.session, isRedirected: redirect.isCrossOrigin)
+            for: redirect.to, session: resource.session, isRedirected: redirect.hasLeftOrigin)
         cookies.noteSent(cookie)
         if cookie != nil, transfer.parent?.isTrusted == false { transfer.leaveParent() }
         return cookie ?? ""

@@ -358,8 +358,8 @@ final class FlightTable {
     /// - Parameters:
     ///   - url: The URL of the request.
     ///   - session: The session of the request.
-    ///   - isRedirected: True if a redirect led to another origin: the cookies given at entry are
-    ///     not meant for that one (RFC 9110 section 15.4).
+    ///   - isRedirected: True if any redirect so far led to another origin: the cookies given at
+    ///     entry are not meant for that one (RFC 9110 section 15.4), nor for where it leads to.
     /// - Returns: The field's value; nil for no cookie.
     func cookieField(
         for url: AbsoluteURL, session: Session, isRedirected: Bool = false

@@ -10,8 +10,11 @@ package struct Redirect: Sendable {
     package let to: AbsoluteURL
     /// The Set-Cookie fields of this response.
     package let setCookies: [ReceivedCookie]
-    /// True if `to` has another scheme, host or port.
+    /// True if `to` has another scheme, host or port than `from`.
     package let isCrossOrigin: Bool
+    /// True if this redirect or an earlier one of the chain led to another origin: what the request
+    /// was given for its own origin is then meant for none of the later hops, even if one leads back.
+    package let hasLeftOrigin: Bool
 }
 
 /// One request of a chain of redirects.
@@ -21,6 +24,8 @@ struct Hop {
     var fields: Fields
     var body: [UInt8]
     var redirects = 0
+    /// True once a redirect has led to another origin; stays true if a later one leads back.
+    private(set) var hasLeftOrigin = false
 
     init(_ request: TransferRequest) {
         url = request.url
@@ -71,6 +76,7 @@ struct Hop {
             fields.remove(.contentType)
         }
         if redirect.isCrossOrigin {
+            hasLeftOrigin = true
             fields.remove(.authorization)
             fields.remove(.cookie)
         }

@@ -8,10 +8,11 @@ extension Transfer {
     /// Returns the redirect of the head that was just received.
     func redirect(to url: AbsoluteURL) -> Redirect {
         let from = hop.url.withoutUserinfo
+        let isCrossOrigin = from.origin != url.origin
         return Redirect(
             status: parser.status, from: from, to: url,
             setCookies: setCookies.suffix(parser.fields.count(of: .setCookie)),
-            isCrossOrigin: hop.url.origin != url.origin)
+            isCrossOrigin: isCrossOrigin, hasLeftOrigin: hop.hasLeftOrigin || isCrossOrigin)
     }
 
     /// Returns the head that was just received, for the delegate.

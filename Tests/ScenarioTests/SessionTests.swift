@@ -146,6 +146,29 @@ extension Stories.SessionTests {
     }
 
     @Test
+    func `credentials that a redirect left behind are sent neither farther on nor back`() throws {
+        let story = try story()
+        let other = FixtureCDN(address: "127.0.0.2")
+        try other.start()
+        defer { other.stop() }
+        story.cdn.put("/back.ts", text: "back")
+        story.cdn.setBehaviour(Behaviour(query: "location=\(other.url("/x.ts"))"), for: "/v/s.ts")
+        other.setBehaviour("location=/y.ts", for: "/x.ts")
+        other.setBehaviour(
+            Behaviour(query: "location=\(story.cdn.url("/back.ts"))"), for: "/y.ts")
+        let answer = try story.follow(
+            story.entry("/v/s.ts", "h_Authorization=Basic%20abc&h_Cookie=a%3Db"))
+        #expect(answer.text == "back")
+        #expect(other.requests.map(\.path) == ["/x.ts", "/y.ts"])
+        for name in ["Authorization", "Cookie"] {
+            #expect(story.cdn.requests.first?[name] != nil)
+            #expect(other.requests.allSatisfy { $0[name] == nil }, "\(name)")
+            #expect(story.cdn.requests.last?.path == "/back.ts")
+            #expect(story.cdn.requests.last?[name] == nil, "\(name)")
+        }
+    }
+
+    @Test
     func `a response to credentials is not shown to others, its segments are shared`() throws {
         let story = try story()
         story.cdn.setBehaviour("needheader=Authorization:Bearer%20a", for: "/m.m3u8")

@@ -26,6 +26,7 @@ import Upstream
         #expect(record.heads.count == 1 && record.text == "GET")
         #expect(record.heads.first?.finalURL.text == origin.url("/dir/next%2F?a=[1]"))
         #expect(record.heads.first?.redirects == 1)
+        #expect(record.redirects.map(\.hasLeftOrigin) == [false])
         #expect(record.heads.first?.setCookies.map(\.value) == ["hop=1", "end=2"])
         #expect(record.heads.first?.setCookies.first?.url.path == "/start")
         #expect(origin.requests.last?.first == "GET /dir/next%2F?a=[1] HTTP/1.1")
@@ -58,6 +59,26 @@ import Upstream
         #expect(!lines.contains { $0.hasPrefix("Authorization:") || $0.hasPrefix("Cookie:") })
         #expect(lines.contains("Referer: https://r/"))
         #expect(origin.requests.first?.contains("Authorization: Bearer s") == true)
+        harness.stop()
+        origin.stop()
+        other.stop()
+    }
+
+    @Test func `a chain that has left its origin says so at every later redirect`() throws {
+        let other = try TestOrigin {
+            if $0.target == "/one" {
+                $0.respond(302, ["Location: /two"])
+            } else {
+                $0.respond()
+            }
+            return .keep
+        }
+        let origin = try origin(other.url("/one"))
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/start")) { $0.fields = ["Cookie": "a=b"] }
+        #expect(record.redirects.map(\.isCrossOrigin) == [true, false])
+        #expect(record.redirects.map(\.hasLeftOrigin) == [true, true])
+        #expect(other.requests.count == 2)
         harness.stop()
         origin.stop()
         other.stop()
