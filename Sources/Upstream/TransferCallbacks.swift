@@ -143,7 +143,8 @@ extension Transfer {
         return !isConnectionSpoilt
     }
 
-    /// Parses a line of a head or trailer; returns false to abort the transfer with `failure`.
+    /// Parses a line of a head or trailer; returns false to abort the transfer with `failure`, or
+    /// without one to follow the redirect.
     fileprivate func take(headLine line: [UInt8]) -> Bool {
         guard !isFailing, let client else { return false }
         // libcurl keeps every line, including trailers, while the transfer runs.
@@ -162,6 +163,9 @@ extension Transfer {
                 return client.interimArrived(self).map { abort($0) } ?? !isFailing
             }
             client.headArrived(self)
+            // Nothing of the body is needed, and the origin may leave such a connection open: the
+            // hop ends here, as one with too long a body does.
+            if case .redirect = phase, endsWithConnection { return false }
             return !isFailing
         }
     }

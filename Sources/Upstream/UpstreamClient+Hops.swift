@@ -58,6 +58,7 @@ extension UpstreamClient {
         case .follow(let url):
             transfer.redirect = transfer.redirect(to: url)
             transfer.phase = .redirect
+            watchDeadline(transfer, after: Self.redirectBody)
         case .fail(let kind):
             fail(transfer, UpstreamError(kind, host: transfer.host))
         case .final where transfer.isAnswerOfProxy:
@@ -118,6 +119,10 @@ extension UpstreamClient {
 extension UpstreamClient {
     /// With more active handles than this, each gets a smaller buffer.
     private static let few = 8
+
+    /// How long the rest of a redirect's body is read, from its head on, to keep the connection:
+    /// longer than this, a new one costs less, and an origin could trickle for ever.
+    private static let redirectBody = Interval.milliseconds(500)
 
     /// Sends the transfer's current hop.
     func send(_ transfer: Transfer) {
@@ -238,8 +243,12 @@ extension UpstreamClient {
             ? max(timeouts.stall, timeouts.firstByte) : timeouts.stall
     }
 
-    /// Fails a transfer that made no progress for too long, or checks again later.
+    /// Fails a transfer that made no progress for too long, or checks again later; follows a
+    /// redirect whose body takes too long.
     private func checkDeadline(_ transfer: Transfer) {
+        if case .redirect = transfer.phase, let redirect = transfer.redirect {
+            return follow(redirect, transfer)
+        }
         let timeouts = transfer.request.timeouts
         // The origin is not responsible while the transfer is paused, or waits for the request's
         // body.

@@ -1,4 +1,5 @@
 import HTTP
+import Synchronization
 import Testing
 import URISyntax
 import Upstream
@@ -156,6 +157,53 @@ import Upstream
         #expect(record.body == [5])
         harness.stop()
         origin.stop()
+    }
+
+    @Test(arguments: ["HTTP/1.0", "HTTP/1.1"])
+    func `a redirect whose body ends with the connection is followed while that is open`(
+        version: String
+    ) throws {
+        let origin = try TestOrigin { exchange in
+            guard exchange.target == "/start" else {
+                exchange.respond(body: [5])
+                return .keep
+            }
+            exchange.send("\(version) 302 X\r\nLocation: /there\r\n\r\nmoved")
+            // Longer than the fetch below is waited for.
+            exchange.holdOpen(seconds: 30)
+            return .close
+        }
+        let harness = try Harness()
+        let record = try harness.fetch(origin.url("/start"))
+        #expect(record.body == [5] && record.failure == nil)
+        #expect(origin.connections == 2)
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `a redirect whose body trickles is followed before its end`() throws {
+        let hasArrived = Atomic(false)
+        let wasFollowed = Atomic(false)
+        let origin = try TestOrigin { exchange in
+            guard exchange.target == "/start" else {
+                hasArrived.store(true, ordering: .releasing)
+                exchange.respond(body: [5])
+                return .keep
+            }
+            // No byte is late, and all of them are fewer than are read for the connection.
+            exchange.send("HTTP/1.1 302 X\r\nLocation: /there\r\nContent-Length: 60000\r\n\r\n")
+            let isFollowed = comesTrue {
+                exchange.send([1])
+                return hasArrived.load(ordering: .acquiring)
+            }
+            wasFollowed.store(isFollowed, ordering: .releasing)
+            return .close
+        }
+        let harness = try Harness()
+        #expect(try harness.fetch(origin.url("/start")).body == [5])
+        harness.stop()
+        origin.stop()
+        #expect(wasFollowed.load(ordering: .acquiring))
     }
 
     @Test func `a redirect to a private address is rejected before a connection`() throws {
