@@ -14,7 +14,7 @@ final class CurlEasy {
     /// The shelf that it shares TLS sessions through; nil if it keeps them itself.
     private var sessions: TLSSessions.Shelf?
     private var usesSessions = false
-    /// The fields that its field lines were made from; nil if the lines contain more.
+    /// The fields that its field lines were made from; nil if it has none yet.
     var writtenFields: Fields?
 
     /// Nil when libcurl is out of memory.

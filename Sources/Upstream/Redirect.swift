@@ -6,7 +6,9 @@ package import URISyntax
 /// A redirect that is about to be followed (RFC 9110 section 15.4).
 package struct Redirect: Sendable {
     package let status: HTTPStatus
+    /// Without user information.
     package let from: AbsoluteURL
+    /// May have user information, which the next request is sent with.
     package let to: AbsoluteURL
     /// The Set-Cookie fields of this response.
     package let setCookies: [ReceivedCookie]
@@ -19,19 +21,35 @@ package struct Redirect: Sendable {
 
 /// One request of a chain of redirects.
 struct Hop {
-    var url: AbsoluteURL
+    /// Without user information, which is in `fields`.
+    private(set) var url: AbsoluteURL
     var method: HTTPMethod
     var fields: Fields
     var body: [UInt8]
     var redirects = 0
     /// True once a redirect has led to another origin; stays true if a later one leads back.
     private(set) var hasLeftOrigin = false
+    /// True once Authorization was made from user information, which that of a later URL replaces.
+    private var isAuthorizedByURL = false
 
     init(_ request: TransferRequest) {
         url = request.url
         method = request.method
         fields = request.fields
         body = request.body
+        takeUserinfo()
+    }
+
+    /// Moves user information from the URL to Authorization, for this hop and the next ones of its
+    /// origin; a field that the request was given takes precedence.
+    private mutating func takeUserinfo() {
+        guard let userinfo = url.userinfo else { return }
+        url = url.withoutUserinfo
+        guard isAuthorizedByURL || !fields.contains(.authorization) else { return }
+        let plain = PercentCoding.decode(Array(userinfo.utf8)[...])
+        let pair = plain.contains(0x3A) ? plain : plain + [0x3A]
+        fields.set(.authorization, "Basic " + Base64.encode(pair))
+        isAuthorizedByURL = true
     }
 
     /// True for a GET without content.
@@ -51,7 +69,7 @@ struct Hop {
         else { return .final }
         guard redirects < limit else { return .fail(.tooManyRedirects) }
         do throws(URIError) {
-            return .follow(try URLResolver(base: url.withoutUserinfo).resolve(location))
+            return .follow(try URLResolver(base: url).resolve(location))
         } catch {
             if case .schemeNotAllowed = error { return .fail(.forbiddenScheme) }
             return .fail(.protocolError)
@@ -60,8 +78,9 @@ struct Hop {
 
     /// Changes this hop into the next request of the chain.
     ///
-    /// Cookie and Authorization are dropped when the origin changes, and are not restored later; a
-    /// POST becomes a GET as in browsers (RFC 9110 sections 15.4.2 to 15.4.4).
+    /// Cookie and Authorization are dropped when the origin changes, and are not restored later; user
+    /// information of the new URL becomes Authorization, as that of the first one did. A POST becomes
+    /// a GET as in browsers (RFC 9110 sections 15.4.2 to 15.4.4).
     mutating func follow(_ redirect: Redirect, cookie: String?) {
         url = redirect.to
         redirects += 1
@@ -84,5 +103,6 @@ struct Hop {
             fields.remove(.cookie)
             if !cookie.isEmpty { fields.append(.cookie, cookie) }
         }
+        takeUserinfo()
     }
 }

@@ -43,10 +43,9 @@ extension CurlEasy {
         clearFailure()
         set(CURLOPT_URL, (transfer.parentURL ?? hop.url).requestForm)
         set(CURLOPT_CONNECTTIMEOUT_MS, max(1, milliseconds(transfer.request.timeouts.connect)))
-        let hasUserinfo = hop.url.userinfo != nil
-        if writtenFields != hop.fields || hasUserinfo {
+        if writtenFields != hop.fields {
             setFieldLines(fieldLines(hop, transfer, configuration))
-            writtenFields = hasUserinfo ? nil : hop.fields
+            writtenFields = hop.fields
         }
         setCallbacks(transfer)
         if configuration.dohURL != nil { listenToLookup(of: transfer) }
@@ -141,11 +140,6 @@ extension CurlEasy {
         var fields = endToEndFields(hop.fields)
         for name in [FieldName.host, .contentLength, .expect] { fields.remove(name) }
         if !isTransparent { fields.remove(.acceptEncoding) }
-        if let userinfo = hop.url.userinfo, !fields.contains(.authorization) {
-            let plain = PercentCoding.decode(Array(userinfo.utf8)[...])
-            let pair = plain.contains(0x3A) ? plain : plain + [0x3A]
-            fields.append(.authorization, "Basic " + Base64.encode(pair))
-        }
         if let credentials = transfer.parent?.credentials {
             fields.append(.proxyAuthorization, credentials)
         }

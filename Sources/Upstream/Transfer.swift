@@ -199,7 +199,7 @@ package final class Transfer {
     }
 
     /// The URL of the current hop, without user information.
-    package var currentURL: AbsoluteURL { hop.url.withoutUserinfo }
+    package var currentURL: AbsoluteURL { hop.url }
 
     /// When the current hop was sent, or its last byte received.
     package var silentSince: Monotonic { lastByteAt }

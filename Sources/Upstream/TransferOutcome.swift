@@ -7,10 +7,9 @@ import URISyntax
 extension Transfer {
     /// Returns the redirect of the head that was just received.
     func redirect(to url: AbsoluteURL) -> Redirect {
-        let from = hop.url.withoutUserinfo
-        let isCrossOrigin = from.origin != url.origin
+        let isCrossOrigin = hop.url.origin != url.origin
         return Redirect(
-            status: parser.status, from: from, to: url,
+            status: parser.status, from: hop.url, to: url,
             setCookies: setCookies.suffix(parser.fields.count(of: .setCookie)),
             isCrossOrigin: isCrossOrigin, hasLeftOrigin: hop.hasLeftOrigin || isCrossOrigin)
     }
@@ -28,7 +27,7 @@ extension Transfer {
         }
         return TransferHead(
             status: parser.status, version: parser.version, fields: fields,
-            decodedCoding: coding, finalURL: hop.url.withoutUserinfo, remoteAddress: times.address,
+            decodedCoding: coding, finalURL: hop.url, remoteAddress: times.address,
             setCookies: setCookies, redirects: hop.redirects, provesItsEnd: provesItsEnd())
     }
 

@@ -46,7 +46,7 @@ extension UpstreamClient {
         if transfer.request.connectsOnly { return answeredUnasked(transfer) }
         for cookie in transfer.parser.fields.all(.setCookie) {
             transfer.setCookies.append(
-                ReceivedCookie(url: transfer.hop.url.withoutUserinfo, value: cookie))
+                ReceivedCookie(url: transfer.hop.url, value: cookie))
         }
         let step =
             transfer.request.followsRedirects && transfer.request.upload == nil

@@ -96,6 +96,76 @@ import Upstream
         origin.stop()
     }
 
+    private func authorization(_ userinfo: String) -> String {
+        "Authorization: Basic " + Base64.encode(Array(userinfo.utf8))
+    }
+
+    @Test func `user information is sent at every hop within its origin, and not to another`()
+        throws
+    {
+        let other = try TestOrigin {
+            $0.respond(); return .keep
+        }
+        let origin = try TestOrigin {
+            let next = $0.target == "/start" ? "/next" : other.url("/there")
+            $0.respond(302, ["Location: \(next)"])
+            return .keep
+        }
+        let harness = try Harness()
+        let url = origin.url("/start").replacing("http://", with: "http://ann:p%40w@")
+        let record = try harness.fetch(url)
+        let expected = authorization("ann:p@w")
+        #expect(origin.requests.map { $0.contains(expected) } == [true, true])
+        #expect(other.requests.count == 1)
+        #expect(!other.requests.joined().contains { $0.hasPrefix("Authorization:") })
+        #expect(record.redirects.map(\.from.text) == [origin.url("/start"), origin.url("/next")])
+        harness.stop()
+        origin.stop()
+        other.stop()
+    }
+
+    @Test func `user information of a redirect's target replaces that of the URL, no given field`()
+        throws
+    {
+        let origin = try TestOrigin { exchange in
+            switch exchange.target {
+            case "/start":
+                let host = exchange.field("Host") ?? ""
+                exchange.respond(302, ["Location: http://bob:word@\(host)/next"])
+            case "/next": exchange.respond(302, ["Location: /end"])
+            default: exchange.respond()
+            }
+            return .keep
+        }
+        let harness = try Harness()
+        let url = origin.url("/start").replacing("http://", with: "http://ann:pw@")
+        _ = try harness.fetch(url)
+        _ = try harness.fetch(url) { $0.fields = ["Authorization": "Bearer s"] }
+        let sent = origin.requests.map { $0.filter { $0.hasPrefix("Authorization:") } }
+        let (ann, bob) = (authorization("ann:pw"), authorization("bob:word"))
+        let given = "Authorization: Bearer s"
+        #expect(sent == [[ann], [bob], [bob], [given], [given], [given]])
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `user information of a redirect to another origin is sent there`() throws {
+        let other = try TestOrigin {
+            $0.respond(); return .keep
+        }
+        let target = other.url("/there").replacing("http://", with: "http://bob:word@")
+        let origin = try origin(target)
+        let harness = try Harness()
+        let url = origin.url("/start").replacing("http://", with: "http://ann:pw@")
+        let record = try harness.fetch(url)
+        #expect(other.requests.first?.contains(authorization("bob:word")) == true)
+        #expect(other.requests.joined().count { $0.hasPrefix("Authorization:") } == 1)
+        #expect(record.heads.first?.finalURL.text == other.url("/there"))
+        harness.stop()
+        origin.stop()
+        other.stop()
+    }
+
     @Test func `the delegate can set cookies for the next hop`() throws {
         let origin = try origin("/next")
         let harness = try Harness()
