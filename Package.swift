@@ -386,7 +386,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "UpstreamTests",
-            dependencies: ["Upstream", "URISyntax", "HTTP", "Posix", "Reactor", "CLinux"],
+            dependencies: ["Upstream", "URISyntax", "HTTP", "Posix", "Reactor", "CCurl", "CLinux"],
             swiftSettings: strict),
         .testTarget(
             name: "RoutingTests", dependencies: ["Routing", "HLS", "HTTP", "URISyntax"],

@@ -166,8 +166,13 @@ extension UpstreamClient: CurlMultiOwner {
     func curlDidRun(ended results: [CurlMulti.Ended]) {
         depth -= 1
         guard depth == 0 else { return }
-        for result in results {
-            if let transfer = attached[result.handle] { hopEnded(transfer, result.code) }
+        // All are looked up before the first is handled: that may end other transfers, and start a
+        // hop with the handle of one of them.
+        let hops = results.compactMap { result in
+            attached[result.handle].map { (transfer: $0, easy: $0.easy, code: result.code) }
+        }
+        for hop in hops where hop.transfer.easy === hop.easy {
+            hopEnded(hop.transfer, hop.code)
         }
         while !failing.isEmpty {
             let batch = failing

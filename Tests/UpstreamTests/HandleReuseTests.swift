@@ -1,7 +1,8 @@
+import CCurl
 import HTTP
 import Testing
 import URISyntax
-import Upstream
+@testable import Upstream
 
 /// Settings of one transfer must not affect the next one that reuses its libcurl handle.
 @Suite struct HandleReuseTests {
@@ -81,5 +82,42 @@ import Upstream
             requests.map { $0.contains { $0.hasPrefix("Authorization: Basic") } } == [
                 false, true, false,
             ])
+    }
+
+    /// Two hops end at once: the first leads on, while the second, which is cancelled, leaves its
+    /// handle to the hop that follows.
+    @Test func `the end of a hop is not taken for that of another one with its handle`() throws {
+        let origin = try TestOrigin { exchange in
+            if exchange.target == "/next" {
+                exchange.respond(body: Array("x".utf8))
+                return .keep
+            }
+            exchange.holdOpen()
+            return .close
+        }
+        let harness = try Harness()
+        let first = try harness.start(origin.url("/first"))
+        let second = try harness.start(origin.url("/second"))
+        #expect(comesTrue { origin.requests.count == 2 })
+        let next = try AbsoluteURL(origin.url("/next"))
+        harness.act { client in
+            // Leaves room for one more handle, the second one's: the first one's is not kept.
+            while client.idleHandles.count < 15, let easy = CurlEasy() {
+                client.idleHandles.append(easy)
+            }
+            let transfers = client.live.values.sorted { $0.id < $1.id }
+            let ended = transfers.compactMap(\.easy).map {
+                CurlMulti.Ended(handle: $0.handle, code: CURLE_OK)
+            }
+            transfers[0].redirect = transfers[0].redirect(to: next)
+            transfers[0].phase = .redirect
+            client.curlWillRun()
+            transfers[1].cancel()
+            client.curlDidRun(ended: ended)
+        }
+        #expect(first.wait().status == 200)
+        #expect(second.wait().failure?.kind == .cancelled)
+        harness.stop()
+        origin.stop()
     }
 }

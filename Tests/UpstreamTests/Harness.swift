@@ -200,6 +200,11 @@ final class Harness: Sendable {
         return found.figures.withLock { $0 }
     }
 
+    /// Runs `body` with the client on its loop.
+    func act(_ body: @escaping @Sendable (UpstreamClient) -> Void) {
+        client.enqueue { client, _ in body(client) }
+    }
+
     func shutDown() { client.enqueue { client, _ in client.shutdown() } }
 
     func stop() {
