@@ -57,8 +57,10 @@ package struct ListeningOptions: ParsableArguments {
     var clusterKey: String?
 
     @Option(
-        help:
-            "Host name under which this daemon is reached, besides loopback names; repeatable."
+        help: """
+            Host name or IP address under which players reach this daemon, besides loopback names \
+            and the addresses in --bind; with --bind 0.0.0.0 or [::], name each one; repeatable.
+            """
     )
     var hostName: [String] = []
 
@@ -133,7 +135,12 @@ package struct StorageOptions: ParsableArguments {
 package struct OriginOptions: ParsableArguments {
     package init() {}
 
-    @Flag(help: "Allow origins on private, loopback and link-local addresses; default off.")
+    @Flag(
+        help: """
+            Allow origins on private, loopback and link-local addresses, but not metadata services \
+            of clouds; default off.
+            """
+    )
     var allowPrivate = false
 
     @Option(

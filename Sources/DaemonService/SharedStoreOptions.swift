@@ -12,13 +12,19 @@ package struct SharedStoreOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Seconds by which the shared store is asked before the origin; default 0.1, 0 asks both at once.",
+            """
+            Seconds by which the shared store is asked before the origin, 0...5 (0: both at once); \
+            default 0.1.
+            """,
             valueName: "SECONDS"))
     var sharedStoreHeadStart: String?
 
     @Option(
         help: ArgumentHelp(
-            "Seconds between two looks in the shared store for purges, pins, downloads and recordings of other nodes; default 5.",
+            """
+            Seconds between two looks in the shared store for purges, pins, downloads and \
+            recordings of other nodes, 1...3600; default 5.
+            """,
             valueName: "SECONDS"))
     var sharedStorePoll: String?
 

@@ -151,7 +151,9 @@ package final class StoreAdministration: Sendable {
             return .failure(
                 Refusal(
                     status: .badRequest,
-                    reason: "a title is named by its 12 digits or by its http or https URL"))
+                    reason:
+                        "a title is named by its 12 hexadecimal digits or by its http or https URL"
+                ))
         }
         if let fault = PlayerHeaders.fault(of: headers) {
             return .failure(Refusal(status: .badRequest, reason: fault))

@@ -29,6 +29,8 @@ struct TLSAdvice {
         Start the daemon with it:
           sluice serve --tls-port 9443 --tls-cert \(Self.quoted(files.serverCertificate)) \
         --tls-key \(Self.quoted(files.serverKey))
+        For other devices, add --bind 0.0.0.0, a --token, and --host-name for each host name and IP
+        address by which they reach it.
         """
     }
 
