@@ -70,8 +70,10 @@ package final class Feed {
         services.crashes.begins(.feed, name)
     }
 
+    /// Moves to a place; ignores one that the feed does not have, since a shorter order may have
+    /// replaced the one that the client's request was checked against.
     func move(to index: Int, _ direction: FeedPlanner.Direction?) {
-        guard pauseReason == nil else { return }
+        guard pauseReason == nil, planner.contents.indices.contains(index) else { return }
         awake()
         // First, so that bandwidth is free for the next item's requests.
         if planner.contents[index] != planner.active, let left = sessions[planner.active] {

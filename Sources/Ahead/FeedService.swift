@@ -128,6 +128,8 @@ package final class FeedService: Sendable {
         }
         observer.enqueue { [self] driver, _ in
             driver.feeds.removeValue(forKey: name)?.end()
+            // An order that was given before may have been installed since.
+            entryCounts.withLock { $0[name] = nil }
             paused.withLock { $0[name] = nil }
             services.store.state.remove(FeedRecord.self, key: [.text(name)])
         }

@@ -58,6 +58,26 @@ extension Stories {
             #expect(try feed.settles(5, "whole"))
         }
 
+        @Test func `a position that a shorter order ends is ignored`() throws {
+            let feed = try ShownFeed(items: 40)
+            _ = try feed.put()
+            // The order takes a while to read, so that positions are checked against the former.
+            let padding = String(repeating: " ", count: 8_000_000)
+            let order = #"{"entries":["\#(feed.story.cdn.url(feed.list(0)))"]\#(padding)}"#
+            let story = feed.story
+            let replaced = Background {
+                try story.player().get("/api/feeds/f", method: "PUT", body: Array(order.utf8))
+                    .status
+            }
+            while !replaced.isDone {
+                let status = try feed.send("POST", "/position?index=39").status
+                #expect(status == 200 || status == 400)
+            }
+            #expect(try replaced.value() == 200)
+            #expect(try feed.send("POST", "/position?index=39").status == 400)
+            #expect(try feed.send("POST", "/position?index=0").status == 200)
+        }
+
         @Test func `unknown methods and names are refused`() throws {
             let feed = try ShownFeed(items: 1)
             #expect(try feed.send("POST", "/position?index=0").status == 404)
