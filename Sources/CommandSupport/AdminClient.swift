@@ -69,7 +69,7 @@ package struct AdminClient {
         if (200..<300).contains(status) { return .answered(body) }
         var text = body
         while text.hasSuffix("\n") { text.removeLast() }
-        if status == 401 { text += "; give it with --token or SLUICE_TOKEN" }
+        if status == 401, token == nil { text += "; give it with --token or SLUICE_TOKEN" }
         return .failed(
             Failure(message: "sluice: the daemon answered \(status): \(text)", code: .failure))
     }

@@ -48,6 +48,16 @@ package struct AddressPolicy: Sendable, Hashable {
         return !isPrivate || allowsPrivate || allowedHosts.contains(name)
     }
 
+    /// Returns what permits a refused address or private name, for the message to the client.
+    static func advice(afterRefusing address: String, of host: String) -> String {
+        if metadataNames.contains(host.lowercased()) { return "no setting permits this name" }
+        guard let found = SocketAddress(host: address, port: 0),
+            case .never = AddressClass(of: found)
+        else { return "allow it with --allow-private or --allow-host" }
+        return "it is that of a metadata or host service, or none of an origin, which "
+            + "--allow-private leaves refused; --allow-host \(address) allows URLs with it"
+    }
+
     /// True if a host is an address, not a name.
     static func isAddress(_ host: String) -> Bool { SocketAddress(host: host, port: 0) != nil }
 

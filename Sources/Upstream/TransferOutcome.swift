@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 import HTTP
 import Posix
 import URISyntax
@@ -96,7 +97,22 @@ extension Transfer {
         default:
             var error = UpstreamError(kind, host: host)
             error.systemCode = CInt(truncatingIfNeeded: easy?.long(CURLINFO_OS_ERRNO) ?? 0)
+            if kind == .connect { nameCause(of: &error) }
             return error
+        }
+    }
+
+    /// Says why there is no connection, if the system told it (connect(2)).
+    private func nameCause(of error: inout UpstreamError) {
+        switch error.systemCode {
+        case 0: break
+        case ECONNREFUSED:
+            error.message = "\(host) refused the connection to its port \(origin.port)"
+            error.advice = "check that the server runs, and the port"
+        case EHOSTUNREACH, ENETUNREACH:
+            error.message = "\(host) cannot be reached from this machine"
+            error.advice = "check the network"
+        default: error.message += ": " + String(cString: strerror(error.systemCode))
         }
     }
 

@@ -79,6 +79,9 @@ package struct UpstreamError: Error, Sendable, Hashable {
         message = detail.isEmpty ? text : "\(text): \(detail)"
         self.isRetryable = isRetryable ?? kind.isUsuallyRetryable
         bytesReceived = 0
+        if case .addressRefused(let address) = kind {
+            advice = AddressPolicy.advice(afterRefusing: address, of: host)
+        }
     }
 
     package var fault: Fault { kind.fault }

@@ -102,4 +102,12 @@ extension Stories.AccessTokenTests {
         #expect(try story.player().get("/api/health?ready").status == 200)
         #expect(try story.player().get("/api/stats").status == 401)
     }
+
+    @Test func `a refusal tells a wrong access token from a missing one`() throws {
+        let story = try Story(["--token", Self.token])
+        let missing = try story.player().get("/api/stats")
+        #expect(missing.status == 401 && missing.text.contains("needs its access token"))
+        let wrong = try story.player().get("/api/stats?token=another-one")
+        #expect(wrong.status == 401 && wrong.text.contains("is not that of this daemon"))
+    }
 }

@@ -94,6 +94,16 @@ import Upstream
         harness.stop()
     }
 
+    @Test func `a refusal names what permits the address`() throws {
+        let harness = try Harness { $0.addressPolicy = AddressPolicy() }
+        let local = try harness.fetch("http://10.0.0.1/").failure
+        #expect(local?.advice == "allow it with --allow-private or --allow-host")
+        let metadata = try harness.fetch("http://169.254.169.254/").failure
+        #expect(metadata?.advice.contains("--allow-host 169.254.169.254") == true)
+        #expect(metadata?.advice.contains("which --allow-private leaves refused") == true)
+        harness.stop()
+    }
+
     @Test func `a dead IPv6 address costs less than 300 ms`() throws {
         let origin = try TestOrigin {
             $0.respond(200, body: [1]); return .keep

@@ -55,6 +55,7 @@ import Upstream
         _ = consume free
         let record = try harness.fetch("http://127.0.0.1:\(port)/")
         #expect(record.failure?.kind == .connect && record.failure?.isRetryable == true)
+        #expect(record.failure?.message.contains("refused the connection to its port") == true)
         harness.stop()
     }
 

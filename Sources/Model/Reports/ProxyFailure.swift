@@ -82,8 +82,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         let message = "\(subject): \(error.message)\(advice)"
         switch error.kind {
         case .addressRefused:
-            self.init(
-                .client, .forbidden, message + "; allow it with --allow-private or --allow-host")
+            self.init(.client, .forbidden, message)
         case .forbiddenScheme:
             self.init(.origin, .badGateway, message)
         case .connectTimeout, .firstByteTimeout, .stalled:

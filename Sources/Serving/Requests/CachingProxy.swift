@@ -160,7 +160,10 @@ package final class CachingProxy: RequestHandler {
         }
         return ProxyFailure(
             .client, .unauthorized,
-            "this daemon needs its access token: ?token=... or Authorization: Bearer ...")
+            offered.isEmpty
+                ? "this daemon needs its access token: ?token=... or Authorization: Bearer ..."
+                : "the access token of this request is not that of this daemon (its setting token)"
+        )
     }
 
     func bearer(_ request: RequestHead) -> String? {
