@@ -271,9 +271,11 @@ import Testing
         #expect(!renewed.fields.contains(.contentLength))
     }
 
-    @Test(arguments: [
-        ("Origin, Accept-Encoding", nil), ("Origin, Cookie", .vary), ("*", .varyStar), ("", nil),
-    ] as [(String, Storability.NoStoreReason?)])
+    @Test(
+        arguments: [
+            ("Origin, Accept-Encoding", nil), ("Origin, Cookie", .vary), ("*", .varyStar),
+            ("", nil),
+        ] as [(String, Storability.NoStoreReason?)])
     func `what has one form for all clients is not stored if it depends on the client`(
         _ vary: String, _ reason: Storability.NoStoreReason?
     ) {

@@ -33,6 +33,24 @@ extension Stories {
             for stream in streams { stream.abort() }
         }
 
+        @Test func `long playlists that are requested repeatedly stay within their memory`() throws
+        {
+            let story = try Story()
+            let names = (0..<160).map { "/l\($0).m3u8" }
+            for name in names {
+                let segments = (0..<2_500).map { "\(name)-a-segment-with-a-long-name-\($0).ts" }
+                story.cdn.put(name, text: vod(segments))
+            }
+            let before = story.daemon.anonymousBytes
+            let player = story.player()
+            for name in names {
+                for _ in 0..<4 { #expect(try player.get(story.url(name)).status == 200) }
+            }
+            let grown = story.daemon.anonymousBytes - before
+            print("160 long playlists: \(grown >> 10) KiB more anonymous memory")
+            #expect(grown < 40 << 20)
+        }
+
         @Test func `a body of any size passes through the same memory`() throws {
             let story = try Story()
             _ = try story.get(segment("warm", 1_000_000))

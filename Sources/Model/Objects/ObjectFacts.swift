@@ -249,7 +249,7 @@ package final class KeptPlaylist: Sendable {
     deinit { budget.giveBack(playlist.bytes.count) }
 }
 
-/// The memory limit for the rewritten playlists of all objects.
+/// A memory limit for rewritten playlists.
 package final class RewrittenBudget: Sendable {
     private let limit: Int
     private let used = Atomic<Int>(0)
@@ -259,7 +259,7 @@ package final class RewrittenBudget: Sendable {
     }
 
     /// Returns the playlist, counted against the budget; nil if it would exceed the limit.
-    func admit(_ playlist: PreparedPlaylist) -> KeptPlaylist? {
+    package func admit(_ playlist: PreparedPlaylist) -> KeptPlaylist? {
         let size = playlist.bytes.count
         guard used.add(size, ordering: .relaxed).newValue <= limit else {
             giveBack(size)

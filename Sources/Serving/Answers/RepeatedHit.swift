@@ -24,11 +24,16 @@ final class RepeatedHit {
         case part(start: Int64, end: Int64)
     }
 
+    /// Shorter texts are not counted: the number of repeated heads bounds them.
+    static let shortText = 16 << 10
+
     private let core: ProxyCore
     private let resource: Resource
     private let rules: UInt64
     private let facts: ObjectFacts
     private let playlist: PreparedPlaylist?
+    /// What counts a long text against the budget of repeated ones.
+    private let held: KeptPlaylist?
     private let content: Content
     private let makeHead: (WallTime, Provenance) -> ResponseHead
     /// The head for the current second: nothing in it changes faster.
@@ -40,11 +45,12 @@ final class RepeatedHit {
     ///   - resource: the resource that was requested.
     ///   - facts: the facts of the stored response.
     ///   - playlist: its rewritten form, if it is a playlist.
+    ///   - held: what counts the text against a budget, if it is long.
     ///   - content: the content after the head.
     ///   - makeHead: makes the head for a time.
     init(
         _ core: ProxyCore, _ resource: Resource, _ facts: ObjectFacts,
-        playlist: PreparedPlaylist?, content: Content,
+        playlist: PreparedPlaylist?, held: KeptPlaylist?, content: Content,
         makeHead: @escaping (WallTime, Provenance) -> ResponseHead
     ) {
         self.core = core
@@ -52,6 +58,7 @@ final class RepeatedHit {
         rules = core.keys.version
         self.facts = facts
         self.playlist = playlist
+        self.held = held
         self.content = content
         self.makeHead = makeHead
     }

@@ -2,6 +2,7 @@
 // them, and failures.
 import Ahead
 import CachePolicy
+import Console
 import HTTP
 import HTTPServer
 import Logging
@@ -154,10 +155,29 @@ struct Responder {
         // Only for the resource of the request itself: HTTP's rules choose among variants, and a
         // substitute may have to yield to the original.
         guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
-            isAsked, resource.kind == nil, !core.logsAnswers
+            isAsked, resource.kind == nil, !core.logsAnswers, isAllowedByItsBytes
         else { return }
+        var held: KeptPlaylist?
+        if let playlist, case .text(let bytes) = content, bytes.count > RepeatedHit.shortText {
+            // A kept response outlives the stored one: nothing tells when its head was last seen.
+            repeated.finding = nil
+            held = core.repeatedTexts.admit(
+                PreparedPlaylist(bytes: bytes, facts: playlist.facts, form: playlist.form))
+            guard held != nil else { return }
+        }
         repeated.finding = RepeatedHit(
-            core, resource, facts, playlist: playlist, content: content, makeHead: makeHead)
+            core, resource, facts, playlist: playlist, held: held, content: content,
+            makeHead: makeHead)
+    }
+
+    /// True if whoever sends the same bytes, at whatever time, has the same access: not where the
+    /// session of the console gave it, which ends, or the client's address.
+    private var isAllowedByItsBytes: Bool {
+        if request.host == nil { return false }
+        guard let session = core.consoleSession, request.fields.contains(.cookie) else {
+            return true
+        }
+        return !session.isOpen(request.fields, now: exchange.loop.wallNow)
     }
 
     // MARK: Failures

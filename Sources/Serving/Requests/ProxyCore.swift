@@ -88,6 +88,8 @@ package final class ProxyCore: Sendable {
     /// The time shift thread: continues streams that are watched later, and records.
     let keeper: TimeShiftThread
     let rewritten: RewrittenBudget
+    /// The long texts of responses that are kept for repeated request heads.
+    let repeatedTexts: RewrittenBudget
     /// Starts the upstream loop; blocks until it runs.
     package init(
         settings: ProxySettings, store: ObjectStore, upstream: UpstreamConfiguration,
@@ -102,6 +104,7 @@ package final class ProxyCore: Sendable {
         sharedStore = settings.sharedStore.map { SharedStoreReport($0.location) }
         readers = Readers()
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
+        repeatedTexts = RewrittenBudget(limit: settings.rewrittenBytes)
         let sealer =
             settings.clusterKeys.isEmpty
             ? nil : SessionSealer(keys: settings.clusterKeys, token: settings.token)
