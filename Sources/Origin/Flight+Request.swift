@@ -18,6 +18,8 @@ extension Flight {
         static let sharedLevel = Omissions(rawValue: 2)
         /// A 304 validated nothing that is stored.
         static let conditions = Omissions(rawValue: 4)
+        /// A text came with a content coding that libcurl does not know.
+        static let decoding = Omissions(rawValue: 8)
     }
 
     /// Looks up what is stored around the wanted bytes, for the machine's next request.
@@ -74,7 +76,8 @@ extension Flight {
         request.fields = requestFields(range: range)
         request.timeouts = table.settings.timeouts
         request.trace = trace
-        request.decodesContent = resource.decodesContent && range == nil
+        request.decodesContent =
+            resource.decodesContent && range == nil && !omitted.contains(.decoding)
         request.method = terms.method
         // A redirect is passed on and stored like any other response.
         request.followsRedirects = resource.kind == nil

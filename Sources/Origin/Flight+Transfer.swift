@@ -77,7 +77,9 @@ extension Flight: TransferDelegate {
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
         take(head.setCookies)
+        if asksUndecoded(after: head) { return }
         response = head
+        if omitted.contains(.decoding) { response?.fields.remove(.contentEncoding) }
         body.beginResponse()
         perform(
             machine.received(
@@ -156,6 +158,28 @@ extension Flight: TransferDelegate {
     }
 
     // MARK: Response heads
+
+    /// Asks once more for a text whose content coding libcurl does not know, at whose first byte it
+    /// would fail: what names such a coding is usually not coded.
+    ///
+    /// Object stores keep `aws-chunked`, the coding of an upload, and some servers name a charset.
+    private func asksUndecoded(after head: TransferHead) -> Bool {
+        guard let coding = head.decodedCoding, !omitted.contains(.decoding),
+            let attempt = machine.attempt,
+            !coding.split(separator: ",").allSatisfy({
+                Self.decoded.contains(ASCII.lowercased(String($0)).filter { $0 != " " })
+            })
+        else { return false }
+        omitted.insert(.decoding)
+        dropTransfer()
+        sendAgain(attempt)
+        return true
+    }
+
+    /// The content codings that libcurl 7.88 decodes, and those that it takes for none.
+    private static let decoded: Set = [
+        "identity", "none", "gzip", "x-gzip", "deflate", "br", "zstd",
+    ]
 
     func facts(of head: TransferHead) -> ResponseFacts {
         var facts = ResponseFacts(status: head.status, contentLength: head.contentLength)

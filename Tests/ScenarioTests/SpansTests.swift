@@ -184,6 +184,20 @@ extension Stories {
             }
         }
 
+        @Test(arguments: ["aws-chunked", "utf-8", "aws-chunked,utf-8"])
+        func `a text with a coding that nobody knows is read as it is`(_ coding: String) throws {
+            let story = try Story()
+            story.cdn.put("/l.m3u8", text: vod(["/a.ts"]))
+            story.cdn.setBehaviour(
+                Behaviour(query: "header=Content-Encoding:\(coding)"), for: "/l.m3u8")
+            for _ in 0..<2 {
+                let answer = try story.get("/l.m3u8")
+                #expect(answer.status == 200 && answer.text.contains("/a.ts"), "\(answer.text)")
+                #expect(answer["Content-Encoding"] == nil)
+            }
+            #expect(story.cdn.requestCount("/l.m3u8") == 2)
+        }
+
         @Test(arguments: ["gzip=1", "gzip=always"])
         func `a range is never cut out of an encoded body`(coding: String) throws {
             let story = try Story()
