@@ -46,6 +46,18 @@ extension Flight {
     /// Whether the response comes from a parent.
     var isOfParent: Bool { transfer?.parent != nil }
 
+    /// Whether its request is with a parent, or its next one will be: the state of its origin does not
+    /// concern it.
+    var asksParent: Bool {
+        if let transfer { return transfer.parent != nil }
+        return !omitted.contains(.parents) && table.parent(for: resource) != nil
+    }
+
+    /// The time until its next request may be sent; nil for now, which takes the turn at the origin.
+    var pauseBeforeRequest: Interval? {
+        asksParent ? nil : table.probes.pause(before: resource.url.origin)
+    }
+
     /// Takes note that somebody has answered.
     func noteAnswer(of origin: Origin, _ transfer: Transfer) {
         guard let parent = transfer.parent else { return table.probes.answered(origin) }

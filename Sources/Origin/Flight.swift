@@ -248,7 +248,7 @@ final class Flight {
             let now = table.loop.now
             var turn = FlightMachine.Turn(isWanted: table.isWorthResuming(self))
             // This call takes the turn.
-            if turn.isWanted { turn.pause = table.probes.pause(before: resource.url.origin) }
+            if turn.isWanted { turn.pause = pauseBeforeRequest }
             if turn.pause != nil, machine.isHopeless(now: now) {
                 turn.refusal = table.probes.refusal(afterWaiting: resource.url)
             }

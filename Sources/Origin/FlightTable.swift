@@ -32,15 +32,16 @@ final class FlightTable {
     /// The one whose list was parsed and that is being handled now.
     var readFirst: Set<FetchID> = []
     let health: OriginHealth
+    /// The parents that answer, and what is asked of them; with the cookies of sessions.
+    let parents: ParentChoice
     let lines: LineSpeeds
     /// Called for finished ahead fetches that no player has requested.
     let reportAhead: @Sendable (AheadFetch) -> Void
     let log: Logger
     /// Made with the first failure or request.
     private(set) lazy var probes = OriginProbes(health, table: self)
-    /// Of parents: none of these is an origin whose lists would be cut while it is down.
     private(set) lazy var parentProbes = OriginProbes(
-        OriginHealth(), table: self, watchesParents: true)
+        parents.health, table: self, watchesParents: true)
     private(set) lazy var inquiries = OriginInquiries(table: self)
     /// The second level; nil without one.
     let shared: SharedLevel?
@@ -63,12 +64,7 @@ final class FlightTable {
     var inGracePeriod: [ObjectIdentifier: Flight] = [:]
     /// True while a check of `inGracePeriod` is scheduled.
     var hasGraceCheck = false
-    private var jars: [SessionID: CookieJar] = [:]
-    private var jarOrder: [SessionID] = []
     private let carriedCookies: CarriedCookies?
-
-    /// The most sessions whose cookies are kept; the oldest are dropped first.
-    private static let mostJars = 4_096
 
     init(loop: EventLoop, client: UpstreamClient, core: FlightCore) {
         self.loop = loop
@@ -85,6 +81,7 @@ final class FlightTable {
         live = core.live
         texts = core.texts
         health = core.health
+        parents = core.parents
         lines = core.lines
         reportAhead = core.reportAhead
         log = core.log
@@ -344,12 +341,15 @@ final class FlightTable {
 
     @discardableResult
     private func keep(_ cookie: String, from url: AbsoluteURL, of session: Session) -> Bool {
-        if jars[session.id] == nil {
-            jarOrder.append(session.id)
-            if jarOrder.count > Self.mostJars { jars[jarOrder.removeFirst()] = nil }
+        parents.jars.receive(cookie, from: url, of: session.id, now: loop.wallNow)
+    }
+
+    /// Stores the cookies of a session that its links have brought.
+    func takePendingCookies(of session: Session) {
+        guard let carriedCookies else { return }
+        for cookie in carriedCookies.takePending(of: session.id) {
+            keep(cookie.value, from: cookie.url, of: session)
         }
-        return jars[session.id, default: CookieJar()]
-            .receive(cookie, from: url, now: loop.wallNow)
     }
 
     /// Returns the Cookie field for a request of a session: the cookies given at entry, then the
@@ -364,13 +364,9 @@ final class FlightTable {
     func cookieField(
         for url: AbsoluteURL, session: Session, isRedirected: Bool = false
     ) -> String? {
-        if let carriedCookies {
-            for cookie in carriedCookies.takePending(of: session.id) {
-                keep(cookie.value, from: cookie.url, of: session)
-            }
-        }
+        takePendingCookies(of: session)
         let given = isRedirected ? nil : session.fields.first(.cookie)
-        let kept = jars[session.id]?.field(for: url, now: loop.wallNow)
+        let kept = parents.jars.field(for: url, of: session.id, now: loop.wallNow)
         let both = [given, kept].compactMap { $0 }
         return both.isEmpty ? nil : both.joined(separator: "; ")
     }

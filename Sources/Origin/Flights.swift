@@ -25,6 +25,7 @@ package struct FlightCore: Sendable {
     package let live: LiveMemory
     package let texts: TextWorker
     package let health: OriginHealth
+    package let parents: ParentChoice
     package let log: Logger
     package let ahead: AheadGauge
     package let concurrency: ConcurrencyReport
@@ -45,7 +46,8 @@ package struct FlightCore: Sendable {
         store: ObjectStore, settings: ProxySettings, counters: Counters, readers: Readers,
         endless: EndlessBodies, isShared: Bool, keys: KeyTable, playlistMemory: PlaylistMemory,
         live: LiveMemory,
-        texts: TextWorker, health: OriginHealth, log: Logger, ahead: AheadGauge,
+        texts: TextWorker, health: OriginHealth, parents: ParentChoice, log: Logger,
+        ahead: AheadGauge,
         concurrency: ConcurrencyReport, lines: LineSpeeds, sharedStore: SharedStoreReport? = nil,
         cookies: CarriedCookies? = nil, orders: NodeOrders? = nil,
         reportAhead: @escaping @Sendable (AheadFetch) -> Void
@@ -65,6 +67,7 @@ package struct FlightCore: Sendable {
         self.live = live
         self.texts = texts
         self.health = health
+        self.parents = parents
         self.log = log
         self.ahead = ahead
         self.concurrency = concurrency

@@ -289,19 +289,21 @@ final class OriginProbes {
 }
 
 extension FlightTable {
-    /// True if a flight waits for the first response of an origin.
+    /// True if a flight waits for the first response of an origin, and not of a parent.
     func isAsking(_ origin: Origin) -> Bool {
-        allFlights.contains { $0.phase == .asking && $0.resource.url.origin == origin }
+        allFlights.contains {
+            $0.phase == .asking && $0.resource.url.origin == origin && !$0.asksParent
+        }
     }
 
-    /// Fails all flights that wait for the first response of an origin.
+    /// Fails all flights that wait for the first response of an origin, and not of a parent.
     ///
     /// Bodies interrupted in the middle are still resumed, for as long as their players have
     /// patience.
     func giveUp(on origin: Origin, failure: ProxyFailure) {
         let hopeless = allFlights.filter { flight in
             !flight.hasFill && flight.resource.url.origin == origin
-                && (flight.phase == .asking || flight.phase == .backingOff)
+                && (flight.phase == .asking || flight.phase == .backingOff) && !flight.asksParent
         }
         for flight in hopeless {
             // The second level may have what the origin does not send.

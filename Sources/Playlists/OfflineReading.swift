@@ -29,12 +29,18 @@ struct OfflineReading {
 
     package let sources: PlaylistSources
     package let session: Session
-    /// True if no origin may be contacted; otherwise only origins that are down are excluded.
+    /// True if no origin may be contacted; otherwise only origins that are down are excluded, where
+    /// no parent is asked in their place.
     let asksNobody: Bool
 
-    /// True if a resource that is not stored can be fetched from its origin.
-    private func canBeHad(_ url: AbsoluteURL) -> Bool {
-        !asksNobody && sources.health.state(of: url.origin) < .down
+    /// True if a resource that is not stored can be fetched from its origin or from a parent.
+    private func canBeHad(_ reference: ResourceReference) -> Bool {
+        guard !asksNobody else { return false }
+        guard sources.health.state(of: reference.url.origin) == .down else { return true }
+        guard sources.parents.isUp else { return false }
+        let resource = sources.names.resource(
+            reference.url, session, role: reference.role, forwarding: Fields())
+        return sources.parents.parent(for: resource) != nil
     }
 
     // MARK: Playlists
@@ -115,7 +121,7 @@ struct OfflineReading {
             let list = list(url, variables: master.playlist.definedVariables)
             if list != nil { readCount += 1 }
             guard let list, let kept = kept(list) else {
-                if canBeHad(url) { title.reachable.insert(url) }
+                if canBeHad(child) { title.reachable.insert(url) }
                 continue
             }
             title.generations[url] = list.generation
@@ -143,7 +149,7 @@ struct OfflineReading {
         let found = sources.store.presence(of: references.map(key))
         var lines: Set<Int> = []
         for (reference, presence) in zip(references, found)
-        where Self.isKept(reference, presence) || canBeHad(reference.url) {
+        where Self.isKept(reference, presence) || canBeHad(reference) {
             lines.insert(reference.line)
         }
         return lines

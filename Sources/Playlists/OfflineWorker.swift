@@ -66,7 +66,8 @@ package final class OfflineWorker: Sendable {
     private struct Made<Value: Sendable>: Sendable {
         let value: Value
         let at: Monotonic
-        /// `OriginHealth.version` before it was made: the result depends on which origins are down.
+        /// `PlaylistSources.healthVersion` before it was made: the result depends on which origins
+        /// and parents are down.
         let health: Int
     }
 
@@ -101,7 +102,7 @@ package final class OfflineWorker: Sendable {
 
     /// Returns a form made recently; nil if it has to be requested.
     package func known(_ question: Question, now: Monotonic) -> OfflineForm? {
-        let (name, health) = (question.name, sources.health.version)
+        let (name, health) = (question.name, sources.healthVersion)
         return state.withLock { state in
             guard let known = state.forms[name], known.health == health,
                 now - known.at < Self.formLife
@@ -117,7 +118,7 @@ package final class OfflineWorker: Sendable {
     ) {
         let isTaken = perform { [self] in
             if let known = known(question, now: .now()) { return reply(known) }
-            let health = sources.health.version
+            let health = sources.healthVersion
             let form = make(question)
             state.withLock {
                 $0.forms[question.name] = Made(value: form, at: .now(), health: health)
@@ -225,7 +226,7 @@ package final class OfflineWorker: Sendable {
         let name = Name(
             key: master.resource.key, generation: master.generation, session: reading.session.id,
             asksNobody: reading.asksNobody)
-        let (now, health) = (Monotonic.now(), sources.health.version)
+        let (now, health) = (Monotonic.now(), sources.healthVersion)
         let known = state.withLock { $0.titles[name] }
         if let known, known.health == health, now - known.at < Self.titleLife, fits(known.value) {
             return known.value

@@ -143,7 +143,7 @@ extension Stories.ParentTests {
     }
 
     /// A live list with segments of one second.
-    private func liveList(_ first: Int, _ names: [String]) -> String {
+    func liveList(_ first: Int, _ names: [String]) -> String {
         let segments = names.map { "#EXTINF:1,\n\($0)\n" }.joined()
         return "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(segments)"
     }

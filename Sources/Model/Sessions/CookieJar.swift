@@ -7,7 +7,7 @@ package import URISyntax
 /// The cookies of one session (RFC 6265): any response may set them, requests carry those in scope.
 ///
 /// URLs and the time are passed in. Holds at most 50 cookies a domain and 300 in all.
-package struct CookieJar {
+package struct CookieJar: Sendable {
     private struct Cookie {
         var name: String
         var value: String

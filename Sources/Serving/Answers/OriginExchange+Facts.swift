@@ -192,8 +192,7 @@ extension OriginExchange {
 
     /// True if a copy for this session is stored, or the origin may send one.
     private var canHaveOwnCopy: Bool {
-        core.health.state(of: resource.url.origin) == .up
-            || core.store.peek(resource.ownCopy.key) != nil
+        originState == .up || core.store.peek(resource.ownCopy.key) != nil
     }
 
     /// Decides on as if an object that the disk cannot read were not stored.

@@ -209,6 +209,7 @@ extension OriginExchange {
     /// Returns the decision after the origin has failed: a stored response may be served within its
     /// limits.
     func decisionAfter(_ failure: ProxyFailure) -> Decision {
+        progress.hasFailed = true
         var decision = newDecision()
         decision.failure = failure
         // A list that has ended is kept whatever the origin has in its place by now.

@@ -74,7 +74,7 @@ extension OriginExchange {
                     this.progress.hasOriginsWord = true
                     this.progress.offline = nil
                     decision.facts.offline = nil
-                    decision.facts.hasDown = core.hasDown
+                    decision.facts.hasDown = this.mustReduce
                     decision.facts.originConfirmation = isWhole ? .lacksNothing : .asked
                     if !decision.facts.hasDown {
                         this.noteAnswers(of: lacking ?? [], stored, losses: losses)

@@ -90,6 +90,8 @@ final class OriginExchange {
         var cookiesUsed: Monotonic?
         /// True if the first bytes are fetched to learn the type, before the requested range.
         var learnsTypeFirst = false
+        /// True once a fetch of the resource has failed: a parent did not help either.
+        var hasFailed = false
 
         /// Forgets what was learned about a resource that another one replaces.
         mutating func startOver() {
@@ -97,6 +99,7 @@ final class OriginExchange {
             shared = nil
             staleReason = nil
             isPartlyStored = false
+            hasFailed = false
         }
     }
 
@@ -138,12 +141,22 @@ final class OriginExchange {
     /// Makes a decision that knows only the request and the circumstances.
     func newDecision() -> Decision {
         var facts = RequestFacts(resource, circumstances, request.method, range)
-        facts.origin = core.health.state(of: resource.url.origin)
-        facts.hasDown = core.hasDown
+        facts.origin = originState
+        facts.hasDown = mustReduce
         facts.offline = progress.offline?.outcome
         facts.originConfirmation = progress.hasOriginsWord ? .askedBefore : nil
         return Decision(facts: facts)
     }
+
+    /// The state of the resource's origin; up if a parent is asked in its place, until that was in
+    /// vain.
+    var originState: OriginHealth.State {
+        progress.hasFailed
+            ? core.health.state(of: resource.url.origin) : core.originState(of: resource)
+    }
+
+    /// True if the playlist is reduced to what can be played, since an origin is down.
+    var mustReduce: Bool { progress.hasFailed ? core.hasDown : core.mustReduce(resource) }
 
     /// The input of decisions besides the stored response.
     var circumstances: Asked { core.circumstances(of: exchange) }

@@ -105,7 +105,8 @@ final class RepeatedHit {
     }
 
     private var takesOfflineForm: Bool {
-        (resource.policy == .offline || core.hasDown) && resource.mayTakeOfflineForm(facts)
+        (resource.policy == .offline || core.mustReduce(resource))
+            && resource.mayTakeOfflineForm(facts)
     }
 
     private func needsOriginConfirmation(_ playlist: PreparedPlaylist, now: Monotonic) -> Bool {

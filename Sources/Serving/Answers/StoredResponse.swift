@@ -159,7 +159,7 @@ struct StoredResponse {
     private func bodyFacts(from start: Int64, to end: Int64?, isPresent: Bool) -> BodyFacts {
         BodyFacts(
             disposition: how.disposition, policy: resource.policy,
-            origin: isPresent ? .up : core.health.state(of: resource.url.origin),
+            origin: isPresent ? .up : core.originState(of: resource),
             wasAsked: how.status != nil, start: start, end: end, total: object.total,
             isPresent: isPresent, joinDistance: core.settings.joinDistance)
     }

@@ -113,9 +113,9 @@ struct RequestFacts: Sendable {
     var asked: Asked
     let method: HTTPMethod
     let range: ByteRangeSpec.Request
-    /// The state of the resource's origin.
+    /// The state of the resource's origin; up if a parent is asked in its place.
     var origin = OriginHealth.State.up
-    /// True if any origin is down.
+    /// True if any origin is down, and nothing else may have what a playlist names.
     var hasDown = false
 
     var stored: Stored?

@@ -14,6 +14,7 @@ import SharedStore
 package import Store
 import Synchronization
 import TimeShifting
+import URISyntax
 package import Upstream
 
 /// The shared part of the proxy: immutable, or guarded by locks of its own.
@@ -59,6 +60,8 @@ package final class ProxyCore: Sendable {
     let unusableReports = UnusableReports()
     /// The origins that currently do not answer.
     let health = OriginHealth()
+    /// The parents that answer, and what is asked of them.
+    let parents: ParentChoice
     /// Makes offline forms of playlists.
     let offline: OfflineWorker
     /// Parses and rewrites long texts.
@@ -102,6 +105,7 @@ package final class ProxyCore: Sendable {
         self.isShared = isShared
         counters = Counters()
         sharedStore = settings.sharedStore.map { SharedStoreReport($0.location) }
+        parents = ParentChoice(settings.parents)
         readers = Readers()
         rewritten = RewrittenBudget(limit: settings.rewrittenBytes)
         repeatedTexts = RewrittenBudget(limit: settings.rewrittenBytes)
@@ -133,8 +137,8 @@ package final class ProxyCore: Sendable {
         names = ResourceNames(
             keys: keys, live: live, store: store, addresses: addresses, isShared: sealer != nil)
         sources = PlaylistSources(
-            store: store, names: names, live: live, health: health, memory: playlistMemory,
-            revival: revival, limits: settings.playlistLimits)
+            store: store, names: names, live: live, health: health, parents: parents,
+            memory: playlistMemory, revival: revival, limits: settings.playlistLimits)
         offline = try OfflineWorker(sources)
         keeper = try TimeShiftThread()
         timeShift = TimeShiftTable(
@@ -149,7 +153,7 @@ package final class ProxyCore: Sendable {
             core: FlightCore(
                 store: store, settings: settings, counters: counters, readers: readers,
                 endless: endless, isShared: isShared, keys: keys, playlistMemory: playlistMemory,
-                live: live, texts: texts, health: health,
+                live: live, texts: texts, health: health, parents: parents,
                 log: log, ahead: ahead,
                 concurrency: concurrency, lines: lines, sharedStore: sharedStore,
                 cookies: cookies,
@@ -191,10 +195,20 @@ package final class ProxyCore: Sendable {
     /// Counts and logs work that blocks a loop for too long.
     package var loopHoldObserver: LoopHold.Observer { counters.loopHoldObserver(log: log) }
 
-    /// True if an origin is down, so that playlists are reduced to what is stored.
-    ///
-    /// While the second level answers they are not: it may have the rest.
+    /// True if an origin is down, and the second level does not answer, which may have the rest.
     var hasDown: Bool { health.hasDown && sharedStore?.isUp != true }
+
+    /// True if a playlist is reduced to what is stored, since an origin is down.
+    ///
+    /// It is not if a parent is asked for everything that it names: whether that has the rest does not
+    /// depend on who answers here.
+    func mustReduce(_ playlist: Resource) -> Bool { hasDown && !parents.takesTitle(of: playlist) }
+
+    /// The state of a resource's origin; up if a parent is asked in its place.
+    func originState(of resource: Resource) -> OriginHealth.State {
+        let state = health.state(of: resource.url.origin)
+        return state == .up || parents.parent(for: resource) == nil ? state : .up
+    }
 
     /// Repeats purges and pins of other nodes here.
     ///

@@ -32,8 +32,10 @@ package struct WhyContext: Sendable {
     package var guessesOwn = false
     /// The mark of an origin that does not answer; nil if it does, or was not contacted.
     var outage: @Sendable (Origin) -> OriginHealth.Mark? = { _ in nil }
-    /// True if any origin is down.
-    var hasDown: @Sendable () -> Bool = { false }
+    /// The state of a resource's origin as a request sees it: up if a parent is asked in its place.
+    var originState: @Sendable (Resource) -> OriginHealth.State = { _ in .up }
+    /// True if a playlist is reduced to what is stored, since an origin is down.
+    var mustReduce: @Sendable (Resource) -> Bool = { _ in false }
     /// The offline form of a stored playlist; nil if no daemon runs.
     ///
     /// This and `lacking` are called on the thread that makes offline forms for players.
@@ -104,7 +106,8 @@ extension ProxyCore {
         context.isOwn = { [self] in addresses.contains($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
-        context.hasDown = { [self] in hasDown }
+        context.originState = { [self] in originState(of: $0) }
+        context.mustReduce = { [self] in mustReduce($0) }
         context.shared = { [self] in sharedReport(on: $0) }
         context.offlineForm = { [self] in offline.form(question(about: $1, $0)) }
         context.lacking = { [self] in offline.lacking(question(about: $1, $0)) }

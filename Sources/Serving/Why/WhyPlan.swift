@@ -33,8 +33,8 @@ struct WhyPlan {
         facts = RequestFacts(
             resource,
             Asked(fields: resource.forwardedFields, now: now, isShared: core.isShared), .get, .none)
-        facts.origin = core.outage(resource.url.origin)?.state ?? .up
-        facts.hasDown = core.hasDown()
+        facts.origin = core.originState(resource)
+        facts.hasDown = core.mustReduce(resource)
         plan = facts.plan
         end = plan
         follow()

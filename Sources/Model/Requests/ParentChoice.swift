@@ -1,0 +1,56 @@
+// Which parent a resource is asked of: the upstream loop sends requests by it, and responses are
+// planned by it while an origin is down.
+import HTTP
+import Posix
+package import Upstream
+import URISyntax
+
+/// The parents: which of them answer, and which a resource is asked of.
+///
+/// Any thread may use it; only the upstream loop changes what it depends on.
+package final class ParentChoice: Sendable {
+    private let parents: Parents
+    /// The parents that do not answer: none of these is an origin whose lists would be cut while it
+    /// is down.
+    package let health = OriginHealth()
+    /// The cookies that origins set; requests with any go to a trusted parent or to none.
+    package let jars = CookieJars()
+
+    package init(_ parents: Parents) {
+        self.parents = parents
+    }
+
+    /// True if any parent answers.
+    package var isUp: Bool { parents.all.contains { answers($0) } }
+
+    private func answers(_ parent: Parent) -> Bool { health.state(of: parent.origin) == .up }
+
+    /// Returns the parent that a resource is asked of; nil for the origin itself.
+    ///
+    /// What would show a session's headers or cookies goes to a trusted one or to none.
+    package func parent(for resource: Resource) -> Parent? {
+        // A range of a file that grows is no part of a whole that a cache by HTTP's rules could keep.
+        guard !parents.isEmpty, resource.live.growth == nil else { return nil }
+        let order = parents.order(for: resource.keyText)
+        guard let parent = order.first(where: { answers($0) }) else { return nil }
+        guard isPrivate(resource) else { return parent }
+        return order.first { $0.isTrusted && answers($0) }
+    }
+
+    /// True if a request for a resource would show headers or cookies of its session.
+    package func isPrivate(_ resource: Resource) -> Bool {
+        let forwarded = resource.forwardedFields
+        return !resource.session.fields.isEmpty || resource.url.userinfo != nil
+            || forwarded.contains(.authorization) || forwarded.contains(.cookie)
+            || (resource.kind == nil
+                && jars.field(for: resource.url, of: resource.session.id, now: .now()) != nil)
+    }
+
+    /// True if a parent is asked for a playlist and for everything that it names: its session has
+    /// nothing that a parent must not see, whatever the URL.
+    package func takesTitle(of playlist: Resource) -> Bool {
+        guard parent(for: playlist) != nil else { return false }
+        return parents.all.contains { $0.isTrusted && answers($0) }
+            || jars.isEmpty(of: playlist.session.id)
+    }
+}
