@@ -29,20 +29,30 @@ package struct VariantIndex: Sendable, Equatable {
     /// The most sets that are remembered: an origin that names other fields each time is not worth
     /// more.
     private static let mostSets = 4
-    /// The most variants that are remembered; others can still be found by their key, but not be
-    /// revalidated.
-    private static let mostVariants = 24
+    /// The most variants that are stored: all are named in a revalidation, and removed together.
+    package static let mostVariants = 24
 
     package init() {}
 
+    /// True if the variant with this mark is stored.
+    package func lists(_ mark: String) -> Bool { variants.contains { $0.mark == mark } }
+
     /// Records a stored variant.
-    package mutating func note(_ set: SelectingFields, _ variant: Variant) {
+    ///
+    /// - Parameters:
+    ///   - set: the fields that its response named.
+    ///   - variant: the variant.
+    /// - Returns: the marks of the oldest variants, which are not listed any more for want of room.
+    @discardableResult
+    package mutating func note(_ set: SelectingFields, _ variant: Variant) -> [String] {
         sets.removeAll { $0 == set }
         sets.insert(set, at: 0)
         sets = Array(sets.prefix(Self.mostSets))
         variants.removeAll { $0.mark == variant.mark }
         variants.insert(variant, at: 0)
+        let displaced = variants.dropFirst(Self.mostVariants).map(\.mark)
         variants = Array(variants.prefix(Self.mostVariants))
+        return displaced
     }
 
     /// Returns the variant of a response.

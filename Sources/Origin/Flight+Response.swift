@@ -260,8 +260,10 @@ extension Flight {
     }
 
     /// Adds a published variant to the index under the URL's primary key.
+    ///
+    /// One that was removed while it was received is not published again at its end.
     func noteVariant(_ object: StoredObject) {
-        guard resource.kind != nil, object.isStorable,
+        guard resource.kind != nil, object.isCurrent,
             object.url != resource.cacheKey.primary.text,
             let head = ObjectFacts.of(object)?.head
         else { return }

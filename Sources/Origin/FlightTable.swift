@@ -190,8 +190,8 @@ final class FlightTable {
         guard !request.revalidates, !request.terms.hasDirectives,
             case .span(let start, _) = request.wanted
         else { return nil }
-        guard let object = request.object ?? (resource.mayStore ? store.lookup(resource.key) : nil),
-            !object.isDiscarded, let facts = ObjectFacts.of(object)
+        let known = request.object ?? (resource.mayStore ? store.lookupListed(resource) : nil)
+        guard let object = known, !object.isDiscarded, let facts = ObjectFacts.of(object)
         else { return nil }
         if request.object == nil, facts.head.isPlaylist || !resource.holdsWhileKept {
             // The store may have failed to open a stale object when the request looked it up.
@@ -271,7 +271,9 @@ final class FlightTable {
             $0.isStorable && !$0.isDiscarded
         }
         let candidates =
-            mayJoin ? [flight.object, siblings.first, store.lookup(key)] : [flight.object]
+            mayJoin
+            ? [flight.object, siblings.first, store.lookupListed(flight.resource)]
+            : [flight.object]
         return candidates.lazy.compactMap { $0 }.first { candidate in
             !candidate.isDiscarded
                 && (flight.resource.live.growth != nil

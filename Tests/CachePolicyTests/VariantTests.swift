@@ -57,6 +57,19 @@ import Testing
         #expect(index.variants.map(\.mark) == ["m2", "m1"])
     }
 
+    @Test func `an index names the oldest variant, which it has no more room for`() {
+        var index = VariantIndex()
+        let set = SelectingFields(names: ["cookie"])
+        func variant(_ number: Int) -> VariantIndex.Variant {
+            VariantIndex.Variant(mark: "m\(number)", tag: "", language: "")
+        }
+        let most = VariantIndex.mostVariants
+        for number in 1...most { #expect(index.note(set, variant(number)) == []) }
+        #expect(index.note(set, variant(1)) == [], "it is stored anew")
+        #expect(index.note(set, variant(most + 1)) == ["m2"])
+        #expect(index.lists("m1") && !index.lists("m2") && index.lists("m3"))
+    }
+
     @Test func `heads of responses and indexes of variants are distinguishable`() {
         let index = VariantIndex()
         #expect(StoredHead(encoded: index.encoded) == nil)

@@ -75,9 +75,10 @@ extension ObjectStore {
         }
         var best: (StoredObject, ObjectFacts, Resource)?
         for set in index.sets {
-            let variant = resource.changing {
-                $0.cacheKey = resource.cacheKey(selectedBy: set)
-            }
+            let key = resource.cacheKey(selectedBy: set)
+            // What the index does not list may be older than an unsafe request.
+            guard let mark = key.variant, index.lists(mark) else { continue }
+            let variant = resource.changing { $0.cacheKey = key }
             guard let found = lookup(variant.key), let facts = ObjectFacts.of(found) else {
                 continue
             }
@@ -109,7 +110,25 @@ extension ObjectStore {
         return (object, facts, variant)
     }
 
-    /// Adds a newly published variant to the index; blocks to write a small file if it is new.
+    /// Returns what is stored under a resource's own key; a variant only if the index of its URL
+    /// lists it.
+    ///
+    /// A variant that the index does not list is not removed by `removeWithVariants`: a response
+    /// without `Vary`, or the eviction of the index, may have come before it.
+    ///
+    /// - Parameter resource: the resource, under the key of a variant or a primary key.
+    /// - Returns: nil if nothing is stored that may be used.
+    package func lookupListed(_ resource: Resource) -> StoredObject? {
+        guard let object = lookup(resource.key) else { return nil }
+        guard let mark = resource.cacheKey.variant else { return object }
+        guard let entry = peek(ObjectKey(resource.cacheKey.primary)),
+            let index = VariantFacts.of(entry)?.index
+        else { return nil }
+        return index.lists(mark) ? object : nil
+    }
+
+    /// Adds a newly published variant to the index, and removes the oldest ones, for which it has no
+    /// room; blocks to write a small file if the variant is new.
     package func note(
         _ object: StoredObject, _ head: StoredHead, of resource: Resource, by set: SelectingFields
     ) {
@@ -119,7 +138,7 @@ extension ObjectStore {
         if let known = lookup(key), let facts = VariantFacts.of(known) { index = facts.index }
         let before = index
         let mark = CacheKey(text: object.url).variant ?? ""
-        index.note(set, VariantIndex.variant(of: head.fields, mark: mark))
+        let displaced = index.note(set, VariantIndex.variant(of: head.fields, mark: mark))
         guard index != before else { return }
         let description = ObjectDescription(
             key: key, url: primary, role: object.role, head: index.encoded, total: 0,
@@ -128,6 +147,7 @@ extension ObjectStore {
         guard let made = try? create(description) else { return }
         try? publish(made)
         finish(made)
+        for mark in displaced { remove(ObjectKey(resource.cacheKey.selected(by: mark))) }
     }
 
     /// Removes what is stored under a key, with all its variants.
