@@ -316,22 +316,28 @@ extension Flight {
         sendAgain(attempt)
     }
 
-    /// Handles the response to HEAD: renews the stored object if it is the same representation,
-    /// otherwise removes it (RFC 9111 section 4.3.5).
+    /// Handles the response to HEAD: renews the stored object if it is the same representation, and
+    /// removes it if it is another one (RFC 9111 section 4.3.5).
+    ///
+    /// A response with neither a validator nor a length shows neither.
     func compareHead() {
         guard let head = response else { return }
         guard let object, let stored = ObjectFacts.of(object)?.head, head.status == .ok else {
             return perform(machine.end(with: .head))
         }
-        let length = head.contentLength
-        let isSame =
-            (length == nil || object.total == nil || length == object.total)
-            && [.etag, .lastModified].allSatisfy { (name: FieldName) in
-                let new = head.fields.first(name)
-                return new == nil || new == stored.fields.first(name)
-            }
-        if isSame { return renew() }
-        table.store.remove(object.key)
+        var agreements: [Bool] = []
+        for name: FieldName in [.etag, .lastModified] {
+            guard let new = head.fields.first(name) else { continue }
+            agreements.append(new == stored.fields.first(name))
+        }
+        if let length = head.contentLength, let total = object.total {
+            agreements.append(length == total)
+        }
+        if agreements.contains(false) {
+            table.store.remove(object.key)
+        } else if !agreements.isEmpty {
+            return renew()
+        }
         perform(machine.end(with: .head))
     }
 

@@ -57,3 +57,54 @@ extension Stories.MountsStored {
         try story.origin.verify()
     }
 }
+
+// MARK: HEAD
+
+extension Stories.MountsStored {
+    struct Comparison: Sendable, CustomTestStringConvertible {
+        let name: String
+        let stored: [WireHead.Field]
+        let head: [WireHead.Field]
+        let isRenewed: Bool
+        var testDescription: String { name }
+    }
+
+    private static let chunked: WireHead.Field = ("Transfer-Encoding", "chunked")
+    private static let tag: WireHead.Field = ("ETag", "\"e1\"")
+    private static let date: WireHead.Field = ("Last-Modified", "Sat, 01 Jan 2011 00:00:00 GMT")
+
+    static let comparisons: [Comparison] = [
+        Comparison(name: "nothing in common", stored: [], head: [chunked], isRenewed: false),
+        Comparison(name: "no validator", stored: [tag, date], head: [chunked], isRenewed: false),
+        Comparison(
+            name: "equal length", stored: [], head: [("Content-Length", "3")], isRenewed: true),
+        Comparison(name: "equal tag", stored: [tag], head: [chunked, tag], isRenewed: true),
+        Comparison(name: "equal date", stored: [date], head: [chunked, date], isRenewed: true),
+        Comparison(
+            name: "another length", stored: [tag], head: [tag, ("Content-Length", "4")],
+            isRenewed: false),
+        Comparison(
+            name: "another tag", stored: [tag],
+            head: [("ETag", "\"e2\""), ("Content-Length", "3")], isRenewed: false),
+    ]
+
+    @Test(arguments: comparisons)
+    func `a response to HEAD renews a stored response only if it shows that they are the same`(
+        _ comparison: Comparison
+    ) throws {
+        let story = try MountedStory()
+        let lifetime: WireHead.Field = ("Cache-Control", "max-age=60")
+        let stale: [WireHead.Field] = [lifetime, ("Age", "100"), Self.chunked]
+        story.origin.answer(
+            "/o/a",
+            .respond(200, comparison.stored + stale, Array("3\r\nold\r\n0\r\n\r\n".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        story.origin.answer("/o/a", .respond(200, comparison.head + [lifetime]))
+        #expect(try story.ask("HEAD", "/a").status == 200)
+        if !comparison.isRenewed {
+            story.origin.answer("/o/a", .respond(200, [lifetime], Array("new".utf8)))
+        }
+        #expect(try story.ask("GET", "/a").text == (comparison.isRenewed ? "old" : "new"))
+        try story.origin.verify()
+    }
+}
