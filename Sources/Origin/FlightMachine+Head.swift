@@ -79,6 +79,10 @@ extension FlightMachine {
     private mutating func receivedUnderRules(
         _ head: ResponseFacts, _ known: KnownFacts, _ attempt: Attempt
     ) -> [Action] {
+        if job.revalidates, job.staleServes, (500...599).contains(head.status.rawValue) {
+            // Handled as if the origin had not responded (RFC 9111 section 4.3.3).
+            return comeBackLater(head, attempt)
+        }
         if job.method == .head {
             // The 304 may answer a condition that Sluice added and the client did not send.
             return head.status == .notModified && job.revalidates ? [.renew] : [.compareHead]
@@ -93,9 +97,6 @@ extension FlightMachine {
         case 304: return refuse(ProxyFailure(originStatus: head.status, subject: job.subject))
         case 416 where wanted != .whole && !job.hasConditions:
             return receivedUnsatisfiable(head, known, attempt)
-        case 500...599 where job.revalidates && job.staleServes:
-            // Handled as if the origin had not responded (RFC 9111 section 4.3.3).
-            return comeBackLater(head, attempt)
         default: return receivedWhole(head, known, attempt)
         }
     }

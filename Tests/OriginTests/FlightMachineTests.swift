@@ -266,6 +266,25 @@ import Upstream
         #expect(story.broken == [])
     }
 
+    @Test(arguments: [HTTPMethod.get, .head], [500, 503, 599] as [UInt16])
+    func `under a mount an error of the origin is a failure where a stale response serves`(
+        method: HTTPMethod, code: UInt16
+    ) {
+        var stale = story(
+            wasObjectGiven: true, resource: { $0.kind = .shared },
+            job: { job in
+                job.method = method
+                job.revalidates = true
+                job.staleServes = true
+            })
+        stale.status(HTTPStatus(rawValue: code))
+        #expect(stale.machine.isRefused && stale.told.isEmpty)
+        stale.breaks(.cancelled)
+        #expect(Array(stale.told.values) == [.failure(.badGateway)])
+        stale.checkEnd()
+        #expect(stale.broken == [])
+    }
+
     @Test func `under a mount every status is passed on, also an unexpected part`() {
         var story = story(resource: { $0.kind = .shared })
         story.beginning.status = .notFound

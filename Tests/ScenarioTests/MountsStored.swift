@@ -108,3 +108,35 @@ extension Stories.MountsStored {
         try story.origin.verify()
     }
 }
+
+extension Stories.MountsStored {
+    @Test(arguments: [500, 503])
+    func `HEAD gets the stale response that GET gets while the origin fails`(_ status: Int) throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            ("Age", "30"), ("Cache-Control", "max-age=1, stale-if-error=600"), ("X-A", "1"),
+        ]
+        story.origin.answer("/o/a", .respond(200, fields, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        for method in ["HEAD", "GET"] {
+            story.origin.answer("/o/a", .respond(status, [], Array("busy".utf8)))
+            let answer = try story.ask(method, "/a")
+            #expect(answer.status == 200 && answer["X-A"] == "1", "\(method)")
+            #expect(answer["Content-Length"] == "3", "\(method)")
+        }
+        try story.origin.verify()
+    }
+
+    @Test func `HEAD gets the origin's error where no stale response may serve`() throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            ("Age", "30"), ("Cache-Control", "max-age=1, stale-if-error=10"),
+        ]
+        story.origin.answer("/o/a", .respond(200, fields, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        story.origin.answer("/o/a", .respond(503, [("X-A", "2")], Array("busy".utf8)))
+        let answer = try story.ask("HEAD", "/a")
+        #expect(answer.status == 503 && answer["X-A"] == "2")
+        try story.origin.verify()
+    }
+}
