@@ -44,6 +44,8 @@ extension Flight {
         if fitting == nil, rival == nil, rivals.mustBeLeft(to: stored, placement) {
             return perform(machine.refuseUnproven())
         }
+        let endsUse = reason.map { Storability.endsUseOfStored(head.status, $0) } ?? false
+        let leavesPlace = fitting == nil && !endsUse && rivals.leavesPlace(stored, placement)
         let isConditional = machine.isConditional
         let writerBefore = body.takeWriter()
         if let fitting {
@@ -51,10 +53,12 @@ extension Flight {
             if let total { _ = fitting.learnTotal(total) }
         } else {
             // Which of the two versions is newer is unknown; the one being received is kept.
-            if let former, !isConditional, former !== rival, replaces(head.status, reason) {
+            if let former, !isConditional, !leavesPlace, former !== rival,
+                replaces(head.status, reason)
+            {
                 former.discard()
             }
-            let isStorable = reason == nil && machine.mayKeep && rival == nil
+            let isStorable = reason == nil && machine.mayKeep && rival == nil && !leavesPlace
             if let former, let reason { forget(former, since: head.status, reason) }
             guard
                 create(

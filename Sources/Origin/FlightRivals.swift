@@ -74,6 +74,45 @@ struct FlightRivals {
             && isRival(known, head, total: placement.total)
     }
 
+    /// True if a response under HTTP's rules must not take the place of a body that another flight
+    /// is receiving from its first byte on: the body will be stored whole, and nothing shows that
+    /// the response is of another version.
+    ///
+    /// Without a strong validator it cannot be added to the body either (RFC 9111 section 3.4), so
+    /// it is only passed on. A part may have been requested before that body began.
+    ///
+    /// - Parameters:
+    ///   - head: the stored form of the response's head.
+    ///   - placement: where its bytes belong.
+    /// - Returns: false if the response is stored like any other.
+    func leavesPlace(_ head: StoredHead, _ placement: Placement) -> Bool {
+        guard machine.job.followsHTTP, !machine.isPlaylist, !machine.isConditional,
+            flight.object != nil || placement.start > 0
+        else { return false }
+        let own = flight.hasFill ? flight.object : nil
+        let stored = flight.table.store.peek(flight.resource.key)
+        return [flight.object, stored].compactMap { $0 }.contains { known in
+            known !== own && known.isStorable && !known.isDiscarded && known.isFilling(from: 0)
+                && mayBeSameVersion(known, head, total: placement.total)
+        }
+    }
+
+    /// True if neither the length nor a validator that both state differs.
+    private func mayBeSameVersion(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool
+    {
+        guard let stored = ObjectFacts.of(known)?.head, !stored.isPlaylist,
+            stored.status == .ok, head.status == .ok
+        else { return false }
+        if let length = known.total, let total, length != total { return false }
+        for name: FieldName in [.etag, .lastModified] {
+            guard let old = stored.fields.first(name), let new = head.fields.first(name) else {
+                continue
+            }
+            if old != new { return false }
+        }
+        return true
+    }
+
     /// True if the flight sends another request for the sake of a rival, instead of passing the
     /// response on.
     ///

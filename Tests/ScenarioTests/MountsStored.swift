@@ -140,3 +140,84 @@ extension Stories.MountsStored {
         try story.origin.verify()
     }
 }
+
+// MARK: Parts
+
+extension Stories.MountsStored {
+    private static let lifetime: WireHead.Field = ("Cache-Control", "max-age=3600")
+
+    /// The head of a response without a validator, and the beginning of its body.
+    private static func beginning(of body: [UInt8], _ count: Int) -> [UInt8] {
+        let lines = [
+            "HTTP/1.1 200 OK", "Content-Length: \(body.count)",
+            "\(lifetime.name): \(lifetime.value)", "", "",
+        ]
+        return Array(lines.joined(separator: "\r\n").utf8) + body[..<count]
+    }
+
+    @Test(arguments: [false, true])
+    func `a part without a validator does not replace the body that is being received`(
+        _ isAskedBeforeHead: Bool
+    ) throws {
+        let story = try MountedStory()
+        let body = (0..<3_000_000).map { (place: Int) -> UInt8 in
+            UInt8(truncatingIfNeeded: place ^ (place >> 8))
+        }
+        let (begins, goesOn, partComes) = (Barrier("begin"), Barrier("go on"), Barrier("part"))
+        story.origin.answer(
+            "/o/a", .hold(until: begins), .send(Self.beginning(of: body, 100_000)),
+            .hold(until: goesOn), .send(Array(body[100_000...])))
+        let range: WireHead.Field = ("Content-Range", "bytes 2500000-2500999/3000000")
+        story.origin.answer(
+            "/o/a", .hold(until: partComes),
+            .respond(206, [Self.lifetime, range], Array(body[2_500_000..<2_501_000])))
+        let whole = try story.player().open("/mt/a")
+        #expect(eventually { story.origin.requestCount("/o/a") == 1 })
+        if !isAskedBeforeHead {
+            begins.arrive()
+            #expect(try whole.read(1) == [body[0]])
+        }
+        let part = Background {
+            try story.ask("GET", "/a", [("Range", "bytes=2500000-2500999")])
+        }
+        #expect(eventually { story.origin.requestCount("/o/a") == 2 })
+        if isAskedBeforeHead {
+            begins.arrive()
+            #expect(try whole.read(1) == [body[0]])
+        }
+        partComes.arrive()
+        let answer = try part.value()
+        #expect(answer.status == 206 && answer.body.elementsEqual(body[2_500_000..<2_501_000]))
+        goesOn.arrive()
+        let isWhole = try whole.readRest().elementsEqual(body[1...])
+        #expect(isWhole && whole.broken == nil)
+        let again = try story.ask("GET", "/a")
+        let isSame = again.body == body
+        #expect(again.status == 200 && isSame)
+        #expect(story.origin.requestCount("/o/a") == 2)
+        try story.origin.verify()
+    }
+
+    @Test func `a part of another version takes the place of the body that is being received`()
+        throws
+    {
+        let story = try MountedStory()
+        let (old, new) = ([UInt8](repeating: 1, count: 3_000_000), [UInt8](repeating: 2, count: 10))
+        let goesOn = Barrier("go on")
+        story.origin.answer(
+            "/o/a", .send(Self.beginning(of: old, 100_000)), .hold(until: goesOn),
+            .send(Array(old[100_000...])))
+        let whole = try story.player().open("/mt/a")
+        #expect(try whole.read(1) == [1])
+        let place: WireHead.Field = ("Content-Range", "bytes 2500000-2500009/2600000")
+        story.origin.answer("/o/a", .respond(206, [Self.lifetime, place], new))
+        let range: WireHead.Field = ("Range", "bytes=2500000-2500009")
+        let answer = try story.ask("GET", "/a", [range])
+        #expect(answer.status == 206 && answer.body == new)
+        goesOn.arrive()
+        let isWhole = try whole.readRest().elementsEqual(old[1...])
+        #expect(isWhole && whole.broken == nil)
+        #expect(try story.ask("GET", "/a", [range]).body == new)
+        try story.origin.verify()
+    }
+}
