@@ -29,10 +29,17 @@ package struct VariantIndex: Sendable, Equatable {
     /// The most sets that are remembered: an origin that names other fields each time is not worth
     /// more.
     private static let mostSets = 4
-    /// The most variants that are stored: all are named in a revalidation, and removed together.
-    package static let mostVariants = 24
+    /// The most variants that are stored; they are removed together.
+    package static let mostVariants = 128
+    /// The most variants that a request names to the origin.
+    private static let mostNamed = 24
 
     package init() {}
+
+    /// The latest variants with an entity tag, any of which the origin may select.
+    package var named: [Variant] {
+        Array(variants.lazy.filter { !$0.tag.isEmpty }.prefix(Self.mostNamed))
+    }
 
     /// True if the variant with this mark is stored.
     package func lists(_ mark: String) -> Bool { variants.contains { $0.mark == mark } }

@@ -26,13 +26,14 @@ extension Stories.MountsStored {
 
     @Test func `an unsafe request takes out more variants than an index lists`() throws {
         let story = try MountedStory()
-        for client in 1...25 {
+        let last = 129
+        for client in 1...last {
             story.origin.answer("/o/a", .respond(200, Self.varied, Array("old \(client)".utf8)))
             #expect(try ask(story, as: client) == "old \(client)")
         }
-        #expect(try ask(story, as: 25) == "old 25")
+        #expect(try ask(story, as: last) == "old \(last)")
         try change(story)
-        for client in [2, 1, 25] {
+        for client in [2, 1, last] {
             story.origin.answer("/o/a", .respond(200, Self.varied, Array("new \(client)".utf8)))
             #expect(try ask(story, as: client) == "new \(client)")
         }

@@ -34,7 +34,7 @@ extension OriginExchange {
         missing.terms.isAlone =
             mustBeFresh || reason == .notShared || isConditional || request.method == .head
         guard let index, !mustBeFresh, !isConditional, request.method == .get else { return }
-        missing.terms.tags = index.variants.filter { !$0.tag.isEmpty }
+        missing.terms.tags = index.named
         // A part cannot be requested with a condition that applies to the whole.
         guard !missing.terms.tags.isEmpty else { return }
         missing = FetchRequest(
