@@ -65,6 +65,7 @@ extension Flight {
                     stored, total: total, isWhole: start == 0 && end == nil,
                     isStorable: isStorable, sniffs: mustSniff)
             else { return }
+            replaced = staying(until: total)
         }
         guard let object else { return }
         let written = object === former ? nil : body.forgetWritten(with: object)
@@ -152,14 +153,14 @@ extension Flight {
     ) -> Storability.NoStoreReason? {
         guard resource.mayStore else { return .noStore }
         if machine.isOutdated { return .method }
-        let isListOfMany =
+        let isMountedList =
             resource.kind == nil && resource.isMounted && table.settings.mountKind.isShared
         var question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
             responseFields: head.fields,
-            kind: head.kind ?? (table.isShared || isListOfMany ? .shared : .private),
+            kind: head.kind ?? (table.isShared || isMountedList ? .shared : .private),
             length: terms.keepsEmpty ? nil : length)
-        question.hasOneForm = isListOfMany
+        question.hasOneForm = isMountedList
         if case .streamOnly(let reason) = Storability.decide(question) {
             table.keys.note(reason, head.status, resource)
             return reason
@@ -238,17 +239,36 @@ extension Flight {
     func publishIfMedia() {
         guard let object, object.isStorable, !object.isCurrent, !machine.isPlaylist,
             !machine.isSniffing, machine.extent == .bounded,
-            !object.isDiscarded, !leavesFormer(to: object)
+            !object.isDiscarded, !mustWait(object)
         else { return }
         publish(object)
     }
 
-    /// True while the stored response that this one is to replace stays in its place: until this one
-    /// is complete, it may have to be served stale (RFC 9111 section 4.2.4).
-    private func leavesFormer(to object: StoredObject) -> Bool {
-        guard machine.job.revalidates, machine.job.followsHTTP, !object.isComplete
-        else { return false }
-        return table.store.peek(object.key)?.isComplete == true
+    /// Returns the stored response if it stays in its place until the one that begins is complete: if
+    /// the origin breaks off, it may be served stale (RFC 9111 section 4.2.4).
+    ///
+    /// A long body takes its place at once, so that what has come of it is not lost.
+    private func staying(until total: Int64?) -> StoredObject? {
+        guard machine.isConditional, machine.job.followsHTTP, let object,
+            total ?? 0 <= Self.longestReplacement,
+            let stored = table.store.peek(object.key), stored.isComplete
+        else { return nil }
+        return stored
+    }
+
+    /// The longest body that is complete before it takes the place of another, in bytes.
+    private static let longestReplacement: Int64 = 4 << 20
+
+    /// True if a stored response is being replaced, so that requests to revalidate it get the new one;
+    /// not while that is interrupted, since it may break off.
+    func isReplacing(_ object: StoredObject) -> Bool { object === replaced && machine.isFilling }
+
+    /// True while an object must not take the place of a stored one.
+    private func mustWait(_ object: StoredObject) -> Bool {
+        !object.isComplete
+            && table.flights(of: resource.key).contains {
+                $0.replaced != nil && $0.object === object
+            }
     }
 
     /// Publishes the object under its key.

@@ -57,8 +57,15 @@ extension Flight: TransferDelegate {
     }
 
     /// Stores the cookies that a hop set for a session.
+    ///
+    /// Of a mount's playlist that a client requested with cookies of its own, only those that
+    /// identify nobody: the clients share the session, whose segments may need them.
     private func take(_ received: [ReceivedCookie]) {
-        guard !resource.leavesCookiesToClient, !received.isEmpty else { return }
+        guard resource.kind == nil else { return }
+        let received =
+            resource.leavesCookiesToClient
+            ? received.filter { !ViewerCookie.identifies($0.value) } : received
+        guard !received.isEmpty else { return }
         cookies.noteReceived(
             received, areNew: table.take(received, of: resource.session), now: table.loop.wallNow)
     }
@@ -166,9 +173,7 @@ extension Flight: TransferDelegate {
     private func asksUndecoded(after head: TransferHead) -> Bool {
         guard let coding = head.decodedCoding, !omitted.contains(.decoding),
             let attempt = machine.attempt,
-            !coding.split(separator: ",").allSatisfy({
-                Self.decoded.contains(ASCII.lowercased(String($0)).filter { $0 != " " })
-            })
+            !Self.isReal(coding)
         else { return false }
         omitted.insert(.decoding)
         dropTransfer()
@@ -176,9 +181,17 @@ extension Flight: TransferDelegate {
         return true
     }
 
-    /// The content codings that libcurl 7.88 decodes, and those that it takes for none.
-    private static let decoded: Set = [
-        "identity", "none", "gzip", "x-gzip", "deflate", "br", "zstd",
+    /// True if any member of a Content-Encoding field is a coding (RFC 9110 section 8.4.1), and not
+    /// something else that a server names there.
+    private static func isReal(_ field: String) -> Bool {
+        field.split(separator: ",").contains {
+            codings.contains(ASCII.lowercased($0.filter { $0 != " " && $0 != "\t" }))
+        }
+    }
+
+    private static let codings: Set = [
+        "identity", "none", "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd",
+        "dcb", "dcz", "exi", "pack200-gzip", "aes128gcm",
     ]
 
     func facts(of head: TransferHead) -> ResponseFacts {
@@ -203,9 +216,7 @@ extension Flight: TransferDelegate {
     /// Returns the content coding; `aws-chunked`, which object stores keep of an upload whose coding
     /// they have undone, is none.
     private static func coding(_ fields: Fields) -> String {
-        guard let coding = fields.first(.contentEncoding),
-            !ASCII.equalIgnoringCase(coding, "aws-chunked")
-        else { return "identity" }
+        guard let coding = fields.first(.contentEncoding), isReal(coding) else { return "identity" }
         return coding
     }
 

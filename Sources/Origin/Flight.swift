@@ -2,8 +2,7 @@
 //
 // `FlightMachine` holds the life cycle and decides, `ReceivedBody` the bytes that are not yet in the
 // object; this class holds the transfer and the object, turns their reports into events of the
-// machine, and performs the machine's actions.
-// Everything happens on the upstream loop.
+// machine, and performs the machine's actions, all on the upstream loop.
 //
 // Waiters are requests for the object, answered at the head or at the end of the body; readers wait
 // on the object itself and learn of the flight only through it.
@@ -43,6 +42,8 @@ final class Flight {
     /// The request time by the monotonic clock.
     var requestedAt: Monotonic
     var object: StoredObject?
+    /// The stored response that stays in its place until the one being received is complete.
+    var replaced: StoredObject?
     /// The costs of its transfers.
     let trace = TransferTrace()
     /// What its further requests do without.
@@ -53,7 +54,7 @@ final class Flight {
     var refusalOfOrigin: ProxyFailure?
     /// What those are told who get the object.
     var outcome: FetchOutcome?
-    /// What is known of the cookies that it sent and received.
+    /// The cookies that it sent and received.
     var cookies: FlightCookies
     /// True if URLs that differ in more than spelling may share this resource's key.
     private(set) lazy var isMerged = table.keys.isMerged(resource)
@@ -61,8 +62,7 @@ final class Flight {
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource
         (terms, cookies) = (request.terms, FlightCookies(of: request.resource))
-        self.table = table
-        counters = table.counters
+        (self.table, counters) = (table, table.counters)
         object = request.object
         let now = table.loop.now
         requestedAt = now
@@ -99,7 +99,7 @@ final class Flight {
     func covers(_ request: FetchRequest) -> Bool {
         let start = request.wanted.start
         var isSameObject = true
-        if let wantedObject = request.object, wantedObject !== object {
+        if let wantedObject = request.object, wantedObject !== object, !isReplacing(wantedObject) {
             // An unnamed object cannot be found by a flight that does not have its object yet.
             isSameObject = object == nil && wantedObject.isStorable
         }
@@ -146,7 +146,7 @@ final class Flight {
 
     func refuse(_ failure: ProxyFailure) { perform(machine.refuse(failure)) }
 
-    /// Ends the flight because it is not needed; what was received stays stored.
+    /// Ends the flight because it is not needed; what was received and published stays stored.
     func abandon() {
         flush()
         perform(machine.abandon())

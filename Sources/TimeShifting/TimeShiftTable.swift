@@ -300,6 +300,7 @@ extension ShiftedList.State {
         var outcome = ShiftedList.Outcome()
         if let received, reading.received < received {
             outcome.relation = .stale
+            outcome.isShifted = !isOther
             return outcome
         }
         generation = reading.generation

@@ -50,12 +50,15 @@ package struct AddressPolicy: Sendable, Hashable {
 
     /// Returns what permits a refused address or private name, for the message to the client.
     static func advice(afterRefusing address: String, of host: String) -> String {
-        if metadataNames.contains(host.lowercased()) { return "no setting permits this name" }
+        let name = host.lowercased()
+        if metadataNames.contains(name.hasSuffix(".") ? String(name.dropLast()) : name) {
+            return "no setting permits this name"
+        }
         guard let found = SocketAddress(host: address, port: 0),
             case .never = AddressClass(of: found)
         else { return "allow it with --allow-private or --allow-host" }
-        return "it is that of a metadata or host service, or none of an origin, which "
-            + "--allow-private leaves refused; --allow-host \(address) allows URLs with it"
+        return "addresses of metadata and host services stay refused with --allow-private; "
+            + "--allow-host \(address) allows URLs with this one"
     }
 
     /// True if a host is an address, not a name.

@@ -247,6 +247,36 @@ extension Stories.MountsAnswers {
         #expect(try story.ask("GET", "/a").body == [UInt8](repeating: 2, count: size))
     }
 
+    @Test(arguments: ["max-age=1, stale-while-revalidate=600", "max-age=1"])
+    func `clients share a new version while it is received`(_ control: String) throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            ("Age", "30"), ("Cache-Control", control), ("ETag", "\"e1\""),
+        ]
+        story.origin.answer("/o/a", .respond(200, fields, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a").text == "old")
+        let rest = Barrier("the rest")
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nCache-Control: max-age=60\r\n\r\n"
+        story.origin.answer(
+            "/o/a", .send(Array((head + "new").utf8)), .hold(until: rest),
+            .send(Array("est".utf8)))
+        func begin() throws -> PlayerStream {
+            let stream = try story.player().open("/mt/a")
+            _ = try stream.read(3)
+            return stream
+        }
+        var streams = [try begin()]
+        #expect(eventually { story.origin.requestCount("/o/a") == 2 })
+        for _ in 0..<2 { streams.append(try begin()) }
+        // What the daemon asks behind a stale response, it has asked before this.
+        story.origin.answer("/o/b", .respond(200))
+        #expect(try story.ask("GET", "/b").status == 200)
+        #expect(story.origin.requestCount("/o/a") == 2)
+        rest.arrive()
+        for stream in streams { _ = try stream.readRest() }
+        #expect(try eventually { try story.ask("GET", "/a").text == "newest" })
+    }
+
     @Test func `what is served after a 503 says that the origin was asked`() throws {
         let story = try MountedStory()
         let fields: [WireHead.Field] = [("Cache-Control", "max-age=1, stale-if-error=60")]

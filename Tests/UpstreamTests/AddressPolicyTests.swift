@@ -100,7 +100,7 @@ import Upstream
         #expect(local?.advice == "allow it with --allow-private or --allow-host")
         let metadata = try harness.fetch("http://169.254.169.254/").failure
         #expect(metadata?.advice.contains("--allow-host 169.254.169.254") == true)
-        #expect(metadata?.advice.contains("which --allow-private leaves refused") == true)
+        #expect(metadata?.advice.contains("stay refused with --allow-private") == true)
         harness.stop()
     }
 

@@ -148,6 +148,12 @@ package final class ObjectFacts: Sendable {
         return control.private != nil || control.noStore
     }
 
+    /// True if the origin may have made this for one client, which another request of the same
+    /// session may not be from.
+    package var isOfOneClient: Bool {
+        isPerViewer || SelectingFields(head.fields).tellsClientsApart
+    }
+
     /// What a rewritten playlist depends on besides the stored bytes.
     package struct RewriteKey: Hashable, Sendable {
         package let session: SessionID

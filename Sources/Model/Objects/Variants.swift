@@ -128,7 +128,7 @@ extension ObjectStore {
     }
 
     /// Adds a newly published variant to the index, and removes the oldest ones, for which it has no
-    /// room; blocks to write a small file if the variant is new.
+    /// room; blocks to write a small file, and to remove those.
     package func note(
         _ object: StoredObject, _ head: StoredHead, of resource: Resource, by set: SelectingFields
     ) {

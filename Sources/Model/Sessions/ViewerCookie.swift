@@ -42,8 +42,11 @@ package enum ViewerCookie {
         field.split(separator: ";").contains { identifies($0) }
     }
 
-    /// True unless a pair or a Set-Cookie field begins with a name of infrastructure.
-    private static func identifies(_ pair: some StringProtocol) -> Bool {
+    /// Tells whether a cookie may identify the viewer.
+    ///
+    /// - Parameter pair: its name and value, or the value of a Set-Cookie field.
+    /// - Returns: true unless it begins with a name of infrastructure.
+    package static func identifies(_ pair: some StringProtocol) -> Bool {
         let name = ASCII.lowercased(pair.prefix { $0 != "=" }.drop { $0 == " " || $0 == "\t" })
         return !name.isEmpty && !ofInfrastructure.contains { name.hasPrefix($0) }
     }

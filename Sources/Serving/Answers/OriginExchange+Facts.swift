@@ -180,9 +180,10 @@ extension OriginExchange {
             return !progress.takesShared && facts.mayBelong(toOtherThan: resource.session, object)
                 && canHaveOwnCopy
         }
-        // The clients of a mount have one session.
-        return facts.head.isPlaylist && facts.isPerViewer
-            && (resource.isMounted || !texts.isKnown(facts, to: resource))
+        guard facts.head.isPlaylist else { return false }
+        // The clients of a mount have one session, and may tell themselves apart by any field.
+        guard !resource.isMounted else { return facts.isOfOneClient }
+        return facts.isPerViewer && !texts.isKnown(facts, to: resource)
     }
 
     /// True if only a cookie may say that a playlist was made for one viewer.
