@@ -65,7 +65,7 @@ extension Flight {
                     stored, total: total, isWhole: start == 0 && end == nil,
                     isStorable: isStorable, sniffs: mustSniff)
             else { return }
-            replaced = staying(until: total)
+            replaced = staying(until: placement)
         }
         guard let object else { return }
         let written = object === former ? nil : body.forgetWritten(with: object)
@@ -247,16 +247,18 @@ extension Flight {
     /// Returns the stored response if it stays in its place until the one that begins is complete: if
     /// the origin breaks off, it may be served stale (RFC 9111 section 4.2.4).
     ///
-    /// A long body takes its place at once, so that what has come of it is not lost.
-    private func staying(until total: Int64?) -> StoredObject? {
-        guard machine.isConditional, machine.job.followsHTTP, let object,
-            total ?? 0 <= Self.longestReplacement,
+    /// A long body that can be continued after a break takes its place at once, so that what has come
+    /// of it is not lost.
+    private func staying(until placement: Placement) -> StoredObject? {
+        guard machine.job.followsHTTP, machine.extent == .bounded, let object, object.isStorable,
+            placement.start == 0, placement.end == nil,
             let stored = table.store.peek(object.key), stored.isComplete
         else { return nil }
-        return stored
+        let isLong = placement.total ?? 0 > Self.longestReplacement
+        return isLong && ObjectFacts.of(object)?.head.strongValidator != nil ? nil : stored
     }
 
-    /// The longest body that is complete before it takes the place of another, in bytes.
+    /// The longest body that waits although it could be continued, in bytes.
     private static let longestReplacement: Int64 = 4 << 20
 
     /// True if a stored response is being replaced, so that requests to revalidate it get the new one;
@@ -264,7 +266,7 @@ extension Flight {
     func isReplacing(_ object: StoredObject) -> Bool { object === replaced && machine.isFilling }
 
     /// True while an object must not take the place of a stored one.
-    private func mustWait(_ object: StoredObject) -> Bool {
+    func mustWait(_ object: StoredObject) -> Bool {
         !object.isComplete
             && table.flights(of: resource.key).contains {
                 $0.replaced != nil && $0.object === object

@@ -173,7 +173,7 @@ extension Flight: TransferDelegate {
     private func asksUndecoded(after head: TransferHead) -> Bool {
         guard let coding = head.decodedCoding, !omitted.contains(.decoding),
             let attempt = machine.attempt,
-            !Self.isReal(coding)
+            coding.contains(where: { !", \t".contains($0) }), !Self.isReal(coding)
         else { return false }
         omitted.insert(.decoding)
         dropTransfer()

@@ -160,25 +160,6 @@ final class Flight {
 
     // MARK: Facts for the machine
 
-    /// The state of the body; nil while nothing is being filled.
-    var fillFacts: FillFacts? {
-        guard let writer = body.writer, let object else { return nil }
-        let head = ObjectFacts.of(object)?.head
-        return FillFacts(
-            offset: writer.offset, total: object.total, hasHead: head != nil,
-            hasStrongValidator: head?.strongValidator != nil)
-    }
-
-    /// The state at the end of a body.
-    ///
-    /// Most bodies are complete then, so nothing remains to be requested and no validator is looked
-    /// up.
-    var fillFactsAtEnd: FillFacts? {
-        guard hasWholeBody, let writer = body.writer, let object else { return fillFacts }
-        return FillFacts(
-            offset: writer.offset, total: object.total, hasHead: ObjectFacts.of(object) != nil)
-    }
-
     /// How the flight may continue after the end of a transfer; not computed if the body is
     /// complete.
     var ending: FlightMachine.Ending {
@@ -190,7 +171,7 @@ final class Flight {
             now: table.loop.now)
     }
 
-    private var hasWholeBody: Bool {
+    var hasWholeBody: Bool {
         guard let writer = body.writer, let total = object?.total else { return false }
         return writer.offset >= total
     }
@@ -309,6 +290,8 @@ final class Flight {
         // Before readers are woken, or one of them would request the rest of a discarded body.
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
         body.takeWriter()?.end(failure: failure)
+        // Others have filled what was left of a replacement.
+        if replaced != nil, object.isComplete { publishIfMedia() }
         table.store.finish(object)
         // What was still missing may have been between bytes that were stored.
         if !isFromShared { offerToSharedLevel(object) }
@@ -327,7 +310,9 @@ final class Flight {
         body.takeWriter()?.end(failure: nil)
         switch completion {
         case .atEnd:
-            if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {
+            if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored,
+                !mustWait(object)
+            {
                 publish(object)
             }
             if resource.live.growth == nil, !isFromShared {

@@ -184,7 +184,7 @@ extension Stories {
             }
         }
 
-        @Test(arguments: ["aws-chunked", "utf-8", "aws-chunked,utf-8"])
+        @Test(arguments: ["aws-chunked", "utf-8", "aws-chunked,utf-8", ","])
         func `a text with a coding that nobody knows is read as it is`(_ coding: String) throws {
             let story = try Story()
             story.cdn.put("/l.m3u8", text: vod(["/a.ts"]))
@@ -195,7 +195,7 @@ extension Stories {
                 #expect(answer.status == 200 && answer.text.contains("/a.ts"), "\(answer.text)")
                 #expect(answer["Content-Encoding"] == nil)
             }
-            #expect(story.cdn.requestCount("/l.m3u8") == 2)
+            #expect(story.cdn.requestCount("/l.m3u8") == (coding == "," ? 1 : 2))
         }
 
         @Test(arguments: ["gzip=1", "gzip=always"])

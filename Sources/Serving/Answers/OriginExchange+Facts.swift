@@ -182,7 +182,7 @@ extension OriginExchange {
         }
         guard facts.head.isPlaylist else { return false }
         // The clients of a mount have one session, and may tell themselves apart by any field.
-        guard !resource.isMounted else { return facts.isOfOneClient }
+        if resource.isMounted, core.settings.mountKind.isShared { return facts.isOfOneClient }
         return facts.isPerViewer && !texts.isKnown(facts, to: resource)
     }
 

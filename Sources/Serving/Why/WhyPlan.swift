@@ -126,7 +126,7 @@ struct WhyPlan {
     private func belongsToAnotherViewer(_ object: StoredObject, _ stored: ObjectFacts) -> Bool {
         let resource = facts.resource
         guard stored.head.isPlaylist, !resource.isKept(for: resource.session) else { return false }
-        if resource.isMounted { return stored.isOfOneClient }
+        if resource.isMounted, core.mountKind.isShared { return stored.isOfOneClient }
         if stored.isPerViewer { return !stored.isPrepared(for: resource.session.id) }
         return stored.mayBelong(toOtherThan: resource.session, object)
             && (facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
