@@ -65,7 +65,6 @@ extension Flight {
                     stored, total: total, isWhole: start == 0 && end == nil,
                     isStorable: isStorable, sniffs: mustSniff)
             else { return }
-            replaced = staying(until: placement)
         }
         guard let object else { return }
         let written = object === former ? nil : body.forgetWritten(with: object)
@@ -239,38 +238,9 @@ extension Flight {
     func publishIfMedia() {
         guard let object, object.isStorable, !object.isCurrent, !machine.isPlaylist,
             !machine.isSniffing, machine.extent == .bounded,
-            !object.isDiscarded, !mustWait(object)
+            !object.isDiscarded
         else { return }
         publish(object)
-    }
-
-    /// Returns the stored response if it stays in its place until the one that begins is complete: if
-    /// the origin breaks off, it may be served stale (RFC 9111 section 4.2.4).
-    ///
-    /// A long body that can be continued after a break takes its place at once, so that what has come
-    /// of it is not lost.
-    private func staying(until placement: Placement) -> StoredObject? {
-        guard machine.job.followsHTTP, machine.extent == .bounded, let object, object.isStorable,
-            placement.start == 0, placement.end == nil,
-            let stored = table.store.peek(object.key), stored.isComplete
-        else { return nil }
-        let isLong = placement.total ?? 0 > Self.longestReplacement
-        return isLong && ObjectFacts.of(object)?.head.strongValidator != nil ? nil : stored
-    }
-
-    /// The longest body that waits although it could be continued, in bytes.
-    private static let longestReplacement: Int64 = 4 << 20
-
-    /// True if a stored response is being replaced, so that requests to revalidate it get the new one;
-    /// not while that is interrupted, since it may break off.
-    func isReplacing(_ object: StoredObject) -> Bool { object === replaced && machine.isFilling }
-
-    /// True while an object must not take the place of a stored one.
-    func mustWait(_ object: StoredObject) -> Bool {
-        !object.isComplete
-            && table.flights(of: resource.key).contains {
-                $0.replaced != nil && $0.object === object
-            }
     }
 
     /// Publishes the object under its key.

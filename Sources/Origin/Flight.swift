@@ -2,7 +2,8 @@
 //
 // `FlightMachine` holds the life cycle and decides, `ReceivedBody` the bytes that are not yet in the
 // object; this class holds the transfer and the object, turns their reports into events of the
-// machine, and performs the machine's actions, all on the upstream loop.
+// machine, and performs the machine's actions.
+// Everything happens on the upstream loop.
 //
 // Waiters are requests for the object, answered at the head or at the end of the body; readers wait
 // on the object itself and learn of the flight only through it.
@@ -42,8 +43,6 @@ final class Flight {
     /// The request time by the monotonic clock.
     var requestedAt: Monotonic
     var object: StoredObject?
-    /// The stored response that stays in its place until the one being received is complete.
-    var replaced: StoredObject?
     /// The costs of its transfers.
     let trace = TransferTrace()
     /// What its further requests do without.
@@ -54,7 +53,7 @@ final class Flight {
     var refusalOfOrigin: ProxyFailure?
     /// What those are told who get the object.
     var outcome: FetchOutcome?
-    /// The cookies that it sent and received.
+    /// What is known of the cookies that it sent and received.
     var cookies: FlightCookies
     /// True if URLs that differ in more than spelling may share this resource's key.
     private(set) lazy var isMerged = table.keys.isMerged(resource)
@@ -62,7 +61,8 @@ final class Flight {
     init(_ request: FetchRequest, table: FlightTable) {
         resource = request.resource
         (terms, cookies) = (request.terms, FlightCookies(of: request.resource))
-        (self.table, counters) = (table, table.counters)
+        self.table = table
+        counters = table.counters
         object = request.object
         let now = table.loop.now
         requestedAt = now
@@ -99,7 +99,7 @@ final class Flight {
     func covers(_ request: FetchRequest) -> Bool {
         let start = request.wanted.start
         var isSameObject = true
-        if let wantedObject = request.object, wantedObject !== object, !isReplacing(wantedObject) {
+        if let wantedObject = request.object, wantedObject !== object {
             // An unnamed object cannot be found by a flight that does not have its object yet.
             isSameObject = object == nil && wantedObject.isStorable
         }
@@ -146,7 +146,7 @@ final class Flight {
 
     func refuse(_ failure: ProxyFailure) { perform(machine.refuse(failure)) }
 
-    /// Ends the flight because it is not needed; what was received and published stays stored.
+    /// Ends the flight because it is not needed; what was received stays stored.
     func abandon() {
         flush()
         perform(machine.abandon())
@@ -160,6 +160,25 @@ final class Flight {
 
     // MARK: Facts for the machine
 
+    /// The state of the body; nil while nothing is being filled.
+    var fillFacts: FillFacts? {
+        guard let writer = body.writer, let object else { return nil }
+        let head = ObjectFacts.of(object)?.head
+        return FillFacts(
+            offset: writer.offset, total: object.total, hasHead: head != nil,
+            hasStrongValidator: head?.strongValidator != nil)
+    }
+
+    /// The state at the end of a body.
+    ///
+    /// Most bodies are complete then, so nothing remains to be requested and no validator is looked
+    /// up.
+    var fillFactsAtEnd: FillFacts? {
+        guard hasWholeBody, let writer = body.writer, let object else { return fillFacts }
+        return FillFacts(
+            offset: writer.offset, total: object.total, hasHead: ObjectFacts.of(object) != nil)
+    }
+
     /// How the flight may continue after the end of a transfer; not computed if the body is
     /// complete.
     var ending: FlightMachine.Ending {
@@ -171,7 +190,7 @@ final class Flight {
             now: table.loop.now)
     }
 
-    var hasWholeBody: Bool {
+    private var hasWholeBody: Bool {
         guard let writer = body.writer, let total = object?.total else { return false }
         return writer.offset >= total
     }
@@ -290,8 +309,6 @@ final class Flight {
         // Before readers are woken, or one of them would request the rest of a discarded body.
         if !object.isComplete, !machine.job.canBeJoined(facts) { object.discard() }
         body.takeWriter()?.end(failure: failure)
-        // Others have filled what was left of a replacement.
-        if replaced != nil, object.isComplete { publishIfMedia() }
         table.store.finish(object)
         // What was still missing may have been between bytes that were stored.
         if !isFromShared { offerToSharedLevel(object) }
@@ -310,9 +327,7 @@ final class Flight {
         body.takeWriter()?.end(failure: nil)
         switch completion {
         case .atEnd:
-            if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored,
-                !mustWait(object)
-            {
+            if object.isStorable, !object.isCurrent, !object.isDiscarded, !isBehindStored {
                 publish(object)
             }
             if resource.live.growth == nil, !isFromShared {

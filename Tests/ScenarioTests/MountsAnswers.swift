@@ -224,30 +224,6 @@ extension Stories.MountsAnswers {
         #expect(try story.ask("GET", "/a").text == "old")
     }
 
-    @Test(arguments: [20, 200_000, 5_000_000])
-    func `a new version that breaks off leaves the stored one in use`(_ size: Int) throws {
-        let story = try MountedStory()
-        func answer(_ version: UInt8, sending count: Int) {
-            let fields: [WireHead.Field] = [
-                ("Age", "30"), ("Cache-Control", "max-age=1, stale-if-error=600"),
-                // A long body with a strong one would take its place.
-                ("ETag", (size > 4 << 20 ? "W/" : "") + "\"e\(version)\""),
-            ]
-            let body = [UInt8](repeating: version, count: size)
-            story.origin.answer("/o/a", .cut(afterBytes: count), .respond(200, fields, body))
-        }
-        for version: UInt8 in 1...2 {
-            answer(version, sending: size)
-            #expect(try story.ask("GET", "/a").body == [UInt8](repeating: version, count: size))
-        }
-        try story.origin.verify()
-        answer(3, sending: size / 2)
-        let broken = try? story.ask("GET", "/a").body
-        #expect(broken?.count != size)
-        story.origin.stop()
-        #expect(try story.ask("GET", "/a").body == [UInt8](repeating: 2, count: size))
-    }
-
     @Test(arguments: ["max-age=1, stale-while-revalidate=600", "max-age=1"])
     func `clients share a new version while it is received`(_ control: String) throws {
         let story = try MountedStory()
