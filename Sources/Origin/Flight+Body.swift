@@ -190,6 +190,27 @@ extension Flight {
         if hasFill { flush() } else { body.drop() }
     }
 
+    // MARK: Facts for the machine
+
+    /// The state of the body; nil while nothing is being filled.
+    var fillFacts: FillFacts? {
+        guard let writer = body.writer, let object else { return nil }
+        let head = ObjectFacts.of(object)?.head
+        return FillFacts(
+            offset: writer.offset, total: object.total, hasHead: head != nil,
+            hasStrongValidator: head?.strongValidator != nil)
+    }
+
+    /// The state at the end of a body.
+    ///
+    /// Most bodies are complete then, so nothing remains to be requested and no validator is looked
+    /// up.
+    var fillFactsAtEnd: FillFacts? {
+        guard hasWholeBody, let writer = body.writer, let object else { return fillFacts }
+        return FillFacts(
+            offset: writer.offset, total: object.total, hasHead: ObjectFacts.of(object) != nil)
+    }
+
     // MARK: Ends
 
     /// Handles the regular end of the transfer.

@@ -101,7 +101,9 @@ final class Flight {
         var isSameObject = true
         if let wantedObject = request.object, wantedObject !== object {
             // An unnamed object cannot be found by a flight that does not have its object yet.
-            isSameObject = object == nil && wantedObject.isStorable
+            isSameObject =
+                object == nil
+                ? wantedObject.isStorable : request.revalidates && hasReplaced(wantedObject)
         }
         return machine.covers(
             JoinFacts(
@@ -114,6 +116,13 @@ final class Flight {
                 wanted: request.wanted, position: position, hasObject: object != nil,
                 isAtHand: start >= body.writer?.written ?? machine.wanted.start
                     || object?.spans.contains(start) == true))
+    }
+
+    /// True if this flight's object took the place of an object: a request to revalidate that was on
+    /// its way meanwhile.
+    private func hasReplaced(_ former: StoredObject) -> Bool {
+        guard let object, object.key == former.key else { return false }
+        return object.isCurrent
     }
 
     // MARK: Events from the table
@@ -160,25 +169,6 @@ final class Flight {
 
     // MARK: Facts for the machine
 
-    /// The state of the body; nil while nothing is being filled.
-    var fillFacts: FillFacts? {
-        guard let writer = body.writer, let object else { return nil }
-        let head = ObjectFacts.of(object)?.head
-        return FillFacts(
-            offset: writer.offset, total: object.total, hasHead: head != nil,
-            hasStrongValidator: head?.strongValidator != nil)
-    }
-
-    /// The state at the end of a body.
-    ///
-    /// Most bodies are complete then, so nothing remains to be requested and no validator is looked
-    /// up.
-    var fillFactsAtEnd: FillFacts? {
-        guard hasWholeBody, let writer = body.writer, let object else { return fillFacts }
-        return FillFacts(
-            offset: writer.offset, total: object.total, hasHead: ObjectFacts.of(object) != nil)
-    }
-
     /// How the flight may continue after the end of a transfer; not computed if the body is
     /// complete.
     var ending: FlightMachine.Ending {
@@ -190,7 +180,7 @@ final class Flight {
             now: table.loop.now)
     }
 
-    private var hasWholeBody: Bool {
+    var hasWholeBody: Bool {
         guard let writer = body.writer, let total = object?.total else { return false }
         return writer.offset >= total
     }
