@@ -74,8 +74,10 @@ final class Committer {
                     state.isQueued = false
                     return nil
                 }
+                // A growing object waits longer: each of its later headers waits for a sync.
                 return state.uncommittedBytes >= configuration.commitBytes
-                    || now - since >= configuration.finishedCommitDelay
+                    || now - since >= configuration.commitInterval
+                    || (state.isComplete && now - since >= configuration.finishedCommitDelay)
             }
             guard let isDue else { continue }
             if isDue { due.append(object) } else { kept.append((object, since)) }

@@ -54,6 +54,41 @@ extension ObjectStore {
         #expect(try read(object, 0..<300_000) == body(0..<300_000))
     }
 
+    @Test func `a growing object is committed by time or size, a complete one soon`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) {
+            $0.commitInterval = .seconds(1_000 as Int64)
+            $0.commitBytes = 1 << 20
+        }
+        defer { store.close() }
+        let committer = try store.makeWorker().committer
+        let now = Monotonic.now()
+        let later = now + .seconds(100 as Int64)
+        func commits() -> Int { store.statistics().commits }
+        func take(_ object: StoredObject) {
+            committer.take(StoreMail(dirty: [object]), at: now)
+        }
+        let object = try store.create(describe("a", total: 300_000))
+        try fill(object, 0..<100_000)
+        object.state.withLock { $0.isQueued = true }
+        try store.publish(object)
+        take(object)
+        committer.commitDue(at: later)
+        #expect(commits() == 0)
+        try fill(object, 100_000..<300_000)
+        committer.commitDue(at: now)
+        #expect(commits() == 0)
+        committer.commitDue(at: later)
+        #expect(commits() == 1)
+        let long = try store.create(describe("b", total: 3 << 20))
+        try fill(long, 0..<2 << 20)
+        long.state.withLock { $0.isQueued = true }
+        try store.publish(long)
+        take(long)
+        committer.commitDue(at: now)
+        #expect(commits() == 2)
+    }
+
     @Test func `only the first header may claim bytes before they are synced`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) {
