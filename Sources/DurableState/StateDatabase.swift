@@ -108,6 +108,14 @@ package final class StateDatabase: Sendable {
                     or invalid: it is damaged or not ours; the others count, and these are deleted
                     """, metadata: ["unread": "\(found.others)"])
             }
+            if found.unread > 0 {
+                log.error(
+                    """
+                    the state database of the cache folder is larger than what a start reads \
+                    (128 MiB): the last feeds and sessions stay in the file and are not known; \
+                    remove feeds that are not needed
+                    """, metadata: ["unread": "\(found.unread)"])
+            }
             return (queue, found)
         } catch {
             guard isDamage(error) else { throw error }
@@ -316,7 +324,14 @@ package final class StateDatabase: Sendable {
     /// Switches to a new database with all rows that can still be read from this one.
     private func beginAnew(_ reason: String) throws {
         let former = queue
-        let found = (try? Self.read(former)) ?? StateContents()
+        let found: StateContents
+        do {
+            found = try Self.read(former)
+        } catch {
+            // What a failing disk does not deliver now is not lost yet.
+            guard Self.isDamage(error) else { throw error }
+            found = StateContents()
+        }
         let made = try Self.replace(folder, found, reason, log)
         opened.withLock { $0 = Opened(made) }
         try? former.close()

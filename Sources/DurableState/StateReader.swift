@@ -6,8 +6,10 @@ import GRDB
 struct StateContents {
     /// The rows by table; every value is valid for its column.
     var rows: [String: [[StateValue]]] = [:]
-    /// The number of rows left out.
+    /// The number of rows left out, since they are invalid or too many.
     var others = 0
+    /// The number of valid rows that did not fit into the room; they stay in the file.
+    var unread = 0
     /// The keys of left-out rows, where these could be read.
     var refused: [StateSlot] = []
     /// The error because of which not everything could be read; the file must be replaced.
@@ -72,12 +74,13 @@ enum StateReader {
     ) {
         let count = contents.rows[table.name]?.count ?? 0
         let size = (values ?? []).reduce(0) { $0 + $1.size }
-        guard let values, table.admits(values), count < table.mostRows, size <= room else {
+        guard let values, table.admits(values), count < table.mostRows else {
             contents.others += 1
             guard let values, contents.refused.count < table.mostRows else { return }
             contents.refused.append(StateSlot(table: table, key: table.key(of: values)))
             return
         }
+        guard size <= room else { return contents.unread += 1 }
         room -= size
         contents.rows[table.name, default: []].append(values)
     }

@@ -2,12 +2,13 @@ import GRDB
 
 /// The tables of the database and its migrations.
 enum StateSchema {
+    /// In the order of reading: what users ordered comes before what grows by itself, and is not
+    /// left out when there is too much.
     static let tables: [StateTable] = [
-        ImportRecord.table, SessionRecord.table, KeyVetoRecord.table, KeyFindingRecord.table,
-        LiveListRecord.table, FeedRecord.table, PinRecord.table, DownloadRecord.table,
-        DownloadDayRecord.table, RecordingRecord.table, CrashRecord.table, NetworkRecord.table,
-        PurgeRecord.table, NodeOrderRecord.table, VariablesRecord.table,
-        NodeChangeRecord.table,
+        ImportRecord.table, PinRecord.table, DownloadRecord.table, DownloadDayRecord.table,
+        RecordingRecord.table, PurgeRecord.table, NodeChangeRecord.table, NodeOrderRecord.table,
+        CrashRecord.table, NetworkRecord.table, KeyVetoRecord.table, KeyFindingRecord.table,
+        LiveListRecord.table, VariablesRecord.table, SessionRecord.table, FeedRecord.table,
     ]
 
     /// The migrations; a released one must never change, since users' files were made by it.

@@ -219,6 +219,28 @@ import Testing
         #expect(left == 1)
     }
 
+    @Test func `rows that do not fit into memory stay in the file`() throws {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        try state.keep([session(1), session(2, String(repeating: "x", count: 1_000)), session(3)])
+        var (contents, room) = (StateContents(), 500)
+        try state.queue.read {
+            try StateReader.read(SessionRecord.table, $0, &room, into: &contents)
+        }
+        #expect(contents.rows["sessions"]?.count == 2)
+        #expect(contents.unread == 1 && contents.others == 0 && contents.refused.isEmpty)
+    }
+
+    @Test func `what users ordered is read before what grows by itself`() throws {
+        let names = StateSchema.tables.map(\.name)
+        let orders = ["pins", "downloads", "recordings", "purges", "node_changes", "node_orders"]
+        let last = try #require(orders.compactMap { names.firstIndex(of: $0) }.max())
+        for grown in ["sessions", "feeds", "live_lists", "variables"] {
+            #expect(try #require(names.firstIndex(of: grown)) > last)
+        }
+    }
+
     @Test func `an oversized row takes no memory and does not affect other rows`() throws {
         let folder = try TemporaryFolder()
         let first = try folder.open()
