@@ -17,11 +17,21 @@ final class Evictor {
     private var pinnedNames: Set<UInt128> = []
     /// True if the disk refused to delete the last victim.
     private var isRefused = false
+    /// The victim whose row could not be read; it is the next one.
+    private var unreadVictim: UInt128?
+    /// True if the objects of pinned titles could not all be found.
+    private var lacksPins = false
+    private var lagging = LaggingSpace()
+    /// True if the last check found the disk short, and not the budget alone.
+    private var isDiskShort = false
+    /// Returns what is free on the disk; replaced by tests.
+    var readFree: () -> FreeRoom?
 
     init(core: StoreCore, index: IndexWriter) {
         self.core = core
         self.index = index
         policy = core.configuration.makePolicy(core.usage.budget)
+        readFree = { [folder = core.folder] in freeRoom(at: folder.path) }
     }
 
     // MARK: Objects
@@ -33,12 +43,14 @@ final class Evictor {
 
     func remove(_ key: ObjectKey) {
         policy.remove(key.name)
-        pinnedNames.remove(key.name)
+        // What a pin names stays pinned when it is fetched again.
+        if !core.pins.holds(key, ofTitle: 0) { pinnedNames.remove(key.name) }
     }
 
     /// Restarts with only these objects; the pins are loaded by `reloadPins`.
     func startAnew(with kept: [IndexRow] = []) {
         policy = core.configuration.makePolicy(core.usage.budget)
+        (unreadVictim, lagging) = (nil, LaggingSpace())
         for row in kept { policy.insert(row.key.name, Retained(row)) }
     }
 
@@ -48,23 +60,33 @@ final class Evictor {
     }
 
     /// Loads the pins, and finds the objects of pinned titles in the index.
+    ///
+    /// If the index cannot be read, what was pinned stays pinned until it can.
     func reloadPins() {
         let pins = core.pins.all
         pinnedTitles = Set(pins.map(\.title)).subtracting([0])
-        pinnedNames = []
+        var names: Set<UInt128> = []
+        lacksPins = false
         for pin in pins {
-            pinnedNames.formUnion(pin.keys.map(\.name))
-            for row in (try? core.index.rows(ofTitle: pin.title)) ?? [] where pin.title != 0 {
-                pinnedNames.insert(row.key.name)
+            names.formUnion(pin.keys.map(\.name))
+            guard pin.title != 0, !lacksPins else { continue }
+            do {
+                names.formUnion(try core.index.rows(ofTitle: pin.title).map(\.key.name))
+            } catch {
+                index.noteUnreadable(error)
+                lacksPins = true
             }
         }
+        pinnedNames = lacksPins ? pinnedNames.union(names) : names
         // Objects that are not in the index yet.
         for case .put(let row) in index.rows.values { notePin(of: row) }
     }
 
     /// The bytes of pinned objects; reads the index.
     var pinnedBytes: Int64 {
-        pinnedNames.reduce(0) { $0.addingSaturated(index.row(ofName: $1)?.bytes ?? 0) }
+        pinnedNames.reduce(0) { sum, name in
+            sum.addingSaturated(((try? index.row(ofName: name)) ?? nil)?.bytes ?? 0)
+        }
     }
 
     // MARK: Eviction
@@ -76,17 +98,20 @@ final class Evictor {
     ///   - wanted: the room to make, in bytes beyond current usage.
     /// - Returns: the bytes freed; nil if nothing can be freed.
     func evict(until end: Monotonic, wanted: Int64) -> Int64? {
+        if lacksPins { reloadPins() }
         var freed: Int64 = 0
         repeat {
             guard isShort(wanted) else { return freed }
-            guard let victim = nextVictim() else { return freed == 0 ? nil : freed }
-            // Without a row, the object is gone already.
-            guard let row = index.row(ofName: victim) else { continue }
-            guard let bytes = evict(row) else {
-                if isRefused { return nil }
-                continue
+            switch nextVictim() {
+            case .none: return freed == 0 ? nil : freed
+            case .gone: continue
+            case .row(let row):
+                if let bytes = evict(row) {
+                    freed = freed.addingSaturated(bytes)
+                } else if isRefused {
+                    return nil
+                }
             }
-            freed = freed.addingSaturated(bytes)
         } while .now() < end
         return freed
     }
@@ -95,14 +120,18 @@ final class Evictor {
     /// files.
     func isShort(_ wanted: Int64) -> Bool {
         let usage = core.usage
+        isDiskShort = false
         if usage.used.addingSaturated(wanted) > usage.budget - usage.headroom
             || usage.wantedFiles > 0
         {
             return true
         }
-        guard let free = freeRoom(at: core.folder.path) else { return false }
+        guard let free = readFree() else { return false }
+        lagging.observe(free: free.bytes, at: .now())
         // Caps the setting, so that the sum cannot overflow.
-        return min(usage.minFree, 1 << 60) + wanted > free.bytes || FileFloor.isShort(free.files)
+        isDiskShort =
+            min(usage.minFree, 1 << 60) + wanted > free.bytes.addingSaturated(lagging.bytes)
+        return isDiskShort || FileFloor.isShort(free.files)
     }
 
     /// Evicts objects, as far as possible, until this many files can be created.
@@ -111,16 +140,44 @@ final class Evictor {
             freeRoom(at: core.folder.path)?.files.map { $0 < wanted } ?? false
         }
         for _ in 0..<2 * wanted {
-            guard isMissing(), let victim = nextVictim() else { return }
-            guard let row = index.row(ofName: victim) else { continue }
-            if evict(row) == nil, isRefused { return }
+            guard isMissing() else { return }
+            switch nextVictim() {
+            case .none: return
+            case .gone: continue
+            case .row(let row): if evict(row) == nil, isRefused { return }
+            }
         }
     }
 
-    /// Removes the next victim from the order of eviction and returns it; nil if all is held or pinned.
-    private func nextVictim() -> UInt128? {
-        policy.nextVictim(now: WallTime.now().retentionTime) { name in
-            pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
+    /// What is to be deleted next.
+    private enum Victim {
+        case row(IndexRow)
+        /// It has no row any more, or was pinned meanwhile.
+        case gone
+        /// Everything is held or pinned, or the index cannot be read.
+        case none
+    }
+
+    /// Removes the next victim from the order of eviction and returns it.
+    private func nextVictim() -> Victim {
+        let next =
+            unreadVictim
+            ?? policy.nextVictim(now: WallTime.now().retentionTime) { name in
+                pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
+            }
+        guard let next else { return .none }
+        unreadVictim = nil
+        do {
+            guard let row = try index.row(ofName: next) else { return .gone }
+            guard !pinnedNames.contains(next) else {
+                policy.insert(next, Retained(row))
+                return .gone
+            }
+            return .row(row)
+        } catch {
+            index.noteUnreadable(error)
+            unreadVictim = next
+            return .none
         }
     }
 
@@ -133,6 +190,7 @@ final class Evictor {
     private func evict(_ row: IndexRow) -> Int64? {
         let key = row.key
         isRefused = false
+        let before = isDiskShort ? readFree() : nil
         let outcome = core.table.withName(of: key) { () -> (StoredObject?, Int64)? in
             let (isBusy, open) = core.table.withShard(of: key) { shard in
                 shard.isIdle(key.name) ? (false, shard.remove(key.name)) : (true, nil)
@@ -161,6 +219,10 @@ final class Evictor {
         }
         // This is the last reference: closing the file frees the space.
         _ = consume object
+        if let before, let after = readFree() {
+            lagging.noteDeletion(
+                of: bytes, before: before.bytes, after: after.bytes, at: .now())
+        }
         core.usage.noteFileFreed()
         core.counters.evictions.add(1, ordering: .relaxed)
         core.counters.evictedBytes.add(bytes, ordering: .relaxed)

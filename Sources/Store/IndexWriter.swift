@@ -96,6 +96,7 @@ final class IndexWriter {
             try core.index.apply(rows: rows, uses: dueUses)
             rows.removeAll(keepingCapacity: true)
             removeWritten(dueUses, all: isDue)
+            if isFailing { try? saveLongURLs() }
             isFailing = false
         } catch {
             core.counters.indexFailures.add(1, ordering: .relaxed)
@@ -105,6 +106,13 @@ final class IndexWriter {
             isFailing = true
             openAgain(after: error)
         }
+    }
+
+    /// Counts an index that cannot be read.
+    func noteUnreadable(_ error: any Error) {
+        core.counters.indexFailures.add(1, ordering: .relaxed)
+        if !isFailing { core.log.error("cannot read the index", metadata: ["error": "\(error)"]) }
+        isFailing = true
     }
 
     /// Opens an index that SQLite can only read again, for the next attempt.
@@ -133,8 +141,23 @@ final class IndexWriter {
         if uses.isEmpty { usesSince = nil }
     }
 
+    /// Saves the long URLs that are not in the index yet; those that fail are kept for the next time.
+    func saveLongURLs() throws {
+        do {
+            while case let batch = core.unsavedLongURLs.withLock({ $0.next() }), !batch.isEmpty {
+                for (id, url) in batch {
+                    try saveLongURL(id: id, url: url)
+                    core.unsavedLongURLs.withLock { $0.noteSaved(id) }
+                }
+            }
+        } catch {
+            core.unsavedLongURLs.withLock { $0.noteFailure() }
+            throw error
+        }
+    }
+
     /// Saves a long URL; at the first one of a run and then now and then, deletes the oldest.
-    func saveLongURL(id: [UInt8], url: String) throws {
+    private func saveLongURL(id: [UInt8], url: String) throws {
         try core.index.saveLongURL(id: id, url: url, now: .now())
         let limit = core.configuration.longURLLimit
         // Trim after every tenth of the limit: each trim scans all rows.
@@ -157,9 +180,9 @@ final class IndexWriter {
         }
     }
 
-    /// Returns the row of the key that begins with these 16 bytes.
-    func row(ofName name: UInt128) -> IndexRow? {
-        if let row = try? core.index.row(ofName: name) { return row }
+    /// Returns the row of the key that begins with these 16 bytes; throws an error of the index.
+    func row(ofName name: UInt128) throws -> IndexRow? {
+        if let row = try core.index.row(ofName: name) { return row }
         // While the index rejects writes, rows are only here.
         for case (let key, .put(let row)) in rows where key.name == name { return row }
         return nil

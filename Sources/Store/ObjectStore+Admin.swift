@@ -195,10 +195,9 @@ extension ObjectStore {
     /// Saves a URL under a short ID; `longURL` finds it immediately, the disk has it a moment
     /// later.
     package func saveLongURL(id: [UInt8], url: String) {
-        unsavedLongURLs.withLock { $0[id] = url }
+        guard core.unsavedLongURLs.withLock({ $0.add(url, id: id) }) else { return }
         onStoreThread { worker, _ in
-            self.indexed("save a URL", ()) { try worker.index.saveLongURL(id: id, url: url) }
-            self.unsavedLongURLs.withLock { $0[id] = nil }
+            self.indexed("save a URL", ()) { try worker.index.saveLongURLs() }
         }
     }
 
@@ -206,7 +205,7 @@ extension ObjectStore {
     ///
     /// May block on the disk for one SQLite read.
     package func longURL(id: [UInt8]) -> String? {
-        if let url = unsavedLongURLs.withLock({ $0[id] }) { return url }
+        if let url = core.unsavedLongURLs.withLock({ $0.urls[id] }) { return url }
         return indexed("find a URL", nil) { try core.index.longURL(id: id) }
     }
 

@@ -24,8 +24,6 @@ package final class ObjectStore: Sendable {
     private let syncer: Syncer
     private let checker: PosixThread?
     private let isClosed = Atomic<Bool>(false)
-    /// Long URLs that are not in the index yet.
-    let unsavedLongURLs = Mutex<[[UInt8]: String]>([:])
 
     // MARK: Opening and closing
 

@@ -22,6 +22,7 @@ final class StoreCore: Sendable {
     let hidden = Mutex<(@Sendable (StoreEntry) -> Bool)?>(nil)
     /// Removed objects whose files are still there; lookups do not return them either.
     let undeleted = UndeletedFiles()
+    let unsavedLongURLs = Mutex(UnsavedLongURLs())
 
     var usage: DiskUsage { channel.usage }
     var counters: StoreCounters { channel.counters }

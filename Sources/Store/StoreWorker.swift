@@ -31,12 +31,15 @@ final class StoreWorker {
     @exclusivity(unchecked) private var nextLook = Monotonic(nanoseconds: .min)
     /// True once the log has told that pinned titles take all room; until pins or limits change.
     @exclusivity(unchecked) private var isPinShortageTold = false
+    /// When the pinned bytes may be summed up again: each pinned object is a query.
+    @exclusivity(unchecked) private var nextPinSum = Monotonic(nanoseconds: .min)
     @exclusivity(unchecked) private var deletionTimer: TimerID?
     /// The number of commits when memory was last returned to the system; `muchWork` more trigger
     /// it again.
     @exclusivity(unchecked) private var commitsBefore = 0
     private static let muchWork = 1_000
     private static let lookInterval = Interval.seconds(1 as Int64)
+    private static let pinSumInterval = Interval.seconds(30 as Int64)
     /// The duration of one eviction step; commits and new objects get their turn in between.
     private static let evictionStep = Interval.milliseconds(5)
 
@@ -165,6 +168,7 @@ final class StoreWorker {
         let isDone = committer.commitAll(mail, by: deadline)
         absorb(mail)
         flushIndex()
+        try? index.saveLongURLs()
         let isSynced = sync.syncAll(by: deadline)
         return isDone && isSynced && index.rows.isEmpty
     }
@@ -216,7 +220,7 @@ final class StoreWorker {
 
     /// Loads the pins, after the index has all rows.
     func reloadPins() {
-        isPinShortageTold = false
+        askAgainAboutPins()
         flushIndex()
         evictor.reloadPins()
     }
@@ -225,7 +229,7 @@ final class StoreWorker {
 
     /// Adapts to changed limits of the disk usage, and evicts if there is more than they permit.
     func followLimits(_ loop: EventLoop) {
-        isPinShortageTold = false
+        askAgainAboutPins()
         evictor.followBudget()
         wantedBytes = wantedBytes ?? 0
         if !isEvicting { evictSome(loop) }
@@ -234,7 +238,7 @@ final class StoreWorker {
     /// Frees some of the requested bytes, and continues in the loop's next turn.
     private func evictSome(_ loop: EventLoop) {
         guard let wanted = wantedBytes, evictor.isShort(wanted) else {
-            return stopEvicting(false)
+            return stopEvicting(false, at: loop.now)
         }
         isEvicting = true
         // The index is updated with the next batch; one transaction per step would dominate the
@@ -247,26 +251,32 @@ final class StoreWorker {
         let freed = evictor.evict(until: .now() + Self.evictionStep, wanted: wanted)
         if freed == nil {
             // Everything left is in use or pinned.
-            return stopEvicting(true)
+            return stopEvicting(true, at: loop.now)
         }
-        if !evictor.isShort(wanted) { return stopEvicting(false) }
+        if !evictor.isShort(wanted) { return stopEvicting(false, at: loop.now) }
         // Requests that arrive meanwhile come as mail and are handled after this one.
         loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
     }
 
-    private func stopEvicting(_ isStuck: Bool) {
+    private func stopEvicting(_ isStuck: Bool, at now: Monotonic) {
         core.usage.isStuck = isStuck
         if isStuck {
             core.usage.forgetWantedFiles()
-            tellPinShortage()
+            tellPinShortage(at: now)
         }
         wantedBytes = nil
         isEvicting = false
     }
 
+    private func askAgainAboutPins() {
+        isPinShortageTold = false
+        nextPinSum = Monotonic(nanoseconds: .min)
+    }
+
     /// Logs, once, that pinned titles leave no room for anything else.
-    private func tellPinShortage() {
-        guard !isPinShortageTold, core.pins.count > 0 else { return }
+    private func tellPinShortage(at now: Monotonic) {
+        guard !isPinShortageTold, core.pins.count > 0, now >= nextPinSum else { return }
+        nextPinSum = now + Self.pinSumInterval
         let (pinned, budget) = (evictor.pinnedBytes, core.usage.budget)
         // Otherwise what is in use takes the room, for as long as it is.
         guard pinned >= budget - budget / 8 else { return }

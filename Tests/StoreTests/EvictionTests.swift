@@ -1,10 +1,12 @@
+import GRDB
 import Glibc
 import Posix
 import Retention
 import RetentionLab
-import Store
 import Synchronization
 import Testing
+
+@testable import Store
 
 /// The budget, the order of eviction, generations, and objects that are never stored.
 @Suite struct EvictionTests {
@@ -28,6 +30,44 @@ import Testing
         #expect(!exists(objectPath(folder.path, "b")))
         #expect(["a", "d", "e"].allSatisfy { store.find($0) != nil })
         #expect(store.statistics().bytes <= 4 * size)
+    }
+
+    @Test func `an eviction for the disk ends when enough was deleted`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let names = (0..<10).map { "\($0)" }
+        for name in names { try store.add(name, total: 12_288) }
+        try store.flushed()
+        // A file system that reports freed space later.
+        let evictor = try store.evictor(of: names)
+        evictor.readFree = { FreeRoom(bytes: 1 << 30) }
+        store.core.usage.minFree = 1 << 30 + size + 1
+        let end = Monotonic.now() + .seconds(60 as Int64)
+        #expect(evictor.evict(until: end, wanted: 0) == 2 * size)
+        #expect(!evictor.isShort(0))
+        #expect(store.statistics().objects == 8)
+    }
+
+    @Test func `an index that cannot be read keeps the order of eviction`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) {
+            $0.makePolicy = RetentionPolicyName.lru.makePolicy
+        }
+        defer { store.close() }
+        for name in ["a", "b"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        let evictor = try store.evictor(of: ["a", "b"])
+        let index = try DatabaseQueue(path: folder.path + "/index.sqlite")
+        func execute(_ sql: String) throws { try index.write { try $0.execute(sql: sql) } }
+        evictor.readFree = { FreeRoom(bytes: 1 << 30) }
+        store.core.usage.minFree = 1 << 30 + 1
+        let end = Monotonic.now() + .seconds(60 as Int64)
+        try execute("ALTER TABLE objects RENAME TO hidden")
+        for _ in 0..<3 { #expect(evictor.evict(until: end, wanted: 0) == nil) }
+        try execute("ALTER TABLE hidden RENAME TO objects")
+        #expect(evictor.evict(until: end, wanted: 0) == size)
+        #expect(store.find("a") == nil && store.find("b") != nil)
     }
 
     @Test func `an object in use is not evicted`() throws {
@@ -247,5 +287,16 @@ private final class Opening: RetentionPolicy {
             state.object = state.store?.find("a")
         }
         return victim
+    }
+}
+
+extension ObjectStore {
+    /// Returns an evictor that knows these objects.
+    fileprivate func evictor(of names: [String]) throws -> Evictor {
+        let evictor = try makeWorker().evictor
+        for row in try core.index.rows(of: names.map { ObjectKey(sha256Of: $0) }) {
+            evictor.insert(try #require(row))
+        }
+        return evictor
     }
 }

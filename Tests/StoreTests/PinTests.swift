@@ -88,6 +88,25 @@ import Testing
         #expect(store.find("2")?.isComplete == true)
     }
 
+    @Test func `what a pin names stays pinned when it is fetched again`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 4 * size)
+        defer { store.close() }
+        let key = ObjectKey(sha256Of: "b")
+        try add(store, "b", title: 6)
+        try store.pin(title: 5, url: "https://cdn.example.com/a", keys: [key])
+        try store.flushed()
+        store.remove(key)
+        try store.flushed()
+        try add(store, "b", title: 8)
+        for name in 0..<20 {
+            try add(store, "\(name)", title: 7)
+            try store.flushed()
+        }
+        #expect(store.find("b")?.isComplete == true)
+        #expect(store.statistics().evictions > 10)
+    }
+
     @Test func `an unpinned title can be evicted`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

@@ -1,7 +1,10 @@
+import GRDB
 import Glibc
 import Posix
-import Store
+import Synchronization
 import Testing
+
+@testable import Store
 
 /// What a store finds after a restart, a kill or a power cut.
 @Suite struct RestartTests {
@@ -165,6 +168,24 @@ import Testing
         defer { store.close() }
         #expect(store.longURL(id: [3]) == "https://cdn.example.com/long")
         #expect(store.longURL(id: [4]) == nil)
+    }
+
+    @Test func `long URLs that the index cannot take are saved later`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let index = try DatabaseQueue(path: folder.path + "/index.sqlite")
+        func execute(_ sql: String) throws { try index.write { try $0.execute(sql: sql) } }
+        try execute("ALTER TABLE long_urls RENAME TO hidden")
+        store.saveLongURL(id: [3], url: "first")
+        try eventually { store.statistics().indexFailures == 1 }
+        #expect(store.longURL(id: [3]) == "first")
+        try execute("ALTER TABLE hidden RENAME TO long_urls")
+        store.saveLongURL(id: [4], url: "second")
+        try eventually {
+            try index.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM long_urls") } == 2
+        }
+        #expect(store.core.unsavedLongURLs.withLock { $0.urls.isEmpty })
     }
 
     @Test func `of long URLs the most recently used are kept`() throws {
