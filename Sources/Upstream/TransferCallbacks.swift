@@ -171,7 +171,8 @@ extension Transfer {
     }
 
     fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Taken {
-        guard !isFailing else { return .aborted }
+        // What libcurl held for a transfer that is being removed has no receiver any more.
+        guard !isFailing, easy != nil else { return .aborted }
         if case .redirect = phase {
             lastByteAt = loop.now
             // Read to keep the connection, unless that costs more than a new one.

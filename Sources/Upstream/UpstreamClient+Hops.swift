@@ -197,6 +197,9 @@ extension UpstreamClient {
         transfer.easy = nil
         transfer.multi = nil
         attached[easy.handle] = nil
+        // Where others use the connection, libcurl 7.88 keeps what it holds for a paused transfer with
+        // the handle, and would deliver it to the handle's next one (`multi_done`): it is refused now.
+        if transfer.isReceivePaused { multi.pause(easy, receiving: false, sending: false) }
         multi.remove(easy)
         if idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
     }

@@ -31,7 +31,7 @@ extension Stories {
             #expect(areWhole.allSatisfy { $0 })
             #expect(cdn.peakConcurrentRequests > 1)
             #expect(eventually { front.accessLog.count == 12 })
-            return Set(front.accessLog.compactMap { $0.split(separator: " ").last })
+            return Set(front.accessLog.compactMap(connection))
         }
 
         @Test func `a burst shares the first connection if the origin speaks HTTP/2`() throws {
@@ -67,6 +67,37 @@ extension Stories {
             #expect(lists.allSatisfy { $0[0] == "HTTP/2.0" } && lists.count == 1)
             #expect(Set(lists.map { $0[4] }).isDisjoint(with: media.map { $0[4] }))
         }
+
+        /// libcurl holds what arrives for a paused transfer, also when that is removed while others
+        /// use its connection.
+        @Test func `bytes held for a paused player reach no other player`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let front = try NginxFront(.proxy(cdn))
+            defer { front.stop() }
+            let story = try Story(["--ca-file", front.caFile, "--read-ahead", "1000000"])
+            func pauses() -> Int { (try? story.stat("read_ahead_pauses_total")) ?? 0 }
+            func open(_ name: String) throws -> (path: String, stream: PlayerStream) {
+                let before = pauses()
+                let path = segment(name, 40_000_000)
+                let stream = try story.player().open(story.url(for: front.url(path)))
+                _ = try stream.readHead()
+                #expect(eventually { pauses() > before })
+                return (path, stream)
+            }
+            // Players pause for so long that their transfers end, the first one while the other
+            // uses the connection; others get their handles.
+            let paused = [try open("a"), try open("b")]
+            #expect(eventually(within: .seconds(30)) { !front.accessLog.isEmpty })
+            let next = [try open("c"), try open("d")]
+            for (path, stream) in next { #expect(isContent(try stream.readRest(), of: path)) }
+            #expect(Set(front.accessLog.compactMap(connection)).count == 1)
+            for (_, stream) in paused { stream.abort() }
+        }
+
+        /// The number of the connection in a line of nginx's log.
+        private func connection(_ line: String) -> Substring? { line.split(separator: " ").last }
 
         @Test func `a burst has a connection each if the origin speaks HTTP/1.1`() throws {
             #expect(try burst(http2: false).count == 12)
