@@ -41,7 +41,7 @@ extension Flight: TransferDelegate {
         if transfer.parent == nil,
             let failure = table.probes.refusal(ofHopTo: redirect.to, resource)
         {
-            refuse(failure)
+            if !keepsBack(failure) { refuse(failure) }
             return ""
         }
         perform(

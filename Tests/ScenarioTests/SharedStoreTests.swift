@@ -156,6 +156,31 @@ extension Stories.SharedStoreTests {
         #expect(try second.settled("up") { $0 == 1 } == 1)
     }
 
+    @Test func `the origin's redirect to a host that is down does not end the store's read`() throws
+    {
+        let tier = try Tier()
+        tier.cdn.put("/f/stored.ts", text: "stored")
+        let first = try tier.patientNode()
+        #expect(try first.get("/f/stored.ts").text == "stored")
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        let second = try tier.node(["--connect-timeout", "1"])
+        let away = second.story.cdn
+        away.stop()
+        let hole = try BlackHole(port: away.port)
+        defer { hole.end() }
+        tier.cdn.setBehaviour(Behaviour(query: "location=\(away.url("/a.ts"))"), for: "/f/*")
+        // The request that finds the host down.
+        #expect(try second.get("/f/new.ts").status == 504)
+        tier.bucket.fault = .slow(1_000)
+        #expect(try second.get("/f/stored.ts").text == "stored")
+        #expect(tier.cdn.requestCount("/f/stored.ts") == 2)
+        #expect(try second.stat("hits_total") == 1)
+        // Where the store has nothing either, the refusal is the answer.
+        let missing = try second.get("/f/missing.ts")
+        #expect(missing.status == 504 && missing.text.contains("has not answered"))
+        #expect(tier.cdn.requestCount("/f/missing.ts") == 1)
+    }
+
     @Test func `a store that is down costs no error, and is used again when it is back`() throws {
         let tier = try Tier()
         try fill(tier)

@@ -149,6 +149,16 @@ extension Flight {
         return true
     }
 
+    /// Notes that the origin redirects to a host that is down, and ends its transfer.
+    ///
+    /// - Returns: true if the refusal is kept back.
+    func keepsBack(_ refusal: ProxyFailure) -> Bool {
+        guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
+        refusalOfOrigin = refusal
+        dropTransfer()
+        return true
+    }
+
     /// Handles what was kept back of the origin's failure, now that the second level has nothing.
     private func replay(_ sharing: FlightSharing) {
         guard let transfer = sharing.heldTransfer else { return }
