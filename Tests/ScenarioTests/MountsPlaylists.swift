@@ -58,6 +58,21 @@ extension Stories.MountsPlaylists {
         #expect(story.origin.requestCount("/o/l.m3u8") == 1)
     }
 
+    @Test func `a playlist of another name has a variant for each value of what it depends on`()
+        throws
+    {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [("Cache-Control", "max-age=60"), ("Vary", "X-Client")]
+        for client in ["a", "b"] {
+            story.origin.answer("/o/live", .respond(200, fields, list(client)))
+            for _ in 1...3 {
+                let answer = try story.ask("GET", "/live", [("X-Client", client)])
+                #expect(answer.text.contains("/\(client).ts"), "\(client): \(answer.text)")
+            }
+        }
+        #expect(story.origin.requestCount("/o/live") == 2)
+    }
+
     @Test(arguments: [true, false])
     func `clients that wait for one playlist get their own if it is private`(_ isPrivate: Bool)
         throws

@@ -171,10 +171,11 @@ extension OriginExchange {
     /// copy is preferred to another's, but what is stored is served without the origin. Keys are
     /// shared by sessions with the same credentials, and by all if it took none to fetch them.
     func belongsToAnotherViewer(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
-        guard !resource.isKept(for: resource.session) else { return false }
+        // Elsewhere, HTTP's rules have decided who may get it.
+        guard resource.kind == nil, !resource.isKept(for: resource.session) else { return false }
         guard resource.role != .key else {
             let owner = core.sessions.session(SessionID(object.title))
-            return resource.kind == nil && !resource.session.hasCredentials(of: owner)
+            return !resource.session.hasCredentials(of: owner)
         }
         if isMarkedByCookieAlone(facts) {
             return !progress.takesShared && facts.mayBelong(toOtherThan: resource.session, object)

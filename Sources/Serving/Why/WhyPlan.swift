@@ -125,7 +125,9 @@ struct WhyPlan {
 
     private func belongsToAnotherViewer(_ object: StoredObject, _ stored: ObjectFacts) -> Bool {
         let resource = facts.resource
-        guard stored.head.isPlaylist, !resource.isKept(for: resource.session) else { return false }
+        guard resource.kind == nil, stored.head.isPlaylist,
+            !resource.isKept(for: resource.session)
+        else { return false }
         if resource.isMounted, core.mountKind.isShared { return stored.isOfOneClient }
         if stored.isPerViewer { return !stored.isPrepared(for: resource.session.id) }
         return stored.mayBelong(toOtherThan: resource.session, object)
