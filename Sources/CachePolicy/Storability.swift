@@ -51,6 +51,8 @@ package enum Storability: Equatable, Sendable {
         package var length: Int64?
         /// True for what is stored in one form for all clients, whatever `Vary` names: the
         /// playlists of a mount.
+        ///
+        /// What was made for one client is then stored under no policy.
         package var hasOneForm = false
 
         package init(
@@ -69,7 +71,11 @@ package enum Storability: Equatable, Sendable {
     /// Decides about the response to a GET.
     package static func decide(_ question: Question) -> Storability {
         if question.policy != .rfc {
-            if CacheControl(question.responseFields).noStore { return .streamOnly(.noStore) }
+            let control = CacheControl(question.responseFields)
+            if control.noStore { return .streamOnly(.noStore) }
+            if question.hasOneForm, let reason = refusalForOthers(question, control) {
+                return .streamOnly(reason)
+            }
             return mediaDecision(question)
         }
         let control = question.kind.directives(of: question.responseFields)
@@ -115,6 +121,13 @@ package enum Storability: Equatable, Sendable {
         } else if control.noStore {
             return .noStore
         }
+        return refusalForOthers(question, control)
+    }
+
+    /// Returns why other clients must not get a response; nil if they may.
+    private static func refusalForOthers(
+        _ question: Question, _ control: CacheControl
+    ) -> NoStoreReason? {
         let selecting = SelectingFields(question.responseFields)
         if selecting.isAny { return .varyStar }
         if question.hasOneForm, selecting.tellsClientsApart { return .vary }

@@ -289,6 +289,25 @@ import Testing
         #expect(Storability.decide(question) == (reason.map { .streamOnly($0) } ?? .store))
     }
 
+    @Test(arguments: [Policy.media, .refresh, .rfc])
+    func `what has one form for all clients is stored under no policy if it is for one of them`(
+        _ policy: Policy
+    ) {
+        let cases: [(response: Fields, request: Fields, reason: Storability.NoStoreReason)] = [
+            (["Cache-Control": "private, max-age=9"], [:], .isPrivate),
+            (["Cache-Control": "max-age=9", "Vary": "Cookie"], [:], .vary),
+            (["Cache-Control": "max-age=9", "Vary": "*"], [:], .varyStar),
+            (["Cache-Control": "max-age=9"], ["Authorization": "x"], .authorization),
+        ]
+        for (response, request, reason) in cases {
+            var question = Storability.Question(
+                policy: policy, requestFields: request, status: .ok, responseFields: response,
+                kind: .shared)
+            question.hasOneForm = true
+            #expect(Storability.decide(question) == .streamOnly(reason))
+        }
+    }
+
     @Test func `a full response that is not stored ends the use of the stored one`() {
         let ended: [(UInt16, Storability.NoStoreReason)] = [
             (200, .noStore), (200, .isPrivate), (200, .varyStar), (200, .vary), (200, .noFreshness),

@@ -31,6 +31,27 @@ extension Stories.MountsPlaylists {
         try story.origin.verify()
     }
 
+    @Test(arguments: ["media", "refresh"])
+    func `no policy gives one client's playlist to another`(_ policy: String) throws {
+        let story = try MountedStory(["--origin-policy", "127.0.0.1=\(policy)"])
+        func ask(_ index: Int, as client: String) throws -> PlayerResponse {
+            try story.ask("GET", "/\(index).m3u8", [("Authorization", "Basic \(client)")])
+        }
+        let fields: [WireHead.Field] = [
+            ("Cache-Control", "private"), ("Vary", "Cookie"), ("Cache-Control", "max-age=60"),
+        ]
+        for (index, field) in fields.enumerated() {
+            for client in ["a", "b", "c"] {
+                story.origin.answer("/o/\(index).m3u8", .respond(200, [field], list(client)))
+                let text = try ask(index, as: client).text
+                #expect(text.contains("/\(client).ts"), "\(field): \(text)")
+            }
+        }
+        try story.origin.verify()
+        story.origin.stop()
+        for index in fields.indices { #expect(try ask(index, as: "d").status >= 500) }
+    }
+
     @Test func `a playlist for credentials goes to no client without them`() throws {
         let story = try MountedStory()
         let fields: [WireHead.Field] = [("Cache-Control", "max-age=60")]

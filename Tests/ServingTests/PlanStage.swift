@@ -36,6 +36,8 @@ struct PlanStage {
     var hasDown = false
     var entry = RequestFacts.EntryText.other
     var belongsToAnotherViewer = false
+    /// True for a playlist of a mount that may have been made for one of its clients.
+    var isOfOneClient = false
     var text = RequestFacts.Text.readable(PlaylistFacts(isLive: false), isShifted: false)
     var form = RequestFacts.OfflineOutcome.whole
     var word = RequestFacts.OriginConfirmation.asked
@@ -109,7 +111,8 @@ struct PlanStage {
         return Resource(
             .init(
                 url: url, cacheKey: CacheKey(url: url.text), session: session, role: role,
-                policy: policy, forwardedFields: Fields(), isMounted: kind != nil, kind: kind,
+                policy: policy, forwardedFields: Fields(),
+                isMounted: kind != nil || isOfOneClient, kind: kind,
                 live: LiveTerms(directives: directives)))
     }
 
@@ -153,7 +156,9 @@ struct PlanStage {
             if case .text = entry {
                 facts.resource = facts.resource.changing { $0.role = .json }
             }
-        case .owner: facts.belongsToAnotherViewer = belongsToAnotherViewer
+        case .owner:
+            facts.belongsToAnotherViewer = belongsToAnotherViewer
+            facts.isOfOneClient = isOfOneClient
         case .playlist:
             facts.text = text
             facts.mayLack = mayLack

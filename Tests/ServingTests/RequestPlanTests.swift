@@ -91,6 +91,10 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
         PlanCase("half a list", .list { $0.isComplete = false }, fetch(.unusable(.halfText))),
         PlanCase(
             "another viewer's list", .list { $0.belongsToAnotherViewer = true }, .fetchOwnCopy),
+        PlanCase("a list of one client", .list { $0.isOfOneClient = true }, fetch(.notShared)),
+        PlanCase(
+            "a list of one client, policy offline",
+            .list { ($0.isOfOneClient, $0.policy) = (true, .offline) }, .refuse(.notStored)),
         PlanCase("a list that cannot be read", .list { $0.text = .unreadable }, fetch(.unreadable)),
         PlanCase(
             "a list that cannot be read, policy offline",
@@ -269,6 +273,9 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
             "a failure, nothing stored", PlanStage(isStored: false, failure: silent),
             .refuse(.failure)),
         PlanCase("a failure, something stored", PlanStage(failure: silent), stale(nil)),
+        PlanCase(
+            "a failure, a list of one client",
+            .list { ($0.isOfOneClient, $0.failure) = (true, silent) }, .refuse(.failure)),
         PlanCase("a refusal of the origin", PlanStage(failure: .init()), .refuse(.failure)),
         PlanCase("a dead token", PlanStage(failure: .init(maySearch: true)), .findSuccessor),
         PlanCase(

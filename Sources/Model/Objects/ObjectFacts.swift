@@ -151,7 +151,9 @@ package final class ObjectFacts: Sendable {
     /// True if the origin may have made this for one client, which another request of the same
     /// session may not be from.
     package var isOfOneClient: Bool {
-        isPerViewer || SelectingFields(head.fields).tellsClientsApart
+        let control = CacheControl(head.fields)
+        return control.private == .response || control.noStore
+            || SelectingFields(head.fields).tellsClientsApart
     }
 
     /// What a rewritten playlist depends on besides the stored bytes.

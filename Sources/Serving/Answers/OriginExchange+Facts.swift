@@ -35,6 +35,7 @@ extension OriginExchange {
         case .entryText: return learnEntryText(object, stored, for: &decision)
         case .owner:
             decision.facts.belongsToAnotherViewer = belongsToAnotherViewer(object, stored)
+            decision.facts.isOfOneClient = resource.isOfOneClient(stored, core.settings.mountKind)
         case .playlist: return learnPlaylist(object, stored, for: &decision)
         case .offlineForm: return learnOfflineForm(object, for: &decision)
         case .originConfirmation:
@@ -182,8 +183,8 @@ extension OriginExchange {
                 && canHaveOwnCopy
         }
         guard facts.head.isPlaylist else { return false }
-        // The clients of a mount have one session, and may tell themselves apart by any field.
-        if resource.isMounted, core.settings.mountKind.isShared { return facts.isOfOneClient }
+        // The clients of a mount have one session: see `isOfOneClient`.
+        if resource.isMounted, core.settings.mountKind.isShared { return false }
         return facts.isPerViewer && !texts.isKnown(facts, to: resource)
     }
 

@@ -53,9 +53,10 @@ extension RequestFacts {
 
     private func plan(forText response: Response) -> RequestPlan {
         guard response.isComplete else { return missing(.unusable(.halfText)) }
-        if resource.policy != .offline {
+        if resource.policy != .offline || resource.isMounted {
             guard let belongsToAnotherViewer else { return .learn(.owner) }
-            if belongsToAnotherViewer { return .fetchOwnCopy }
+            if isOfOneClient { return ask(.notShared) }
+            if belongsToAnotherViewer, resource.policy != .offline { return .fetchOwnCopy }
         }
         if takesOfflineForm(response) { return planOffline(response) }
         if let plan = planOfForm { return plan }
@@ -236,6 +237,10 @@ extension RequestFacts {
         guard failure.allowsStale, case .response(let response) = stored else {
             return .refuse(.failure)
         }
+        if resource.isMounted, response.facts.head.isPlaylist {
+            guard belongsToAnotherViewer != nil else { return .learn(.owner) }
+            if isOfOneClient { return .refuse(.failure) }
+        }
         if let plan = planOfForm { return plan }
         var isShifted = false
         if resource.isRewritten(response.facts) {
@@ -267,6 +272,7 @@ extension RequestFacts {
             }
             if reply.isCollapsed, response.facts.head.isPlaylist || resource.role == .key {
                 guard let belongsToAnotherViewer else { return .learn(.owner) }
+                if isOfOneClient { return ask(.notShared) }
                 if belongsToAnotherViewer { return .fetchOwnCopy }
             }
             if resource.role == nil, resource.kind == nil {
@@ -295,6 +301,15 @@ extension Resource {
     /// True if a stored response is a playlist that can have an offline form.
     func mayTakeOfflineForm(_ facts: ObjectFacts) -> Bool {
         facts.head.isPlaylist && role != .json && !session.isShifted
+    }
+
+    /// True if a stored playlist may have been made for one client of a mount: the clients have one
+    /// session, and may tell themselves apart by any field.
+    ///
+    /// Where HTTP's rules apply, they have decided who may get it.
+    func isOfOneClient(_ facts: ObjectFacts, _ mountKind: CacheKind) -> Bool {
+        kind == nil && isMounted && mountKind.isShared && facts.head.isPlaylist
+            && facts.isOfOneClient
     }
 
     /// Whether a cache asks for what may change under its name, as whose parent we do not look into it.

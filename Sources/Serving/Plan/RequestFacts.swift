@@ -121,6 +121,9 @@ struct RequestFacts: Sendable {
     var stored: Stored?
     var entry: EntryText?
     var belongsToAnotherViewer: Bool?
+    /// True if the stored playlist may have been made for one client of a mount; set with
+    /// `belongsToAnotherViewer`.
+    var isOfOneClient = false
     var text: Text?
     var offline: OfflineOutcome?
     var originConfirmation: OriginConfirmation?

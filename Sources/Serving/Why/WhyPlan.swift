@@ -113,6 +113,7 @@ struct WhyPlan {
             if case .text = entry { facts.resource = resource.changing { $0.role = .json } }
         case .owner:
             facts.belongsToAnotherViewer = belongsToAnotherViewer(object, stored)
+            facts.isOfOneClient = resource.isOfOneClient(stored, core.mountKind)
         case .playlist:
             facts.text = text(of: object, stored)
             facts.mayLack = !(lacking?.isEmpty ?? true)
@@ -128,7 +129,7 @@ struct WhyPlan {
         guard resource.kind == nil, stored.head.isPlaylist,
             !resource.isKept(for: resource.session)
         else { return false }
-        if resource.isMounted, core.mountKind.isShared { return stored.isOfOneClient }
+        if resource.isMounted, core.mountKind.isShared { return false }
         if stored.isPerViewer { return !stored.isPrepared(for: resource.session.id) }
         return stored.mayBelong(toOtherThan: resource.session, object)
             && (facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
