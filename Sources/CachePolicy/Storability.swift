@@ -24,6 +24,8 @@ package enum Storability: Equatable, Sendable {
         case empty = "empty"
         /// Neither budget nor disk has room for it.
         case noRoom = "no-room"
+        /// Another request stores the body that it may be a part of, and nothing proves that it is.
+        case unproven
         /// `must-understand` with a status whose caching rules are not implemented.
         case mustUnderstand = "must-understand"
         /// The request said `no-store`.
@@ -33,7 +35,7 @@ package enum Storability: Equatable, Sendable {
         package var isOfOneClient: Bool {
             switch self {
             case .noStore, .isPrivate, .varyStar, .vary, .authorization: true
-            case .status, .noFreshness, .method, .empty, .noRoom, .mustUnderstand,
+            case .status, .noFreshness, .method, .empty, .noRoom, .unproven, .mustUnderstand,
                 .requestNoStore:
                 false
             }
@@ -95,7 +97,7 @@ package enum Storability: Equatable, Sendable {
     /// - Returns: false if the stored response may be used further on.
     package static func endsUseOfStored(_ status: HTTPStatus, _ reason: NoStoreReason) -> Bool {
         switch reason {
-        case .requestNoStore, .authorization, .noRoom, .empty: return false
+        case .requestNoStore, .authorization, .noRoom, .unproven, .empty: return false
         case .noStore, .isPrivate, .status, .varyStar, .vary, .noFreshness, .method,
             .mustUnderstand:
             break

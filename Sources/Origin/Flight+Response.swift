@@ -83,7 +83,8 @@ extension Flight {
         if outcome == nil || former !== object {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
-                notStored: reason ?? (object.isStorable ? nil : .noRoom),
+                notStored: reason
+                    ?? (object.isStorable ? nil : leavesPlace ? .unproven : .noRoom),
                 onlyHere: onlyHere, isProvenRest: placement.isProvenRest,
                 bringsCookies: cookies.areNew)
         }

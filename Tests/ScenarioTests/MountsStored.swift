@@ -189,6 +189,7 @@ extension Stories.MountsStored {
         partComes.arrive()
         let answer = try part.value()
         #expect(answer.status == 206 && answer.body.elementsEqual(body[2_500_000..<2_501_000]))
+        #expect(answer["Cache-Status"]?.hasSuffix("; detail=unproven") == true)
         goesOn.arrive()
         let isWhole = try whole.readRest().elementsEqual(body[1...])
         #expect(isWhole && whole.broken == nil)
