@@ -103,6 +103,22 @@ extension Stories {
             #expect(answer.status == 416)
         }
 
+        @Test(arguments: [OriginTraits.Framing.chunked, .close], [false, true])
+        func `a range that ends behind a body of unknown length is stated up to the body's end`(
+            framing: OriginTraits.Framing, isMounted: Bool
+        ) throws {
+            let stage = try ExactStage { traits in
+                traits.framing = framing
+                traits.takesRanges = false
+                traits.lengths = [300_000]
+                traits.pace = 1_500_000
+            }
+            let answer = try stage.ask(isMounted: isMounted, range: "bytes=250000-310000")
+            #expect(answer.status == 206 && answer.complete)
+            #expect(answer["Content-Range"] == "bytes 250000-299999/300000")
+            #expect(answer.body.elementsEqual(stage.body[250_000...]))
+        }
+
         @Test(arguments: [OriginTraits.Validator.strong, .none])
         func `a body whose end was reached is not requested again`(
             validator: OriginTraits.Validator

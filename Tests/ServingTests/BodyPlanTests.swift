@@ -54,6 +54,20 @@ import Testing
         #expect(range.plan == .send(.miss))
     }
 
+    @Test func `a range of a body of unknown length waits for a last byte that is on its way`() {
+        var range = facts(.miss, wasAsked: true, total: nil)
+        range.isRange = true
+        #expect(range.plan == .send(.miss))
+        range.lastHole = Hole(
+            fill: FillID(number: 1), fillDistance: 100, end: nil, endedFills: 0)
+        #expect(range.plan == .awaitLast)
+        range.lastHole = Hole(
+            fill: FillID(number: 1), fillDistance: 101, end: nil, endedFills: 0)
+        #expect(range.plan == .send(.miss))
+        range.lastHole = hole
+        #expect(range.plan == .send(.miss))
+    }
+
     @Test func `a part is refused if the origin must not be asked, or does not answer`() {
         #expect(facts(policy: .offline, hole: hole).plan == .refuse(.partNotStored))
         #expect(facts(origin: .down, hole: hole).plan == .refuse(.partOfSilentOrigin))

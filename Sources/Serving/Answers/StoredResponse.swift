@@ -28,7 +28,7 @@ struct StoredResponse {
         var start: Int64 = 0
         let end: Int64?
         var contentRange: String?
-        /// The requested range, if only its first byte shows whether it is satisfiable.
+        /// The requested range, if only its bytes show whether it is satisfiable and where it ends.
         var awaited: ResolvedRange?
         /// The length of the body, if it was known when the range was resolved.
         var total: Int64?
@@ -38,7 +38,7 @@ struct StoredResponse {
     private var object: StoredObject
     private var facts: ObjectFacts
     private let range: ByteRangeSpec.Request
-    private let how: Provenance
+    private var how: Provenance
     /// What is kept of the body, if it may have no end.
     var endless: EndlessBody?
     /// Fields of the response that were not stored.
@@ -47,7 +47,13 @@ struct StoredResponse {
     var learnsTypeFirst = false
     /// True once the byte that shows whether the range is satisfiable was waited for.
     private var hasAwaited = false
+    /// True once the byte that shows whether the body reaches the end of the range was waited for.
+    private var hasAwaitedLast = false
     private let onLack: (Lack) -> Void
+
+    /// The longest range, in bytes, whose last byte is waited for: the head of a longer one would
+    /// come late.
+    private static let longestAwaited: Int64 = 64 << 10
 
     private var core: ProxyCore { responder.core }
     private var exchange: Exchange { responder.exchange }
@@ -133,6 +139,11 @@ struct StoredResponse {
         body.isRange = stretch.awaited != nil
         body.hasAwaited = hasAwaited
         if !body.isHead, case .hole(let hole) = object.state(at: start) { body.hole = hole }
+        if let range = stretch.awaited, mayAwaitLast(of: range),
+            case .hole(let hole) = object.state(at: range.last)
+        {
+            body.lastHole = hole
+        }
         // The body may have ended since, before the range.
         guard stretch.awaited == nil || object.total == stretch.total else { return send() }
         switch body.plan {
@@ -140,6 +151,7 @@ struct StoredResponse {
         case .fetchFirst(let stop):
             return onLack(.firstByte(of: object, start: start, stop: stop))
         case .awaitFirst: return awaitFirst(start)
+        case .awaitLast: return awaitLast(from: start, to: end ?? start + 1)
         case .send(let disposition): how.disposition = disposition
         }
         responder.count(how.disposition)
@@ -202,6 +214,44 @@ struct StoredResponse {
         response.send()
     }
 
+    /// True for a short range of a body of unknown length whose last byte was not waited for.
+    ///
+    /// That of a body that grows by parts may come much later.
+    private func mayAwaitLast(of range: ResolvedRange) -> Bool {
+        object.total == nil && !hasAwaitedLast && !resource.isGrowing
+            && range.length <= Self.longestAwaited
+    }
+
+    /// Waits for the last byte of a range of a body of unknown length: a head that states more than
+    /// the body has would be wrong (RFC 9110 section 14.4).
+    ///
+    /// If the transfer breaks, the response breaks where the bytes end.
+    private func awaitLast(from start: Int64, to end: Int64) {
+        // Keeps what has come of the range: what no reader needs is freed if it is not stored.
+        let holder = responder.reader(of: object, (start, end))
+        let reader = responder.reader(of: object, (end - 1, end))
+        exchange.onCancel = { [weak holder, weak reader] in
+            holder?.cancel()
+            reader?.cancel()
+        }
+        reader.wake = { _ in lastByteCame(reader, holder) }
+    }
+
+    private func lastByteCame(_ reader: Reader, _ holder: Reader) {
+        exchange.onCancel = nil
+        // As for the first byte.
+        defer {
+            holder.cancel()
+            reader.cancel()
+        }
+        guard exchange.isAlive else { return }
+        var response = self
+        response.hasAwaitedLast = true
+        // These bytes were not stored when they were asked for.
+        if response.how.disposition == .hit { response.how.disposition = .partial }
+        response.send()
+    }
+
     // MARK: Several stretches
 
     /// Sends several ranges; holes are filled when the reader gets there.
@@ -211,7 +261,7 @@ struct StoredResponse {
         switch bodyFacts(from: 0, to: object.total, isPresent: isPresent).plan {
         case .refuse(let refusal): return onLack(.refused(refusal))
         case .send(let disposition): how.disposition = disposition
-        case .fetchFirst, .awaitFirst: break
+        case .fetchFirst, .awaitFirst, .awaitLast: break
         }
         responder.count(how.disposition)
         exchange.accessRecord?.note(object, from: multipart.ranges[0].first)

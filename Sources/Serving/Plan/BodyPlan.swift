@@ -15,6 +15,9 @@ enum BodyPlan: Equatable, Sendable {
     /// The length is unknown, so only the first byte of the range or the end of the body shows
     /// whether the range is satisfiable.
     case awaitFirst
+    /// The length is unknown, and the transfer that shows whether the body reaches the end of the
+    /// range will soon be there: the head states that end.
+    case awaitLast
     case refuse(Refusal)
 }
 
@@ -42,6 +45,8 @@ struct BodyFacts {
     let isPresent: Bool
     /// The hole at `start`; nil if that byte is present.
     var hole: Hole?
+    /// The hole at the last byte of a range, if that byte is to be waited for and was not yet.
+    var lastHole: Hole?
     /// The distance to a flight, in bytes, up to which a reader waits for it instead of starting
     /// its own.
     let joinDistance: Int64
@@ -53,7 +58,7 @@ struct BodyFacts {
             if policy == .offline { return .refuse(.partNotStored) }
             if disposition == .partial, origin == .down { return .refuse(.partOfSilentOrigin) }
         }
-        guard !isHead, let hole else { return .send(disposition) }
+        guard !isHead, let hole else { return awaitsLast ? .awaitLast : .send(disposition) }
         let isEmpty = end.map { $0 <= start } ?? false
         if !wasAsked || learnsTypeFirst, !isEmpty,
             hole.fill == nil || hole.fillDistance > joinDistance
@@ -61,7 +66,13 @@ struct BodyFacts {
             let stop = Self.earlier(end, hole.end)
             return .fetchFirst(stop: stop == total ? nil : stop)
         }
-        return isRange && total == nil && !hasAwaited ? .awaitFirst : .send(disposition)
+        if isRange, total == nil, !hasAwaited { return .awaitFirst }
+        return awaitsLast ? .awaitLast : .send(disposition)
+    }
+
+    private var awaitsLast: Bool {
+        guard isRange, total == nil, let lastHole else { return false }
+        return lastHole.fill != nil && lastHole.fillDistance <= joinDistance
     }
 
     /// Returns the lesser of two offsets, either of which may be unknown.

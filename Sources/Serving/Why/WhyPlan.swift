@@ -225,7 +225,7 @@ extension WhyPlan {
         case .fetchFirst? where object?.presentBytes == 0: return Disposition.miss.name
         case .fetchFirst?: return Disposition.partial.name
         case .send(let disposition)?: return disposition.name
-        case .awaitFirst?, nil: break
+        case .awaitFirst?, .awaitLast?, nil: break
         }
         switch end {
         // The list is served unchanged if the origins answer.
