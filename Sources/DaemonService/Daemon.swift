@@ -75,7 +75,7 @@ package final class Daemon {
             pictures = try Self.pictures(configuration, core)
             administration = try AdministrationWorker(
                 core.catalogue, log: core.log, hasPictures: pictures != nil,
-                origin: core.links.originURL)
+                origin: core.links.originURL, willPurge: core.willPurge)
             downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
             history = try HistoryKeeper(folder: configuration.cacheFolder, core: core)

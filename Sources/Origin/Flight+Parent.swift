@@ -26,8 +26,11 @@ extension Flight {
         } else {
             request.timeouts.firstByte = min(Self.firstByte, request.timeouts.firstByte)
         }
-        // What a live list says of a name the parent does not know: it may hold what that stood for.
-        if resource.epoch != .first || resource.policy == .refresh {
+        // The parent knows neither what a live list says of a name nor what was purged here: it may
+        // hold the former version.
+        if resource.epoch != .first || resource.policy == .refresh
+            || table.parents.purges.concerns(resource)
+        {
             request.fields.set(.cacheControl, "no-cache")
         }
         if resource.kind == nil, let mark = ownMark {
@@ -62,6 +65,14 @@ extension Flight {
     func noteAnswer(of origin: Origin, _ transfer: Transfer) {
         guard let parent = transfer.parent else { return table.probes.answered(origin) }
         table.parentProbes.answered(parent.origin)
+    }
+
+    /// Takes note that a parent has answered past what it had stored, for what was purged here.
+    func noteRenewal(_ status: HTTPStatus, _ transfer: Transfer) {
+        guard transfer.parent != nil, status.rawValue < 500,
+            transfer.request.fields.first(.cacheControl) == "no-cache"
+        else { return }
+        table.parents.purges.noteRenewed(resource, requestedAt: requestedAt)
     }
 
     // MARK: What failed

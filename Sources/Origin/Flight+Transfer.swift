@@ -83,6 +83,7 @@ extension Flight: TransferDelegate {
         if sharing != nil, keepsBack(head, transfer) { return }
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
+        noteRenewal(head.status, transfer)
         take(head.setCookies)
         if asksUndecoded(after: head) { return }
         response = head

@@ -193,6 +193,25 @@ extension Stories.ParentTests {
         #expect(try chain.story.stat("parent_requests_total") == 1)
     }
 
+    @Test(arguments: ["url", "title", "host"])
+    func `what was purged is not taken from what the parent has stored`(_ subject: String) throws {
+        let chain = try Chain()
+        let story = chain.story
+        let path = "/a.ts"
+        story.cdn.setBehaviour("cc=max-age=600", for: path)
+        story.cdn.put(path, text: "old")
+        #expect(try story.get(path).text == "old")
+        story.cdn.put(path, text: "new")
+        let name = percentEncoded(subject == "host" ? story.cdn.baseURL : story.cdn.url(path))
+        _ = try story.api("purge?\(subject)=\(name)", method: "POST")
+        #expect(try story.get(path).text == "new")
+        // The parent has it now, and is believed again.
+        let asked = story.cdn.requestCount(path)
+        _ = try story.api("clear", method: "POST")
+        #expect(try story.get(path).text == "new")
+        #expect(story.cdn.requestCount(path) == asked)
+    }
+
     // MARK: Parents that fail
 
     @Test func `the origin is requested while a parent refuses connections`() throws {

@@ -23,13 +23,15 @@ package final class AdministrationWorker: Sendable {
     ///   - log: receives a notice if a purge of an earlier run is continued.
     ///   - hasPictures: true if the daemon makes pictures of titles.
     ///   - origin: returns the origin URL that a text names.
+    ///   - willPurge: called with purges before anything is removed.
     /// - Throws: the error of `pthread_create(3)`.
     package init(
         _ catalogue: TitleCatalogue, log: Logger, hasPictures: Bool,
-        origin: @escaping @Sendable (String) -> AbsoluteURL?
+        origin: @escaping @Sendable (String) -> AbsoluteURL?,
+        willPurge: @escaping StoreAdministration.WillPurge
     ) throws(SystemError) {
         administration = StoreAdministration(
-            catalogue: catalogue, hasPictures: hasPictures, origin: origin)
+            catalogue: catalogue, hasPictures: hasPictures, origin: origin, willPurge: willPurge)
         // Before the listeners start: from here on purged objects are not found.
         administration.purging.resume(log)
         thread = try LoopThread(name: "titles") { _ in }

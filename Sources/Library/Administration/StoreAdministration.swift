@@ -26,6 +26,8 @@ package final class StoreAdministration: Sendable {
     /// Returns the origin URL that a text names, directly or inside a URL of this daemon; nil if it
     /// names none.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
+    /// Called with purges before anything is removed.
+    package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Void
 
     package let catalogue: TitleCatalogue
     /// The limits from the settings, if they differ from those the store was opened with.
@@ -40,14 +42,14 @@ package final class StoreAdministration: Sendable {
 
     package init(
         catalogue: TitleCatalogue, allowance: StoreConfiguration? = nil,
-        hasPictures: Bool = false, origin: @escaping OriginURL
+        hasPictures: Bool = false, origin: @escaping OriginURL, willPurge: WillPurge? = nil
     ) {
         self.catalogue = catalogue
         self.allowance = allowance
         self.origin = origin
         self.hasPictures = hasPictures
         verification = StoreVerification(store: catalogue.store)
-        purging = StorePurge(store: catalogue.store)
+        purging = StorePurge(store: catalogue.store, willPurge: willPurge)
     }
 
     /// Stops background work; blocks until it has ended.

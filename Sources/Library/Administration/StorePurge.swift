@@ -23,13 +23,15 @@ package final class StorePurge: Sendable {
 
     private let store: ObjectStore
     private let kept: PurgeOrders
+    private let willPurge: StoreAdministration.WillPurge?
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
-    init(store: ObjectStore) {
+    init(store: ObjectStore, willPurge: StoreAdministration.WillPurge?) {
         self.store = store
+        self.willPurge = willPurge
         kept = PurgeOrders(database: store.state)
     }
 
@@ -41,6 +43,7 @@ package final class StorePurge: Sendable {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
         log.notice("continuing a purge that the last run did not finish")
+        willPurge?(orders)
         _ = start(selection(of: orders).fits, patience: .zero, hides: true)
     }
 
@@ -53,6 +56,7 @@ package final class StorePurge: Sendable {
     /// - Returns: the outcome, or the progress.
     package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
+        willPurge?(orders)
         // Includes purges that an earlier run could not finish.
         let former = kept.all()
         do throws(StateFault) {

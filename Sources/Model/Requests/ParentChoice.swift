@@ -13,6 +13,8 @@ package final class ParentChoice: Sendable {
     /// The parents that do not answer: none of these is an origin whose lists would be cut while it
     /// is down.
     package let health = OriginHealth()
+    /// What parents may have stored of what was purged here.
+    package let purges = ParentPurges()
     /// The cookies that origins set; requests with any go to a trusted parent or to none.
     package let jars = CookieJars()
 

@@ -210,6 +210,21 @@ package final class ProxyCore: Sendable {
         return state == .up || parents.parent(for: resource) == nil ? state : .up
     }
 
+    /// Has parents asked past what they have stored of what is about to be purged.
+    package func willPurge(_ orders: [PurgeOrder]) {
+        for order in orders {
+            let subject: ParentPurges.Subject
+            switch order.subject {
+            case .texts(let texts): subject = .texts(texts)
+            case .titles(let titles): subject = .titles(titles)
+            case .host(let host): subject = .host(host)
+            // Says nothing of what the origin has.
+            case .unusedSince: continue
+            }
+            parents.purges.add(subject, now: .now())
+        }
+    }
+
     /// Repeats purges and pins of other nodes here.
     ///
     /// Blocks until those are made that were given while this node was away, two seconds at most: it
