@@ -115,6 +115,31 @@ extension Stories.DoctorTests {
         #expect(try story.stat("misses_total") > 0)
     }
 
+    @Test(arguments: [[], ["--absolute-urls"]])
+    func `links with a base path are requested as the proxy in front of the daemon requests them`(
+        _ form: [String]
+    ) throws {
+        let story = try Story(["--base-path", "/hls"] + form)
+        story.cdn.put(
+            "/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=9,CODECS=\"x\"\nl.m3u8\n")
+        story.cdn.put("/l.m3u8", text: vod([segment("a", 30_000)]))
+        let result = try sluice(
+            "doctor", "--port", port(story.daemon.baseURL), "--cache-dir", story.cacheFolder,
+            story.cdn.url("/m.m3u8"))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("30000 bytes are the same direct and through Sluice"))
+    }
+
+    @Test func `a temporary daemon has no base path, as no proxy in front removes it`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", "--base-path", "/hls",
+            cdn.url("/ts/master.m3u8"))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("bytes are the same direct and through Sluice"))
+    }
+
     @Test func `an unreachable origin is one line, and nothing further is tested`() throws {
         let cdn = try sample()
         let url = cdn.url("/ts/master.m3u8?tok=hidden")

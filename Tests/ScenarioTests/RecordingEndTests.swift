@@ -47,4 +47,25 @@ extension Stories.RecordingTests {
         stream.story.cdn.setBehaviour("status=404", for: "/a.m3u8")
         #expect(try stream.told { $0.contains("\"done\"") }.contains("the origin ended it"))
     }
+
+    @Test(arguments: [
+        ("", "/p/x/l.m3u8", "play it:  BASE/p/x/l.m3u8\n"),
+        ("/tv", "/tv/p/x/l.m3u8", "play it:  BASE/tv/p/x/l.m3u8\n"),
+        ("", "/tv/p/x/l.m3u8", "play it:  /tv/p/x/l.m3u8 at the proxy in front of the daemon\n"),
+    ])
+    func `the command prints a link that plays, with the base path once`(
+        _ named: String, _ play: String, _ line: String
+    ) throws {
+        let report =
+            "{\"id\":\"a1\",\"name\":\"News\",\"state\":\"done\",\"reason\":\"\",\"seconds\":3.5,"
+            + "\"segments\":3,\"lost\":0,\"bytes\":9000,\"play\":\"\(play)\"}"
+        let api = try AnsweringOrigin { _, _ in
+            .response(200, [("Content-Type", "application/json")], Array(report.utf8))
+        }
+        defer { api.stop() }
+        let result = try sluice(
+            "record", "http://cdn.example/l.m3u8", "--for", "1h", "--daemon", api.baseURL + named)
+        let printed = line.replacing("BASE", with: api.baseURL)
+        #expect(result.status == 0 && result.stdout.hasSuffix(printed), "\(result.stdout)")
+    }
 }

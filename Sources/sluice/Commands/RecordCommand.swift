@@ -132,7 +132,7 @@ struct RecordCommand: ParsableCommand {
     private func printEnd(_ report: RecordingReport) {
         print(report.line)
         guard report.state == "done" else { return }
-        print("play it:  \(client.base)\(report.play)")
+        print("play it:  \(report.link(at: client.base))")
     }
 
     private func printList() throws {
@@ -194,6 +194,19 @@ private struct RecordingReport: Decodable {
     }
 
     var isOver: Bool { state == "done" || state == "failed" }
+
+    /// The URL that plays it.
+    ///
+    /// `play` begins with the base path of the daemon, which a proxy in front removes. A base URL with
+    /// a path is that proxy's; of one without a path, only the path at the proxy is known.
+    func link(at base: String) -> String {
+        // At the daemon itself: `/p/<handle>/<name>`.
+        let parts = play.split(separator: "/", omittingEmptySubsequences: false).suffix(3)
+        let own = "/" + parts.joined(separator: "/")
+        let hasPath = base.split(separator: "/").count > 2
+        guard own != play, !hasPath else { return base + own }
+        return "\(play) at the proxy in front of the daemon"
+    }
 
     /// The state as text: state, length, segments, size, losses, and the reason.
     var line: String {

@@ -9,19 +9,27 @@ import Model
 import Posix
 import Synchronization
 
+/// A daemon that answers to this machine.
+struct FoundDaemon {
+    /// The base URL at which it listens.
+    let base: String
+    /// The base path that its links begin with, which a proxy in front removes; "" or "/x".
+    let basePath: String
+}
+
 /// What listens at the addresses of a configuration.
 struct DaemonProbe {
-    /// The base URL of the first daemon that answers; nil where none does.
-    private(set) var base: String?
+    /// The first daemon that answers; nil where none does.
+    private(set) var daemon: FoundDaemon?
     private(set) var findings: [Finding] = []
 
     /// Asks at each address; blocks for seconds at most.
     init(_ configuration: DaemonConfiguration) {
         let addresses = configuration.addresses.filter { $0.port != 0 }
         for (base, address) in zip(configuration.localBases, addresses) {
-            let (finding, isDaemon) = Self.look(at: base, address, configuration.proxy.token)
+            let (finding, found) = Self.look(at: base, address, configuration.proxy)
             findings.append(finding)
-            if isDaemon, self.base == nil { self.base = base }
+            if daemon == nil { daemon = found }
         }
         if findings.isEmpty {
             findings.append(.ok("port", "none is fixed; the daemon takes a free one"))
@@ -30,15 +38,30 @@ struct DaemonProbe {
 
     private struct Version: Decodable { let version: String }
 
+    private struct Settings: Decodable {
+        struct Setting: Decodable {
+            let name: String
+            let values: [String]
+        }
+
+        let settings: [Setting]
+
+        /// The base path without the slash at its end.
+        var basePath: String {
+            let given = settings.first { $0.name == "base-path" }?.values.first ?? ""
+            return given.hasSuffix("/") ? String(given.dropLast()) : given
+        }
+    }
+
     private static func look(
-        at base: String, _ address: SocketAddress, _ token: String?
-    ) -> (Finding, isDaemon: Bool) {
+        at base: String, _ address: SocketAddress, _ proxy: ProxySettings
+    ) -> (Finding, FoundDaemon?) {
         let check = "port \(address.port)"
         func ask(_ path: String) throws(BlockingClient.Failure) -> (status: Int, text: String) {
             var request = BlockingClient.Request("GET", base + path)
             request.milliseconds = 3_000
             request.connectSeconds = 2
-            if let token { request.fields = ["Authorization: Bearer \(token)"] }
+            if let token = proxy.token { request.fields = ["Authorization: Bearer \(token)"] }
             let (answer, bytes) = try BlockingClient().body(of: request, upTo: 4 << 20)
             return (answer.status, String(decoding: bytes, as: UTF8.self))
         }
@@ -46,40 +69,45 @@ struct DaemonProbe {
             let health = try ask("/api/health")
             if health.status == 401, health.text.hasPrefix("client error:") {
                 let advice = "give its token with --token or SLUICE_TOKEN"
-                return (.problem(check, "a daemon answers and requires its token", advice), false)
+                return (.problem(check, "a daemon answers and requires its token", advice), nil)
             }
             guard health.status == 200, health.text.contains("\"status\":\"ok\"") else {
-                return (otherProgram(check), false)
+                return (otherProgram(check), nil)
             }
             let stats = try ask("/api/stats")
             guard
                 let version = try? JSONDecoder().decode(
                     Version.self, from: Data(stats.text.utf8)
                 ).version
-            else { return (otherProgram(check), false) }
+            else { return (otherProgram(check), nil) }
+            // The daemon's own settings count: it may have been started with other options.
+            let settings = (try? ask("/api/settings")).flatMap {
+                try? JSONDecoder().decode(Settings.self, from: Data($0.text.utf8))
+            }
+            let found = FoundDaemon(base: base, basePath: settings?.basePath ?? proxy.basePath)
             guard version == sluiceVersion else {
                 let advice = "restart the daemon to run this program's version"
                 let text =
                     "a daemon of version \(version) answers; this program is \(sluiceVersion)"
-                return (.warning(check, text, advice), true)
+                return (.warning(check, text, advice), found)
             }
-            return (.ok(check, "a daemon of version \(version) answers"), true)
+            return (.ok(check, "a daemon of version \(version) answers"), found)
         } catch {
             guard error.kind == .refused else {
                 let advice = "find the process with `ss -ltnp`; restart it if it is the daemon"
                 let text = "a process has it and does not answer: \(error.reason)"
-                return (.problem(check, text, advice), false)
+                return (.problem(check, text, advice), nil)
             }
         }
         do throws(SystemError) {
             _ = try listenFirst(on: address)
-            return (.ok(check, "free; no daemon runs"), false)
+            return (.ok(check, "free; no daemon runs"), nil)
         } catch {
             let advice =
                 error.code == EACCES
                 ? "choose one from 1024 on with --port"
                 : "choose an address of this machine and a free port"
-            return (.problem(check, "cannot be listened on: \(error)", advice), false)
+            return (.problem(check, "cannot be listened on: \(error)", advice), nil)
         }
     }
 

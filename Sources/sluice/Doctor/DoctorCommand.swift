@@ -51,8 +51,8 @@ struct Doctor {
     let report: DoctorReport
     /// Nil where a setting is wrong.
     let configuration: DaemonConfiguration?
-    /// The base URL of the daemon that runs; nil without one.
-    let daemon: String?
+    /// The daemon that runs; nil without one.
+    let daemon: FoundDaemon?
     let redaction: Redaction
 
     init(_ options: ServeOptions, _ given: GivenURL?) {
@@ -78,7 +78,7 @@ struct Doctor {
         findings += MachineChecks(configuration: found).findings
         let probe = found.map { DaemonProbe($0) }
         findings += probe?.findings ?? []
-        daemon = probe?.base
+        daemon = probe?.daemon
         // What people have at hand is the URL that they play.
         let origin = try? given?.behindDaemon
         if let origin {
@@ -86,7 +86,7 @@ struct Doctor {
             findings.append(.ok("URL", text))
         }
         if let tested = origin ?? given {
-            findings += Self.try(tested, options, found, at: probe?.base)
+            findings += Self.try(tested, options, found, at: probe?.daemon)
         }
         report = DoctorReport(findings, redaction)
     }
@@ -109,7 +109,7 @@ struct Doctor {
 
     private static func `try`(
         _ given: GivenURL, _ options: ServeOptions, _ configuration: DaemonConfiguration?,
-        at daemon: String?
+        at daemon: FoundDaemon?
     ) -> [Finding] {
         let budget = TransferBudget(
             requests: 40, bytes: 50 << 20, seconds: 45, each: 8, from: .now())
@@ -133,13 +133,14 @@ struct Doctor {
                 ? try TemporaryDaemon(options.arguments, speaksTLS: configuration.secure != nil)
                 : nil
             defer { own?.stop() }
-            let base = daemon ?? own?.base ?? ""
-            let entry = given.entry(at: base, token: configuration.proxy.token)
+            let front = FrontProxy(daemon ?? FoundDaemon(base: own?.base ?? "", basePath: ""))
+            let entry = given.entry(at: front.base, token: configuration.proxy.token)
             guard let entry = try? AbsoluteURL(entry) else { return direct.findings }
             let budget = TransferBudget(
                 requests: 40, bytes: 50 << 20, seconds: 45, each: 30, from: .now())
             var proxied = ProxyChecks(
-                entry: entry, StreamClient(budget: budget, lines: [], comesFromPage: false),
+                entry: entry,
+                StreamClient(budget: budget, lines: [], comesFromPage: false, front: front),
                 direct: direct)
             proxied.run()
             return direct.findings + proxied.findings

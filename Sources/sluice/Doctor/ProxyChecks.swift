@@ -5,6 +5,31 @@ import HLS
 import HTTP
 import URISyntax
 
+/// Stands for the proxy in front of a daemon: removes the base path from the URLs of requests.
+struct FrontProxy {
+    /// The base URL of players, with the base path.
+    let base: String
+    private let basePath: String
+    private let origin: Origin?
+
+    init(_ daemon: FoundDaemon) {
+        base = daemon.base + daemon.basePath
+        basePath = daemon.basePath
+        origin = (try? AbsoluteURL(daemon.base))?.origin
+    }
+
+    /// Returns a URL of players as the daemon is asked for it: without the base path.
+    func target(of url: AbsoluteURL) -> AbsoluteURL {
+        let start = url.pathRange.lowerBound
+        guard !basePath.isEmpty, url.bytes[start...].starts(with: "\(basePath)/".utf8),
+            url.origin == origin
+        else { return url }
+        var bytes = url.bytes
+        bytes.removeSubrange(start..<start + basePath.utf8.count)
+        return (try? AbsoluteURL(bytes: bytes)) ?? url
+    }
+}
+
 /// What comes of a stream through a daemon.
 struct ProxyChecks {
     /// The URL that a player would be given.

@@ -129,8 +129,8 @@ private final class ReportFiles {
             return missing.append("settings and figures: a setting is wrong, see doctor.txt")
         }
         try add("config.json", try ConfigListing(configuration).json() + "\n")
-        if let base = doctor.daemon {
-            let client = AdminClient(base: base, token: configuration.proxy.token)
+        if let daemon = doctor.daemon {
+            let client = AdminClient(base: daemon.base, token: configuration.proxy.token)
             for (page, name) in [
                 ("/api/stats", "stats.json"), ("/metrics", "metrics.txt"),
                 ("/api/origins", "origins.json"), ("/api/history", "history.json"),

@@ -19,6 +19,8 @@ struct StreamClient {
     let comesFromPage: Bool
     /// The way to origins; nil for the direct one.
     var way: BlockingClient.Way?
+    /// What stands in front of the daemon that is asked; nil for an origin.
+    var front: FrontProxy?
 
     private var fields: [String] { lines + (comesFromPage ? ["Origin: \(Self.page)"] : []) }
 
@@ -42,7 +44,8 @@ struct StreamClient {
         guard let left = budget.next(now: .now()) else {
             throw BlockingClient.Failure(kind: .other, reason: "the limit of requests is reached")
         }
-        var request = BlockingClient.Request("GET", url.requestForm)
+        let target = front?.target(of: url) ?? url
+        var request = BlockingClient.Request("GET", target.requestForm)
         request.fields = fields + more
         request.range = range
         request.keepsFields = true
@@ -70,7 +73,7 @@ struct StreamClient {
     func loader(
         _ observe: @escaping (AbsoluteURL, BlockingClient.Answer, [UInt8]) -> Void
     ) -> InspectLoader {
-        InspectLoader(fields: fields, way: way, budget: budget, observe: observe)
+        InspectLoader(fields: fields, way: way, front: front, budget: budget, observe: observe)
     }
 }
 

@@ -24,6 +24,8 @@ struct InspectLoader {
     var readsFiles = false
     /// The way to the origin of each request; nil for the direct one.
     var way: BlockingClient.Way?
+    /// What stands in front of the daemon that is asked; nil for an origin.
+    var front: FrontProxy?
     /// What all requests together may spend; nil for a limit of each alone.
     var budget: TransferBudget?
     /// Told of each answer, also of those that are no playlists.
@@ -88,7 +90,8 @@ struct InspectLoader {
     private func fetch(
         _ url: AbsoluteURL
     ) -> Result<(body: [UInt8], url: AbsoluteURL), InspectFailure> {
-        var request = request(url)
+        let target = front?.target(of: url) ?? url
+        var request = request(target)
         var limit = PlaylistLimits.standard.byteCount
         if let budget {
             guard let left = budget.next(now: .now()) else {
@@ -106,7 +109,8 @@ struct InspectLoader {
             guard answer.status == 200 else {
                 return .failure(InspectFailure(text: "the origin answered \(answer.status)"))
             }
-            return .success((body, answer.url.flatMap { try? AbsoluteURL($0) } ?? url))
+            let end = answer.url.flatMap { try? AbsoluteURL($0) } ?? target
+            return .success((body, end == target ? url : end))
         } catch {
             let text =
                 error.kind == .stopped
