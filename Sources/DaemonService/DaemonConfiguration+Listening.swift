@@ -3,19 +3,35 @@ package import Posix
 import Reactor
 import TLS
 
-/// Where the daemon listens: addresses, ports, inherited sockets and certificates.
-extension DaemonConfiguration {
-    /// The base URL of a daemon of this configuration for programs of this machine, for each address
-    /// that is listened on in the clear; none for a port that is not fixed.
-    package var localBases: [String] {
-        addresses.filter { $0.port != 0 }.map { address in
-            switch address.host {
-            case "0.0.0.0": "http://127.0.0.1:\(address.port)"
-            case "::": "http://[::1]:\(address.port)"
-            default: "http://\(address)"
-            }
+/// An address with a fixed port that a daemon listens on.
+package struct LocalListener: Sendable {
+    package let address: SocketAddress
+    /// True for TLS.
+    package let isSecure: Bool
+
+    /// The base URL for programs of this machine.
+    package var base: String {
+        let scheme = isSecure ? "https" : "http"
+        return switch address.host {
+        case "0.0.0.0": "\(scheme)://127.0.0.1:\(address.port)"
+        case "::": "\(scheme)://[::1]:\(address.port)"
+        default: "\(scheme)://\(address)"
         }
     }
+}
+
+/// Where the daemon listens: addresses, ports, inherited sockets and certificates.
+extension DaemonConfiguration {
+    /// The addresses with a fixed port, those in the clear first.
+    package var localListeners: [LocalListener] {
+        let plain = addresses.map { LocalListener(address: $0, isSecure: false) }
+        let secure = (secure?.addresses ?? []).map { LocalListener(address: $0, isSecure: true) }
+        return (plain + secure).filter { $0.address.port != 0 }
+    }
+
+    /// The base URLs of a daemon of this configuration for programs of this machine, those in the
+    /// clear first; none for a port that is not fixed.
+    package var localBases: [String] { localListeners.map(\.base) }
 
     /// Every address that is listened on, in the clear and for TLS.
     package var listeningPlaces: [SocketAddress] {

@@ -72,6 +72,50 @@ extension Stories.SecureOnlyTests {
         #expect(own.status == 0, "\(own.stderr)")
     }
 
+    @Test func `doctor and report find a daemon behind TLS or say what they do not trust`() throws {
+        let identity = try Identity("127.0.0.1")
+        let folder = try TemporaryFolder()
+        let cdn = FixtureCDN(folder: Fixture.path("media"))
+        try cdn.start()
+        defer { cdn.stop() }
+        // A daemon that doctor started with these settings would refuse the origin.
+        let daemon = try start(identity, folder)
+        let port = daemon.baseURL.split(separator: ":").last.map(String.init) ?? ""
+        let settings =
+            ["--port", "off", "--tls-port", port, "--cache-dir", folder.file("cache")]
+            + identity.options
+        let program = try DaemonProcess.builtBinary()
+        let stranger = ["env", "XDG_CONFIG_HOME=\(folder.makeFolder("none"))"]
+        let trusting = stranger + ["SLUICE_DAEMON_CA=\(identity.authority)"]
+        let found = try Tool.run(
+            trusting + [program, "doctor"] + settings + [cdn.url("/ts/master.m3u8")])
+        #expect(found.status == 0, "\(found.stdout)")
+        #expect(found.stdout.contains("a daemon of version"))
+        #expect(found.stdout.contains("bytes are the same direct and through Sluice"))
+        let report = [program, "report", "--force", "--output", folder.file("r.tar.gz")] + settings
+        #expect(try Tool.run(trusting + report).stdout.contains("stats.json"))
+        let unknown = try Tool.run(stranger + [program, "doctor"] + settings)
+        #expect(unknown.stdout.contains("certificate is not trusted"), "\(unknown.stdout)")
+        #expect(try Tool.run(stranger + report).stdout.contains("without figures"))
+    }
+
+    @Test func `the daemon of a configuration file is asked over TLS if it listens so only`()
+        throws
+    {
+        let identity = try Identity("127.0.0.1")
+        let folder = try TemporaryFolder()
+        let daemon = try start(identity, folder)
+        let port = daemon.baseURL.split(separator: ":").last.map(String.init) ?? ""
+        let file = folder.file("sluice.json")
+        let names = "\"tls-cert\":[\"\(identity.certificate)\"],\"tls-key\":[\"\(identity.key)\"]"
+        try writeFile(file, "{\"port\":\"off\",\"tls-port\":\(port),\(names)}".utf8)
+        let listed = try Tool.run([
+            "env", "SLUICE_DAEMON_CA=\(identity.authority)", DaemonProcess.builtBinary(), "ls",
+            "--json", "--config", file,
+        ])
+        #expect(listed.status == 0 && listed.stdout.contains("\"titles\""), "\(listed.stderr)")
+    }
+
     @Test func `the plain port can be off only beside one for TLS, and check names both`() throws {
         let identity = try Identity("127.0.0.1")
         let folder = try TemporaryFolder()

@@ -14,7 +14,9 @@ struct FoundDaemon {
     /// The base URL at which it listens.
     let base: String
     /// The base path that its links begin with, which a proxy in front removes; "" or "/x".
-    let basePath: String
+    var basePath = ""
+    /// A PEM file of an authority that is trusted besides the system's; nil for none.
+    var authority: String?
 }
 
 /// What listens at the addresses of a configuration.
@@ -25,9 +27,10 @@ struct DaemonProbe {
 
     /// Asks at each address; blocks for seconds at most.
     init(_ configuration: DaemonConfiguration) {
-        let addresses = configuration.addresses.filter { $0.port != 0 }
-        for (base, address) in zip(configuration.localBases, addresses) {
-            let (finding, found) = Self.look(at: base, address, configuration.proxy)
+        for listener in configuration.localListeners {
+            // A daemon that answers in the clear holds its ports for TLS too.
+            if listener.isSecure, daemon != nil { break }
+            let (finding, found) = Self.look(at: listener, configuration.proxy)
             findings.append(finding)
             if daemon == nil { daemon = found }
         }
@@ -54,11 +57,14 @@ struct DaemonProbe {
     }
 
     private static func look(
-        at base: String, _ address: SocketAddress, _ proxy: ProxySettings
+        at listener: LocalListener, _ proxy: ProxySettings
     ) -> (Finding, FoundDaemon?) {
-        let check = "port \(address.port)"
+        let check = "\(listener.isSecure ? "TLS port" : "port") \(listener.address.port)"
+        let option = listener.isSecure ? "--tls-port" : "--port"
+        let authority = listener.isSecure ? DaemonTrust.authority(nil) : nil
         func ask(_ path: String) throws(BlockingClient.Failure) -> (status: Int, text: String) {
-            var request = BlockingClient.Request("GET", base + path)
+            var request = BlockingClient.Request("GET", listener.base + path)
+            request.authority = authority
             request.milliseconds = 3_000
             request.connectSeconds = 2
             if let token = proxy.token { request.fields = ["Authorization: Bearer \(token)"] }
@@ -72,19 +78,21 @@ struct DaemonProbe {
                 return (.problem(check, "a daemon answers and requires its token", advice), nil)
             }
             guard health.status == 200, health.text.contains("\"status\":\"ok\"") else {
-                return (otherProgram(check), nil)
+                return (otherProgram(check, option), nil)
             }
             let stats = try ask("/api/stats")
             guard
                 let version = try? JSONDecoder().decode(
                     Version.self, from: Data(stats.text.utf8)
                 ).version
-            else { return (otherProgram(check), nil) }
+            else { return (otherProgram(check, option), nil) }
             // The daemon's own settings count: it may have been started with other options.
             let settings = (try? ask("/api/settings")).flatMap {
                 try? JSONDecoder().decode(Settings.self, from: Data($0.text.utf8))
             }
-            let found = FoundDaemon(base: base, basePath: settings?.basePath ?? proxy.basePath)
+            let found = FoundDaemon(
+                base: listener.base, basePath: settings?.basePath ?? proxy.basePath,
+                authority: authority)
             guard version == sluiceVersion else {
                 let advice = "restart the daemon to run this program's version"
                 let text =
@@ -93,6 +101,7 @@ struct DaemonProbe {
             }
             return (.ok(check, "a daemon of version \(version) answers"), found)
         } catch {
+            if error.kind == .untrusted { return (untrusted(check, error.reason), nil) }
             guard error.kind == .refused else {
                 let advice = "find the process with `ss -ltnp`; restart it if it is the daemon"
                 let text = "a process has it and does not answer: \(error.reason)"
@@ -100,20 +109,26 @@ struct DaemonProbe {
             }
         }
         do throws(SystemError) {
-            _ = try listenFirst(on: address)
+            _ = try listenFirst(on: listener.address)
             return (.ok(check, "free; no daemon runs"), nil)
         } catch {
             let advice =
                 error.code == EACCES
-                ? "choose one from 1024 on with --port"
+                ? "choose one from 1024 on with \(option)"
                 : "choose an address of this machine and a free port"
             return (.problem(check, "cannot be listened on: \(error)", advice), nil)
         }
     }
 
-    private static func otherProgram(_ check: String) -> Finding {
+    private static func otherProgram(_ check: String, _ option: String) -> Finding {
         .problem(
             check, "another program answers there",
-            "stop it, or choose another port with --port")
+            "stop it, or choose another port with \(option)")
+    }
+
+    private static func untrusted(_ check: String, _ reason: String) -> Finding {
+        .warning(
+            check, "not checked: a process has it whose certificate is not trusted: \(reason)",
+            "name the authority with SLUICE_DAEMON_CA; the certificate must name the address too")
     }
 }

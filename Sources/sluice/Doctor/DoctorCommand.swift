@@ -133,7 +133,7 @@ struct Doctor {
                 ? try TemporaryDaemon(options.arguments, speaksTLS: configuration.secure != nil)
                 : nil
             defer { own?.stop() }
-            let front = FrontProxy(daemon ?? FoundDaemon(base: own?.base ?? "", basePath: ""))
+            let front = FrontProxy(daemon ?? FoundDaemon(base: own?.base ?? ""))
             let entry = given.entry(at: front.base, token: configuration.proxy.token)
             guard let entry = try? AbsoluteURL(entry) else { return direct.findings }
             let budget = TransferBudget(

@@ -9,11 +9,14 @@ import URISyntax
 struct FrontProxy {
     /// The base URL of players, with the base path.
     let base: String
+    /// A PEM file of an authority that is trusted besides the system's; nil for none.
+    let authority: String?
     private let basePath: String
     private let origin: Origin?
 
     init(_ daemon: FoundDaemon) {
         base = daemon.base + daemon.basePath
+        authority = daemon.authority
         basePath = daemon.basePath
         origin = (try? AbsoluteURL(daemon.base))?.origin
     }

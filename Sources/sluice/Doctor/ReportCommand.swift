@@ -130,7 +130,8 @@ private final class ReportFiles {
         }
         try add("config.json", try ConfigListing(configuration).json() + "\n")
         if let daemon = doctor.daemon {
-            let client = AdminClient(base: daemon.base, token: configuration.proxy.token)
+            let client = AdminClient(
+                base: daemon.base, token: configuration.proxy.token, authority: daemon.authority)
             for (page, name) in [
                 ("/api/stats", "stats.json"), ("/metrics", "metrics.txt"),
                 ("/api/origins", "origins.json"), ("/api/history", "history.json"),
@@ -142,7 +143,8 @@ private final class ReportFiles {
                 }
             }
         } else {
-            missing.append("figures: no daemon answers at the address of these settings")
+            missing.append(
+                "figures: no daemon answers at the addresses of these settings, see doctor.txt")
         }
         try addLog(configuration.proxy.accessLog)
     }

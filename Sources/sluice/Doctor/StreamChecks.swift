@@ -51,6 +51,7 @@ struct StreamClient {
         request.keepsFields = true
         request.followsRedirects = true
         request.way = way
+        request.authority = front?.authority
         request.userAgent = "sluice/\(sluiceVersion)"
         request.milliseconds = left.milliseconds
         request.credentials = url.userinfo.map { PercentCoding.decode($0) }

@@ -124,6 +124,7 @@ struct InspectLoader {
         request.fields = fields
         request.followsRedirects = true
         request.way = way
+        request.authority = front?.authority
         request.keepsFields = observe != nil
         request.decodesContent = true
         request.userAgent = "sluice/\(sluiceVersion)"
