@@ -90,6 +90,8 @@ package final class TimeShiftKeeper {
     let services: TimeShiftServices
     let loop: EventLoop
     private(set) lazy var recorder = RecordingTable(self)
+    /// Those of sessions; what a recording needs is pinned.
+    private lazy var savedWindows = SavedWindows(services.timeShift.windows)
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0
@@ -208,6 +210,8 @@ package final class TimeShiftKeeper {
         guard let saved else { return }
         do throws(SystemError) {
             try services.timeShift.files(of: list.session).save(saved.shift, saved.name)
+            guard list.session.shift.recording == nil else { return }
+            savedWindows.note(saved: saved.name, at: loop.wallNow)
         } catch {
             list.state.withLock { $0.isUnsaved = true }
             services.log.error(
@@ -230,13 +234,17 @@ package final class TimeShiftKeeper {
 
     // MARK: Segments out of the window
 
-    /// Removes segments from the store that were stored only for windows, and are in none now.
+    /// Removes segments from the store that were stored only for windows, and are in none now, be it in
+    /// memory or saved.
     func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
         let pins = services.store.pins()
         let pinnedTitles = Set(pins.map(\.title))
         let pinnedKeys = Set(pins.flatMap(\.keys))
-        let others = services.timeShift.all.filter { $0 !== list }.map(\.shift)
-        for segment in segments {
+        let lists = services.timeShift.all.filter { $0 !== list }
+        let others = lists.map(\.shift)
+        let loaded = (lists + [list]).compactMap(\.name)
+        let left = savedWindows.unnamed(segments, besides: loaded, now: loop.wallNow)
+        for segment in left {
             // A resource with byte ranges also contains segments that are still in the window.
             guard let url = segment.url, segment.byteRange == nil,
                 !others.contains(where: { $0.names(segment) }), !list.shift.names(segment)

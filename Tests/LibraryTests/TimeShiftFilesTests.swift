@@ -23,11 +23,16 @@ import URISyntax
 
     private var names: [String] { get throws { try listFolder(files.folder).map(\.name) } }
 
-    private func saveWindow() throws {
+    private func shift(_ segments: String...) throws -> TimeShift {
         var shift = TimeShift()
-        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\ns0.ts\n"
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n"
+        let text = segments.reduce(head) { $0 + "#EXTINF:2,\n\($1)\n" }
         _ = try shift.merge(Array(text.utf8), base: url)
-        try files.save(shift, window)
+        return shift
+    }
+
+    private func saveWindow(_ segment: String = "s0.ts") throws {
+        try files.save(try shift(segment), window)
     }
 
     @Test func `a restored window has the limits of its session`() throws {
@@ -62,5 +67,22 @@ import URISyntax
         #expect(files.load(window, limits: .init())?.segments.count == 1)
         files.remove(window)
         #expect(try names.isEmpty)
+    }
+
+    @Test func `a saved window names its segments for a day unless its list is loaded`() throws {
+        let segments = try shift("s0.ts", "s1.ts").segments
+        let now = WallTime.now()
+        try saveWindow()
+        let saved = SavedWindows(files)
+        func left(_ loaded: [WindowName] = [], after seconds: Int64 = 0) -> [String?] {
+            saved.unnamed(segments, besides: loaded, now: now + .seconds(seconds))
+                .map { $0.url?.lastPathSegment }
+        }
+        #expect(left() == ["s1.ts"])
+        #expect(left([window]) == ["s0.ts", "s1.ts"])
+        try saveWindow("s1.ts")
+        saved.note(saved: window, at: now)
+        #expect(left() == ["s0.ts"])
+        #expect(left(after: 90_000) == ["s0.ts", "s1.ts"])
     }
 }

@@ -22,6 +22,33 @@ extension Stories.TimeShiftTests {
     }
 
     @Test
+    func `a window removes nothing that a saved one of another session names`() throws {
+        let stream = try ShiftedStream("60s")
+        let story = stream.story
+        try stream.watch(try stream.list())
+        for _ in 0..<2 { try stream.watch(try stream.advance(by: 2)) }
+        try story.restart()
+        // The window that begins with s4 to s6 drops them before the other is in memory again.
+        let short = "/proxy?url=\(percentEncoded(story.cdn.url(stream.path)))&dvr=6s"
+        try stream.watch(try story.follow(short))
+        for newest in stride(from: 8, through: 16, by: 2) {
+            stream.window.advance(by: 2)
+            let isThere = try eventually {
+                try story.follow(short).segmentNames.last == "s\(newest)"
+            }
+            #expect(isThere)
+            try stream.watch(try story.follow(short))
+        }
+        // s7 to s10.
+        #expect(try story.settled("time_shift_dropped_total") { $0 == 4 } == 4)
+        let list = try stream.list()
+        #expect(list.segmentNames.prefix(7) == ["s0", "s1", "s2", "s3", "s4", "s5", "s6"])
+        for link in uriLines(list.text).prefix(7) {
+            #expect(try story.follow(link)["Cache-Status"]?.contains("hit") == true)
+        }
+    }
+
+    @Test
     func `seeking back plays what was watched without origin requests`() throws {
         let stream = try ShiftedStream("60s")
         try stream.watch(try stream.list())

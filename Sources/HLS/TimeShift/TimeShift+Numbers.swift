@@ -62,6 +62,9 @@ extension TimeShift {
         return self.segment(number: number) != nil
     }
 
+    /// The digests of all segments that it names, ascending.
+    package var digests: [Int] { segments.filter { !$0.isPlaceholder }.map(\.digest).sorted() }
+
     /// Chooses the numbers of the first segment: the origin's, or those that another rendition's
     /// list has for the same place.
     mutating func begin(with window: LiveWindow, inStepWith sibling: TimeShift?) {

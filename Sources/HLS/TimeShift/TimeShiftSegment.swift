@@ -51,6 +51,9 @@ package struct TimeShiftSegment: Sendable {
     /// with its duration and placeholder.
     private static let generatedByteCount = 512
 
+    /// A digest of URI and byte range, which differs from run to run.
+    package var digest: Int { SegmentName(uri, byteRange).hashValue }
+
     /// The absolute URI as written.
     let uri: [UInt8]
     /// Its own tags and comments with LF, except those that are regenerated.

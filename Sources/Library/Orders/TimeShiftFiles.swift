@@ -31,9 +31,24 @@ package struct TimeShiftFiles: Sendable {
         self.log = log
     }
 
-    private func path(_ name: WindowName) -> String {
-        let digest = ObjectKey(sha256Of: "\(name.session.text) \(name.list)")
-        return "\(folder)/\(digest.hex.prefix(32))"
+    /// Returns the name of the file that holds the snapshot of a window.
+    package func file(of name: WindowName) -> String {
+        String(ObjectKey(sha256Of: "\(name.session.text) \(name.list)").hex.prefix(32))
+    }
+
+    private func path(_ name: WindowName) -> String { "\(folder)/\(file(of: name))" }
+
+    /// Returns when each snapshot was saved, by the name of its file; blocks on the disk.
+    package func saved() -> [String: WallTime] {
+        var found: [String: WallTime] = [:]
+        // Those that were set aside, or are being written, have an extension.
+        for file in (try? listFolder(folder)) ?? []
+        where !file.isFolder && !file.name.contains(".") {
+            var status = stat()
+            guard stat("\(folder)/\(file.name)", &status) == 0 else { continue }
+            found[file.name] = WallTime(seconds: Int64(status.st_mtim.tv_sec))
+        }
+        return found
     }
 
     /// Loads the snapshot of a window; nil without one.
@@ -45,7 +60,12 @@ package struct TimeShiftFiles: Sendable {
     ///   - limits: the limits of the window.
     /// - Returns: the window; nil if there is none, or none that can be read.
     package func load(_ name: WindowName, limits: TimeShift.Limits) -> TimeShift? {
-        let path = path(name)
+        load(file: file(of: name), limits: limits)
+    }
+
+    /// As `load`, for the name of a file.
+    func load(file: String, limits: TimeShift.Limits) -> TimeShift? {
+        let path = "\(folder)/\(file)"
         do {
             let bytes = try readWhole(path, atMost: Self.mostOfOne)
             guard bytes.starts(with: Self.firstLine) else {

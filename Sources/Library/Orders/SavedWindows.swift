@@ -1,0 +1,67 @@
+// What the saved windows name whose lists are not in memory: other windows must not remove it.
+package import HLS
+package import Posix
+import Routing
+
+/// The segments of saved windows, so that a player who comes back finds them.
+///
+/// For one thread, which may block on the disk. A window is read when it first counts; of each of its
+/// segments eight bytes stay in memory.
+package final class SavedWindows {
+    private struct Window {
+        let saved: WallTime
+        /// The digests of its segments, ascending; nil until it is read.
+        var digests: [Int]?
+
+        func names(_ digest: Int) -> Bool {
+            guard let digests else { return false }
+            var (low, high) = (0, digests.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if digests[middle] < digest { low = middle + 1 } else { high = middle }
+            }
+            return low < digests.count && digests[low] == digest
+        }
+    }
+
+    /// How long a saved window counts: after that, its segments have left every window.
+    private static let longest = Interval.seconds(Int64(WindowLength.longest))
+
+    private let files: TimeShiftFiles
+    /// By the names of their files.
+    private var windows: [String: Window]
+
+    /// Lists the windows that earlier runs saved; blocks on the disk.
+    package init(_ files: TimeShiftFiles) {
+        self.files = files
+        windows = files.saved().mapValues { Window(saved: $0) }
+    }
+
+    /// Records that a window has been saved.
+    package func note(saved name: WindowName, at now: WallTime) {
+        windows[files.file(of: name)] = Window(saved: now)
+    }
+
+    /// Returns the segments that no saved window names; blocks on the disk.
+    ///
+    /// - Parameters:
+    ///   - segments: the segments that are looked for.
+    ///   - loaded: the windows in memory: they may have changed since they were saved.
+    ///   - now: the time, which decides which windows count.
+    /// - Returns: the others of them, in their order.
+    package func unnamed(
+        _ segments: [TimeShiftSegment], besides loaded: [WindowName], now: WallTime
+    ) -> [TimeShiftSegment] {
+        windows = windows.filter { now - $0.value.saved < Self.longest }
+        let skipped = Set(loaded.map { files.file(of: $0) })
+        let counted = windows.keys.filter { !skipped.contains($0) }
+        for file in counted where windows[file]?.digests == nil {
+            let shift = files.load(file: file, limits: TimeShift.Limits())
+            windows[file]?.digests = shift?.digests ?? []
+        }
+        return segments.filter { segment in
+            let digest = segment.digest
+            return !counted.contains { windows[$0]?.names(digest) ?? false }
+        }
+    }
+}
