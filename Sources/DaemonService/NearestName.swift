@@ -1,23 +1,24 @@
 /// Finds the name that a misspelt one was probably meant to be.
-enum NearestName {
-    /// Returns the name with the smallest edit distance, if that is small enough for a slip.
+package enum NearestName {
+    /// Returns the shortest name that the text begins, else the one with the smallest edit distance,
+    /// if that is small enough for a slip.
     ///
     /// - Parameters:
     ///   - text: the name as it was written.
     ///   - names: the names that there are.
     ///   - prefix: what all of them begin with, which says nothing of what was meant.
     /// - Returns: nil if no name is near.
-    static func of(
+    package static func of(
         _ text: String, among names: some Collection<String>, prefix: String = ""
     ) -> String? {
         // Longer texts are not slips, and comparing them would take long.
         guard text.utf8.count <= 64 else { return nil }
+        let count = text.utf8.count - prefix.utf8.count
+        // `cache` is rather a part of `cache-dir` than a slip for `pace`.
+        let begun = names.filter { count > 1 && $0.hasPrefix(text) }
+        if let name = begun.min(by: { ($0.utf8.count, $0) < ($1.utf8.count, $1) }) { return name }
         let found = names.map { ($0, distance(text, $0)) }.min { ($0.1, $0.0) < ($1.1, $1.0) }
-        guard let (name, changes) = found,
-            changes <= max(1, min(3, (text.utf8.count - prefix.utf8.count) / 2))
-        else {
-            return nil
-        }
+        guard let (name, changes) = found, changes <= max(1, min(3, count / 2)) else { return nil }
         return name
     }
 

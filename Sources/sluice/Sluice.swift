@@ -12,7 +12,16 @@ struct Program {
         // Before any thread is created, or a signal to a thread without the mask would kill the
         // process.
         if CommandLine.arguments.dropFirst().first == "serve" { SignalSource.blockSignals() }
-        SluiceCommand.main()
+        do {
+            var command = try SluiceCommand.parseAsRoot()
+            try command.run()
+        } catch {
+            if let text = OptionAdvice.message(for: error, CommandLine.arguments.dropFirst()) {
+                printError(text)
+                SluiceCommand.exit(withError: ExitCode.validationFailure)
+            }
+            SluiceCommand.exit(withError: error)
+        }
     }
 }
 

@@ -31,6 +31,21 @@ extension Stories.FirstUseTests {
         #expect(file.status == 78 && file.stderr.contains("did you mean 'cache-size'?"))
     }
 
+    @Test(arguments: [
+        (["serve", "--cache", "/tmp/x"], "cache", "cache-dir"),
+        (["check", "--cach-size", "1GB"], "cach-size", "cache-size"),
+        (["tls", "init", "--fold", "tv.example"], "fold", "folder"),
+        (["download", "http://h/a.m3u8", "--vari", "best"], "vari", "variant"),
+    ])
+    func `an unknown option is answered with the one that it begins, or that is near`(
+        _ arguments: [String], _ unknown: String, _ meant: String
+    ) throws {
+        let result = try Tool.run([try DaemonProcess.builtBinary()] + arguments)
+        #expect(result.status == 64 && result.stderr.contains("\nUsage: sluice "))
+        let text = "Error: Unknown option '--\(unknown)'. Did you mean '--\(meant)'?\n"
+        #expect(result.stderr.hasPrefix(text), "\(result.stderr)")
+    }
+
     @Test
     func `commands take the daemon and its token from the environment, and a 401 says so`() throws {
         let story = try Story(["--token", "correct-horse"])
