@@ -46,7 +46,7 @@ package struct EndlessHead: Sendable, Equatable {
 }
 
 /// Decides between a live stream and a file while the body arrives.
-package struct EndlessTrial: Sendable, Equatable {
+package struct EndlessTrial: Sendable {
     package enum Verdict: Sendable, Equatable {
         case undecided
         case endless
@@ -84,12 +84,6 @@ package struct EndlessTrial: Sendable, Equatable {
     package init(_ head: EndlessHead, now: Monotonic) {
         isStation = head.isStation
         begunAt = now
-    }
-
-    package static func == (one: Self, other: Self) -> Bool {
-        one.isStation == other.isStation && one.begunAt == other.begunAt
-            && one.nextCheck == other.nextCheck && one.settled?.at == other.settled?.at
-            && one.settled?.media == other.settled?.media
     }
 
     /// Looks at what has arrived.

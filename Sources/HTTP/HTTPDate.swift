@@ -49,9 +49,9 @@ package enum HTTPDate {
     package static func parse(_ text: String, now: Int64? = nil) -> Int64? {
         if let seconds = usual(text.utf8.span) { return seconds }
         let bytes = Array(text.utf8)
-        // The longest is `Wednesday, 06-Nov-94 08:49:37 GMT`.
-        guard bytes.count >= 24, bytes.count <= 33 else { return nil }
-        if bytes[3] == ASCII.comma { return parseFixdate(bytes) }
+        // The longest is `Wednesday, 06-Nov-94 08:49:37 GMT`. A comma in this place belongs to an
+        // IMF-fixdate, and this is none.
+        guard bytes.count >= 24, bytes.count <= 33, bytes[3] != ASCII.comma else { return nil }
         if bytes[3] == ASCII.space { return parseAsctime(bytes) }
         return parseRFC850(bytes, now: now)
     }
@@ -96,16 +96,6 @@ package enum HTTPDate {
     }
 
     // MARK: Formats
-
-    /// Parses `Sun, 06 Nov 1994 08:49:37 GMT`.
-    private static func parseFixdate(_ bytes: [UInt8]) -> Int64? {
-        guard bytes.count == 29, isWeekday(bytes[0..<3]), bytes[4] == ASCII.space,
-            bytes[7] == ASCII.space, bytes[11] == ASCII.space, bytes[16] == ASCII.space,
-            hasZone(bytes[25...]), let day = number(bytes[5..<7]), let month = month(bytes[8..<11]),
-            let year = number(bytes[12..<16]), let time = time(bytes[17..<25])
-        else { return nil }
-        return seconds(Civil(year: year, month: month, day: day), time: time)
-    }
 
     /// Parses `Sunday, 06-Nov-94 08:49:37 GMT`.
     private static func parseRFC850(_ bytes: [UInt8], now: Int64?) -> Int64? {

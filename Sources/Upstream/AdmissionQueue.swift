@@ -84,7 +84,7 @@ package struct AdmissionQueue {
         var isExempt = false
     }
 
-    package private(set) var limits: Limits
+    package let limits: Limits
     private var lanes = Array(repeating: LaneQueue(), count: Lane.allCases.count)
     private var waiters: [UInt64: Entry] = [:]
     private var holders: [UInt64: Holder] = [:]
@@ -221,11 +221,6 @@ extension AdmissionQueue {
         ahead.limit = max(1, all)
         ahead.backgroundLimit = max(1, background)
         ahead.hostLimits = hosts
-    }
-
-    /// Changes the number of slots; running transfers continue.
-    package mutating func resize(slots: Int) {
-        limits.slots = max(1, slots)
     }
 }
 

@@ -80,8 +80,6 @@ package struct TransferHead: Sendable {
     package var decodedCoding: String?
     /// The URL that responded, after redirects, without user information.
     package var finalURL: AbsoluteURL
-    /// The peer that responded.
-    package var remoteAddress: SocketAddress?
     /// The Set-Cookie fields of every hop in order, those of this response last.
     package var setCookies: [ReceivedCookie]
     /// The number of redirects that were followed.
@@ -92,15 +90,13 @@ package struct TransferHead: Sendable {
 
     init(
         status: HTTPStatus, version: HTTPVersion, fields: Fields, decodedCoding: String? = nil,
-        finalURL: AbsoluteURL, remoteAddress: SocketAddress? = nil, setCookies: [ReceivedCookie],
-        redirects: Int, provesItsEnd: Bool
+        finalURL: AbsoluteURL, setCookies: [ReceivedCookie], redirects: Int, provesItsEnd: Bool
     ) {
         self.status = status
         self.version = version
         self.fields = fields
         self.decodedCoding = decodedCoding
         self.finalURL = finalURL
-        self.remoteAddress = remoteAddress
         self.setCookies = setCookies
         self.redirects = redirects
         self.provesItsEnd = provesItsEnd

@@ -28,8 +28,8 @@ extension Transfer {
         }
         return TransferHead(
             status: parser.status, version: parser.version, fields: fields,
-            decodedCoding: coding, finalURL: hop.url, remoteAddress: times.address,
-            setCookies: setCookies, redirects: hop.redirects, provesItsEnd: provesItsEnd())
+            decodedCoding: coding, finalURL: hop.url, setCookies: setCookies,
+            redirects: hop.redirects, provesItsEnd: provesItsEnd())
     }
 
     /// Returns whether the end of the body is recognisable (RFC 9112 section 6.3).

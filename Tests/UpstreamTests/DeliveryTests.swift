@@ -18,7 +18,7 @@ import Upstream
         #expect(record.status == 200)
         #expect(record.heads.first?.fields.first(.etag) == "\"a\"")
         #expect(record.heads.first?.finalURL.text == origin.url("/seg.ts?a=1"))
-        #expect(record.heads.first?.remoteAddress?.description == "127.0.0.1:\(origin.port)")
+        #expect(record.timings?.hop.address?.description == "127.0.0.1:\(origin.port)")
         #expect(record.heads.first?.provesItsEnd == true)
         #expect(record.timings?.bytes == 300_000)
         #expect(record.timings?.hop.connection == .new)

@@ -104,7 +104,7 @@ import URISyntax
         }
         defer { harness.stop() }
         func fetch() throws -> Record { try harness.fetch(origin.url("/", host: host)) }
-        #expect(try fetch().heads.first?.remoteAddress?.host == "127.0.0.1")
+        #expect(try fetch().timings?.hop.address?.host == "127.0.0.1")
         // The second address has no listener: if the connection is refused, the address was used.
         var failure: UpstreamError?
         comesTrue {
