@@ -1,7 +1,6 @@
 // `Vary`: the request fields that selected a response, and the text that distinguishes its variants
 // (RFC 9111 section 4.1).
 package import HTTP
-import Numbers
 import URISyntax
 
 /// The fields that a response names in `Vary`.
@@ -93,7 +92,7 @@ package struct SelectingFields: Sendable, Hashable {
             var weight = 1_000
             for part in ASCII.lowercased(member).split(separator: ";") {
                 let trimmed = String(part.filter { $0 != " " && $0 != "\t" })
-                if trimmed.hasPrefix("q="), let read = Self.weight(trimmed.dropFirst(2)) {
+                if trimmed.hasPrefix("q="), let read = Weight.thousandths(trimmed.dropFirst(2)) {
                     weight = read
                 } else {
                     kept.append(trimmed)
@@ -104,18 +103,6 @@ package struct SelectingFields: Sendable, Hashable {
         }
 
         var text: String { weight == 1_000 ? value : "\(value);q=\(weight)" }
-
-        private static func weight(_ text: Substring) -> Int? {
-            let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-            guard let first = parts.first, let whole = ExternalNumber.integer(first, in: 0...1),
-                parts.count <= 2
-            else { return nil }
-            guard parts.count == 2 else { return whole * 1_000 }
-            let digits = parts[1].prefix(3)
-            guard digits.utf8.allSatisfy(ASCII.isDigit) else { return nil }
-            let padded = digits + String(repeating: "0", count: 3 - digits.count)
-            return min(1_000, whole * 1_000 + (ExternalNumber.integer(padded, in: 0...999) ?? 0))
-        }
 
         static func < (a: Weighted, b: Weighted) -> Bool {
             a.weight != b.weight ? a.weight > b.weight : a.value < b.value

@@ -33,17 +33,6 @@ package enum ContentCoding {
         guard let parameter = MediaType.parameters(&cursor).first, parameter.name == "q" else {
             return 0
         }
-        let digits = Array(parameter.value.utf8)
-        guard let whole = digits.first, whole == 0x30 || whole == 0x31, digits.count <= 5,
-            digits.count == 1 || digits[1] == 0x2E
-        else { return 0 }
-        var weight = whole == 0x31 ? 1000 : 0
-        var unit = 100
-        for digit in digits.dropFirst(2) {
-            guard ASCII.isDigit(digit) else { return 0 }
-            weight += Int(digit - 0x30) * unit
-            unit /= 10
-        }
-        return min(weight, 1000)
+        return Weight.thousandths(parameter.value[...]) ?? 0
     }
 }

@@ -18,6 +18,10 @@ import Testing
                 "Accept-Language", ["Accept-Language": "de;q=0.5, en"],
                 ["Accept-Language": "en;q=1.0,de;q=0.50"]
             ),
+            (
+                "Accept-Language", ["Accept-Language": "de;q=0.3333, en"],
+                ["Accept-Language": "en;q=1.,de;q=0.333"]
+            ),
             ("Accept-Encoding", ["Accept-Encoding": "gzip, br"], ["Accept-Encoding": "br,GZIP"]),
             ("bar, foo", ["Foo": "1", "Bar": "2"], ["Bar": "2", "Foo": "1"]),
         ] as [(String, Fields, Fields)])

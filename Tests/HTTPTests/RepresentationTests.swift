@@ -46,7 +46,8 @@ struct `Accept-Encoding` {
         ("identity;q=0, gzip;q=0.5", true), ("*", true), ("*;q=0", false), ("*, gzip;q=0", false),
         ("br, *;q=0.1", true), ("", false), ("br", false), ("gzip;q=2", false), ("gzip;q=x", false),
         ("gzip;q=", false), ("gzip;q=0.0000", false), ("gzip;x=1", false), ("gzipped", false),
-        ("gzip;q=1.5", true), ("gzip;Q=0.4", true), ("gzip;q=-1", false),
+        ("gzip;q=1.5", true), ("gzip;Q=0.4", true), ("gzip;q=-1", false), ("gzip;q=0.3333", true),
+        ("gzip;q=0.3x", false), ("gzip;q=0.3333x", false), ("gzip;q=00.5", false),
     ])
     func `gzip is used if its weight allows it`(value: String, expected: Bool) {
         #expect(ContentCoding.acceptsGzip(["Accept-Encoding": value]) == expected)
