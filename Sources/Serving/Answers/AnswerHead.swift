@@ -58,6 +58,20 @@ enum CrossOrigin {
     }
 }
 
+/// What fields are appended to: a collection of them, or their written lines.
+private protocol FieldOutput {
+    mutating func append(_ name: FieldName, _ value: String) throws(ResponseHeadError)
+    mutating func append(_ name: FieldName, _ value: ArraySlice<UInt8>) throws(ResponseHeadError)
+}
+
+extension SerializedFields: FieldOutput {}
+
+extension Fields: FieldOutput {
+    fileprivate mutating func append(_ name: FieldName, _ value: ArraySlice<UInt8>) {
+        append(nameBytes: name.spelling.utf8, valueBytes: value)
+    }
+}
+
 /// Builds the heads of responses from stored heads.
 struct AnswerHead {
     let request: RequestHead
@@ -129,24 +143,8 @@ struct AnswerHead {
     /// Writes what `ownFields` returns for a playback URL directly, without a `Fields` value: every
     /// hit that is not a document uses this.
     private func ownLines(_ facts: ObjectFacts) throws(ResponseHeadError) -> SerializedFields {
-        let stored = facts.head.fields
         var lines = SerializedFields(reserving: 512)
-        if let control = stored.combinedBytes(.cacheControl) {
-            try lines.append(.cacheControl, control[...])
-        }
-        try lines.append(
-            .contentType, ContentTypes.media(resource, stated: stored.first(.contentType)))
-        if let coding = stored.valueBytes(.contentEncoding) {
-            try lines.append(.contentEncoding, coding)
-        }
-        // Members of caches nearer to the origin stand before ours (RFC 9211 section 2).
-        if let before = stored.combinedBytes(.cacheStatus) {
-            try lines.append(.cacheStatus, before[...])
-        }
-        try lines.append(.etag, facts.entityTag)
-        if let modified = stored.valueBytes(.lastModified) {
-            try lines.append(.lastModified, modified)
-        }
+        try appendOwn(facts, to: &lines)
         return lines
     }
 
@@ -191,23 +189,35 @@ struct AnswerHead {
             where !Self.replaced.contains(ASCII.lowercased(name)) {
                 fields.append(name, value)
             }
-        } else if let control = facts.head.fields.combined(.cacheControl) {
-            fields.append(.cacheControl, control)
         }
-        if !resource.isMounted, let before = facts.head.fields.combined(.cacheStatus) {
-            fields.append(.cacheStatus, before)
-        }
-        fields.append(
-            .contentType,
-            ContentTypes.media(resource, stated: facts.head.fields.first(.contentType)))
-        if !resource.isMounted, let coding = facts.head.fields.first(.contentEncoding) {
-            fields.append(.contentEncoding, coding)
-        }
-        fields.append(.etag, facts.entityTag)
-        if let modified = facts.head.fields.first(.lastModified) {
-            fields.append(.lastModified, modified)
-        }
+        // Does not throw for `Fields`.
+        try? appendOwn(facts, to: &fields)
         return fields
+    }
+
+    /// Appends the fields that differ between stored responses; of a mount's, those that `ownFields`
+    /// has not copied.
+    private func appendOwn(
+        _ facts: ObjectFacts, to output: inout some FieldOutput
+    ) throws(ResponseHeadError) {
+        let stored = facts.head.fields
+        let copiesNone = !resource.isMounted
+        if copiesNone, let control = stored.combinedBytes(.cacheControl) {
+            try output.append(.cacheControl, control[...])
+        }
+        try output.append(
+            .contentType, ContentTypes.media(resource, stated: stored.first(.contentType)))
+        if copiesNone, let coding = stored.valueBytes(.contentEncoding) {
+            try output.append(.contentEncoding, coding)
+        }
+        // Members of caches nearer to the origin stand before ours (RFC 9211 section 2).
+        if copiesNone, let before = stored.combinedBytes(.cacheStatus) {
+            try output.append(.cacheStatus, before[...])
+        }
+        try output.append(.etag, facts.entityTag)
+        if let modified = stored.valueBytes(.lastModified) {
+            try output.append(.lastModified, modified)
+        }
     }
 
     /// Returns the stored fields as the origin sent them, with those that a cache adds.
