@@ -38,7 +38,9 @@ extension AbsoluteURL {
     package var host: String {
         let range =
             hasIPv6Host ? hostRange.lowerBound + 1..<hostRange.upperBound - 1 : hostRange
-        return PercentCoding.text(bytes[range]).lowercased()
+        let name = bytes[range]
+        let decoded = name.contains(ASCII.percent) ? PercentCoding.decode(name)[...] : name
+        return PercentCoding.text(decoded).lowercased()
     }
 
     /// The host as sent to the DNS: ASCII lower case, `xn--` labels for other scripts.
@@ -52,7 +54,9 @@ extension AbsoluteURL {
         if host.count == name.utf8.count || hasIPv6Host { return asciiHost == name }
         // One name has several spellings in other scripts.
         let span = bytes.span
-        for index in host where span[index] >= 0x80 { return asciiHost == name }
+        for index in host where span[index] >= 0x80 || span[index] == ASCII.percent {
+            return asciiHost == name
+        }
         return false
     }
 

@@ -47,15 +47,15 @@ enum HostSyntax {
 
     /// True if an ASCII byte may occur in a host name.
     ///
-    /// Underscores occur in practice. Escapes, blanks, backslashes and others are rejected, because
-    /// programs disagree on the host that they name.
+    /// Underscores occur in practice. Blanks, backslashes and others are rejected, because programs
+    /// disagree on the host that they name.
     static func isNameByte(_ byte: UInt8) -> Bool {
         ASCII.isAlphanumeric(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F
     }
 
     /// Returns the ASCII lower-case form of a host name, or nil if it is not a valid name.
     ///
-    /// Names beyond ASCII follow `InternationalName.ascii`.
+    /// Names beyond ASCII, whose bytes may be percent-encoded, follow `InternationalName.ascii`.
     static func asciiName(_ bytes: ArraySlice<UInt8>) -> String? {
         let span = bytes.span
         var isName = true
@@ -69,10 +69,30 @@ enum HostSyntax {
             return PercentCoding.text(bytes.map(ASCII.lowercased)[...])
         }
         // Invalid ASCII stays invalid: the mapping must not turn it into a name.
-        guard let text = String(validating: bytes, as: UTF8.self),
-            bytes.allSatisfy({ $0 >= 0x80 || isNameByte($0) }),
+        guard let decoded = decodedName(bytes),
+            decoded.allSatisfy({ $0 >= 0x80 || isNameByte($0) }),
+            let text = String(validating: decoded, as: UTF8.self),
             let name = InternationalName.ascii(text), name.utf8.allSatisfy(isNameByte)
         else { return nil }
         return name
+    }
+
+    /// Decodes the escapes of bytes beyond ASCII (RFC 3986 section 3.2.2).
+    ///
+    /// Returns nil for all others: programs disagree on the host that an escaped ASCII byte names.
+    private static func decodedName(_ bytes: ArraySlice<UInt8>) -> [UInt8]? {
+        var decoded: [UInt8] = []
+        var rest = bytes
+        while let byte = rest.popFirst() {
+            guard byte == ASCII.percent else {
+                decoded.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(ASCII.hexValue), high >= 8,
+                let low = rest.popFirst().flatMap(ASCII.hexValue)
+            else { return nil }
+            decoded.append(high << 4 | low)
+        }
+        return decoded
     }
 }

@@ -39,6 +39,8 @@ extension Stories.CommandLineTests {
         let given = try sluice("url", "http://me@b\u{FC}cher.example:81/\u{FC}.ts").stdout
         #expect(
             given == "http://127.0.0.1:9000/http://me@xn--bcher-kva.example:81/%C3%BC.ts\n")
+        let encoded = try sluice("url", "http://b%C3%BCcher.example/a.ts").stdout
+        #expect(encoded == "http://127.0.0.1:9000/http://xn--bcher-kva.example/a.ts\n")
     }
 
     @Test

@@ -39,6 +39,11 @@ import URISyntax
         ("http://h:0/", .portOutOfRange("0")), ("http://h:65536/", .portOutOfRange("65536")),
         ("http://h:8a/", .portOutOfRange("8a")), ("http://a b/", .invalidHost("a b")),
         ("http://h%41/", .invalidHost("h%41")), ("http://[::1/", .invalidHost("[::1")),
+        ("http://b%FC.example/", .invalidHost("b%FC.example")),
+        ("http://b%C3%BC%2Eexample/", .invalidHost("b%C3%BC%2Eexample")),
+        ("http://b%C3%B/", .invalidHost("b%C3%B")), ("http://b%/", .invalidHost("b%")),
+        ("http://b%C3%BC%40c/", .invalidHost("b%C3%BC%40c")),
+        ("http://a%EF%BC%8Fb/", .invalidHost("a%EF%BC%8Fb")),
         ("http://[::1]x/", .invalidHost("[::1]x")),
         ("http://[::1%25lo]/", .invalidHost("[::1%25lo]")),
         ("http://good\\@evil/", .invalidHost("\\")),
@@ -64,6 +69,7 @@ import URISyntax
         ("https://example.com:80/", "https://example.com:80/"),
         ("http://[2001:DB8::1]:80/x", "http://[2001:db8::1]/x"),
         ("http://Bücher.example/ä", "http://xn--bcher-kva.example/ä"),
+        ("http://B%c3%BCcher.example/ä", "http://xn--bcher-kva.example/ä"),
         ("http://h:/x", "http://h/x"), ("http://h/a%2fb/../c", "http://h/a%2fb/../c"),
     ])
     func `equivalent spellings of a URL have the same key form`(text: String, key: String) throws {
@@ -74,11 +80,19 @@ import URISyntax
         ("bücher.example", "xn--bcher-kva.example"), ("MÜNCHEN.de", "xn--mnchen-3ya.de"),
         ("例え.テスト", "xn--r8jz45g.xn--zckzah"), ("правда.рф", "xn--80aafi6cg.xn--p1ai"),
         ("例。example", "xn--fsq.example"), ("plain.example", "plain.example"),
+        ("b%C3%BCcher.example", "xn--bcher-kva.example"), ("%E4%BE%8B。example", "xn--fsq.example"),
     ])
     func `a non-ASCII host is resolved in Punycode`(host: String, ascii: String) throws {
         let url = try AbsoluteURL("http://" + host + "/")
         #expect(url.asciiHost == ascii)
         #expect(url.requestForm == "http://" + ascii + "/")
+    }
+
+    @Test func `a percent-encoded host is the same as in its script`() throws {
+        let url = try AbsoluteURL("http://B%C3%BCcher.example:81/")
+        #expect(url.host == "bücher.example" && url.port == 81)
+        #expect(url.hasHost("xn--bcher-kva.example") && !url.hasHost("xn--bcher.example"))
+        #expect(try url.origin == AbsoluteURL("http://bücher.example:81").origin)
     }
 
     @Test(arguments: ["[::1]", "[2001:db8::]", "[1:2:3:4:5:6:7:8]", "[::ffff:10.0.0.1]"])

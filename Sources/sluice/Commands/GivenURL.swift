@@ -76,10 +76,12 @@ struct GivenURL {
     }
 
     /// Returns the URL with a host that every client sends as it is: many encode the bytes of a host
-    /// beyond ASCII, which is refused, since programs disagree on what host that is.
+    /// beyond ASCII, which not all servers read.
     private static func withASCIIHost(_ url: AbsoluteURL) throws(URIError) -> AbsoluteURL {
         let host = url.hostRange
-        guard url.bytes[host].contains(where: { $0 >= 0x80 }) else { return url }
+        guard url.bytes[host].contains(where: { $0 >= 0x80 || $0 == UInt8(ascii: "%") }) else {
+            return url
+        }
         var bytes = url.bytes
         bytes.replaceSubrange(host, with: url.asciiHost.utf8)
         return try AbsoluteURL(bytes: bytes)
