@@ -1,5 +1,6 @@
 import Glibc
 import Posix
+import Synchronization
 
 /// Verification of every stored byte, and deletion of what does not match its checksum.
 extension ObjectStore {
@@ -27,12 +28,14 @@ extension ObjectStore {
     }
 
     private func check(_ key: ObjectKey, _ report: inout VerifyReport) {
+        let damaged = core.counters.damagedObjects.load(ordering: .relaxed)
         guard let object = peek(key) else {
             if access(core.folder.objectPath(key), F_OK) == 0 {
                 report.unreadableObjects += 1
-            } else {
+            } else if core.counters.damagedObjects.load(ordering: .relaxed) != damaged {
                 report.deletedObjects += 1
             }
+            // Otherwise it was evicted or purged since its folder was listed.
             return
         }
         let (checked, lost) = object.proveAll(again: true)

@@ -174,6 +174,25 @@ import Testing
         #expect(store.verify { _ in }.isSound)
     }
 
+    @Test func `an object that is evicted during a check of every byte is no damage`() throws {
+        let folder = try TemporaryFolder()
+        // Progress is told after 64 objects, and the names of a folder are read at once.
+        let names = (0..<40_000).map { "\($0)" }.filter {
+            ObjectKey(sha256Of: $0).hex.hasPrefix("00")
+        }
+        try #require(names.count > 64)
+        let first = try openStore(folder.path)
+        for name in names { try first.add(name, total: 1_000) }
+        first.close()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let report = store.verify { progress in
+            guard progress.objects == 64 else { return }
+            for name in names { store.remove(ObjectKey(sha256Of: name)) }
+        }
+        #expect(report.isSound && report.intactObjects == 64 && report.deletedObjects == 0)
+    }
+
     @Test func `checksums are equal with and without the processor's instruction`() throws {
         let bytes = body(0..<70_000)
         for count in [0, 1, 7, 8, 4095, 12_288, 12_289, 70_000] {
