@@ -28,12 +28,24 @@ struct LiveWindow {
         let line: [UInt8]
     }
 
+    /// The lines after the last segment: the parts in progress and hints, with what applies to them.
+    struct Tail {
+        /// EXT-X-DISCONTINUITY tags before it.
+        var discontinuities = 0
+        var context = TimeShiftContext.none
+        /// EXT-X-PROGRAM-DATE-TIME of the segment in progress; nil if it has none of its own.
+        var date: DateTime?
+        /// The number that the origin will give the segment in progress.
+        var originNumber = 0
+        /// Parts, hints and other lines, with LF.
+        var lines: [UInt8] = []
+    }
+
     let summary: PlaylistSummary
     /// Tags of the playlist as a whole, with LF, except those that are regenerated.
     private(set) var header: [UInt8] = []
     private(set) var segments: [Segment] = []
-    /// The lines after the last segment, with LF: parts and hints.
-    private(set) var tail: [UInt8] = []
+    private(set) var tail = Tail()
     /// The reports of other renditions, with LF; they have the origin's numbers.
     private(set) var reports: [UInt8] = []
     /// The epoch of the list that `TimeShift.snapshot` wrote.
@@ -71,7 +83,11 @@ struct LiveWindow {
         guard let media = list.media else { return }
         for line in list.lines { read(line, media) }
         if let error = keys.excess { throw error }
-        tail = builder.parts + builder.lines
+        let next = summary.nextMediaSequence
+        tail = Tail(
+            discontinuities: builder.discontinuities, context: builder.context,
+            date: media.dates.last.flatMap { $0.mediaSequence == next ? $0.date : nil },
+            originNumber: next, lines: builder.parts + builder.lines)
         tailDateRanges = builder.dateRanges
     }
 
@@ -102,8 +118,9 @@ struct LiveWindow {
     ) {
         switch name {
         case .extM3U, .mediaSequence, .discontinuitySequence, .endList, .playlistType, .skip,
-            .targetDuration, .gap, .byteRange, .discontinuity, .programDateTime, .streamInf:
+            .targetDuration, .gap, .byteRange, .programDateTime, .streamInf:
             break
+        case .discontinuity: builder.discontinuities += 1
         case .version, .independentSegments, .start, .define, .iFramesOnly, .partInf,
             .serverControl, .allowCache, .imagesOnly:
             header += bytes(line)
@@ -142,6 +159,7 @@ struct LiveWindow {
 /// The tags of a segment that were read before its URI.
 private struct SegmentBuilder {
     var context = TimeShiftContext.none
+    var discontinuities = 0
     var lines: [UInt8] = []
     var parts: [UInt8] = []
     var dateRanges: [LiveWindow.DateRange] = []

@@ -39,11 +39,12 @@ extension TimeShift {
         for (index, isGap) in listed {
             let number = segments[index].number
             for line in dateRanges.lines(before: number) { writer.append(line) }
-            if isLive, let lines = parts[number] { writer.append(lines) }
-            writer.write(segments[index], isGap: isGap)
+            writer.write(
+                segments[index], isGap: isGap, parts: isLive ? parts[number, default: []] : [])
         }
         if isLive {
-            writer.append(tail)
+            let number = segments.last.map { $0.number + 1 } ?? tail.originNumber
+            writer.write(tail, number: number, mostDiscontinuities: limits.discontinuityStep)
             // A report with the origin's number would make players ask for a segment that does not
             // exist in a renumbered list, or is long gone; without one they load the list.
             if let last = segments.last, last.number == last.originNumber {
@@ -141,23 +142,26 @@ struct TimeShiftWriter {
 
     /// Writes a segment; a gap is written unencrypted and with a placeholder URI, unless
     /// `keepsGaps`.
-    mutating func write(_ segment: TimeShiftSegment, isGap: Bool, keepsGaps: Bool = false) {
+    ///
+    /// `parts` are its EXT-X-PART lines, which follow the tags that apply to them (8216bis,
+    /// 4.4.4.9). A gap has none: they would be unencrypted, too.
+    mutating func write(
+        _ segment: TimeShiftSegment, isGap: Bool, parts: [UInt8] = [], keepsGaps: Bool = false
+    ) {
         if isGap, !keepsGaps { return writeGap(segment) }
         let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
-        for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
-        // Without an IV attribute players derive the IV from the media sequence number, which must
-        // be the origin's.
-        let isRenumbered = segment.number != segment.originNumber
+        appendDiscontinuities(jumps)
         let context = segment.context
-        let keys = isRenumbered ? context.keys.withIVs(of: segment.originNumber) : context.keys
-        let lines = context.lines(
-            keys, after: previous.map { ($0.context, $0.keys) },
+        let keys = keys(
+            of: context, segment.originNumber, isRenumbered: segment.number != segment.originNumber)
+        append(
+            context, keys,
             repeatsMap: previous.map { $0.mapMark != segment.marks.map } ?? false)
-        for line in lines { output.append(contentsOf: line + [0x0A]) }
         let needsDate = previous == nil || jumps > 0 || wasGap != isGap || segment.hasOwnDate
         if needsDate, let date = segment.date {
             append(date)
         }
+        append(parts)
         if isGap { output.append(contentsOf: "#EXT-X-GAP\n".utf8) }
         if segment.isPlaceholder {
             output.append(contentsOf: "#EXTINF:\(Self.seconds(segment.duration)),\n".utf8)
@@ -173,6 +177,41 @@ struct TimeShiftWriter {
         wasGap = isGap
     }
 
+    /// Writes the lines after the last segment, behind the tags that apply to them; `number` is
+    /// that of the segment in progress.
+    mutating func write(_ tail: LiveWindow.Tail, number: Int, mostDiscontinuities: Int) {
+        guard !tail.lines.isEmpty else { return }
+        appendDiscontinuities(min(tail.discontinuities, mostDiscontinuities))
+        append(
+            tail.context,
+            keys(of: tail.context, tail.originNumber, isRenumbered: number != tail.originNumber),
+            repeatsMap: false)
+        if let date = tail.date { append(date) }
+        append(tail.lines)
+    }
+
+    /// Returns the keys of a segment as they are to be written.
+    ///
+    /// Without an IV attribute players derive the IV from the media sequence number, which must be
+    /// the origin's.
+    private func keys(
+        of context: TimeShiftContext, _ originNumber: Int, isRenumbered: Bool
+    ) -> KeysInForce {
+        isRenumbered ? context.keys.withIVs(of: originNumber) : context.keys
+    }
+
+    private mutating func append(
+        _ context: TimeShiftContext, _ keys: KeysInForce, repeatsMap: Bool
+    ) {
+        let lines = context.lines(
+            keys, after: previous.map { ($0.context, $0.keys) }, repeatsMap: repeatsMap)
+        for line in lines { output.append(contentsOf: line + [0x0A]) }
+    }
+
+    private mutating func appendDiscontinuities(_ count: Int) {
+        for _ in 0..<max(count, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
+    }
+
     private mutating func append(_ date: DateTime) {
         output.append(contentsOf: "#EXT-X-PROGRAM-DATE-TIME:".utf8)
         date.append(to: &output)
@@ -182,8 +221,7 @@ struct TimeShiftWriter {
     /// Writes a gap without encryption: players that do not support EXT-X-GAP fetch the URI, and
     /// must not decrypt its empty body.
     private mutating func writeGap(_ segment: TimeShiftSegment) {
-        let jumps = previous.map { segment.discontinuity - $0.discontinuity } ?? 0
-        for _ in 0..<max(jumps, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
+        appendDiscontinuities(previous.map { segment.discontinuity - $0.discontinuity } ?? 0)
         if previous?.keys.isEmpty == false {
             output.append(contentsOf: "#EXT-X-KEY:METHOD=NONE\n".utf8)
         }

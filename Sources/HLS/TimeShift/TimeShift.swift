@@ -102,7 +102,7 @@ package struct TimeShift: Sendable {
 
     var summary = PlaylistSummary()
     var header: [UInt8] = []
-    var tail: [UInt8] = []
+    var tail = LiveWindow.Tail()
     var reports: [UInt8] = []
     /// EXT-X-PART lines of the newest window by segment number.
     var parts: [Int: [UInt8]] = [:]
