@@ -22,7 +22,7 @@ struct RecordingPlaylists {
 
     /// Returns the entry reduced to the given playlists; nil if none of its variants remains.
     func filtered(_ found: FetchedPlaylist, to urls: Set<AbsoluteURL>) -> [UInt8]? {
-        let result = MultivariantFilter.filter(found.list) { reference in
+        let result = MultivariantFilter.filter(found.list, keepsStart: false) { reference in
             reference.role == .playlist && urls.contains(reference.url)
         }
         guard result.isPlayable else { return nil }

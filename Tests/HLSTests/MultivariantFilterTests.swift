@@ -30,6 +30,16 @@ import URISyntax
         #expect(try Self.filter(Self.film, without: []).0 == Self.film)
     }
 
+    @Test func `the start of a live stream can be left out`() throws {
+        let text = "#EXTM3U\n#EXT-X-START:TIME-OFFSET=-9\n#EXT-X-STREAM-INF:BANDWIDTH=9\nv9\n"
+        let list = try Corpus.list(Array(text.utf8))
+        let result = MultivariantFilter.filter(list, keepsStart: false) { _ in true }
+        #expect(
+            String(decoding: result.bytes, as: UTF8.self)
+                == "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=9\nv9\n")
+        #expect(MultivariantFilter.filter(list) { _ in true }.bytes == Array(text.utf8))
+    }
+
     @Test func `a variant that is not stored is removed with the groups that only it used`() throws
     {
         let (text, _) = try Self.filter(Self.film, without: ["v9", "i"])

@@ -52,4 +52,19 @@ import URISyntax
             #expect(shift.segments.map(\.marks.map) == [0, 0, 1, 1])
         }
     }
+
+    @Test(arguments: ["-12", "0", "3.5"])
+    func `a start that means the origin's window is left out of longer ones and recordings`(
+        offset: String
+    ) throws {
+        let start = "#EXT-X-START:TIME-OFFSET=\(offset)\n"
+        var shift = TimeShift()
+        _ = try shift.merge(TimeShiftTests.window(3...5, extra: start), base: Self.base)
+        #expect(TimeShiftTests.text(shift).contains(start))
+        _ = try shift.merge(TimeShiftTests.window(4...6, extra: start), base: Self.base)
+        for shift in [shift, try TimeShift(snapshot: shift.snapshot())] {
+            #expect(TimeShiftTests.text(shift).contains(start) == (offset == "-12"))
+            #expect(!TimeShiftTests.text(shift, .recorded).contains("EXT-X-START"))
+        }
+    }
 }

@@ -81,9 +81,10 @@ package enum MultivariantFilter {
     ///
     /// `canPlay` returns, for a reference with the role `playlist`, whether its playlist, its
     /// initialization sections, its keys and at least some of its segments are kept, and for others
-    /// whether they are kept. It is called once for each reference. Never blocks by itself.
+    /// whether they are kept. It is called once for each reference. Without `keepsStart`, EXT-X-START
+    /// is removed: that of a live stream leads to the end of a recording. Never blocks by itself.
     package static func filter(
-        _ list: Playlist, canPlay: (ResourceReference) -> Bool
+        _ list: Playlist, keepsStart: Bool = true, canPlay: (ResourceReference) -> Bool
     ) -> Result {
         guard let multivariant = list.multivariant else {
             return Result(bytes: list.source, variantCount: 0, removedLines: [])
@@ -95,6 +96,9 @@ package enum MultivariantFilter {
             playable[reference.line] = isPlayable
             // For a variant, `line` is the line of its URI.
             if !isPlayable, reference.tag != .streamInf { lost.insert(reference.line) }
+        }
+        if !keepsStart {
+            lost.formUnion(list.lines.lazy.filter { $0.tag == .start }.map(\.number))
         }
         var plan = FilterPlan(list, multivariant, playable, lost: lost)
         plan.decide()

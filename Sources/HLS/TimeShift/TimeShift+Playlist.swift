@@ -89,12 +89,15 @@ extension TimeShift {
         return listed.reversed()
     }
 
+    /// Appends the tags before the first segment; a snapshot keeps all that the origin sent.
     func appendHeader(
         _ longest: Duration, _ first: TimeShiftSegment, _ ending: Ending, isLive: Bool,
-        to output: inout [UInt8]
+        isSnapshot: Bool = false, to output: inout [UInt8]
     ) {
-        let lines = header.split(separator: 0x0A)
-        for line in lines where isLive || !Self.isLiveControl(line) {
+        for line in header.split(separator: 0x0A) {
+            guard isLive || !Self.isLiveControl(line),
+                isSnapshot || !isMisleadingStart(line, first, ending)
+            else { continue }
             output.append(contentsOf: line)
             output.append(0x0A)
         }
@@ -112,6 +115,20 @@ extension TimeShift {
             text += "#EXT-X-DISCONTINUITY-SEQUENCE:\(first.discontinuity)\n"
         }
         output.append(contentsOf: text.utf8)
+    }
+
+    /// True for an EXT-X-START that means the origin's window: at its end, where a recording ends
+    /// too, or counted from its beginning, which this list precedes.
+    private func isMisleadingStart(
+        _ line: ArraySlice<UInt8>, _ first: TimeShiftSegment, _ ending: Ending
+    ) -> Bool {
+        let tag = "#EXT-X-START:".utf8
+        guard line.starts(with: tag) else { return false }
+        if ending == .recorded { return true }
+        guard first.number < windowStart else { return false }
+        let value = Array(line.dropFirst(tag.count))
+        let offset = AttributeList(value, in: value.indices).bytes(of: "TIME-OFFSET")
+        return offset.flatMap(DecimalNumber.length) != nil
     }
 
     /// True for tags that are useful only while new segments are produced.

@@ -9,7 +9,7 @@ extension TimeShift {
         guard let first = segments.first else { return [] }
         var output = Array("#EXTM3U\n".utf8)
         let longest = segments.lazy.map(\.duration).max() ?? .zero
-        appendHeader(longest, first, .live, isLive: true, to: &output)
+        appendHeader(longest, first, .live, isLive: true, isSnapshot: true, to: &output)
         if let listEpoch { output += Array(listEpoch.note.utf8) }
         var writer = TimeShiftWriter(output: output)
         var expected: TimeShiftNote?
