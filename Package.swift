@@ -460,7 +460,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "PlayerTests",
-            dependencies: ["ScenarioSupport", "FixtureCDN", "HTTP", "sluice", "sample-cdn"],
+            dependencies: [
+                "ScenarioSupport", "FixtureCDN", "HTTP", "URISyntax", "sluice", "sample-cdn",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "FixtureCDNTests", dependencies: ["FixtureCDN", "ScenarioSupport"],

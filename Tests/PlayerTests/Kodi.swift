@@ -3,6 +3,7 @@ import FixtureCDN
 import Glibc
 import HTTP
 import ScenarioSupport
+import URISyntax
 
 /// One Kodi with an empty home folder; ends with this value.
 final class Kodi {

@@ -33,6 +33,10 @@ extension PlaylistPass {
             var url: AbsoluteURL?
             var isUnusable = false
             do throws(PlaylistError) {
+                if let document = try document(in: text, role, line: line.number, tag: tag) {
+                    write(document, insteadOf: attribute, &copied)
+                    continue
+                }
                 url = try resolve(text, role, line: line.number, tag: tag)
             } catch {
                 isUnusable = true
@@ -113,6 +117,20 @@ extension PlaylistPass {
         let kept = body[before]
         sink.write { $0.append(contentsOf: kept) }
         copied = end
+    }
+
+    /// Writes the text before an attribute and a document in place of its value.
+    private mutating func write(
+        _ document: [UInt8], insteadOf attribute: AttributeList.Attribute, _ copied: inout Int
+    ) {
+        let before = body[copied..<attribute.value.lowerBound]
+        sink.write {
+            $0.append(contentsOf: before)
+            if !attribute.isQuoted { $0.append(0x22) }
+            $0.append(contentsOf: document)
+            if !attribute.isQuoted || !attribute.isTerminated { $0.append(0x22) }
+        }
+        copied = attribute.value.upperBound
     }
 
     /// Marks a part as missing: adds GAP=YES after its URI.

@@ -57,6 +57,41 @@ extension PlaylistPass {
             isOptional: tag?.isOptional ?? false)
     }
 
+    /// Rewrites the JSON document that a URI contains; nil for any other URI, and for session data,
+    /// whose URIs are the application's.
+    ///
+    /// The document is written as base64. One that cannot be read is refused like a scheme that
+    /// bypasses the daemon, since a player would follow its URIs to the origin.
+    mutating func document(
+        in text: ArraySlice<UInt8>, _ role: ResourceRole, line: Int, tag: Tag
+    ) throws(PlaylistError) -> [UInt8]? {
+        guard Sink.writesText, let documents, role == .json, tag.name != .sessionData else {
+            return nil
+        }
+        var uri = text
+        if Variables.mayOccur(in: text), case .text(let expanded) = variables.expand(text) {
+            uri = expanded[...]
+        }
+        guard DataURI.isDataURI(uri) else { return nil }
+        let refusal = PlaylistError.forbiddenScheme(
+            line: line, tag: tag.name.rawValue, scheme: "data")
+        guard let content = DataURI.content(of: uri) else { throw refusal }
+        let made: RewrittenJSON
+        do throws(PlaylistError) {
+            made = try documents(content)
+        } catch {
+            if case .notJSON = error { throw refusal }
+            throw error
+        }
+        resolvedByteCount += made.resolvedByteCount
+        guard resolvedByteCount <= options.limits.outputByteCount else {
+            throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
+        }
+        for reason in made.unusable.reasons { unusable.add(reason) }
+        hasDocuments = true
+        return DataURI.json(made.bytes)
+    }
+
     /// Records a URI that is withheld from players; throws if the playlist is unusable without it.
     mutating func leaveOut(_ error: PlaylistError, _ tag: Tag) throws(PlaylistError) {
         guard tag.isOptional, error.isUnusableURI else { throw error }

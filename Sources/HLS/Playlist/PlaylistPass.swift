@@ -21,6 +21,9 @@ struct PlaylistPass<Sink: PlaylistSink> {
     let options: PlaylistReading
     /// True if omitted offsets of byte ranges are written out.
     let writesOffsets: Bool
+    /// Rewrites the documents in `data:` URIs; nil if they pass unchanged.
+    let documents: PlaylistRewriter.DocumentMap?
+    var hasDocuments = false
     var sink: Sink
     private let tags = TagIndex.shared
 
@@ -57,11 +60,12 @@ struct PlaylistPass<Sink: PlaylistSink> {
 
     init(
         _ body: [UInt8], base: AbsoluteURL?, options: PlaylistReading, writesOffsets: Bool = false,
-        to sink: Sink
+        documents: PlaylistRewriter.DocumentMap? = nil, to sink: Sink
     ) {
         self.body = body
         self.options = options
         self.writesOffsets = writesOffsets
+        self.documents = documents
         self.sink = sink
         resolver = base.map { URLResolver(base: $0) }
         reader = LineReader(body, limits: options.limits)

@@ -36,7 +36,8 @@ package enum JSONRewriter {
         }
         var pass = JSONPass(body, base: base, host: host)
         try pass.run(map)
-        return RewrittenJSON(bytes: pass.output, unusable: pass.unusable)
+        return RewrittenJSON(
+            bytes: pass.output, unusable: pass.unusable, resolvedByteCount: pass.resolvedByteCount)
     }
 }
 
@@ -45,6 +46,8 @@ package struct RewrittenJSON: Sendable {
     package let bytes: [UInt8]
     /// The URIs that are withheld from players; `about:invalid` replaces them.
     package let unusable: UnusableURIs
+    /// The bytes of all URLs that were resolved.
+    let resolvedByteCount: Int
 }
 
 /// Returns the lines of a series of ascending offsets; the whole series takes one pass.
@@ -137,7 +140,7 @@ struct JSONPass {
     private var lines = LineCounter()
     private(set) var output: [UInt8] = []
     /// The bytes of all URLs that were resolved.
-    private var resolvedByteCount = 0
+    private(set) var resolvedByteCount = 0
     private(set) var unusable = UnusableURIs()
 
     init(_ body: [UInt8], base: AbsoluteURL, host: @escaping JSONRewriter.HostMap) {

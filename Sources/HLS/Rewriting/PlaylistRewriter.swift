@@ -14,6 +14,11 @@ package enum PlaylistRewriter {
     package typealias ReferenceMap =
         (_ reference: ResourceReference, _ output: inout [UInt8]) -> Bool
 
+    /// Rewrites a JSON document that stands in the playlist itself, in a `data:` URI; its own URIs
+    /// cannot be relative to it.
+    package typealias DocumentMap =
+        (_ document: [UInt8]) throws(PlaylistError) -> RewrittenJSON
+
     /// The options of a rewrite.
     package struct Options: Sendable {
         /// The context in which the playlist is parsed.
@@ -36,12 +41,28 @@ package enum PlaylistRewriter {
     package static func rewrite(
         _ body: [UInt8], base: AbsoluteURL, options: Options = Options(), map: ReferenceMap
     ) throws(PlaylistError) -> RewrittenPlaylist {
+        try run(body, base, options, nil, map)
+    }
+
+    /// Rewrites a playlist for players, who read the steering manifest, asset lists and schedules
+    /// in its `data:` URIs without the daemon; those that cannot be read are withheld.
+    package static func rewrite(
+        _ body: [UInt8], base: AbsoluteURL, options: Options = Options(),
+        documents: @escaping DocumentMap, map: ReferenceMap
+    ) throws(PlaylistError) -> RewrittenPlaylist {
+        try run(body, base, options, documents, map)
+    }
+
+    private static func run(
+        _ body: [UInt8], _ base: AbsoluteURL, _ options: Options, _ documents: DocumentMap?,
+        _ map: ReferenceMap
+    ) throws(PlaylistError) -> RewrittenPlaylist {
         guard body.count <= options.reading.limits.byteCount else {
             throw .tooLarge(byteCount: body.count, limit: options.reading.limits.byteCount)
         }
         var pass = PlaylistPass(
             body, base: base, options: options.reading, writesOffsets: options.writesOffsets,
-            to: PlaylistWriter(body, options))
+            documents: documents, to: PlaylistWriter(body, options))
         try pass.run(map)
         return RewrittenPlaylist(pass)
     }
@@ -69,12 +90,15 @@ package struct RewrittenPlaylist: Sendable {
     package let definedVariables: [String: String]
     /// The URIs that are withheld from players.
     package let unusable: UnusableURIs
+    /// True if documents in its URIs were rewritten.
+    package let hasDocuments: Bool
 
     init(_ pass: consuming PlaylistPass<PlaylistWriter>) {
         summary = pass.summary
         diagnostics = pass.diagnostics
         definedVariables = pass.variables.values
         unusable = pass.unusable
+        hasDocuments = pass.hasDocuments
         bytes = pass.sink.finish()
     }
 }

@@ -184,8 +184,13 @@ struct TextPreparation: Sendable {
         options.writesOffsets = names != nil
         // Passed as a closure literal, so that accesses to captured variables are not checked for
         // overlap a thousand times.
-        let made = try PlaylistRewriter.rewrite(body, base: base, options: options) {
-            (reference, output) -> Bool in
+        let made = try PlaylistRewriter.rewrite(
+            body, base: base, options: options,
+            documents: { document throws(PlaylistError) in
+                let links = linkWriter(prefix: host + (seal?.path ?? ""), seal)
+                return try rewritten(document, base: base, links, absoluteLinks: links)
+            }
+        ) { (reference, output) -> Bool in
             sketch?.add(reference)
             var isOwn = false
             if others == nil || reference.place.folder !== others {
@@ -263,7 +268,7 @@ struct TextPreparation: Sendable {
         }
         let playlist = PreparedPlaylist(
             bytes: made.bytes, facts: core.names.facts(made.summary, of: resource, facts),
-            form: form, host: absoluteLinks == nil ? nil : host)
+            form: form, host: absoluteLinks == nil && !made.hasDocuments ? nil : host)
         return Product(
             playlist: playlist,
             sketched: sketch.map { (object.generation, SketchedList(made.summary, $0)) },
@@ -310,8 +315,19 @@ struct TextPreparation: Sendable {
         let path = seal?.path ?? ""
         let links = linkWriter(prefix: prefix + path, seal)
         let absoluteLinks = linkWriter(prefix: host + path, seal)
-        let made = try JSONRewriter.rewrite(
-            body, base: base,
+        let made = try rewritten(body, base: base, links, absoluteLinks: absoluteLinks)
+        core.unusableReports.report(made.unusable, in: resource, to: core.log)
+        return PreparedPlaylist(
+            bytes: made.bytes, facts: PlaylistFacts(isLive: false), form: .origin)
+    }
+
+    /// Returns a JSON document with links to this daemon; those that players do not resolve are
+    /// written with `absoluteLinks`.
+    private func rewritten(
+        _ document: [UInt8], base: AbsoluteURL, _ links: LinkWriter, absoluteLinks: LinkWriter
+    ) throws(PlaylistError) -> RewrittenJSON {
+        try JSONRewriter.rewrite(
+            document, base: base,
             host: { host in
                 guard let root = PathwayMove.root(of: host, base: base) else {
                     return (PathwayMove.plainParameter, [0x31])
@@ -326,9 +342,6 @@ struct TextPreparation: Sendable {
                 writer.append(reference, to: &output)
                 return true
             })
-        core.unusableReports.report(made.unusable, in: resource, to: core.log)
-        return PreparedPlaylist(
-            bytes: made.bytes, facts: PlaylistFacts(isLive: false), form: .origin)
     }
 
     private var memoryKey: PlaylistMemory.Key {

@@ -1,5 +1,5 @@
-import HTTP
 import Testing
+import URISyntax
 
 @Suite struct Base64Tests {
     /// The examples of RFC 4648, section 10.

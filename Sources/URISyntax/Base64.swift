@@ -1,4 +1,4 @@
-/// Base64 with padding (RFC 4648 section 4), as credentials and certificates have it.
+/// Base64 with padding (RFC 4648 section 4), as credentials, certificates and data URIs have it.
 package enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
