@@ -8,7 +8,10 @@ struct LiveWindow {
         let url: AbsoluteURL?
         let byteRange: SubRange?
         let duration: Duration
+        /// Its own date, or the end of the segment before it in this window; nil if unknown.
         let date: DateTime?
+        /// True if the date is its own.
+        let hasOwnDate: Bool
         let isGap: Bool
         /// EXT-X-DISCONTINUITY tags before it.
         let discontinuities: Int
@@ -60,6 +63,8 @@ struct LiveWindow {
     // The number of keys and maps of the list that have been passed while walking its lines.
     private var keyCount = 0
     private var mapCount = 0
+    /// The end of the last segment; nil if its date is unknown.
+    private var clock: DateTime?
 
     /// Parses `body`, which came from `base`; a delta update starts with `context` in force.
     init(
@@ -147,7 +152,10 @@ struct LiveWindow {
 
     private mutating func finish(_ segment: MediaPlaylist.Segment) {
         let number = summary.mediaSequence + summary.skippedSegmentCount + segments.count
-        segments.append(builder.segment(number, segment, in: list.source))
+        // Many packagers date only the first segment of each window.
+        let date = segment.date ?? (segment.discontinuities == 0 ? clock : nil)
+        clock = date.map { $0 + (segment.duration ?? .zero) }
+        segments.append(builder.segment(number, segment, at: date, in: list.source))
         builder = SegmentBuilder(context: builder.context)
     }
 
@@ -166,12 +174,12 @@ private struct SegmentBuilder {
     var note: TimeShiftNote?
 
     func segment(
-        _ number: Int, _ read: MediaPlaylist.Segment, in source: [UInt8]
+        _ number: Int, _ read: MediaPlaylist.Segment, at date: DateTime?, in source: [UInt8]
     ) -> LiveWindow.Segment {
         LiveWindow.Segment(
             originNumber: number, uri: Array(source[read.uri]), url: read.place?.url,
-            byteRange: read.byteRange, duration: read.duration ?? .zero, date: read.date,
-            isGap: read.isGap, discontinuities: read.discontinuities,
+            byteRange: read.byteRange, duration: read.duration ?? .zero, date: date,
+            hasOwnDate: read.date != nil, isGap: read.isGap, discontinuities: read.discontinuities,
             originDiscontinuity: read.place == nil ? 0 : read.discontinuitySequence, lines: lines,
             parts: parts, dateRanges: dateRanges, context: context, note: note)
     }

@@ -67,4 +67,42 @@ import URISyntax
             #expect(!TimeShiftTests.text(shift, .recorded).contains("EXT-X-START"))
         }
     }
+
+    @Test func `dates follow the origin's if only the first segment of each window has one`()
+        throws
+    {
+        let base = 1_935_990_000_000
+        func date(_ number: Int) -> Int { base + 2_100 * number }
+        var shift = TimeShift()
+        for start in 0...120 {
+            let line = "#EXT-X-PROGRAM-DATE-TIME:\(DateTime(milliseconds: date(start)).text)\n"
+            let merge = try shift.merge(
+                TimeShiftTests.window(start...start + 2, extra: line), base: Self.base)
+            #expect(merge.relation == (start == 0 ? .first : .advanced))
+        }
+        for (shift, tolerance) in [(shift, 200), (try TimeShift(snapshot: shift.snapshot()), 300)] {
+            #expect(shift.segments.count == 123)
+            for segment in shift.segments {
+                let written = try #require(segment.date).milliseconds
+                #expect(abs(written - date(segment.number)) <= tolerance)
+            }
+        }
+        // As players derive them from the list.
+        let list = try Playlist(shift.playlist { _ in true }, base: nil)
+        let last = try #require(list.media?.dates.last)
+        #expect(last.mediaSequence > 118 && abs(last.date.milliseconds - date(122)) < 8_000)
+        #expect(Self.tags(shift, ["#EXT-X-DISCONTINUITY"]).isEmpty)
+    }
+
+    @Test func `a delta update continues the dates of the previous list`() throws {
+        var shift = TimeShift()
+        let date = "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:00:00.000Z\n"
+        _ = try shift.merge(TimeShiftTests.window(0...5, extra: date), base: Self.base)
+        let delta =
+            "#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:1\n"
+            + "#EXT-X-SKIP:SKIPPED-SEGMENTS=4\n#EXTINF:2,\ns5.ts\n#EXTINF:2,\ns6.ts\n"
+        _ = try shift.merge(Array(delta.utf8), base: Self.base)
+        #expect(shift.segments.last?.date?.text == "2031-05-06T07:00:12.000Z")
+        #expect(Self.tags(shift, ["#EXT-X-PROGRAM-DATE-TIME"]).count == 1)
+    }
 }

@@ -152,6 +152,11 @@ struct TimeShiftWriter {
 
     private var previous: Previous?
     private var wasGap = false
+    /// The date at which players expect the next segment to begin; nil if unknown.
+    private var clock: DateTime?
+
+    /// The most milliseconds by which a date may differ from what players derive.
+    private static let dateTolerance = 100
 
     init(output: [UInt8]) { self.output = output }
 
@@ -175,9 +180,7 @@ struct TimeShiftWriter {
             context, keys,
             repeatsMap: previous.map { $0.mapMark != segment.marks.map } ?? false)
         let needsDate = previous == nil || jumps > 0 || wasGap != isGap || segment.hasOwnDate
-        if needsDate, let date = segment.date {
-            append(date)
-        }
+        if let date = segment.date, needsDate || isOff(date) { append(date) }
         append(parts)
         if isGap { output.append(contentsOf: "#EXT-X-GAP\n".utf8) }
         if segment.isPlaceholder {
@@ -192,6 +195,7 @@ struct TimeShiftWriter {
             discontinuity: segment.discontinuity, context: context, keys: keys,
             mapMark: segment.marks.map)
         wasGap = isGap
+        noteEnd(of: segment)
     }
 
     /// Writes the lines after the last segment, behind the tags that apply to them; `number` is
@@ -229,7 +233,18 @@ struct TimeShiftWriter {
         for _ in 0..<max(count, 0) { output.append(contentsOf: "#EXT-X-DISCONTINUITY\n".utf8) }
     }
 
+    /// True if players would derive another date from those written and the durations, which are
+    /// rounded.
+    private func isOff(_ date: DateTime) -> Bool {
+        clock.map { abs($0.milliseconds - date.milliseconds) > Self.dateTolerance } ?? true
+    }
+
+    private mutating func noteEnd(of segment: TimeShiftSegment) {
+        clock = segment.date == nil ? nil : clock.map { $0 + segment.duration }
+    }
+
     private mutating func append(_ date: DateTime) {
+        clock = date
         output.append(contentsOf: "#EXT-X-PROGRAM-DATE-TIME:".utf8)
         date.append(to: &output)
         output.append(0x0A)
@@ -253,6 +268,7 @@ struct TimeShiftWriter {
             context: TimeShiftContext(mapKeys: before.mapKeys, map: before.map),
             keys: KeysInForce(), mapMark: previous?.mapMark ?? 0)
         wasGap = true
+        noteEnd(of: segment)
     }
 
     private static func seconds(_ duration: Duration) -> String {

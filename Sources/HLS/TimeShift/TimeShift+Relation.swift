@@ -65,7 +65,9 @@ extension TimeShift {
     /// True if both are the same segment; hosts, folders and queries are ignored, since they may
     /// carry tokens.
     static func isSame(_ known: TimeShiftSegment, _ seen: LiveWindow.Segment) -> Bool {
-        isSame(known, seen.uri, seen.url, seen.byteRange, seen.duration, seen.date)
+        // A date that is not its own may be off by as much as the durations before it.
+        let date = seen.hasOwnDate ? seen.date : nil
+        return isSame(known, seen.uri, seen.url, seen.byteRange, seen.duration, date)
     }
 
     /// True if both are the same segment, as in another window of the same list.

@@ -57,7 +57,7 @@ extension TimeShift {
                     duration: seen.duration, date: seen.date ?? nextDate(discontinuity),
                     isGap: seen.isGap, isPlaceholder: isPlaceholder,
                     uri: seen.uri,
-                    lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.date != nil,
+                    lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.hasOwnDate,
                     context: seen.context))
             segments[segments.endIndex - 1].marks = note.marks
             if !isPlaceholder {

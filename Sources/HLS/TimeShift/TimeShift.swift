@@ -279,7 +279,7 @@ package struct TimeShift: Sendable {
             url: seen.url, byteRange: seen.byteRange, duration: seen.duration,
             date: seen.date ?? (continues ? end : nil), isGap: seen.isGap, isPlaceholder: false,
             uri: seen.uri, lines: seen.lines,
-            hasOwnDate: seen.date != nil, context: context)
+            hasOwnDate: seen.hasOwnDate, context: context)
     }
 
     /// Returns the rise of the discontinuity sequence number from the last segment to `seen`.
