@@ -17,27 +17,6 @@ package import URISyntax
 
 /// The names of all live lists of one daemon.
 package struct EpochTable: Sendable {
-    /// The relation of a reading to the one before; the raw value is what `why` shows.
-    package enum Relation: String, Sendable {
-        case first
-        /// The same bytes, or a reading received no later than the last.
-        case same
-        case goesOn = "goes-on"
-        case doubtful
-        case reset
-    }
-
-    /// When a reading was requested and when it was received.
-    package struct Times: Sendable {
-        let requested: Moment
-        package let received: Moment
-
-        init(requested: WallTime, received: WallTime, steady: SteadyTimes? = nil) {
-            self.requested = Moment(wall: requested, steady: steady?.requested)
-            self.received = Moment(wall: received, steady: steady?.received)
-        }
-    }
-
     /// The state of one name.
     private struct Name: Sendable {
         var epoch: Epoch
@@ -78,11 +57,18 @@ package struct EpochTable: Sendable {
     /// seen.
     static let mostLeft = 2_048
 
-    /// The most names that are remembered; when exceeded, all are dropped.
-    static let mostNames = 131_072
+    /// The most names that are remembered, of about 200 bytes each; beyond it, those of the lists
+    /// read longest ago are dropped.
+    ///
+    /// Default 524,288: 512 for each of `mostLists`.
+    private let mostNames: Int
 
     /// The most lists that are remembered; the one read longest ago is dropped first.
     package static let mostLists = 1_024
+
+    package init(mostNames: Int = 524_288) {
+        self.mostNames = mostNames
+    }
 
     // MARK: Lookup
 
@@ -245,6 +231,7 @@ package struct EpochTable: Sendable {
         lists[list] = taking.list
         latest = max(latest, taking.list.received.wall)
         if taking.list.epoch != .first { hasEpochs = true }
+        forgetNames(besides: list)
         return forgetOldest()
     }
 
@@ -274,10 +261,24 @@ package struct EpochTable: Sendable {
             left.removeFirst(firstLeft)
             firstLeft = 0
         }
-        guard names.count > Self.mostNames else { return }
-        names = [:]
-        left = []
-        firstLeft = 0
+    }
+
+    /// Drops the names of the lists read longest ago beyond the limit, except those of `list` and
+    /// those that a later reading of another list contains.
+    ///
+    /// Their epochs stay. An eighth is made free, so that few readings cause a search.
+    private mutating func forgetNames(besides list: ObjectKey) {
+        guard names.count > mostNames else { return }
+        let others = readings.keys.filter { $0 != list }.compactMap { key in
+            lists[key].map { (key: key, received: $0.received) }
+        }
+        for (key, _) in others.sorted(by: { $0.received < $1.received }) {
+            guard names.count > mostNames - mostNames / 8 else { return }
+            for name in readings.removeValue(forKey: key)?.names.keys ?? []
+            where names[name]?.list == key {
+                names[name] = nil
+            }
+        }
     }
 
     /// Returns the epoch after `former` that another list with the same names has entered since a
