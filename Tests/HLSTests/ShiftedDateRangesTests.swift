@@ -82,4 +82,38 @@ import Testing
             #expect(try ids(from: 3) == expected)
         }
     }
+
+    /// The date ranges of a list, each from its ID on.
+    private static func lines(_ shift: TimeShift) -> [String] {
+        TimeShiftTests.text(shift).split(separator: "\n")
+            .filter { $0.hasPrefix("#EXT-X-DATERANGE:") }.map { String($0.dropFirst(17)) }
+    }
+
+    @Test func `a line that changes with every window replaces the one before`() throws {
+        var shift = TimeShift()
+        for number in 0..<100 {
+            let line =
+                "#EXT-X-DATERANGE:ID=\"a\",X-ASSET-LIST=\"http://h/a?t=\(number)\""
+                + (number == 99 ? ",DURATION=9" : "") + "\n"
+            let window = TimeShiftTests.window(
+                number...number + 2, extra: line + Self.ranges(7..<8))
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+        }
+        #expect(
+            Set(Self.lines(shift))
+                == ["ID=\"id7\"", "ID=\"a\",X-ASSET-LIST=\"http://h/a?t=99\",DURATION=9"])
+        #expect(Self.lines(shift).count == 2)
+    }
+
+    @Test func `a line that completes a date range keeps the one before`() throws {
+        let out = "ID=\"a\",START-DATE=\"2031-05-06T07:00:00Z\",SCTE35-OUT=0x1"
+        let end = "ID=\"a\",DURATION=9,SCTE35-IN=0x2"
+        var shift = TimeShift()
+        for (number, line) in [out, end, end].enumerated() {
+            let window = TimeShiftTests.window(
+                number...number + 2, extra: "#EXT-X-DATERANGE:\(line)\n")
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+        }
+        #expect(Self.lines(shift) == [out, end])
+    }
 }

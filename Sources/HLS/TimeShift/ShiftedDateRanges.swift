@@ -3,7 +3,8 @@
 /// An origin may name new date ranges in every window, so that only lines are counted and not what
 /// names them: an ID is known only while a line of it is kept.
 struct ShiftedDateRanges {
-    /// The most lines of one place; updates of a date range are further lines with the same ID.
+    /// The most lines of one place; a line that completes a date range is a further one with the
+    /// same ID.
     private static let mostOfPlace = 64
     /// What a kept line takes besides its own bytes and those of its ID.
     private static let overhead = 128
@@ -40,8 +41,11 @@ struct ShiftedDateRanges {
         listed.subtract(removed)
     }
 
-    /// Stores a line of the current window.
+    /// Stores a line of the current window, in place of those that it replaces.
     mutating func noteListed(_ range: LiveWindow.DateRange, at number: Int) {
+        if let place = places[range.id], isNew(range.line, at: place) {
+            dropReplaced(by: range, at: place)
+        }
         note(range, at: number)
         if places[range.id] != nil { listed.insert(range.id) }
     }
@@ -49,7 +53,8 @@ struct ShiftedDateRanges {
     /// Stores a line with the segment that the first line of its ID preceded.
     mutating func note(_ range: LiveWindow.DateRange, at number: Int) {
         let place = places[range.id] ?? number
-        guard isNew(range.line, at: place) else { return }
+        guard lines[place, default: []].count < Self.mostOfPlace, isNew(range.line, at: place)
+        else { return }
         lines[place, default: []].append(range)
         places[range.id] = place
         byteCount += Self.cost(of: range)
@@ -59,8 +64,19 @@ struct ShiftedDateRanges {
     }
 
     private func isNew(_ line: [UInt8], at place: Int) -> Bool {
-        guard let known = lines[place] else { return true }
-        return known.count < Self.mostOfPlace && !known.contains { $0.line == line }
+        !(lines[place]?.contains { $0.line == line } ?? false)
+    }
+
+    /// Drops the former lines of an ID that its current line replaces: an origin may change a line
+    /// with each window, a token in a URL for example.
+    private mutating func dropReplaced(by range: LiveWindow.DateRange, at place: Int) {
+        let current = range.attributes
+        let known = lines[place] ?? []
+        let kept = known.filter { $0.id != range.id || !$0.isReplaced(by: current) }
+        guard kept.count < known.count else { return }
+        byteCount += kept.reduce(0) { $0 + Self.cost(of: $1) }
+        byteCount -= known.reduce(0) { $0 + Self.cost(of: $1) }
+        lines[place] = kept
     }
 
     /// Adds the lines of an older list that precede the segments before `number`.
@@ -93,5 +109,26 @@ struct ShiftedDateRanges {
 
     private static func cost(of range: LiveWindow.DateRange) -> Int {
         range.line.count + range.id.utf8.count + overhead
+    }
+}
+
+extension LiveWindow.DateRange {
+    /// The value of each attribute.
+    fileprivate var attributes: [ArraySlice<UInt8>: ArraySlice<UInt8>] {
+        let start = line.firstIndex(of: 0x3A).map { $0 + 1 } ?? line.endIndex
+        // Without the LF.
+        let list = AttributeList(line, in: start..<max(start, line.endIndex - 1))
+        return Dictionary(
+            list.map { (line[$0.name], line[$0.value]) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// True if a later line with these attributes takes the place of this one: an attribute has
+    /// another value, which lines of one list must not have (8216bis, 4.4.5.1), or none is missing.
+    ///
+    /// A line that adds attributes, as SCTE35-IN does, does not replace the one that it completes.
+    fileprivate func isReplaced(by later: [ArraySlice<UInt8>: ArraySlice<UInt8>]) -> Bool {
+        let own = attributes
+        return own.contains { name, value in later[name].map { $0 != value } ?? false }
+            || own.allSatisfy { name, _ in later[name] != nil }
     }
 }
