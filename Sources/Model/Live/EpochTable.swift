@@ -60,13 +60,13 @@ package struct EpochTable: Sendable {
     /// The most names that are remembered, of about 200 bytes each; beyond it, those of the lists
     /// read longest ago are dropped.
     ///
-    /// Default 524,288: 512 for each of `mostLists`.
+    /// Default 262,144: 256 for each of `mostLists`.
     private let mostNames: Int
 
     /// The most lists that are remembered; the one read longest ago is dropped first.
     package static let mostLists = 1_024
 
-    package init(mostNames: Int = 524_288) {
+    package init(mostNames: Int = 262_144) {
         self.mostNames = mostNames
     }
 
