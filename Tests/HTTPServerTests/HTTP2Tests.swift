@@ -223,6 +223,32 @@ struct HTTP2Tests {
         #expect(client.response(9).text == "/fine")
     }
 
+    @Test func `a long response head is sent, and one that is too long resets its stream`() throws {
+        let record = Record()
+        let server = try TestServer { request, _, exchange in
+            guard request.path != "/fine" else { return echoPath(request, [], exchange) }
+            exchange.onFinish = { record.note($0) }
+            var head = ok()
+            // Each field is one that a client's decoder accepts.
+            for index in 0..<(request.path == "/long" ? 5 : 200) {
+                head.fields.append("x-\(index)", String(repeating: "v", count: 20_000))
+            }
+            exchange.respond(head, body: .bytes([1]))
+        }
+        let client = server.frameClient()
+        #expect(client.open())
+        client.get(1, "/long")
+        let answer = client.response(1)
+        #expect(answer.status == 200 && answer.body == [1])
+        #expect((0..<5).allSatisfy { answer.field("x-\($0)")?.count == 20_000 })
+        client.get(3, "/too-long")
+        #expect(client.response(3).reset == ErrorCode(rawValue: 0x2))
+        #expect(eventually { record.outcomes.map(\.ending) == [.complete, .broken] })
+        client.get(5, "/fine")
+        #expect(client.response(5).text == "/fine")
+        #expect(client.faults.isEmpty)
+    }
+
     @Test func `a more urgent response overtakes a waiting one`() throws {
         let server = try TestServer { request, _, exchange in
             let type =

@@ -75,6 +75,12 @@ extension HTTP2Connection {
 
     func contentEnded(_ id: Int32) { streams[id]?.content.end() }
 
+    /// Resets a stream whose response head is too large to be sent.
+    func headNotSent(_ id: Int32) {
+        streams[id]?.isBroken = true
+        session?.reset(id, NGHTTP2_INTERNAL_ERROR)
+    }
+
     /// Removes a stream that the session has closed.
     func streamClosed(_ id: Int32, error: UInt32) {
         // The session does not report the end of a block that it rejects.
@@ -86,7 +92,7 @@ extension HTTP2Connection {
         session?.consume(connection: stream.content.count)
         let isWhole = stream.response?.isWhole ?? false
         let ending: ResponseOutcome.Ending =
-            isWhole ? .complete : stream.isBroken ? .broken : .aborted
+            stream.isBroken ? .broken : isWhole ? .complete : .aborted
         if isWhole { allowance.noteResponse() }
         over.append((stream, ending))
     }

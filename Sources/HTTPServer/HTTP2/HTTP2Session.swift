@@ -156,6 +156,10 @@ final class HTTP2Session {
 
     // MARK: Callbacks
 
+    /// The maximum length of a response head in bytes; nghttp2's default is 64 KiB, and origins may
+    /// send more.
+    private static let mostHeadBytes = 2 << 20
+
     // Safe: sessions only read it.
     nonisolated(unsafe) private static let options: OpaquePointer? = {
         var made: OpaquePointer?
@@ -163,6 +167,7 @@ final class HTTP2Session {
         // Windows grow when content is consumed.
         nghttp2_option_set_no_auto_window_update(made, 1)
         nghttp2_option_set_no_closed_streams(made, 1)
+        nghttp2_option_set_max_send_header_block_length(made, mostHeadBytes)
         nghttp2_option_set_builtin_recv_extension_type(
             made, UInt8(NGHTTP2_PRIORITY_UPDATE.rawValue))
         return made
@@ -178,6 +183,7 @@ final class HTTP2Session {
         nghttp2_session_callbacks_set_on_invalid_header_callback(made, onInvalidHeader)
         nghttp2_session_callbacks_set_on_frame_recv_callback(made, onFrame)
         nghttp2_session_callbacks_set_on_frame_send_callback(made, onFrameSent)
+        nghttp2_session_callbacks_set_on_frame_not_send_callback(made, onFrameNotSent)
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, onContent)
         nghttp2_session_callbacks_set_on_stream_close_callback(made, onStreamClose)
         nghttp2_session_callbacks_set_send_data_callback(made, sendContent)
@@ -265,6 +271,16 @@ private let onFrame: nghttp2_on_frame_recv_callback = { _, frame, holder in
 private let onFrameSent: nghttp2_on_frame_send_callback = { _, frame, holder in
     if let frame, UInt32(frame.pointee.hd.type) == NGHTTP2_RST_STREAM.rawValue {
         connection(holder)?.resetSent(frame.pointee.rst_stream.error_code)
+    }
+    return 0
+}
+
+/// The session drops a head that is too large; without a reset its stream would stay open for ever.
+private let onFrameNotSent: nghttp2_on_frame_not_send_callback = { _, frame, error, holder in
+    if let frame, UInt32(frame.pointee.hd.type) == NGHTTP2_HEADERS.rawValue,
+        error == NGHTTP2_ERR_FRAME_SIZE_ERROR.rawValue
+    {
+        connection(holder)?.headNotSent(frame.pointee.hd.stream_id)
     }
     return 0
 }
