@@ -201,6 +201,27 @@ struct HTTP2LimitTests {
         #expect(client.response(1).status == 408)
     }
 
+    @Test func `content that the handler waits for outside a turn is answered with 408`() throws {
+        let record = Record(), clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(
+            limits: limits, clock: clock,
+            handler: {
+                BareHandler { _, body, exchange in
+                    exchange.loop.atRoundEnd { _ in
+                        guard body?.next() == .wait else { return }
+                        body?.wake = { _ in record.note("woken") }
+                        record.note("waits")
+                    }
+                }
+            })
+        let client = server.frameClient()
+        // All at once: the connection has no timer that was set for something else.
+        client.write(FrameClient.preface + Frame.settings().bytes() + postFrame().bytes())
+        #expect(eventually { record.count("waits") == 1 })
+        clock.advance(by: limits.bodyTimeout)
+        #expect(client.response(1).status == 408)
+    }
+
     @Test
     func `a preface without settings, a block without an end and idleness end the connection`()
         throws

@@ -134,6 +134,9 @@ extension HTTP2Connection {
         runTurn()
     }
 
-    /// Records a stream's deadline.
-    func note(_ deadline: Monotonic?) { state.note(deadline) }
+    /// Records a stream's deadline, and arms the timer for it: the call may come outside a turn.
+    func note(_ deadline: Monotonic?) {
+        state.note(deadline)
+        if state.phase != .closed { armTimer() }
+    }
 }

@@ -329,7 +329,8 @@ final class HTTP2Connection: ReadinessHandler {
 
     private var deadline: Monotonic? { state.deadline(writing: sender.deadline) }
 
-    private func armTimer() {
+    /// Arms the timer, unless it is armed for an earlier time.
+    func armTimer() {
         guard let deadline else { return }
         if let timer {
             if timerDue <= deadline { return }
