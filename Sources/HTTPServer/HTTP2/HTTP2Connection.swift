@@ -251,8 +251,9 @@ final class HTTP2Connection: ReadinessHandler {
         guard state.isOpen, let session else { return }
         if session.isOver, !sender.hasUnsent { return linger() }
         state.noteUse(now: server.loop.now)
-        guard streams.isEmpty, state.phase == .busy else { return }
-        if server.isDraining, !sender.hasUnsent { return linger() }
+        // The end of a response may still wait for the socket.
+        guard streams.isEmpty, state.phase == .busy, !sender.hasUnsent else { return }
+        if server.isDraining { return linger() }
         enter(.idle)
     }
 
@@ -297,7 +298,8 @@ final class HTTP2Connection: ReadinessHandler {
         case .opening, .idle, .busy:
             session?.goAway()
             runTurn()
-            if state.phase == .idle || state.phase == .opening { linger() }
+            let isUnused = state.phase == .idle || state.phase == .opening
+            if isUnused, !sender.hasUnsent { linger() }
         case .lingering, .closed: break
         }
     }

@@ -8,7 +8,8 @@ import Reactor
 /// |---|---|---|---|
 /// | `opening` | the client's SETTINGS | `headTimeout` | close |
 /// | `idle` | a request | `idleTimeout` | GOAWAY, close |
-/// | `busy` | the rest of a field block | `headTimeout` | close |
+/// | `busy` | the rest of a field block, | `headTimeout` | close |
+/// | | or the end of responses and room for their frames | | |
 /// | `lingering` | the client's end | `lingerTimeout` | close |
 /// | `closed` | | | |
 ///
