@@ -49,6 +49,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     @exclusivity(unchecked) private var timer: TimerID?
     @exclusivity(unchecked) private var timerDue = Monotonic(nanoseconds: 0)
     private var lingered = 0
+    private var progress = LingerProgress()
 
     /// Takes ownership of an accepted socket; `begin` must be called next.
     init(
@@ -355,7 +356,13 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             return
         }
         switch state.expiry {
-        case .close: close(.aborted)
+        case .close:
+            if state.phase == .lingering, progress.isReading(unacknowledgedBytes(of: number)) {
+                state.lingerLonger(now: server.loop.now, limits: server.limits)
+                armTimer()
+            } else {
+                close(.aborted)
+            }
         case .abort: close(.aborted, reset: true)
         case .answerTimeout:
             contentFailed(.requestTimeout, "The request did not arrive in time.")

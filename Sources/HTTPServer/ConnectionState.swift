@@ -14,7 +14,7 @@ import Reactor
 /// | `sending` | the source, or room in the socket, | `writeTimeout` without progress | abort |
 /// | | or content as above | `bodyTimeout` per step | abort |
 /// | `body` | the rest of content to be discarded | `bodyTimeout` | close |
-/// | `lingering` | the client's end | `lingerTimeout` | close |
+/// | `lingering` | the client's end | `lingerTimeout` without reading | close |
 /// | `closed` | | | |
 ///
 /// The usual order: fresh, head, handling, sending, (body,) idle, head ...; from `sending` to
@@ -91,6 +91,11 @@ struct ConnectionState {
     mutating func shortenDeadline(now: Monotonic) {
         let near = now + Self.lastWord
         phaseDeadline = phaseDeadline.map { min($0, near) } ?? near
+    }
+
+    /// Extends lingering, since the client still reads.
+    mutating func lingerLonger(now: Monotonic, limits: ServerLimits) {
+        phaseDeadline = now + limits.lingerTimeout
     }
 
     /// Enters a phase; entering the current one again moves no deadline.

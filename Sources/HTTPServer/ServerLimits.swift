@@ -29,7 +29,7 @@ package struct ServerLimits: Sendable, Hashable {
     package var writeTimeout = Interval.milliseconds(60_000)
     /// How long a client that shut its sending side is kept while there is nothing to send to it.
     package var halfCloseTimeout = Interval.milliseconds(500)
-    /// How long the client may take to read the last response and close.
+    /// How long the client may take to read more of the last response, and to close after it.
     package var lingerTimeout = Interval.milliseconds(2_000)
     /// The bytes that a client may still send after the last response, or of a discarded body.
     package var lingerBytes = 1 << 20

@@ -173,6 +173,14 @@ package func sendFile(
     }
 }
 
+/// Returns the number of sent bytes that the peer has not acknowledged, the end of the stream
+/// counting as one (SIOCOUTQ, tcp(7)); 0 if the kernel does not report it.
+package func unacknowledgedBytes(of number: CInt) -> Int {
+    let outQueue = UInt(0x5411)  // SIOCOUTQ, which is not in Swift's Glibc module
+    var count: CInt = 0
+    return ioctl(number, outQueue, &count) == 0 ? Int(count) : 0
+}
+
 /// Shuts down the sending side (shutdown(2)), so that the peer reads an end after the queued bytes.
 package func shutdownWrites(_ number: CInt) {
     _ = shutdown(number, CInt(SHUT_WR))

@@ -41,4 +41,34 @@ struct HTTP2DrainTests {
         client.transport.close()
         #expect(eventually { server.server.connectionCount == 0 })
     }
+
+    @Test func `a drained connection stays open while its client reads`() throws {
+        let record = Record(), clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock) { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(), body: .bytes(pattern(120_000)))
+        }
+        let clients = (0..<2).map { _ in server.frameClient(receiveBuffer: 16384) }
+        for (index, client) in clients.enumerated() {
+            client.open([(Frame.Setting.initialWindowSize, 1 << 20)])
+            client.write(.windowUpdate(0, 1 << 20))
+            client.get(1)
+            // The kernel has all of it.
+            #expect(eventually { record.outcomes.count == index + 1 })
+        }
+        server.server.drain(within: .seconds(3600 as Int64), then: {})
+        // The loop receives the drain, and then looks how far the clients are.
+        clock.advance(by: .zero)
+        clock.advance(by: limits.lingerTimeout)
+        #expect(server.server.connectionCount == 2)
+        // After the server's close, the first WINDOW_UPDATE would make the kernel discard the rest.
+        #expect(clients[0].read { ($0.streams[1]?.body.count ?? 0) > 60_000 })
+        clock.advance(by: limits.lingerTimeout)
+        // Only the client that has read nothing since is disconnected.
+        #expect(server.server.connectionCount == 1)
+        #expect(clients[0].readToEnd() && clients[0].end == .clean)
+        #expect(clients[0].response(1).isWhole && clients[0].streams[1]?.body.count == 120_000)
+        for client in clients { client.transport.close() }
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
 }

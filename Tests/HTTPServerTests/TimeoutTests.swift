@@ -114,6 +114,24 @@ struct TimeoutTests {
         #expect(isWhole, "\(body.count) bytes")
     }
 
+    @Test func `a client that still reads its last response is not disconnected`() throws {
+        let record = Record(), sent = pattern(120_000)
+        let server = try server { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            exchange.respond(ok(("Connection", "close")), body: .bytes(sent))
+        }
+        let client = client(server, receiveBuffer: 16384)
+        client.get("/")
+        #expect(eventually { record.outcomes.count == 1 })
+        clock.advance(by: limits.lingerTimeout)
+        // After the server's close, this would make the kernel discard the rest of the response.
+        client.get("/more")
+        let isWhole = client.answer()?.body == sent
+        #expect(isWhole && client.readToEnd() == [] && client.end == .clean)
+        client.close()
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+
     @Test func `a source that waits longer than any timeout is not cancelled`() throws {
         let record = Record()
         let server = try server { _, _, exchange in

@@ -44,6 +44,7 @@ final class HTTP2Connection: ReadinessHandler {
     private var mustPump = false
     private var isTurnOver = false
     private var lingered = 0
+    private var progress = LingerProgress()
 
     private var registration: Registration?
     private var watched = Readiness.nothing
@@ -366,6 +367,10 @@ final class HTTP2Connection: ReadinessHandler {
     }
 
     private func expire() {
+        if state.phase == .lingering, progress.isReading(unacknowledgedBytes(of: number)) {
+            state.lingerLonger(now: server.loop.now, limits: server.limits)
+            return armTimer()
+        }
         guard state.phase == .idle else { return close(.aborted) }
         session?.goAway()
         pump()

@@ -10,7 +10,7 @@ import Reactor
 /// | `idle` | a request | `idleTimeout` | GOAWAY, close |
 /// | `busy` | the rest of a field block, | `headTimeout` | close |
 /// | | or the end of responses and room for their frames | | |
-/// | `lingering` | the client's end | `lingerTimeout` | close |
+/// | `lingering` | the client's end | `lingerTimeout` without reading | close |
 /// | `closed` | | | |
 ///
 /// An idle connection gives back memory after `restDelay`. Streams have their own deadlines; here is
@@ -50,6 +50,11 @@ struct HTTP2ConnectionState {
         case .lingering: phaseDeadline = now + limits.lingerTimeout
         case .closed: break
         }
+    }
+
+    /// Extends lingering, since the client still reads.
+    mutating func lingerLonger(now: Monotonic, limits: ServerLimits) {
+        phaseDeadline = now + limits.lingerTimeout
     }
 
     /// Records frames on an idle connection: memory that it has given back is in use again.
