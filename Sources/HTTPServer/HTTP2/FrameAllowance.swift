@@ -5,8 +5,8 @@ import Posix
 /// WINDOW_UPDATE, RST_STREAM and empty DATA, and of frames that make the server reset a stream
 /// (RFC 9113 section 10.5).
 ///
-/// It grows with time and with use of the connection: a player that reads a film at full speed
-/// sends a WINDOW_UPDATE for every few frames of content.
+/// It grows with time and with use of the connection. Sent content also earns a separate number of
+/// WINDOW_UPDATE frames: a player that reads a film at full speed sends two for every few KiB.
 struct FrameAllowance {
     /// The initial and the maximum allowance.
     static let most = 1_000
@@ -20,8 +20,14 @@ struct FrameAllowance {
     static let resetCost = 3
     /// The bytes of sent content that increase the allowance by one.
     static let contentBytes = 4_096
+    /// The bytes of sent content that earn one WINDOW_UPDATE; Go's client sends two for each 4 KiB.
+    static let windowBytes = 1_024
+    /// The maximum number of WINDOW_UPDATE frames that content has earned.
+    static let mostUpdates = 16_384
 
     private var left = most
+    private var updatesLeft = 0
+    private var windowRest = 0
     private var bytes = 0
     private var grownAt: Monotonic
 
@@ -34,6 +40,15 @@ struct FrameAllowance {
         if left < cost { grow(now: now) }
         guard left >= cost else { return false }
         left -= cost
+        return true
+    }
+
+    /// Subtracts the cost of a WINDOW_UPDATE, first from what content has earned.
+    ///
+    /// - Returns: false if the allowance is too small: the client misuses the connection.
+    mutating func takeUpdate(now: Monotonic) -> Bool {
+        guard updatesLeft > 0 else { return take(1, now: now) }
+        updatesLeft -= 1
         return true
     }
 
@@ -50,6 +65,9 @@ struct FrameAllowance {
 
     /// Increases the allowance for sent content.
     mutating func noteContent(_ count: Int) {
+        windowRest += count
+        updatesLeft = min(Self.mostUpdates, updatesLeft + windowRest / Self.windowBytes)
+        windowRest %= Self.windowBytes
         bytes += count
         guard bytes >= Self.contentBytes else { return }
         add(bytes / Self.contentBytes)

@@ -7,10 +7,15 @@ import Reactor
 extension HTTP2Connection {
     /// Charges a frame that requests nothing.
     func charge(_ cost: Int) {
-        if !allowance.take(cost, now: server.loop.now) {
-            session?.terminate(NGHTTP2_ENHANCE_YOUR_CALM)
-        }
+        if !allowance.take(cost, now: server.loop.now) { endForMisuse() }
     }
+
+    /// Charges a WINDOW_UPDATE.
+    func chargeUpdate() {
+        if !allowance.takeUpdate(now: server.loop.now) { endForMisuse() }
+    }
+
+    private func endForMisuse() { session?.terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
 
     /// Charges HEADERS that the session will refuse because the client has too many open streams.
     ///

@@ -205,6 +205,7 @@ private let onBeginFrame: nghttp2_on_begin_frame_callback = { _, header, holder 
         let isEnd = header.pointee.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
         if header.pointee.length == 0, !isEnd { connection.charge(1) }
     case NGHTTP2_RST_STREAM.rawValue: connection.charge(FrameAllowance.resetCost)
+    case NGHTTP2_WINDOW_UPDATE.rawValue: connection.chargeUpdate()
     case NGHTTP2_PRIORITY.rawValue:
         connection.charge(1)
         // The session ignores these frames, on any stream (RFC 9113 section 6.3).
