@@ -26,6 +26,16 @@ struct FrameAllowanceTests {
         #expect(isAllowed == Array(repeating: true, count: most) + [false])
     }
 
+    @Test func `dropped fields cost one frame per 64 KiB`() {
+        var allowance = FrameAllowance(now: now)
+        let perFrame = 16
+        let most = FrameAllowance.most * perFrame + perFrame - 1
+        let isAllowed = (0...most).map { _ in
+            allowance.takeFields(FrameAllowance.fieldBytes / perFrame, now: now)
+        }
+        #expect(isAllowed == Array(repeating: true, count: most) + [false])
+    }
+
     @Test func `what content earns for updates of windows pays for no other frames`() {
         var allowance = FrameAllowance(now: now)
         allowance.noteContent(1 << 30)

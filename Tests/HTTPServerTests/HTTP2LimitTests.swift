@@ -154,6 +154,27 @@ struct HTTP2LimitTests {
         #expect(client.response(3).text == "/fine")
     }
 
+    @Test(arguments: [true, false])
+    func `blocks that expand to megabytes again and again end the connection`(
+        areHeads: Bool
+    ) throws {
+        let server = try TestServer(echoPath)
+        let client = server.frameClient()
+        #expect(client.open())
+        let name = HeaderBlock.indexing("x-bomb", String(repeating: "b", count: 3_900))
+        let bomb = name + Array(repeating: HeaderBlock.indexed(62), count: 10_000).flatMap { $0 }
+        for index in 0..<20 {
+            let stream = UInt32(index * 2 + 1)
+            if areHeads {
+                client.sendBlock(stream, HeaderBlock.literal(FrameClient.fields()) + bomb)
+            } else {
+                client.request(stream, FrameClient.fields("POST"), endStream: false)
+                client.sendBlock(stream, bomb)
+            }
+        }
+        expectsCalm(client, server)
+    }
+
     @Test func `a client that exceeds its number of streams ends its connection`() throws {
         let record = Record()
         let server = try TestServer { _, _, exchange in

@@ -2,8 +2,8 @@
 import Posix
 
 /// An allowance of frames that do not request anything: PING, SETTINGS, PRIORITY, PRIORITY_UPDATE,
-/// WINDOW_UPDATE, RST_STREAM and empty DATA, and of frames that make the server reset a stream
-/// (RFC 9113 section 10.5).
+/// WINDOW_UPDATE, RST_STREAM and empty DATA, of frames that make the server reset a stream
+/// (RFC 9113 section 10.5), and of fields that are decoded only to be dropped.
 ///
 /// It grows with time and with use of the connection. Sent content also earns a separate number of
 /// WINDOW_UPDATE frames: a player that reads a film at full speed sends two for every few KiB.
@@ -25,9 +25,13 @@ struct FrameAllowance {
     /// The maximum number of WINDOW_UPDATE frames that content has earned.
     static let mostUpdates = 16_384
 
+    /// The bytes of dropped fields that cost as much as one frame.
+    static let fieldBytes = 64 << 10
+
     private var left = most
     private var updatesLeft = 0
     private var windowRest = 0
+    private var fieldRest = 0
     private var bytes = 0
     private var grownAt: Monotonic
 
@@ -50,6 +54,17 @@ struct FrameAllowance {
         guard updatesLeft > 0 else { return take(1, now: now) }
         updatesLeft -= 1
         return true
+    }
+
+    /// Subtracts the cost of fields that were decoded and dropped: a single byte of a field block
+    /// can refer to a field of 4 KiB (RFC 7541 section 7.3).
+    ///
+    /// - Returns: false if the allowance is too small: the client misuses the connection.
+    mutating func takeFields(_ count: Int, now: Monotonic) -> Bool {
+        fieldRest += count
+        let cost = fieldRest / Self.fieldBytes
+        fieldRest %= Self.fieldBytes
+        return take(cost, now: now)
     }
 
     private mutating func grow(now: Monotonic) {

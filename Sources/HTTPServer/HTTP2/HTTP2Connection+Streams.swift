@@ -15,6 +15,11 @@ extension HTTP2Connection {
         if !allowance.takeUpdate(now: server.loop.now) { endForMisuse() }
     }
 
+    /// Charges fields that were decoded and dropped.
+    func chargeFields(_ count: Int) {
+        if !allowance.takeFields(count, now: server.loop.now) { endForMisuse() }
+    }
+
     private func endForMisuse() { session?.terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
 
     /// Charges HEADERS that the session will refuse because the client has too many open streams.

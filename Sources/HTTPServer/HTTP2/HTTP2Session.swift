@@ -223,13 +223,17 @@ private let onBeginHeaders: nghttp2_on_begin_headers_callback = { _, frame, hold
 
 private let onHeader: nghttp2_on_header_callback = {
     _, frame, name, nameLength, value, valueLength, _, holder in
-    guard let frame, frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST,
-        let connection = connection(holder)
-    else { return 0 }
-    connection.block?.add(
-        UnsafeBufferPointer(start: name, count: nameLength),
-        UnsafeBufferPointer(start: value, count: valueLength),
-        limit: connection.server.limits.request.head)
+    guard let frame, let connection = connection(holder) else { return 0 }
+    // Trailers are dropped.
+    var isKept = false
+    if frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST {
+        connection.block?.add(
+            UnsafeBufferPointer(start: name, count: nameLength),
+            UnsafeBufferPointer(start: value, count: valueLength),
+            limit: connection.server.limits.request.head)
+        isKept = connection.block?.isTooLarge == false
+    }
+    if !isKept { connection.chargeFields(nameLength + valueLength) }
     return 0
 }
 
