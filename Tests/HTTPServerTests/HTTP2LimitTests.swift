@@ -210,6 +210,31 @@ struct HTTP2LimitTests {
         #expect(eventually { record.outcomes.first?.ending == .aborted })
     }
 
+    @Test
+    func `a stream that waits for its turn is reset only when the whole connection stands still`()
+        throws
+    {
+        let clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(limits: limits, clock: clock) { _, _, exchange in
+            exchange.respond(ok(), body: .bytes(pattern(100_000)))
+        }
+        let client = server.frameClient()
+        client.acknowledgesData = false
+        // The connection's window stays at 65,535 bytes, which the more urgent response takes.
+        client.open([(Frame.Setting.initialWindowSize, 1 << 20)])
+        client.get(1, "/", [("priority", "u=0")])
+        client.get(3, "/", [("priority", "u=7")])
+        #expect(client.read { $0.streams[3] != nil && $0.streams[1]?.body.count == 65_535 })
+        for round in 1...3 {
+            clock.advance(by: limits.writeTimeout)
+            client.write(.windowUpdate(0, 1_000))
+            #expect(client.read { $0.streams[1]?.body.count == 65_535 + round * 1_000 })
+        }
+        #expect(client.roundTrip() && client.streams[3]?.reset == nil)
+        for _ in 0..<2 { clock.advance(by: limits.writeTimeout) }
+        #expect(client.response(1).reset == .cancel && client.response(3).reset == .cancel)
+    }
+
     @Test func `content that does not arrive is answered with 408`() throws {
         let clock = ManualClock(), limits = distinctLimits()
         let server = try TestServer(limits: limits, clock: clock, echoPath)

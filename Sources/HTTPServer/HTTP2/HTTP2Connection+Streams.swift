@@ -107,6 +107,18 @@ extension HTTP2Connection {
         over.append((stream, ending))
     }
 
+    /// Records that content of a response was put into a frame.
+    func noteContent(_ count: Int) {
+        contentSent += Int64(count)
+        allowance.noteContent(count)
+    }
+
+    /// Records that the end of a response was put into a frame; request content that has not
+    /// arrived by then is no longer needed (RFC 9113 section 8.1).
+    func responseEnded(_ stream: HTTP2Stream) {
+        if !stream.content.isEnded { unread.append(stream.id) }
+    }
+
     // MARK: Requests of streams
 
     /// Sends a head; its content follows as it becomes available.

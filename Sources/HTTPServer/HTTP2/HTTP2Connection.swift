@@ -35,6 +35,8 @@ final class HTTP2Connection: ReadinessHandler {
     /// The fields of the request head that is arriving.
     var block: HeaderBlock?
     var allowance: FrameAllowance
+    /// The bytes of content put into frames, of all responses together.
+    var contentSent: Int64 = 0
     /// The frames collected in the current turn.
     private(set) var output: FrameOutput?
 
@@ -217,15 +219,6 @@ final class HTTP2Connection: ReadinessHandler {
         }
     }
 
-    /// Records that content of a response was put into a frame.
-    func noteContent(_ count: Int) { allowance.noteContent(count) }
-
-    /// Records that the end of a response was put into a frame; request content that has not
-    /// arrived by then is no longer needed (RFC 9113 section 8.1).
-    func responseEnded(_ stream: HTTP2Stream) {
-        if !stream.content.isEnded { unread.append(stream.id) }
-    }
-
     private func resetUnread() {
         guard !unread.isEmpty else { return }
         for id in unread where streams[id] != nil { session?.reset(id, NGHTTP2_NO_ERROR) }
@@ -382,7 +375,10 @@ final class HTTP2Connection: ReadinessHandler {
         guard let session else { return }
         isInside = true
         for stream in Array(streams.values) {
-            switch stream.check(now: now, isWindowOpen: session.isWindowOpen(stream.id)) {
+            let expiry = stream.check(
+                now: now, isWindowOpen: session.isWindowOpen(of: stream.id),
+                isSharedWindowOpen: session.isSharedWindowOpen, sentByAll: contentSent)
+            switch expiry {
             case .none: state.note(stream.deadline)
             case .answerTimeout:
                 stream.answerInstead(.requestTimeout, "The request did not arrive in time.")

@@ -148,11 +148,13 @@ final class HTTP2Session {
         nghttp2_session_change_extpri_stream_priority(session, id, &priority, 0)
     }
 
-    /// True if flow control allows content to be sent on a stream now.
-    func isWindowOpen(_ id: Int32) -> Bool {
+    /// True if a stream's own window allows content to be sent on it now.
+    func isWindowOpen(of id: Int32) -> Bool {
         nghttp2_session_get_stream_remote_window_size(session, id) > 0
-            && nghttp2_session_get_remote_window_size(session) > 0
     }
+
+    /// True if the connection's window, which all streams share, allows content to be sent now.
+    var isSharedWindowOpen: Bool { nghttp2_session_get_remote_window_size(session) > 0 }
 
     // MARK: Callbacks
 

@@ -23,6 +23,7 @@ final class HTTP2Stream: ExchangeCarrier {
     /// When to check whether the response makes progress; nil for never.
     private(set) var checkAt: Monotonic?
     private var sentAtCheck: Int64 = -1
+    private var sentByAllAtCheck: Int64 = -1
     private var request = Request.none
     private var isRefused = false
     /// True if the server failed to complete the response.
@@ -229,18 +230,27 @@ final class HTTP2Stream: ExchangeCarrier {
 
     /// Checks the stream's deadlines.
     ///
+    /// A stream without progress is stuck if the client keeps its window closed, or keeps the
+    /// connection's window closed while no stream makes progress; otherwise it waits for its turn.
+    ///
     /// - Parameters:
     ///   - now: the current time.
-    ///   - isWindowOpen: whether flow control allows content to be sent.
+    ///   - isWindowOpen: whether the stream's own window allows content to be sent.
+    ///   - isSharedWindowOpen: the same for the connection's window.
+    ///   - sentByAll: the bytes of content put into frames, of all streams of the connection.
     /// - Returns: the action to take.
-    func check(now: Monotonic, isWindowOpen: Bool) -> Expiry {
+    func check(
+        now: Monotonic, isWindowOpen: Bool, isSharedWindowOpen: Bool, sentByAll: Int64
+    ) -> Expiry {
         if let deadline = content.deadline, deadline <= now {
             return response == nil ? .answerTimeout : .abort
         }
         guard let due = checkAt, due <= now, let response else { return .none }
-        let isStuck =
-            !isWindowOpen && !response.isWaiting && response.sent == sentAtCheck
+        let isClosed =
+            !isWindowOpen || (!isSharedWindowOpen && sentByAll == sentByAllAtCheck)
+        let isStuck = isClosed && !response.isWaiting && response.sent == sentAtCheck
         sentAtCheck = response.sent
+        sentByAllAtCheck = sentByAll
         checkAt = now + server.limits.writeTimeout
         return isStuck ? .abort : .none
     }
