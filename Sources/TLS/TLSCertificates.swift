@@ -74,6 +74,9 @@ package struct TLSCertificates: Sendable {
             identities.append(identity)
         }
         self.identities = identities
+        // OpenSSL decides in a context whether it accepts a certificate: by its level of security,
+        // not with a short key, nor signed with SHA-1.
+        _ = try TLSContext(self, keys: TicketKeys())
     }
 
     /// More than any chain or key takes.

@@ -102,7 +102,14 @@ extension Stories.CertificateTests {
         #expect(sealed.status == 0)
         let chain = try readFile(one.certificate) + readFile(one.authority)
         try writeFile(folder.file("cut"), chain.dropLast(100))
+        let (weak, weakKey) = (folder.file("weak.pem"), folder.file("weak.key"))
+        let made = try Tool.run([
+            "openssl", "req", "-x509", "-newkey", "rsa:512", "-nodes", "-subj", "/CN=weak",
+            "-out", weak, "-keyout", weakKey,
+        ])
+        #expect(made.status == 0)
         let faults: [(options: [String], reason: String)] = [
+            (["--tls-cert", weak, "--tls-key", weakKey], "\(weak) is refused by OpenSSL: "),
             (
                 ["--tls-cert", one.certificate, "--tls-key", two.key],
                 "the key in \(two.key) does not belong to the certificate in \(one.certificate)"
