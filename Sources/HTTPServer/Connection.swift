@@ -125,9 +125,11 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     /// it still reads.
     private func watchHalfClosed() {
         let sentBefore = response?.bodySent ?? 0
-        server.loop.schedule(after: server.limits.halfCloseTimeout) { [weak self] _ in
-            guard let self, self.state.isPeerClosed, self.state.isBusy, !self.state.isBlocked,
-                !self.reader.hasOpenContent
+        server.loop.schedule(after: server.limits.halfCloseTimeout) {
+            [weak self, weak watched = exchange] _ in
+            // The next request on the connection has a check of its own.
+            guard let self, self.exchange === watched, self.state.isPeerClosed,
+                self.state.isBusy, !self.state.isBlocked, !self.reader.hasOpenContent
             else { return }
             if (self.response?.bodySent ?? 0) == sentBefore { self.close(.aborted) }
         }

@@ -86,6 +86,26 @@ struct HangUpTests {
         #expect(record.outcomes.map(\.ending) == [.complete, .complete])
     }
 
+    @Test func `the time of a half-closed client begins anew with its next request`() throws {
+        let record = Record(), clock = ManualClock()
+        let server = try TestServer(clock: clock) { request, _, exchange in
+            record.note(request.path)
+            let delay = Interval.milliseconds(request.path == "/a" ? 450 : 200)
+            exchange.loop.schedule(after: delay) { _ in echoPath(request, [], exchange) }
+        }
+        let client = server.client()
+        client.write("GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n")
+        client.halfClose()
+        #expect(eventually { record.count("/a") == 1 })
+        clock.advance(by: .milliseconds(450))
+        #expect(client.answer()?.text == "/a")
+        #expect(eventually { record.count("/b") == 1 })
+        // The check of the first request falls into the time of the second.
+        for _ in 0..<4 { clock.advance(by: .milliseconds(50)) }
+        #expect(client.answer()?.text == "/b")
+        #expect(client.readToEnd() == [] && client.end == .clean)
+    }
+
     // Work that no player waits for must not continue.
     @Test func `an idle connection whose client has closed is closed`() throws {
         let record = Record()
