@@ -331,7 +331,9 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         case .fresh:
             state.shortenDeadline(now: server.loop.now)
             armTimer()
-        case .idle, .body: close(.complete)
+        case .idle: close(.complete)
+        // The client may not have read the response yet.
+        case .body: linger()
         case .head, .handling, .sending, .lingering, .closed: break
         }
     }
@@ -365,6 +367,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
             } else {
                 close(.aborted)
             }
+        case .linger: linger()
         case .abort: close(.aborted, reset: true)
         case .answerTimeout:
             contentFailed(.requestTimeout, "The request did not arrive in time.")

@@ -13,12 +13,13 @@ import Reactor
 /// | | or content that the handler waits for | `bodyTimeout` per step | answer 408 |
 /// | `sending` | the source, or room in the socket, | `writeTimeout` without progress | abort |
 /// | | or content as above | `bodyTimeout` per step | abort |
-/// | `body` | the rest of content to be discarded | `bodyTimeout` | close |
+/// | `body` | the rest of content to be discarded | `bodyTimeout` | linger |
 /// | `lingering` | the client's end | `lingerTimeout` without reading | close |
 /// | `closed` | | | |
 ///
 /// The usual order: fresh, head, handling, sending, (body,) idle, head ...; from `sending` to
-/// `lingering` if the connection closes after the response; from any phase to `closed`.
+/// `lingering` if the connection closes after the response, or while the rest of its request's
+/// content is discarded; from any phase to `closed`.
 struct ConnectionState {
     enum Phase {
         case fresh, idle, head, handling, sending, body, lingering, closed
@@ -26,7 +27,7 @@ struct ConnectionState {
 
     /// The action for a passed deadline.
     enum Expiry: Equatable {
-        case close, answerTimeout, abort
+        case close, linger, answerTimeout, abort
     }
 
     private(set) var phase = Phase.fresh
@@ -175,7 +176,8 @@ struct ConnectionState {
         case .head: .answerTimeout
         case .handling: contentDeadline == deadline ? .answerTimeout : .abort
         case .sending: .abort
-        case .fresh, .idle, .body, .lingering, .closed: .close
+        case .body: .linger
+        case .fresh, .idle, .lingering, .closed: .close
         }
     }
 }

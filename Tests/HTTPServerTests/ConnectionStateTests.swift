@@ -55,6 +55,12 @@ struct ConnectionStateTests {
         #expect(state.expiry == .abort)
     }
 
+    @Test func `a body that is discarded for too long leads to lingering`() {
+        #expect(state(.handling, .sending, .body).expiry == .linger)
+        #expect(state(.handling, .sending, .lingering).expiry == .close)
+        #expect(state().expiry == .close && state(.idle).expiry == .close)
+    }
+
     @Test func `a waiting source has no deadline`() {
         var state = state(.handling, .sending)
         state.block(madeProgress: true, now: start, limits: limits)

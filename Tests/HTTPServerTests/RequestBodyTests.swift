@@ -111,6 +111,34 @@ struct RequestBodyTests {
         #expect(client.answer()?.text == "/c")
     }
 
+    @Test(arguments: [true, false])
+    func `a client answered early is not reset at the end of a drain or of the body's time`(
+        drains: Bool
+    ) throws {
+        let record = Record(), clock = ManualClock(), limits = distinctLimits()
+        let server = try TestServer(
+            limits: limits, clock: clock,
+            handler: {
+                BareHandler { _, _, exchange in
+                    exchange.onFinish = { record.note($0) }
+                    exchange.respond(ok(), body: .bytes([1]))
+                }
+            })
+        let client = server.client()
+        client.get("/", "Content-Length: 100\r\n", method: "POST")
+        #expect(eventually { record.outcomes.count == 1 })
+        if drains { server.server.drain(within: .seconds(3600 as Int64), then: {}) }
+        clock.advance(by: drains ? .zero : limits.bodyTimeout)
+        // A closed socket answers content with a reset, after which the client can write no more.
+        client.write(pattern(50))
+        #expect(client.canWrite(50))
+        #expect(client.answer()?.body == [1])
+        #expect(client.readToEnd() == [] && client.end == .clean)
+        #expect(server.server.connectionCount == 1)
+        clock.advance(by: limits.lingerTimeout)
+        #expect(eventually { server.server.connectionCount == 0 })
+    }
+
     @Test func `a body too long to discard ends the connection after a readable response`() throws {
         var limits = ServerLimits()
         limits.lingerBytes = 1000
