@@ -190,9 +190,8 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
     func updateWatch() {
         guard state.phase != .closed else { return }
         do throws(SystemError) {
-            var interest = state.interest
-            if !isClear, let tls, tls.hasUnsent { interest.insert(.writable) }
-            try watch(for: interest)
+            let hasRecords = !isClear && tls?.hasUnsent == true
+            try watch(for: hasRecords ? state.interestWithRecords : state.interest)
         } catch {
             // The kernel is out of memory, or epoll is at its limit: close the connection, since it
             // would get no events.

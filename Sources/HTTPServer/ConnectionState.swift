@@ -88,6 +88,13 @@ struct ConnectionState {
         return interest
     }
 
+    /// The events to watch while TLS records wait for room in the socket.
+    ///
+    /// A lingering socket was shut down for writing: it is always writable, and takes no record.
+    var interestWithRecords: Readiness {
+        phase == .lingering ? interest : interest.union(.writable)
+    }
+
     /// Shortens the phase's deadline, since the server stops.
     mutating func shortenDeadline(now: Monotonic) {
         let near = now + Self.lastWord

@@ -42,6 +42,14 @@ struct ConnectionStateTests {
         #expect(state.interest == [.readable, .peerClosed])
     }
 
+    @Test func `unsent TLS records wait for room in the socket, except while lingering`() {
+        #expect(state(.head).interestWithRecords == [.readable, .peerClosed, .writable])
+        #expect(state(.handling, .sending).interestWithRecords.contains(.writable))
+        let lingering = state(.handling, .sending, .lingering)
+        #expect(lingering.interestWithRecords == lingering.interest)
+        #expect(lingering.interest == [.readable, .peerClosed])
+    }
+
     @Test func `a blocked response does not time out while it makes progress`() {
         var state = state(.handling, .sending)
         #expect(state.deadline == nil)
