@@ -151,6 +151,20 @@ package enum SendFileOutcome: Equatable, Sendable {
     case closed
     /// The file ended early or could not be read: a local fault, not the peer's.
     case fileFailed(errno: CInt)
+
+    /// Attributes the error of a failed sendfile(2) to the socket or to the file.
+    ///
+    /// An ICMP message, or an interface that goes down, leaves its error on the socket, and the
+    /// next call returns it (ip(7), tcp(7)).
+    package init(errno code: CInt) {
+        switch code {
+        case EAGAIN: self = .wouldBlock
+        case EPIPE, ECONNRESET, ECONNABORTED, ECONNREFUSED, ENOTCONN, ETIMEDOUT, EHOSTUNREACH,
+            EHOSTDOWN, ENETUNREACH, ENETDOWN, EPROTO:
+            self = .closed
+        default: self = .fileFailed(errno: code)
+        }
+    }
 }
 
 /// Sends a range of a file without copying it through this process (sendfile(2)).
@@ -164,12 +178,7 @@ package func sendFile(
         let sent = sendfile(number, file, &position, count)
         if sent > 0 { return .bytes(sent) }
         if sent == 0 { return .fileFailed(errno: 0) }
-        switch errno {
-        case EINTR: continue
-        case EAGAIN: return .wouldBlock
-        case EPIPE, ECONNRESET, ENOTCONN, ETIMEDOUT: return .closed
-        default: return .fileFailed(errno: errno)
-        }
+        if errno != EINTR { return SendFileOutcome(errno: errno) }
     }
 }
 

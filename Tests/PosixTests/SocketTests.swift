@@ -83,6 +83,22 @@ struct SocketTests {
         #expect(use.listens == (use != .off))
     }
 
+    @Test(arguments: [
+        EPIPE, ECONNRESET, ECONNABORTED, ECONNREFUSED, ENOTCONN, ETIMEDOUT, EHOSTUNREACH,
+        EHOSTDOWN, ENETUNREACH, ENETDOWN, EPROTO,
+    ])
+    func `an error of the network ends sendfile as a closed socket, not as a file's fault`(
+        code: CInt
+    ) {
+        #expect(SendFileOutcome(errno: code) == .closed)
+    }
+
+    @Test(arguments: [EIO, ESTALE, EBADF, EINVAL, ENOMEM, EOVERFLOW])
+    func `an error of the disk ends sendfile as a file's fault`(code: CInt) {
+        #expect(SendFileOutcome(errno: code) == .fileFailed(errno: code))
+        #expect(SendFileOutcome(errno: EAGAIN) == .wouldBlock)
+    }
+
     @Test func `accepting from an empty queue returns nil`() throws {
         let listener = try listenFirst(on: loopback)
         let accepted = try accept(from: listener.number)
