@@ -5,6 +5,7 @@ package import Logging
 package import Model
 package import Origin
 package import Playlists
+package import Routing
 package import Store
 package import URISyntax
 
@@ -27,8 +28,9 @@ package final class AheadServices: Sendable {
     package let log: Logger
     /// Returns the origin URL that a text names; nil if it names none.
     package let originURL: @Sendable (String) -> AbsoluteURL?
-    /// Resolves a player's reference that is relative to the URL of its request.
-    package let originURLOfNext: @Sendable (String, RequestHead) -> AbsoluteURL?
+    /// Resolves a player's reference that is relative to the URL of its request in this session;
+    /// nil unless the daemon wrote it for the session.
+    package let originURLOfNext: @Sendable (String, RequestHead, SessionID) -> AbsoluteURL?
 
     package init(
         store: ObjectStore, names: ResourceNames, sessions: SessionTable, keys: KeyTable,
@@ -36,7 +38,7 @@ package final class AheadServices: Sendable {
         playlistMemory: PlaylistMemory, addresses: OwnAddresses, concurrency: ConcurrencyReport,
         crashes: CrashHistory, signer: Signer?, log: Logger,
         originURL: @escaping @Sendable (String) -> AbsoluteURL?,
-        originURLOfNext: @escaping @Sendable (String, RequestHead) -> AbsoluteURL?
+        originURLOfNext: @escaping @Sendable (String, RequestHead, SessionID) -> AbsoluteURL?
     ) {
         self.store = store
         self.names = names

@@ -191,7 +191,8 @@ package final class LookaheadObserver: Sendable {
         }
         var hints = texts.isEmpty ? nil : PlayerHints(texts)
         if let next = hints?.nextObject {
-            hints?.nextObject = services.originURLOfNext(next, request)?.text
+            let session = resource.session.id
+            hints?.nextObject = services.originURLOfNext(next, request, session)?.text
         }
         var hasher = Hasher()
         if let playback = hints?.playback {

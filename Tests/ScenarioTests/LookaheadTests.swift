@@ -221,6 +221,35 @@ extension Stories {
             #expect(try title.isFetched(9))
             #expect(eventually { title.story.cdn.requestCount() == 4 })
         }
+
+        @Test
+        func `what a player announces is fetched only by a signed link of its session`() throws {
+            let open = try Story()
+            let names = (0..<16).map { "/bytes/9000/n\($0).ts" }
+            open.cdn.put("/v.m3u8", text: vod(names))
+            let unsigned = try open.links(in: "/v.m3u8")[9]
+            let closed = try Story(["--look-ahead", "4", "--token", "s3cret-token"])
+            let player = closed.player()
+            func signedLinks(_ more: String = "") throws -> [String] {
+                let url = percentEncoded(open.cdn.url("/v.m3u8"))
+                let entry = "\(closed.daemon.baseURL)/proxy?url=\(url)&token=s3cret-token\(more)"
+                return uriLines(try player.get(entry).text)
+            }
+            let other = try signedLinks("&h_Referer=x")[10]
+            let own = try signedLinks()
+            func play(_ number: Int, announcing link: String) throws {
+                let next = link.split(separator: "/").suffix(2).joined(separator: "/")
+                let field = "nor=\"..%2F\(percentEncoded(next))\""
+                _ = try player.get(own[number], headers: [("CMCD-Request", field)])
+                #expect(eventually { open.cdn.bytesSent(names[number + 1]) == 9_000 })
+            }
+            try play(0, announcing: unsigned)
+            try play(1, announcing: other)
+            try play(2, announcing: own[11])
+            #expect(eventually { open.cdn.bytesSent(names[11]) == 9_000 })
+            #expect(open.cdn.requestCount(names[9]) == 0)
+            #expect(open.cdn.requestCount(names[10]) == 0)
+        }
     }
 }
 

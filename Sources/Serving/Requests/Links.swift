@@ -85,13 +85,18 @@ package final class Links: Sendable {
     }
 
     /// Returns the origin's URL for a player's reference relative to the URL of its request.
-    func originURL(ofNext text: String, after request: RequestHead) -> AbsoluteURL? {
+    ///
+    /// It is fetched with the session's headers, so that only a link that the daemon wrote for this
+    /// session counts.
+    func originURL(
+        ofNext text: String, after request: RequestHead, in session: SessionID
+    ) -> AbsoluteURL? {
         guard let base = try? AbsoluteURL("http://localhost\(request.path)"),
             let url = try? base.resolving(text)
         else { return nil }
         let head = RequestHead(method: .get, target: url.pathAndQuery)
         guard case .rewritten(let link) = router.route(head),
-            case .target(let target)? = try? lookUp(link, isChecked: false)
+            case .target(let target)? = try? lookUp(link), target.session == session
         else { return nil }
         return target.url
     }

@@ -169,7 +169,7 @@ package final class ProxyCore: Sendable {
             playlistMemory: playlistMemory, addresses: addresses, concurrency: concurrency,
             crashes: crashes, signer: signer, log: log,
             originURL: { [links] in links.originURL($0) },
-            originURLOfNext: { [links] in links.originURL(ofNext: $0, after: $1) })
+            originURLOfNext: { [links] in links.originURL(ofNext: $0, after: $1, in: $2) })
         lookahead = LookaheadObserver(
             aheadServices, thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))
         feedService = FeedService(lookahead, aheadServices)
