@@ -116,6 +116,37 @@ import URISyntax
         #expect(try !Self.make(text, without: ["i"]).contains("\nd\n"))
     }
 
+    @Test func `a key that only a key system can get is not missed beside a stored one`() throws {
+        let system = "URI=\"https://drm.example/s\",KEYFORMAT=\"com.apple.streamingkeydelivery\""
+        let text = Self.film.replacing(
+            "SEQUENCE:7\n",
+            with: "SEQUENCE:7\n#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"https://keys.example/k\"\n"
+                + "#EXT-X-KEY:METHOD=SAMPLE-AES,\(system)\n"
+        ).replacing("#EXTINF:6,\nd", with: "#EXT-X-KEY:METHOD=NONE\n#EXTINF:6,\nd")
+        #expect(try Self.make(text, without: ["s"]) == text)
+        let made = try Self.make(text, without: ["k"])
+        #expect(uris(made) == ["d"])
+    }
+
+    @Test func `of several sections in one file only the missing one is missed`() throws {
+        let section = "#EXT-X-MAP:URI=\"i\",BYTERANGE="
+        let text = Self.film.replacing("SEQUENCE:7\n", with: "SEQUENCE:7\n\(section)\"9@0\"\n")
+            .replacing("#EXTINF:6,\nc", with: "\(section)\"9@9\"\n#EXTINF:6,\nc")
+            .replacing("#EXTINF:6,\nd", with: "\(section)\"9@0\"\n#EXTINF:6,\nd")
+        func present(without offset: Int) throws -> [String] {
+            let list = try Corpus.list(Array(text.utf8))
+            let made = OfflinePlaylist.make(list) { $0.byteRange?.offset != offset }
+            return uris(String(decoding: made.bytes, as: UTF8.self))
+        }
+        #expect(try present(without: 0) == ["c"])
+        #expect(try present(without: 9) == ["a", "b", "d"])
+    }
+
+    /// The URI lines of a list.
+    private func uris(_ text: String) -> [String] {
+        text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init)
+    }
+
     @Test func `tags that need a reachable origin are removed`() throws {
         let body = try #require(Corpus.read("rfc-low-latency-whole.m3u8"))
         let result = OfflinePlaylist.make(try Corpus.list(body)) { _ in true }

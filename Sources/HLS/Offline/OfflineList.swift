@@ -36,24 +36,30 @@ package struct OfflineList: Sendable {
     ///
     /// - Parameters:
     ///   - list: the playlist.
-    ///   - isPresent: called once for each segment, key and initialization section.
+    ///   - isPresent: called once for each segment, initialization section and key, except keys
+    ///     that only a key system can get.
     package init(
         _ list: Playlist, isPresent: (ResourceReference) -> Bool
     ) {
         isLive = list.summary.isLive
         firstNumber = list.summary.mediaSequence
-        var absent: Set<AbsoluteURL> = []
+        var keys = StoredKeys(list)
+        var absentMaps: Set<Section> = []
         var time = 0.0
         var hasMap = false
         var segments: [Segment] = []
         list.forEachReference { reference in
             switch reference.tag {
-            case .key, .map:
-                if !isPresent(reference) { absent.insert(reference.url) }
+            case .key: keys.note(reference, isPresent)
+            case .map:
+                if !isPresent(reference) {
+                    absentMaps.insert(Section(url: reference.url, range: reference.byteRange))
+                }
             case .inf:
-                let needs = [reference.keyURL, reference.mapURL].compactMap { $0 }
+                keys.advance(to: reference.line)
+                let map = reference.mapURL.map { Section(url: $0, range: reference.mapByteRange) }
                 let isKept =
-                    !reference.isGap && !needs.contains(where: absent.contains)
+                    !reference.isGap && keys.suffice && map.map(absentMaps.contains) != true
                     && isPresent(reference)
                 let duration = max(0, reference.duration.map { $0 / .seconds(1) } ?? 0)
                 hasMap = hasMap || reference.hasMap
@@ -61,7 +67,7 @@ package struct OfflineList: Sendable {
                     Segment(
                         line: reference.line, number: reference.mediaSequence, start: time,
                         duration: duration, url: reference.url, isKept: isKept,
-                        isExchangeable: needs.isEmpty && !reference.hasMap
+                        isExchangeable: reference.keyURL == nil && !reference.hasMap
                             && reference.byteRange == nil))
                 time += duration
             default: break
@@ -89,4 +95,54 @@ package struct OfflineList: Sendable {
     }
 
     var start: Int { firstNumber }
+}
+
+/// An initialization section.
+private struct Section: Hashable {
+    let url: AbsoluteURL
+    /// Nil for the whole resource.
+    let range: SubRange?
+}
+
+/// The keys in force while a list is read, as far as they can be stored.
+private struct StoredKeys {
+    /// The keys of the list that are not in force yet.
+    private var coming: ArraySlice<EncryptionKey>
+    /// The lines of the keys that only a key system can get.
+    private let foreignLines: Set<Int>
+    /// The lines of the keys that are stored.
+    private var storedLines: Set<Int> = []
+    /// Whether the key in force of each KEYFORMAT is stored.
+    private var inForce: [String: Bool] = [:]
+    /// True if the next segment can be decrypted as far as stored keys decide: keys of different
+    /// formats are the same key in different wrappings, so that one is enough.
+    private(set) var suffice = true
+
+    init(_ list: Playlist) {
+        coming = (list.media?.keys ?? [])[...]
+        foreignLines = list.media.map { ContentProtection.read($0).foreignKeyLines } ?? []
+    }
+
+    /// Looks a key up in the store, unless only a key system can get it.
+    mutating func note(_ reference: ResourceReference, _ isPresent: (ResourceReference) -> Bool) {
+        guard !foreignLines.contains(reference.line), isPresent(reference) else { return }
+        storedLines.insert(reference.line)
+    }
+
+    /// Puts the keys before a segment's line in force.
+    mutating func advance(to line: Int) {
+        guard let first = coming.first, first.line < line else { return }
+        while let key = coming.first, key.line < line {
+            coming.removeFirst()
+            if key.isNone {
+                inForce = [:]
+            } else if foreignLines.contains(key.line) {
+                inForce[key.format] = nil
+            } else {
+                // A key in the playlist itself, `data:`, need not be stored.
+                inForce[key.format] = key.reference == nil || storedLines.contains(key.line)
+            }
+        }
+        suffice = inForce.isEmpty || inForce.values.contains(true)
+    }
 }
