@@ -111,18 +111,22 @@ package struct CompactMediaList: Sendable {
         table.structures[Int(table.entries[index].structure)]
     }
 
-    /// Returns the index of a segment by its URL and, if several share one, by its first byte.
+    /// Returns the index of a segment by its URL and, if several share one, by the first byte of a
+    /// request: the segment that begins there, otherwise the first one that contains it.
     package func index(of url: AbsoluteURL, from start: Int64 = 0) -> Int? {
         let digest = url.tailDigest
-        var atStart: Int?
+        var containing: Int?
         for index in digests.indices where digests[index] == digest {
             let entry = table.entries[index]
-            let first = table.range(entry)?.lowerBound ?? 0
-            guard first == start || first == 0, table.isSame(entry, as: url) else { continue }
-            if first == start { return index }
-            atStart = atStart ?? index
+            let range = table.range(entry)
+            let isStart = (range?.lowerBound ?? 0) == start
+            guard isStart || (containing == nil && range?.contains(start) ?? true),
+                table.isSame(entry, as: url)
+            else { continue }
+            if isStart { return index }
+            containing = index
         }
-        return atStart
+        return containing
     }
 
     /// Returns the index of the first segment after a media sequence number.

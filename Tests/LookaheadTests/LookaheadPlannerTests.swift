@@ -197,6 +197,19 @@ import URISyntax
         #expect(ranges == [400, 500])
     }
 
+    @Test func `a request within a byte range is for the segment of that range`() {
+        let url = LookaheadStory.url("film.mp4")
+        let ranges: [Range<Int64>] = [0..<10, 10..<20, 30..<40]
+        let picture = CompactMediaList(
+            segments: ranges.enumerated().map { number, range in
+                CompactMediaList.Segment(
+                    piece: MediaPiece(url, range: range, role: .segment), seconds: 4,
+                    sequence: number, structure: [])
+            }, isLive: false)
+        let found = [0, 5, 10, 15, 20, 39, 40].map { picture.index(of: url, from: $0) }
+        #expect(found == [0, 0, 1, 1, nil, 2, nil])
+    }
+
     @Test func `nothing is fetched beyond the storage limit`() {
         var story = LookaheadStory()
         story.see(
