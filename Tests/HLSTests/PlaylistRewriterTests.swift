@@ -248,6 +248,18 @@ import URISyntax
         #expect(list.references.map(\.role) == [.subtitle])
     }
 
+    @Test func `segments of subtitles without an extension are WebVTT unless they have a section`()
+        throws
+    {
+        let names = ["t?id=1", "a.ts", "b.vtt", "c.php"].map { "#EXTINF:6,\n\($0)\n" }.joined()
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n" + names
+        let section = "#EXT-X-MAP:URI=\"i\"\n#EXTINF:6,\nt?id=2\n"
+        let list = try Self.rewrite(text + section) { $0.reading.isSubtitles = true }
+        #expect(
+            list.references.map(\.role)
+                == [.subtitle, .segment, .subtitle, .subtitle, .initialization, .segment])
+    }
+
     @Test func `relative references resolve against the URL given as base`() throws {
         let base = try AbsoluteURL("https://edge.example.net/x/y/list.m3u8")
         let list = try PlaylistRewriter.rewrite(

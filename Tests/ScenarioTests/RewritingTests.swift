@@ -26,6 +26,24 @@ extension Stories.RewritingTests {
         #expect(reloaded)
     }
 
+    @Test
+    func `links of subtitles without an extension end in that of WebVTT`() throws {
+        let story = try Story()
+        let master = [
+            "#EXTM3U",
+            "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"n\",URI=\"text.m3u8\"",
+            "#EXT-X-STREAM-INF:BANDWIDTH=1,SUBTITLES=\"s\"", "video.m3u8", "",
+        ]
+        story.cdn.put("/m.m3u8", text: master.joined(separator: "\n"))
+        story.cdn.put("/text.m3u8", text: vod(["t?id=1", "u.webvtt", "v.ts"]))
+        story.cdn.put("/video.m3u8", text: vod(["t?id=2"]))
+        let lists = try story.links(in: "/m.m3u8").map { uriLines(try story.follow($0).text) }
+        let names = lists.map { $0.map { path(of: $0).split(separator: "/").last ?? "" } }
+        #expect(names == [["t.vtt", "u.webvtt", "v.ts"], ["t.ts"]])
+        _ = try story.follow(lists[0][0])
+        #expect(story.cdn.requests.last?.target == "/t?id=1")
+    }
+
     static let exactTargets = [
         ("seg.ts?a=1&b=2&amp=3", "/v/seg.ts?a=1&b=2&amp=3"),
         ("seg+1.ts?q=a+b", "/v/seg+1.ts?q=a+b"),

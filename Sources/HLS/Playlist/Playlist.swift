@@ -11,6 +11,9 @@ package struct PlaylistReading: Sendable {
     /// The role of this playlist's segments if the parent playlist implies it, as for subtitles and
     /// images; otherwise the name of each segment decides.
     package var segmentRole: ResourceRole?
+    /// True if the multivariant playlist names this playlist as subtitles: segments that are not
+    /// fragmented MP4 and whose names have no extension of a segment are WebVTT.
+    package var isSubtitles = false
     /// True if the full playlist has an EXT-X-MAP; a delta update may omit that line.
     package var assumesMap = false
     /// True if `Playlist.lines` is filled, at about 50 bytes a line.

@@ -63,6 +63,7 @@ extension PlaylistPass {
                 context = context.with(mapURL: url, byteRange: referenceAttributes.byteRange)
             }
             guard let url else { continue }
+            if tag.name == .media, !isUnusable { noteRendition(url, list) }
             let reference = makeReference(url, referenceAttributes)
             if Sink.takesValues { references.append(reference) }
             guard Sink.writesText else { continue }
@@ -272,6 +273,14 @@ extension PlaylistPass {
     /// opaque URI leaves that in force.
     private mutating func noteKey(_ url: AbsoluteURL?) {
         if let url { context = context.with(keyURL: url) }
+    }
+
+    /// Records the playlist of a rendition if that is subtitles.
+    private mutating func noteRendition(_ url: AbsoluteURL, _ list: AttributeList) {
+        guard list.isValue("SUBTITLES", of: "TYPE"),
+            subtitleLists.count < RewrittenPlaylist.mostSubtitleLists
+        else { return }
+        subtitleLists.append(url)
     }
 
     private mutating func noteMissingURI(_ tag: Tag, _ facts: TagFacts, _ line: TagLine) {

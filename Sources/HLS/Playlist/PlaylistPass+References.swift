@@ -324,7 +324,12 @@ extension PlaylistPass {
         }
         if isImagesOnly { return .image }
         // Checks one byte first, which decides for most segments.
-        guard place.lastOfName | 0x20 == 0x74 else { return .segment }
-        return place.nameEnds(in: ".vtt") || place.nameEnds(in: ".webvtt") ? .subtitle : .segment
+        if place.lastOfName | 0x20 == 0x74,
+            place.nameEnds(in: ".vtt") || place.nameEnds(in: ".webvtt")
+        {
+            return .subtitle
+        }
+        guard options.isSubtitles, !context.hasMap else { return .segment }
+        return place.hasExtension(of: .segment) ? .segment : .subtitle
     }
 }

@@ -70,14 +70,20 @@ package struct ResourceReference: Sendable {
             }
         }
 
+        /// The file name.
+        private var name: ArraySlice<UInt8> {
+            switch self {
+            case .whole(let url): url.bytes[url.lastPathSegmentRange]
+            case .joined(let joined): joined.document[joined.name]
+            }
+        }
+
+        /// True if the file name has an extension that players accept for a role.
+        func hasExtension(of role: ResourceRole) -> Bool { role.accepts(extensionOf: name) }
+
         /// True if the file name ends in `suffix`, which is in lower case.
         func nameEnds(in suffix: String) -> Bool {
-            let name =
-                switch self {
-                case .whole(let url): url.bytes[url.lastPathSegmentRange]
-                case .joined(let joined): joined.document[joined.name]
-                }
-            return name.suffix(suffix.utf8.count).lazy.map(ASCII.lowercased)
+            name.suffix(suffix.utf8.count).lazy.map(ASCII.lowercased)
                 .elementsEqual(suffix.utf8)
         }
     }

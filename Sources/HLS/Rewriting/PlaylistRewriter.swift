@@ -92,6 +92,12 @@ package struct RewrittenPlaylist: Sendable {
     package let unusable: UnusableURIs
     /// True if documents in its URIs were rewritten.
     package let hasDocuments: Bool
+    /// The playlists of subtitles that a multivariant playlist names, at most
+    /// `mostSubtitleLists`.
+    package let subtitleLists: [AbsoluteURL]
+
+    /// Titles for all countries have a hundred.
+    static let mostSubtitleLists = 512
 
     init(_ pass: consuming PlaylistPass<PlaylistWriter>) {
         summary = pass.summary
@@ -99,6 +105,7 @@ package struct RewrittenPlaylist: Sendable {
         definedVariables = pass.variables.values
         unusable = pass.unusable
         hasDocuments = pass.hasDocuments
+        subtitleLists = pass.subtitleLists
         bytes = pass.sink.finish()
     }
 }

@@ -1,6 +1,7 @@
 // Facts of one playlist that other requests need: variables of the multivariant playlist for
-// EXT-X-DEFINE:IMPORT, whether a list has an EXT-X-MAP, which its delta updates omit, and whether a
-// session plays a live window, whose segments lose their value once they have left it.
+// EXT-X-DEFINE:IMPORT, which lists it names as subtitles, whether a list has an EXT-X-MAP, which
+// its delta updates omit, and whether a session plays a live window, whose segments lose their
+// value once they have left it.
 import CachePolicy
 package import DurableState
 package import Routing
@@ -9,9 +10,10 @@ package import URISyntax
 
 /// Facts of playlists, for the 1,024 most recent sessions or lists.
 ///
-/// Variables survive a restart, since players do not reload the multivariant playlist. The other facts
-/// are held in memory only: until a full list was read after a restart, the links of a delta update have
-/// the file extension of a transport stream.
+/// Variables survive a restart, since players do not reload the multivariant playlist. The other
+/// facts are held in memory only: until the multivariant playlist or a full list was read after a
+/// restart, the links of subtitles and of delta updates without extensions have that of a transport
+/// stream.
 package final class PlaylistMemory: Sendable {
     /// Identifies a media playlist, whatever its delivery directives.
     package struct Key: Hashable, Sendable {
@@ -39,6 +41,7 @@ package final class PlaylistMemory: Sendable {
         var variables = RecentMap<SessionID, Definitions>(
             capacity: VariablesRecord.mostSessions)
         var listsWithMap = RecentMap<Key, Bool>(capacity: 1_024)
+        var subtitleLists = RecentMap<Key, Bool>(capacity: 1_024)
         var liveSessions = RecentMap<SessionID, Bool>(capacity: 1_024)
     }
 
@@ -117,6 +120,19 @@ package final class PlaylistMemory: Sendable {
     /// Notes that the full list has an EXT-X-MAP.
     package func rememberMap(_ list: Key) {
         tables.withLock { $0.listsWithMap[list] = true }
+    }
+
+    /// True if a multivariant playlist names the list as subtitles.
+    package func isSubtitles(_ list: Key) -> Bool {
+        tables.withLock { $0.subtitleLists[list] } ?? false
+    }
+
+    /// Notes that a multivariant playlist names these lists as subtitles.
+    package func rememberSubtitles(_ lists: [AbsoluteURL], of session: SessionID) {
+        let keys = lists.map { Key(list: $0, session: session) }
+        tables.withLock { tables in
+            for key in keys { tables.subtitleLists[key] = true }
+        }
     }
 
     /// True if the media playlist that the session read last is live.

@@ -263,6 +263,8 @@ struct TextPreparation: Sendable {
         if made.summary.kind == .multivariant {
             core.playlistMemory.remember(
                 made.definedVariables, definedIn: resource.url, of: resource.session.id)
+            core.playlistMemory.rememberSubtitles(
+                made.subtitleLists, of: resource.session.id)
         } else if hasMap, !made.summary.isSkipDelta {
             core.playlistMemory.rememberMap(memoryKey)
         }
@@ -357,8 +359,9 @@ extension ProxyCore {
             limits: resource.session.limits(ofOrigins: settings.playlistLimits),
             variables: inherited ?? [:])
         reading.knowsMultivariant = inherited != nil
-        reading.assumesMap = playlistMemory.hasMap(
-            PlaylistMemory.Key(list: resource.url, session: resource.session.id))
+        let list = PlaylistMemory.Key(list: resource.url, session: resource.session.id)
+        reading.assumesMap = playlistMemory.hasMap(list)
+        reading.isSubtitles = playlistMemory.isSubtitles(list)
         return reading
     }
 }

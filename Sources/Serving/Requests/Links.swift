@@ -338,8 +338,9 @@ package final class Links: Sendable {
             facts.head.isPlaylist, let base = try? AbsoluteURL(facts.head.finalURL),
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
-        let reading = PlaylistReading(
+        var reading = PlaylistReading(
             limits: session.limits(ofOrigins: limits), variables: memory.variables(of: session.id))
+        reading.isSubtitles = role == .subtitle
         var found: AbsoluteURL?
         try? Playlist(body, base: base, reading).forEachReference { reference in
             if reference.role == role, LivePlace(of: reference) == place { found = reference.url }
