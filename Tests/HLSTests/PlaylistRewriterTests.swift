@@ -227,6 +227,25 @@ import URISyntax
         #expect(summary.partTarget == .milliseconds(500))
     }
 
+    @Test func `a delta update gets no offset for a range that may continue a skipped one`()
+        throws
+    {
+        func ranges(_ tags: [String]) throws -> [String] {
+            let written = ["10", "20", "5@100", "6"].flatMap { range in
+                ["#EXTINF:4,", "#EXT-X-BYTERANGE:\(range)", "f.ts"]
+            }
+            let part = "#EXT-X-PART:DURATION=1,URI=\"f.ts\",BYTERANGE=\"7\""
+            let lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:4"] + tags + written + [part]
+            let list = try Self.rewrite(lines.joined(separator: "\n")) { $0.writesOffsets = true }
+            return String(decoding: list.bytes, as: UTF8.self).split(separator: "\n")
+                .filter { $0.contains("BYTERANGE") }
+                .map { $0.split(separator: "BYTERANGE").last.map(String.init) ?? "" }
+        }
+        let skip = ["#EXT-X-MEDIA-SEQUENCE:1", "#EXT-X-SKIP:SKIPPED-SEGMENTS=3"]
+        #expect(try ranges(skip) == [":10", ":20", ":5@100", ":6@105", "=\"7\""])
+        #expect(try ranges([]) == [":10@0", ":20@10", ":5@100", ":6@105", "=\"7@0\""])
+    }
+
     @Test func `the position of a URI determines its role, not its extension`() throws {
         let references = try Self.references(
             """

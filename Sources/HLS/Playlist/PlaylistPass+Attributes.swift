@@ -149,12 +149,13 @@ extension PlaylistPass {
     }
 
     /// Returns the offset missing in a part's BYTERANGE and its place in the text; nil if none has
-    /// to be written.
+    /// to be written, or if the range may continue a skipped part.
     private func missingOffset(
         of referenceAttributes: ReferenceAttributes, _ facts: TagFacts
     ) -> MissingOffset? {
         guard writesOffsets, referenceAttributes.tag == .part,
             let range = referenceAttributes.byteRange,
+            !partRanges.isUncertain || !summary.isSkipDelta,
             let text = facts.byteRangeText, !body[text].contains(0x40)
         else { return nil }
         return MissingOffset(

@@ -298,6 +298,8 @@ extension PlaylistPass {
             return nil
         }
         if isGuess { diagnose(line, .byteRange, "has no offset and continues nothing; 0 is meant") }
+        // It may continue a skipped segment.
+        if segmentRanges.isUncertain, summary.isSkipDelta { offsetPlace = nil }
         return range
     }
 

@@ -52,14 +52,16 @@ struct SubRangeCursor {
         let offset = written.offset ?? (continues ? end : 0)
         let (end, overflow) = offset.addingReportingOverflow(written.length)
         guard !overflow else { return nil }
+        let isGuess = written.offset == nil && !continues
+        isUncertain = isGuess || (written.offset == nil && isUncertain)
         self.url = url
         self.end = end
         isReset = false
-        return (
-            SubRange(offset: offset, length: written.length),
-            written.offset == nil && !continues
-        )
+        return (SubRange(offset: offset, length: written.length), isGuess)
     }
+
+    /// True if the last range begins at a guessed offset, or continues one that does.
+    private(set) var isUncertain = false
 
     /// True if there is no previous range to continue.
     private(set) var isReset = true
