@@ -42,6 +42,20 @@ extension Stories {
             #expect(links[1].hasPrefix("/s/") && links[2] == story.cdn.url(names[2]))
         }
 
+        @Test func `a range behind the head does not continue one of another link`() throws {
+            let story = try Story(["--keep-head", "1"])
+            let segments = ["100@50", "200", "300"].flatMap { range in
+                ["#EXTINF:4,", "#EXT-X-BYTERANGE:\(range)", names[0]]
+            }
+            let lines = ["#EXTM3U", "#EXT-X-VERSION:4", "#EXT-X-TARGETDURATION:4"] + segments
+            story.cdn.put(
+                "/v.m3u8", text: (lines + ["#EXT-X-ENDLIST", ""]).joined(separator: "\n"))
+            let list = try story.get("/v.m3u8").text
+            #expect(Set(uriLines(list)).count == 2)
+            let ranges = list.split(separator: "\n").filter { $0.hasPrefix("#EXT-X-BYTERANGE:") }
+            #expect(ranges.map { $0.dropFirst(17) } == ["100@50", "200@150", "300@350"])
+        }
+
         @Test func `one origin may be kept whole`() throws {
             let story = try Story([
                 "--keep-head", "2", "--origin-keep-head", "127.0.0.1=1000000",

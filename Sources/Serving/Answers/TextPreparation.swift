@@ -181,7 +181,8 @@ struct TextPreparation: Sendable {
         var options = PlaylistRewriter.Options(known)
         // Links contain no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
-        options.writesOffsets = names != nil
+        // The links of one file differ by place, or before and behind the kept head.
+        options.writesOffsets = names != nil || head != nil
         // Passed as a closure literal, so that accesses to captured variables are not checked for
         // overlap a thousand times.
         let made = try PlaylistRewriter.rewrite(
