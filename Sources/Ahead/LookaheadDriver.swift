@@ -101,7 +101,8 @@ package final class LookaheadDriver {
         else { return }
         let reading = PlaylistReading(
             limits: resource.session.limits(ofOrigins: services.settings.playlistLimits),
-            variables: services.playlistMemory.variables(of: resource.session.id))
+            variables: services.playlistMemory.variables(
+                of: resource.session.id, in: resource.url))
         guard let list = try? Playlist(body, base: base, reading) else { return }
         guard let multivariant = list.multivariant else {
             return learn(SketchedList(list), id, resource)

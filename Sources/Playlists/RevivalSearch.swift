@@ -137,7 +137,7 @@ package struct RevivalSearch: Sendable {
         else { return nil }
         let reading = PlaylistReading(
             limits: list.session.limits(ofOrigins: sources.limits),
-            variables: sources.memory.variables(of: list.session.id))
+            variables: sources.memory.variables(of: list.session.id, in: list.url))
         if isNew {
             try? sources.names.noteNames(in: (body, base), of: list, object, options: reading)
         }

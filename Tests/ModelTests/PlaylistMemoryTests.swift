@@ -42,6 +42,28 @@ import URISyntax
             }, in: folder)
     }
 
+    @Test func `a list imports the variables of the playlist that names it`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        let (one, two) = (try AbsoluteURL("http://h/1"), try AbsoluteURL("http://h/2"))
+        let (a, b) = (try AbsoluteURL("http://h/a"), try AbsoluteURL("http://h/b"))
+        let other = try AbsoluteURL("http://h/c")
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                func values(_ list: AbsoluteURL) -> [String?] {
+                    let variables = memory.variables(of: session, in: list)
+                    return [variables["d"], variables["e"]]
+                }
+                memory.remember(["d": "1"], definedIn: one, of: session, naming: [a])
+                memory.remember(["d": "2", "e": "2"], definedIn: two, of: session, naming: [b])
+                #expect(values(a) == ["1", "2"] && values(b) == ["2", "2"])
+                #expect(values(other) == ["1", "2"])
+                memory.remember(["d": "3"], definedIn: two, of: session, naming: [b])
+                #expect(values(a) == ["1", "2"] && values(b) == ["3", "2"])
+            }, in: folder)
+    }
+
     @Test func `further playlists are bounded in bytes, and the latest counts`() throws {
         let folder = try makeTemporaryFolder("playlist-memory-tests")
         defer { removeTree(folder) }

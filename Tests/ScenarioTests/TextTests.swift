@@ -234,6 +234,30 @@ extension Stories.TextTests {
     }
 
     @Test
+    func `a list imports the variables of the multivariant playlist that names it`() throws {
+        let story = try Story()
+        func put(_ name: String, _ folder: String, _ variants: [String]) {
+            let definition = "#EXT-X-DEFINE:NAME=\"d\",VALUE=\"\(folder)\""
+            let lines = variants.flatMap { ["#EXT-X-STREAM-INF:BANDWIDTH=1", "\($0).m3u8"] }
+            let text = (["#EXTM3U", definition] + lines + [""]).joined(separator: "\n")
+            story.cdn.put("/\(name).m3u8", text: text)
+            story.cdn.put("/\(folder)/a.ts", text: folder)
+        }
+        put("m", "x", ["v", "other"])
+        put("other", "y", ["w"])
+        for name in ["v", "w"] {
+            let list = vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""])
+            story.cdn.put("/\(name).m3u8", text: list)
+        }
+        let outer = try story.links(in: "/m.m3u8")
+        let inner = uriLines(try story.follow(outer[1]).text)
+        for (link, folder) in [(outer[0], "x"), (inner[0], "y")] {
+            let list = try story.follow(link)
+            #expect(try story.follow(uriLines(list.text)[0]).text == folder)
+        }
+    }
+
+    @Test
     func `a delta update keeps the extensions of the full list`() throws {
         let story = try Story()
         let head = ["#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=24"]

@@ -10,10 +10,10 @@ package import URISyntax
 
 /// Facts of playlists, for the 1,024 most recent sessions or lists.
 ///
-/// Variables survive a restart, since players do not reload the multivariant playlist. The other
-/// facts are held in memory only: until the multivariant playlist or a full list was read after a
-/// restart, the links of subtitles and of delta updates without extensions have that of a transport
-/// stream.
+/// Variables survive a restart, since players do not reload the multivariant playlist; which of
+/// several defined them does not. The other facts are held in memory only: until the multivariant
+/// playlist or a full list was read after a restart, the links of subtitles and of delta updates
+/// without extensions have that of a transport stream.
 package final class PlaylistMemory: Sendable {
     /// Identifies a media playlist, whatever its delivery directives.
     package struct Key: Hashable, Sendable {
@@ -33,6 +33,15 @@ package final class PlaylistMemory: Sendable {
         let list: String
         var own: [String: String]
         var others: [String: String] = [:]
+        /// What each playlist of this run has defined, by its mark.
+        var byParent: [Int: [String: String]] = [:]
+
+        /// Notes what a playlist has defined; forgets the others if there is too much.
+        mutating func note(_ variables: [String: String], of parent: Int) {
+            byParent[parent] = variables.isEmpty ? nil : variables
+            let bytes = byParent.values.reduce(0) { $0 + PlaylistMemory.byteCount(of: $1) }
+            if bytes > PlaylistMemory.mostOtherBytes { byParent = [parent: variables] }
+        }
 
         var all: [String: String] { others.isEmpty ? own : own.merging(others) { own, _ in own } }
     }
@@ -40,11 +49,15 @@ package final class PlaylistMemory: Sendable {
     private struct Tables {
         var variables = RecentMap<SessionID, Definitions>(
             capacity: VariablesRecord.mostSessions)
+        /// The mark of the multivariant playlist that named a list last, by the mark of the list.
+        var parents = RecentMap<Int, Int>(capacity: 8_192)
         var listsWithMap = RecentMap<Key, Bool>(capacity: 1_024)
         var subtitleLists = RecentMap<Key, Bool>(capacity: 1_024)
         var liveSessions = RecentMap<SessionID, Bool>(capacity: 1_024)
     }
 
+    /// The most lists that are noted of one multivariant playlist.
+    package static let mostChildren = 1_024
     /// The most bytes of the variables of further playlists; one playlist has no more than this.
     private static let mostOtherBytes = 64 << 10
     private let tables: Mutex<Tables>
@@ -61,15 +74,42 @@ package final class PlaylistMemory: Sendable {
         self.tables = Mutex(tables)
     }
 
-    /// Returns the variables that a session's multivariant playlist has defined.
-    package func variables(of session: SessionID) -> [String: String] {
-        knownVariables(of: session) ?? [:]
+    private static func byteCount(of variables: [String: String]) -> Int {
+        variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
     }
 
-    /// Returns the variables that a session's multivariant playlist has defined; nil if none was
+    /// Returns what stands for a list in the tables; valid in this run only.
+    private static func mark(_ list: AbsoluteURL, _ session: SessionID) -> Int {
+        Key(list: list, session: session).hashValue
+    }
+
+    /// Returns the variables that a session's multivariant playlists have defined.
+    ///
+    /// - Parameters:
+    ///   - session: the session.
+    ///   - list: the media playlist that imports them; nil if it is not known.
+    /// - Returns: the variables, as `knownVariables(of:in:)`; empty if no multivariant playlist was
+    ///   read.
+    package func variables(
+        of session: SessionID, in list: AbsoluteURL? = nil
+    ) -> [String: String] {
+        knownVariables(of: session, in: list) ?? [:]
+    }
+
+    /// Returns the variables that a session's multivariant playlists have defined; nil if none was
     /// read.
-    package func knownVariables(of session: SessionID) -> [String: String]? {
-        tables.withLock { $0.variables[session] }?.all
+    ///
+    /// Where several define a name, the one that named `list` counts, otherwise the session's own.
+    package func knownVariables(
+        of session: SessionID, in list: AbsoluteURL? = nil
+    ) -> [String: String]? {
+        guard let known = tables.withLock({ $0.variables[session] }) else { return nil }
+        guard let list, !known.byParent.isEmpty else { return known.all }
+        let mark = Self.mark(list, session)
+        guard let parent = tables.withLock({ $0.parents[mark] }),
+            let nearest = known.byParent[parent]
+        else { return known.all }
+        return known.all.merging(nearest) { _, nearest in nearest }
     }
 
     /// Keeps the variables of a multivariant playlist.
@@ -78,26 +118,35 @@ package final class PlaylistMemory: Sendable {
     ///   - variables: those that it defines.
     ///   - list: its URL; nil if the session's links carry them.
     ///   - session: the session that reads it.
+    ///   - children: the playlists that it names; `mostChildren` of them count.
     package func remember(
-        _ variables: [String: String], definedIn list: AbsoluteURL?, of session: SessionID
+        _ variables: [String: String], definedIn list: AbsoluteURL?, of session: SessionID,
+        naming children: [AbsoluteURL] = []
     ) {
-        let list = list?.normalisedForKey ?? ""
+        let mark = list.map { Self.mark($0, session) }
+        let marks = children.prefix(Self.mostChildren).map { Self.mark($0, session) }
+        let name = list?.normalisedForKey ?? ""
         let (changed, former, dropped) = tables.withLock {
             tables -> (Definitions?, Definitions?, SessionID?) in
+            if let mark {
+                for child in marks { tables.parents[child] = mark }
+            }
             let known = tables.variables[session]
-            var made = known ?? Definitions(list: list, own: variables)
-            let isOwn = made.list == list
+            var made = known ?? Definitions(list: name, own: variables)
+            let isOwn = made.list == name
             // After a restart, what further playlists defined is among its own.
             let others = isOwn ? made.own.filter { variables[$0.key] == nil } : variables
             made.others.merge(others) { _, new in new }
-            let bytes = made.others.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
-            if bytes > Self.mostOtherBytes { made.others = others }
+            if Self.byteCount(of: made.others) > Self.mostOtherBytes { made.others = others }
             if isOwn { made.own = variables }
+            if let mark { made.note(variables, of: mark) }
             guard made != known else { return (nil, nil, nil) }
             return (made, known, tables.variables.keep(made, for: session))
         }
         if let dropped { forget(dropped) }
-        guard let changed else { return }
+        guard let changed, changed.list != former?.list || changed.all != former?.all else {
+            return
+        }
         guard !changed.all.isEmpty else {
             // Most playlists define none, and no row is written for them.
             if former?.all.isEmpty == false { forget(session) }

@@ -52,7 +52,7 @@ extension OriginExchange {
     private func question(about object: StoredObject) -> OfflineWorker.Question {
         OfflineWorker.Question(
             resource: resource, object: object,
-            variables: core.playlistMemory.variables(of: resource.session.id))
+            variables: core.playlistMemory.variables(of: resource.session.id, in: resource.url))
     }
 
     // MARK: Incomplete lists

@@ -178,6 +178,7 @@ struct TextPreparation: Sendable {
         var others: URLFolder?
         // Other forms than the origin's have other segments.
         var sketch = draws && form == .origin ? CompactMediaList.Sketch() : nil
+        var children: [AbsoluteURL] = []
         var options = PlaylistRewriter.Options(known)
         // Links contain no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
@@ -193,6 +194,9 @@ struct TextPreparation: Sendable {
             }
         ) { (reference, output) -> Bool in
             sketch?.add(reference)
+            if case .playlist = reference.role, children.count < PlaylistMemory.mostChildren {
+                children.append(reference.url)
+            }
             var isOwn = false
             if others == nil || reference.place.folder !== others {
                 let neighbour = reference.place.neighbour
@@ -263,7 +267,8 @@ struct TextPreparation: Sendable {
         }
         if made.summary.kind == .multivariant {
             core.playlistMemory.remember(
-                made.definedVariables, definedIn: resource.url, of: resource.session.id)
+                made.definedVariables, definedIn: resource.url, of: resource.session.id,
+                naming: children)
             core.playlistMemory.rememberSubtitles(
                 made.subtitleLists, of: resource.session.id)
         } else if hasMap, !made.summary.isSkipDelta {
@@ -355,7 +360,8 @@ struct TextPreparation: Sendable {
 extension ProxyCore {
     /// Returns the options for reading a playlist that its text does not contain.
     func reading(of resource: Resource) -> PlaylistReading {
-        let inherited = playlistMemory.knownVariables(of: resource.session.id)
+        let inherited = playlistMemory.knownVariables(
+            of: resource.session.id, in: resource.url)
         var reading = PlaylistReading(
             limits: resource.session.limits(ofOrigins: settings.playlistLimits),
             variables: inherited ?? [:])

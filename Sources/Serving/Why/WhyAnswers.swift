@@ -79,7 +79,7 @@ extension ProxyCore {
     {
         OfflineWorker.Question(
             resource: resource, object: object,
-            variables: playlistMemory.variables(of: resource.session.id))
+            variables: playlistMemory.variables(of: resource.session.id, in: resource.url))
     }
 
     /// What `why` tells of the second level.
