@@ -100,9 +100,17 @@ package final class TimeShiftTable: Sendable {
     /// All lists in memory.
     package var all: [ShiftedList] { lists.withLock { Array($0.byName.values) } }
 
-    /// Returns the most advanced rendition of the same session, for a list to keep in step with.
+    /// Returns the most advanced rendition of the same stream, for a list to keep in step with.
+    ///
+    /// A session may play several streams, the channels of a list for instance. Where it is known
+    /// which multivariant playlist names the list, only the lists of that one count.
     func sibling(of list: ShiftedList) -> TimeShift? {
-        let others = all.filter { $0.session.id == list.session.id && $0 !== list }
+        let session = list.session.id
+        let parent = memory.parent(of: list.url, in: session)
+        let others = all.filter { other in
+            guard other.session.id == session, other !== list else { return false }
+            return parent == nil || memory.parent(of: other.url, in: session) == parent
+        }
         return others.map(\.shift).filter { !$0.segments.isEmpty }.max { left, right in
             (left.epoch, left.segments.last?.number ?? 0)
                 < (right.epoch, right.segments.last?.number ?? 0)

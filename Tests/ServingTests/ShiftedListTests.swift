@@ -48,7 +48,7 @@ import URISyntax
     @discardableResult
     private func merge(
         _ numbers: ClosedRange<Int>, _ letter: String, wall: Int64, steady: Int64?,
-        generation: UInt64
+        generation: UInt64, into other: ShiftedList? = nil
     ) throws -> ShiftedList.Outcome {
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
         let text = numbers.reduce(head) { $0 + "#EXTINF:2,\n\(letter)\($1).ts\n" }
@@ -62,7 +62,7 @@ import URISyntax
                 status: .ok, fields: Fields(), requestTime: time, responseTime: time,
                 finalURL: base.text, isPlaylist: true),
             generation: generation, times: times)
-        return try list.merge(
+        return try (other ?? list).merge(
             .init(
                 body: Array(text.utf8), base: base, key: ObjectKey(sha256Of: "list"), facts: facts),
             table)
@@ -84,6 +84,25 @@ import URISyntax
         #expect(list.hasMerged(901))
         try merge(0...2, "b", wall: 92, steady: 3, generation: 902)
         #expect(fileNames.last == "b2.ts" && list.shift.epoch == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `a list keeps in step with the renditions of its own stream only`(_ isSame: Bool) throws {
+        let url = try AbsoluteURL("http://h/o.m3u8")
+        let session = list.session
+        for (parent, child) in [("1", base), (isSame ? "1" : "2", url)] {
+            table.memory.remember(
+                [:], definedIn: try AbsoluteURL("http://h/\(parent)"), of: session.id,
+                naming: [child])
+        }
+        let other = table.list(url, of: session)
+        try merge(5...8, "a", wall: 100, steady: 1, generation: 1)
+        try merge(100...103, "o", wall: 100, steady: 1, generation: 2, into: other)
+        // Both origins count anew.
+        try merge(0...1, "p", wall: 110, steady: 2, generation: 3, into: other)
+        try merge(0...1, "b", wall: 110, steady: 2, generation: 4)
+        let gaps = list.shift.segments.count(where: { $0.url == nil })
+        #expect(gaps == (isSame ? 95 : 0) && fileNames.last == "b1.ts")
     }
 
     @Test func `the text of an earlier run is older than any of this one`() throws {

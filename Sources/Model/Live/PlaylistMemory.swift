@@ -157,6 +157,13 @@ package final class PlaylistMemory: Sendable {
                 session: session.number, list: changed.list, variables: changed.all))
     }
 
+    /// Returns what stands for the multivariant playlist that named a list last in this run; nil if
+    /// that is not known.
+    package func parent(of list: AbsoluteURL, in session: SessionID) -> Int? {
+        let mark = Self.mark(list, session)
+        return tables.withLock { $0.parents[mark] }
+    }
+
     private func forget(_ session: SessionID) {
         database.remove(VariablesRecord.self, key: [.integer(Int64(clamping: session.number))])
     }
