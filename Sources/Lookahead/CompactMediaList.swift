@@ -111,6 +111,9 @@ package struct CompactMediaList: Sendable {
         table.structures[Int(table.entries[index].structure)]
     }
 
+    /// The keys and initialization sections of all segments.
+    var structures: Set<MediaPiece> { Set(table.structures.joined()) }
+
     /// Returns the index of a segment by its URL and, if several share one, by the first byte of a
     /// request: the segment that begins there, otherwise the first one that contains it.
     package func index(of url: AbsoluteURL, from start: Int64 = 0) -> Int? {

@@ -24,6 +24,8 @@ package struct LookaheadPlanner: Sendable {
         var seconds = 0.0
         /// Media sequence numbers of segments that are fetched, present or failed.
         var finished: Set<Int> = []
+        /// The same for keys and initialization sections; of a live list, those of its last window
+        /// and those that were fetched since.
         var finishedStructure: Set<MediaPiece> = []
         var usedAt: Double
 
@@ -118,6 +120,10 @@ package struct LookaheadPlanner: Sendable {
             list.finished = []
         } else if let first = picture.sequences?.lowerBound, picture.isLive {
             list.finished = list.finished.filter { $0 >= first }
+        }
+        // A live list may name another key for each segment.
+        if picture.isLive, !list.finishedStructure.isEmpty {
+            list.finishedStructure.formIntersection(picture.structures)
         }
         list.picture = picture
         list.kind = terms.kind

@@ -179,6 +179,24 @@ import URISyntax
         #expect(picture.index(of: LookaheadStory.url("c/1.ts")) == nil)
     }
 
+    @Test func `of a live list only the keys of its window are remembered`() {
+        var story = LookaheadStory()
+        for start in 0..<2_000 {
+            let segments = (start..<start + 4).map { number in
+                CompactMediaList.Segment(
+                    piece: MediaPiece(LookaheadStory.url("v\(number).ts"), role: .segment),
+                    seconds: 4, sequence: number,
+                    structure: [MediaPiece(LookaheadStory.url("\(number).key"), role: .key)])
+            }
+            story.see("v", CompactMediaList(segments: segments, isLive: true))
+            story.read("v\(start).ts")
+            let fetched = story.finishAll()
+            #expect(fetched.contains("\(start + 3).key"))
+        }
+        let known = story.planner.lists.values.map(\.finishedStructure.count)
+        #expect(known.count == 1 && (known.first ?? 0) <= 4)
+    }
+
     @Test func `byte ranges of one file are distinguished`() {
         let url = LookaheadStory.url("film.mp4")
         let segments = (0..<9).map { number in
