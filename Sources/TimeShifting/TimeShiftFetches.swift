@@ -36,21 +36,13 @@ final class TimeShiftFetches {
     var didEnd: ((Piece, ProxyFailure?) -> Void)?
     /// The bytes fetched so far.
     private(set) var fetchedBytes: Int64 = 0
-    /// Numbers of the stored segments.
+    /// Numbers of the stored segments; those that have left the longer window are forgotten.
     package private(set) var stored: Set<Int> = []
 
     private var queue = FetchQueue<Piece>()
     private var running: [Piece: BackgroundFetch] = [:]
-    /// A key or an initialization section; several sections may be ranges of one resource.
-    private struct Structure: Hashable {
-        let url: AbsoluteURL
-        let role: ResourceRole
-        let range: SubRange?
-        let mark: UInt32
-    }
-
     /// Keys and initialization sections that have already been requested.
-    private var structure: Set<Structure> = []
+    private var structure = RequestedStructure()
     /// The first segment that was not requested yet; nil before the first call of `want`.
     private var next: Int?
     private var isStopped = false
@@ -86,6 +78,8 @@ final class TimeShiftFetches {
             want(segment)
         }
         next = last + 1
+        structure.trim(to: shift)
+        if stored.count > 2 * shift.segments.count + 64 { stored = stored.filter { $0 >= first } }
         pump()
     }
 
@@ -105,16 +99,7 @@ final class TimeShiftFetches {
     private func want(_ segment: TimeShiftSegment) {
         guard let url = segment.url, !segment.isGap else { return }
         let number = segment.number
-        var needed = segment.keyURLs.map {
-            Structure(url: $0, role: .key, range: nil, mark: segment.mark(ofKey: $0))
-        }
-        if let map = segment.mapURL {
-            needed.append(
-                Structure(
-                    url: map, role: .initialization, range: segment.mapRange,
-                    mark: segment.marks.map))
-        }
-        for part in needed where structure.insert(part).inserted {
+        for part in structure.add(needsOf: segment) {
             queue.add(
                 Piece(
                     url: part.url, role: part.role, range: part.range, mark: part.mark,
@@ -180,7 +165,7 @@ final class TimeShiftFetches {
         case .givenUp:
             // A later segment that needs it may ask for it again.
             structure.remove(
-                Structure(
+                StructurePiece(
                     url: piece.url, role: piece.role, range: piece.range, mark: piece.mark))
         }
         didEnd?(piece, failure)
