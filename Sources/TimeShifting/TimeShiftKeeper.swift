@@ -133,6 +133,7 @@ package final class TimeShiftKeeper {
         }
         // A recording follows its lists itself.
         guard !isStopped, list.name != nil, list.session.shift.recording == nil else { return }
+        makeRoom()
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
         followers[id] = follower
@@ -141,6 +142,16 @@ package final class TimeShiftKeeper {
             list.verify(services.timeShift)
         }
         follower.reload()
+    }
+
+    /// Gives up the list that was requested longest ago if too many are followed.
+    private func makeRoom() {
+        guard followers.count >= FollowerLimit.most else { return }
+        let lastRequests = followers.mapValues { $0.list.state.withLock { $0.lastAsked } }
+        guard let displaced = FollowerLimit.displaced(lastRequests),
+            let follower = followers[displaced]
+        else { return }
+        unfollow(follower)
     }
 
     /// Decides after a reload whether a list is still followed, and whether its segments are
