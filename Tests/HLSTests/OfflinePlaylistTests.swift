@@ -67,22 +67,6 @@ import URISyntax
         #expect(other.contains("a\n#EXT-X-DISCONTINUITY\n#EXTINF:6,\nc\n"))
     }
 
-    @Test func `a live list begins behind its last hole, with the numbers of before`() throws {
-        let segments = (100...105).map { "#EXTINF:6,\n\($0)\n" }.joined()
-        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-MEDIA-SEQUENCE:100\n" + segments
-        #expect(
-            try Self.make(text, without: ["102"])
-                == "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-MEDIA-SEQUENCE:103\n"
-                + "#EXTINF:6,\n103\n#EXTINF:6,\n104\n#EXTINF:6,\n105\n#EXT-X-ENDLIST\n")
-        let end = try Self.make(text, without: ["100", "102", "104", "105"])
-        #expect(end.contains("SEQUENCE:103\n#EXTINF:6,\n103\n#EXT-X-ENDLIST\n"))
-        let result = OfflinePlaylist.make(try Corpus.list(Array(text.utf8))) {
-            $0.mediaSequence != 102
-        }
-        #expect(result.presentCount == 3)
-        #expect(result.missing.map(\.mediaSequence) == [100, 101, 102])
-    }
-
     @Test func `the date continues behind missing segments`() throws {
         let text = try Self.make(
             Self.film.replacing(
