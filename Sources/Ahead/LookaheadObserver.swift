@@ -129,8 +129,14 @@ package final class LookaheadObserver: Sendable {
         resource.kind == nil && (resource.role == .playlist || resource.role.isOpen)
     }
 
+    /// Returns what stands for a session's reading of a list: sessions share the stored one, and each
+    /// must be reported.
     private static func mark(_ resource: Resource, _ generation: UInt64) -> Int {
-        resource.key.hashValue ^ Int(truncatingIfNeeded: generation)
+        var hasher = Hasher()
+        hasher.combine(resource.key)
+        hasher.combine(generation)
+        hasher.combine(resource.session.id.number)
+        return hasher.finalize()
     }
 
     /// Reports that a player got a playlist; `sketched` is its sketch if the origin's text was read

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(off_t) == 8, "file offsets must be 64 bits wide");
@@ -98,6 +99,14 @@ int clinux_limit(pid_t process, int resource, uint64_t most) {
 int clinux_reset_on_close(int descriptor) {
     struct linger now = {.l_onoff = 1, .l_linger = 0};
     return setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+int64_t clinux_file_system(const char *path) {
+    struct statfs found;
+    if (statfs(path, &found) != 0) {
+        return -1;
+    }
+    return (int64_t)(uint32_t)found.f_type;
 }
 
 int clinux_free(const char *path, struct clinux_free *free) {

@@ -148,7 +148,7 @@ package final class StateDatabase: Sendable {
             put back a copy of the file
             """,
             metadata: [
-                "aside": "\(aside)", "reason": "\(reason)",
+                "aside": "\(aside)", "reason": "\(reason)", "unread": "\(found.unread)",
                 "kept": "\(kept.isEmpty ? "nothing" : kept)",
             ])
         return queue

@@ -6,7 +6,12 @@
 /// anything that the client sends, such as WINDOW_UPDATE, makes the kernel reset the connection
 /// and discard them.
 struct LingerProgress {
+    /// The number of deadlines after which a client that still reads is not waited for any more.
+    ///
+    /// Ten minutes at the default of two seconds: a client could read a byte between two of them.
+    static let mostDeadlines = 300
     private var unacknowledged = Int.max
+    private var deadlines = 0
 
     /// Records the number of unacknowledged bytes at a deadline.
     ///
@@ -14,6 +19,7 @@ struct LingerProgress {
     mutating func isReading(_ count: Int) -> Bool {
         let before = unacknowledged
         unacknowledged = count
-        return count > 0 && count < before
+        deadlines += 1
+        return count > 0 && count < before && deadlines < Self.mostDeadlines
     }
 }

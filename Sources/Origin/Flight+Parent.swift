@@ -28,10 +28,10 @@ extension Flight {
         }
         // The parent knows neither what a live list says of a name nor what was purged here: it may
         // hold the former version.
-        if resource.epoch != .first || resource.policy == .refresh
-            || table.parents.purges.concerns(resource)
-        {
+        if resource.epoch != .first || resource.policy == .refresh {
             request.fields.set(.cacheControl, "no-cache")
+        } else if let control = table.parents.purges.control(for: resource, now: table.loop.now) {
+            request.fields.set(.cacheControl, control)
         }
         if resource.kind == nil, let mark = ownMark {
             request.fields.append(.via, "1.1 \(mark)")
@@ -65,14 +65,6 @@ extension Flight {
     func noteAnswer(of origin: Origin, _ transfer: Transfer) {
         guard let parent = transfer.parent else { return table.probes.answered(origin) }
         table.parentProbes.answered(parent.origin)
-    }
-
-    /// Takes note that a parent has answered past what it had stored, for what was purged here.
-    func noteRenewal(_ status: HTTPStatus, _ transfer: Transfer) {
-        guard transfer.parent != nil, status.rawValue < 500,
-            transfer.request.fields.first(.cacheControl) == "no-cache"
-        else { return }
-        table.parents.purges.noteRenewed(resource, requestedAt: requestedAt)
     }
 
     // MARK: What failed

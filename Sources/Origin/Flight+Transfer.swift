@@ -83,7 +83,6 @@ extension Flight: TransferDelegate {
         if sharing != nil, keepsBack(head, transfer) { return }
         if asksWithoutParent(after: head, transfer) { return }
         noteAnswer(of: head.finalURL.origin, transfer)
-        noteRenewal(head.status, transfer)
         take(head.setCookies)
         if asksUndecoded(after: head) { return }
         response = head

@@ -187,11 +187,12 @@ final class FlightTable {
     /// another request would fetch the same bytes twice.
     private func stored(for request: FetchRequest) -> StoredObject? {
         let resource = request.resource
-        // What was to be renewed behind a stale response has been replaced already.
-        if request.revalidates, request.lane == .background, let object = request.object,
-            object.isStorable, !object.isCurrent
+        // What was to be renewed behind a stale response may have been replaced already.
+        if request.revalidates, request.lane == .background, let former = request.object,
+            former.isStorable, !former.isCurrent, let current = store.peek(former.key),
+            current.isComplete
         {
-            return object
+            return current
         }
         guard !request.revalidates, !request.terms.hasDirectives,
             case .span(let start, _) = request.wanted

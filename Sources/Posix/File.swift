@@ -220,6 +220,13 @@ package func freeRoom(at path: String) -> FreeRoom? {
 /// Returns the bytes free for this user on a path's file system; nil if unknown (statvfs(3)).
 package func freeBytes(at path: String) -> Int64? { freeRoom(at: path)?.bytes }
 
+/// True on file systems that may report the space of deleted files as free only later (statfs(2),
+/// `f_type`): XFS frees it in the background, Btrfs, ZFS and bcachefs with their next transaction.
+package func reportsFreedSpaceLate(at path: String) -> Bool {
+    let late: Set<Int64> = [0x5846_5342, 0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E]
+    return late.contains(clinux_file_system(path))
+}
+
 /// An entry of a folder.
 package struct FolderEntry: Sendable, Equatable {
     package let name: String

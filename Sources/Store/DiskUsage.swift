@@ -29,6 +29,7 @@ final class DiskUsage: Sendable {
     private let usedBytes = Atomic<Int64>(0)
     private let objects = Atomic<Int>(0)
     private let freedNothing = Atomic<Bool>(false)
+    private let awaitsReport = Atomic<Bool>(false)
     private let eras = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
     private let hasMadeFile = Atomic<Bool>(true)
@@ -68,6 +69,12 @@ final class DiskUsage: Sendable {
     var isStuck: Bool {
         get { freedNothing.load(ordering: .relaxed) }
         set { freedNothing.store(newValue, ordering: .relaxed) }
+    }
+
+    /// True if enough was freed, and the disk does not report it as free yet.
+    var awaitsDisk: Bool {
+        get { awaitsReport.load(ordering: .relaxed) }
+        set { awaitsReport.store(newValue, ordering: .relaxed) }
     }
 
     /// The number of objects to evict for their files alone, after the disk refused a new one.

@@ -21,17 +21,23 @@ final class Evictor {
     private var unreadVictim: UInt128?
     /// True if the objects of pinned titles could not all be found.
     private var lacksPins = false
+    /// When they are looked for again.
+    private var nextPins = Monotonic(nanoseconds: .min)
+    private static let pinInterval = Interval.seconds(1 as Int64)
     private var lagging = LaggingSpace()
     /// True if the last check found the disk short, and not the budget alone.
     private var isDiskShort = false
     /// Returns what is free on the disk; replaced by tests.
     var readFree: () -> FreeRoom?
+    /// True if the disk may report freed space later; set by tests.
+    var isDiskLate: Bool
 
     init(core: StoreCore, index: IndexWriter) {
         self.core = core
         self.index = index
         policy = core.configuration.makePolicy(core.usage.budget)
         readFree = { [folder = core.folder] in freeRoom(at: folder.path) }
+        isDiskLate = reportsFreedSpaceLate(at: core.folder.path)
     }
 
     // MARK: Objects
@@ -51,6 +57,7 @@ final class Evictor {
     func startAnew(with kept: [IndexRow] = []) {
         policy = core.configuration.makePolicy(core.usage.budget)
         (unreadVictim, lagging) = (nil, LaggingSpace())
+        isDiskLate = reportsFreedSpaceLate(at: core.folder.path)
         for row in kept { policy.insert(row.key.name, Retained(row)) }
     }
 
@@ -74,7 +81,8 @@ final class Evictor {
                 names.formUnion(try core.index.rows(ofTitle: pin.title).map(\.key.name))
             } catch {
                 index.noteUnreadable(error)
-                lacksPins = true
+                lacksPins = !ObjectIndex.isCorruption(error)
+                nextPins = .now() + Self.pinInterval
             }
         }
         pinnedNames = lacksPins ? pinnedNames.union(names) : names
@@ -98,7 +106,7 @@ final class Evictor {
     ///   - wanted: the room to make, in bytes beyond current usage.
     /// - Returns: the bytes freed; nil if nothing can be freed.
     func evict(until end: Monotonic, wanted: Int64) -> Int64? {
-        if lacksPins { reloadPins() }
+        if lacksPins, .now() >= nextPins { reloadPins() }
         var freed: Int64 = 0
         repeat {
             guard isShort(wanted) else { return freed }
@@ -121,6 +129,7 @@ final class Evictor {
     func isShort(_ wanted: Int64) -> Bool {
         let usage = core.usage
         isDiskShort = false
+        usage.awaitsDisk = false
         if usage.used.addingSaturated(wanted) > usage.budget - usage.headroom
             || usage.wantedFiles > 0
         {
@@ -129,10 +138,16 @@ final class Evictor {
         guard let free = readFree() else { return false }
         lagging.observe(free: free.bytes, at: .now())
         // Caps the setting, so that the sum cannot overflow.
-        isDiskShort =
-            min(usage.minFree, 1 << 60) + wanted > free.bytes.addingSaturated(lagging.bytes)
+        let least = min(usage.minFree, 1 << 60) + wanted
+        // Requests that are refused until the disk reports more are not added up.
+        let ahead = lagging.bytes > 0 ? min(Self.ahead, usage.budget / 8) : 0
+        isDiskShort = least + ahead > free.bytes.addingSaturated(lagging.bytes)
+        usage.awaitsDisk = !isDiskShort && least > free.bytes
         return isDiskShort || FileFloor.isShort(free.files)
     }
+
+    /// The bytes freed beyond what is short while the disk has not reported all that was freed.
+    private static let ahead: Int64 = 64 << 20
 
     /// Evicts objects, as far as possible, until this many files can be created.
     func makeRoom(files wanted: Int64) {
@@ -176,6 +191,8 @@ final class Evictor {
             return .row(row)
         } catch {
             index.noteUnreadable(error)
+            // A damaged row never comes back; the next start repairs the index.
+            guard !ObjectIndex.isCorruption(error) else { return .gone }
             unreadVictim = next
             return .none
         }
@@ -190,7 +207,7 @@ final class Evictor {
     private func evict(_ row: IndexRow) -> Int64? {
         let key = row.key
         isRefused = false
-        let before = isDiskShort ? readFree() : nil
+        let before = isDiskShort && isDiskLate ? readFree() : nil
         let outcome = core.table.withName(of: key) { () -> (StoredObject?, Int64)? in
             let (isBusy, open) = core.table.withShard(of: key) { shard in
                 shard.isIdle(key.name) ? (false, shard.remove(key.name)) : (true, nil)

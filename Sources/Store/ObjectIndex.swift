@@ -174,6 +174,12 @@ final class ObjectIndex: Sendable {
         }
     }
 
+    /// True for an error of a damaged page, which stays.
+    static func isCorruption(_ error: any Error) -> Bool {
+        let code = (error as? DatabaseError)?.resultCode
+        return code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
+    }
+
     /// Checkpoints the write-ahead log into the database and closes it.
     func close() throws {
         let pool = pool

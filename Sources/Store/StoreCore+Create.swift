@@ -31,7 +31,7 @@ extension StoreCore {
         for _ in 0..<Self.patience {
             usleep(500)
             if take(bytes, isNewFile: isNewFile) { return true }
-            if usage.isStuck { return false }
+            if usage.isStuck || usage.awaitsDisk { return false }
         }
         return false
     }

@@ -9,19 +9,33 @@ enum FollowerLimit {
     /// The most lists that are followed for players; recordings do not count.
     static let most = 512
 
-    /// Returns the list to give up before another one is followed.
-    ///
-    /// It is the one that was requested longest ago, and is followed again when it is requested.
+    /// A list that was requested within this time stays: players reload in turn, so that each would
+    /// displace the one whose turn is next.
+    static let idle = Interval.seconds(30 as Int64)
+
+    /// What is done for another list.
+    enum Room<ID: Hashable>: Equatable {
+        case free
+        /// After this list is given up, which was requested longest ago.
+        case displacing(ID)
+        /// All are in use.
+        case none
+    }
+
+    /// Decides whether another list is followed.
     ///
     /// - Parameters:
     ///   - lastRequests: when players requested each followed list last; nil before the first time.
+    ///   - now: the current time.
     ///   - most: the limit.
-    /// - Returns: the list; nil while there is room.
-    static func displaced<ID: Hashable>(
-        _ lastRequests: [ID: Monotonic?], most: Int = FollowerLimit.most
-    ) -> ID? {
-        guard lastRequests.count >= most else { return nil }
-        let never = Monotonic(nanoseconds: .min)
-        return lastRequests.min { ($0.value ?? never) < ($1.value ?? never) }?.key
+    /// - Returns: whether there is room, or what makes some.
+    static func room<ID: Hashable>(
+        beside lastRequests: [ID: Monotonic?], now: Monotonic, most: Int = FollowerLimit.most
+    ) -> Room<ID> {
+        guard lastRequests.count >= most else { return .free }
+        let requested = lastRequests.compactMap { id, time in time.map { (id: id, time: $0) } }
+        guard let oldest = requested.min(by: { $0.time < $1.time }), now - oldest.time >= idle
+        else { return .none }
+        return .displacing(oldest.id)
     }
 }

@@ -57,7 +57,7 @@ final class TimeShiftFollower {
         guard !isStopped else { return }
         let wanted = FetchedPlaylist.Request(
             url: source, session: list.session,
-            variables: services.playlistMemory.variables(of: list.session.id),
+            variables: services.playlistMemory.variables(of: list.session.id, in: source),
             forwardedFields: resource.forwardedFields, lane: .express)
         let bound = LoopBound(self, to: loop)
         services.playlists.read(wanted) { result in

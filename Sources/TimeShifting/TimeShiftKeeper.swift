@@ -133,7 +133,7 @@ package final class TimeShiftKeeper {
         }
         // A recording follows its lists itself.
         guard !isStopped, list.name != nil, list.session.shift.recording == nil else { return }
-        makeRoom()
+        guard makeRoom() else { return list.state.withLock { $0.followed = nil } }
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
         followers[id] = follower
@@ -144,14 +144,19 @@ package final class TimeShiftKeeper {
         follower.reload()
     }
 
-    /// Gives up the list that was requested longest ago if too many are followed.
-    private func makeRoom() {
-        guard followers.count >= FollowerLimit.most else { return }
+    /// Gives up a list that no player asks for if too many are followed.
+    ///
+    /// - Returns: false if there is no room; the window grows with its players' own reloads then.
+    private func makeRoom() -> Bool {
+        guard followers.count >= FollowerLimit.most else { return true }
         let lastRequests = followers.mapValues { $0.list.state.withLock { $0.lastAsked } }
-        guard let displaced = FollowerLimit.displaced(lastRequests),
-            let follower = followers[displaced]
-        else { return }
-        unfollow(follower)
+        switch FollowerLimit.room(beside: lastRequests, now: loop.now) {
+        case .free: return true
+        case .none: return false
+        case .displacing(let id):
+            if let follower = followers[id] { unfollow(follower) }
+            return true
+        }
     }
 
     /// Decides after a reload whether a list is still followed, and whether its segments are

@@ -102,14 +102,17 @@ package final class TimeShiftTable: Sendable {
 
     /// Returns the most advanced rendition of the same stream, for a list to keep in step with.
     ///
-    /// A session may play several streams, the channels of a list for instance. Where it is known
-    /// which multivariant playlist names the list, only the lists of that one count.
+    /// A session may play several streams, the channels of a list for instance: lists of which it is
+    /// known that other multivariant playlists name them do not count.
     func sibling(of list: ShiftedList) -> TimeShift? {
         let session = list.session.id
         let parent = memory.parent(of: list.url, in: session)
         let others = all.filter { other in
             guard other.session.id == session, other !== list else { return false }
-            return parent == nil || memory.parent(of: other.url, in: session) == parent
+            guard let parent, let its = memory.parent(of: other.url, in: session) else {
+                return true
+            }
+            return its == parent
         }
         return others.map(\.shift).filter { !$0.segments.isEmpty }.max { left, right in
             (left.epoch, left.segments.last?.number ?? 0)
@@ -245,7 +248,7 @@ package final class ShiftedList: Sendable {
     package func merge(_ reading: Reading, _ table: TimeShiftTable) throws(PlaylistError) -> Outcome
     {
         let context = TimeShift.Context(
-            variables: table.memory.variables(of: session.id),
+            variables: table.memory.variables(of: session.id, in: url),
             sibling: table.sibling(of: self),
             countsAnew: table.live.relation(of: reading.key) == .reset,
             listEpoch: table.live.list(reading.key)?.epoch)

@@ -271,12 +271,18 @@ import URISyntax
         throws
     {
         let names = ["t?id=1", "a.ts", "b.vtt", "c.php"].map { "#EXTINF:6,\n\($0)\n" }.joined()
-        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n" + names
         let section = "#EXT-X-MAP:URI=\"i\"\n#EXTINF:6,\nt?id=2\n"
-        let list = try Self.rewrite(text + section) { $0.reading.isSubtitles = true }
+        func roles(_ type: String) throws -> [ResourceRole] {
+            let text = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n" + type + names + section
+            return try Self.rewrite(text) { $0.reading.isSubtitles = true }.references.map(\.role)
+        }
         #expect(
-            list.references.map(\.role)
+            try roles("#EXT-X-PLAYLIST-TYPE:VOD\n")
                 == [.subtitle, .segment, .subtitle, .subtitle, .initialization, .segment])
+        // The names in a live list must not depend on what the daemon knows.
+        #expect(
+            try roles("")
+                == [.segment, .segment, .subtitle, .segment, .initialization, .segment])
     }
 
     @Test func `relative references resolve against the URL given as base`() throws {

@@ -37,6 +37,35 @@ import Upstream
         #expect(!ParentChoice(Parents()).isUp)
     }
 
+    @Test(arguments: ["text", "title", "host"])
+    func `a parent is asked past what it had when something was purged`(_ kind: String) throws {
+        let purges = ParentPurges()
+        let start = Monotonic(nanoseconds: 5_000_000_000_000)
+        let url = "https://cdn.test/a.ts"
+        let resource = try resource(url)
+        let other = Resource(
+            .init(
+                url: try AbsoluteURL("https://other.test/a.ts"),
+                cacheKey: CacheKey(url: "https://other.test/a.ts"),
+                session: Session(id: SessionID(8), fields: Fields()), policy: .media,
+                forwardedFields: Fields()))
+        func control(_ seconds: Int64, _ resource: Resource) -> String? {
+            purges.control(for: resource, now: start + .seconds(seconds))
+        }
+        #expect(control(0, resource) == nil)
+        switch kind {
+        case "text": purges.add(.texts([url]), now: start)
+        case "title": purges.add(.titles([7]), now: start)
+        default: purges.add(.host(try #require(PurgeHost("cdn.test"))), now: start)
+        }
+        #expect(control(0, resource) == "no-cache" && control(1, resource) == "no-cache")
+        #expect(control(2, resource) == "max-age=1" && control(100, resource) == "max-age=99")
+        #expect(control(86_400, resource) == nil && control(2, other) == nil)
+        // Another purge changes nothing for it.
+        purges.add(.texts(["https://cdn.test/b.ts"]), now: start + .seconds(50 as Int64))
+        #expect(control(100, resource) == "max-age=99")
+    }
+
     @Test(arguments: [false, true])
     func `credentials of a request go to a trusted parent or to none`(_ isTrusted: Bool) throws {
         let choice = try choice(isTrusted: isTrusted)

@@ -5,21 +5,29 @@ import Testing
 
 /// How many longer windows are followed at the same time.
 @Suite struct FollowerLimitTests {
+    private func time(_ seconds: Int64) -> Monotonic {
+        Monotonic(nanoseconds: seconds * 1_000_000_000)
+    }
+
     @Test func `of many windows the ones requested last are followed`() {
         var followed: [Int: Monotonic?] = [:]
         for number in 0..<2_000 {
-            if let displaced = FollowerLimit.displaced(followed) { followed[displaced] = nil }
-            followed[number] = .some(Monotonic(nanoseconds: Int64(number)))
+            let now = time(Int64(number))
+            switch FollowerLimit.room(beside: followed, now: now) {
+            case .free: break
+            case .displacing(let id): followed[id] = nil
+            case .none: Issue.record("nobody asks for the oldest")
+            }
+            followed[number] = .some(now)
             #expect(followed.count <= FollowerLimit.most)
         }
         #expect(followed.keys.min() == 2_000 - FollowerLimit.most)
     }
 
-    @Test func `a window that no player has requested goes first`() {
-        let times: [Int: Monotonic?] = [
-            1: Monotonic(nanoseconds: -5), 2: nil, 3: Monotonic(nanoseconds: 1),
-        ]
-        #expect(FollowerLimit.displaced(times, most: 3) == 2)
-        #expect(FollowerLimit.displaced(times, most: 4) == nil)
+    @Test func `a window that players ask for is not displaced`() {
+        let times: [Int: Monotonic?] = [1: time(5), 2: time(0), 3: time(9)]
+        #expect(FollowerLimit.room(beside: times, now: time(29), most: 3) == .none)
+        #expect(FollowerLimit.room(beside: times, now: time(30), most: 3) == .displacing(2))
+        #expect(FollowerLimit.room(beside: times, now: time(30), most: 4) == .free)
     }
 }

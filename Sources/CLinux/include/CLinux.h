@@ -96,6 +96,9 @@ struct clinux_free {
 /// statvfs(3): what is free on the file system of `path`; -1 with errno on failure.
 int clinux_free(const char *_Nonnull path, struct clinux_free *_Nonnull free);
 
+/// statfs(2): the type of the file system of `path`, a magic number of 32 bits; -1 with errno on failure.
+int64_t clinux_file_system(const char *_Nonnull path);
+
 /// getdents through readdir(3): calls `visit` for every name but . and .. ; -1 with errno on failure.
 int clinux_list_folder(const char *_Nonnull path, void *_Nullable context,
                        void (*_Nonnull visit)(void *_Nullable context, const char *_Nonnull name, bool is_folder));

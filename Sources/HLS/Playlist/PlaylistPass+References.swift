@@ -331,7 +331,10 @@ extension PlaylistPass {
         {
             return .subtitle
         }
-        guard options.isSubtitles, !context.hasMap else { return .segment }
+        // A live list's names must not depend on what was read before: its players know them.
+        guard options.isSubtitles, summary.playlistType == .vod, !context.hasMap else {
+            return .segment
+        }
         return place.hasExtension(of: .segment) ? .segment : .subtitle
     }
 }

@@ -30,6 +30,12 @@ package final class SavedWindows {
     private let files: TimeShiftFiles
     /// By the names of their files.
     private var windows: [String: Window]
+    /// The names of the files of windows in memory: each is a digest.
+    private var names: [WindowName: String] = [:]
+    private static let mostNames = 4_096
+    /// When windows were last removed that do not count any more.
+    private var lastPrune = WallTime(seconds: 0)
+    private static let pruneInterval = Interval.seconds(60 as Int64)
 
     /// Lists the windows that earlier runs saved; blocks on the disk.
     package init(_ files: TimeShiftFiles) {
@@ -39,7 +45,14 @@ package final class SavedWindows {
 
     /// Records that a window has been saved.
     package func note(saved name: WindowName, at now: WallTime) {
-        windows[files.file(of: name)] = Window(saved: now)
+        windows[file(of: name)] = Window(saved: now)
+    }
+
+    private func file(of name: WindowName) -> String {
+        if let known = names[name] { return known }
+        let made = files.file(of: name)
+        names[name] = made
+        return made
     }
 
     /// Returns the segments that no saved window names; blocks on the disk.
@@ -52,12 +65,19 @@ package final class SavedWindows {
     package func unnamed(
         _ segments: [TimeShiftSegment], besides loaded: [WindowName], now: WallTime
     ) -> [TimeShiftSegment] {
-        windows = windows.filter { now - $0.value.saved < Self.longest }
-        let skipped = Set(loaded.map { files.file(of: $0) })
+        if now - lastPrune >= Self.pruneInterval || now < lastPrune {
+            lastPrune = now
+            windows = windows.filter { now - $0.value.saved < Self.longest }
+            if names.count > Self.mostNames { names = [:] }
+        }
+        guard !windows.isEmpty else { return segments }
+        let skipped = Set(loaded.map { file(of: $0) })
         let counted = windows.keys.filter { !skipped.contains($0) }
-        for file in counted where windows[file]?.digests == nil {
-            let shift = files.load(file: file, limits: TimeShift.Limits())
-            windows[file]?.digests = shift?.digests ?? []
+        // One for each call, since a window of a day takes a while; nothing is removed until then.
+        if let unread = counted.first(where: { windows[$0]?.digests == nil }) {
+            let shift = files.load(file: unread, limits: TimeShift.Limits())
+            windows[unread]?.digests = shift?.digests ?? []
+            guard counted.allSatisfy({ windows[$0]?.digests != nil }) else { return [] }
         }
         return segments.filter { segment in
             let digest = segment.digest

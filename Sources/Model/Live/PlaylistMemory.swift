@@ -40,7 +40,10 @@ package final class PlaylistMemory: Sendable {
         mutating func note(_ variables: [String: String], of parent: Int) {
             byParent[parent] = variables.isEmpty ? nil : variables
             let bytes = byParent.values.reduce(0) { $0 + PlaylistMemory.byteCount(of: $1) }
-            if bytes > PlaylistMemory.mostOtherBytes { byParent = [parent: variables] }
+            if bytes > PlaylistMemory.mostOtherBytes || byParent.count > PlaylistMemory.mostParents
+            {
+                byParent = [parent: variables]
+            }
         }
 
         var all: [String: String] { others.isEmpty ? own : own.merging(others) { own, _ in own } }
@@ -60,6 +63,8 @@ package final class PlaylistMemory: Sendable {
     package static let mostChildren = 1_024
     /// The most bytes of the variables of further playlists; one playlist has no more than this.
     private static let mostOtherBytes = 64 << 10
+    /// The most playlists of a session whose variables are told apart.
+    private static let mostParents = 64
     private let tables: Mutex<Tables>
     private let database: StateDatabase
 

@@ -2,7 +2,6 @@
 import CachePolicy
 package import Posix
 import Routing
-import Store
 import Synchronization
 
 /// What was purged here, and may still be stored by a parent.
@@ -20,62 +19,53 @@ package final class ParentPurges: Sendable {
         case host(PurgeHost)
     }
 
-    private struct Book: Sendable {
-        var texts = RecentMap<String, Bool>(capacity: 4_096)
-        var titles = RecentMap<UInt64, Bool>(capacity: 4_096)
-        var hosts: [PurgeHost] = []
-        /// The resources that a parent has renewed or confirmed since the last purge.
-        var renewed = RecentMap<ObjectKey, Bool>(capacity: ParentPurges.mostRenewed)
-        var lastPurge = Monotonic(nanoseconds: 0)
+    /// The times of the last purges, by what they name.
+    private struct Times: Sendable {
+        var texts = RecentMap<String, Monotonic>(capacity: 4_096)
+        var titles = RecentMap<UInt64, Monotonic>(capacity: 4_096)
+        var hosts: [(host: PurgeHost, time: Monotonic)] = []
 
-        func concerns(_ resource: Resource) -> Bool {
+        func last(of resource: Resource) -> Monotonic? {
             let url = resource.cacheKey.url
-            return texts[url] != nil || titles[resource.session.id.number] != nil
-                || hosts.contains { $0.matches(url) }
+            let host = hosts.lazy.filter { $0.host.matches(url) }.map(\.time).max()
+            return [texts[url], titles[resource.session.id.number], host].compactMap(\.self).max()
         }
     }
 
     /// The most hosts whose purges are known.
     private static let mostHosts = 256
-    /// The most renewed resources that are known; of others, the parent is asked once more.
-    private static let mostRenewed = 16_384
+    /// How long a purge counts: what a parent has is hardly older then.
+    private static let longest = Interval.seconds(86_400 as Int64)
 
-    private let book = Mutex(Book())
+    private let times = Mutex(Times())
 
     package init() {}
 
     /// Notes a purge; to be called before anything is removed, so that nothing comes back.
     package func add(_ subject: Subject, now: Monotonic) {
-        book.withLock { book in
-            book.lastPurge = now
-            book.renewed = RecentMap(capacity: Self.mostRenewed)
+        times.withLock { times in
             switch subject {
-            case .texts(let texts): for text in texts { book.texts[text] = true }
-            case .titles(let titles): for title in titles { book.titles[title] = true }
+            case .texts(let texts): for text in texts { times.texts[text] = now }
+            case .titles(let titles): for title in titles { times.titles[title] = now }
             case .host(let host):
-                book.hosts.removeAll { $0 == host }
-                book.hosts.append(host)
-                if book.hosts.count > Self.mostHosts { book.hosts.removeFirst() }
+                times.hosts.removeAll { $0.host == host }
+                times.hosts.append((host, now))
+                if times.hosts.count > Self.mostHosts { times.hosts.removeFirst() }
             }
         }
     }
 
-    /// True if a parent may have a version of a resource that was purged here.
-    package func concerns(_ resource: Resource) -> Bool {
-        book.withLock { book in
-            book.concerns(resource) && book.renewed[resource.key] == nil
-        }
-    }
-
-    /// Notes that a parent has answered a request for a resource that went past what it has stored.
+    /// Returns the Cache-Control of a request to a parent that excludes what it had stored when a
+    /// resource was purged here; nil if it was not purged.
     ///
-    /// - Parameters:
-    ///   - resource: the resource.
-    ///   - time: when the request was sent; one before the last purge proves nothing.
-    package func noteRenewed(_ resource: Resource, requestedAt time: Monotonic) {
-        book.withLock { book in
-            guard time > book.lastPurge, book.concerns(resource) else { return }
-            book.renewed[resource.key] = true
-        }
+    /// What the parent has fetched since is excluded for the first seconds only (`max-age`, RFC 9111
+    /// section 5.2.1.1), so that it keeps sparing the origin.
+    package func control(for resource: Resource, now: Monotonic) -> String? {
+        guard let time = times.withLock({ $0.last(of: resource) }) else { return nil }
+        let passed = now - time
+        guard passed < Self.longest else { return nil }
+        // Ages are whole seconds: one less, so that none of before the purge is admitted.
+        let seconds = passed.nanoseconds / 1_000_000_000 - 1
+        return seconds > 0 ? "max-age=\(seconds)" : "no-cache"
     }
 }

@@ -339,7 +339,8 @@ package final class Links: Sendable {
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
         var reading = PlaylistReading(
-            limits: session.limits(ofOrigins: limits), variables: memory.variables(of: session.id))
+            limits: session.limits(ofOrigins: limits),
+            variables: memory.variables(of: session.id, in: base))
         reading.isSubtitles = role == .subtitle
         var found: AbsoluteURL?
         try? Playlist(body, base: base, reading).forEachReference { reference in
