@@ -35,7 +35,10 @@ extension Stories.RewritingTests {
             "#EXT-X-STREAM-INF:BANDWIDTH=1,SUBTITLES=\"s\"", "video.m3u8", "",
         ]
         story.cdn.put("/m.m3u8", text: master.joined(separator: "\n"))
-        story.cdn.put("/text.m3u8", text: vod(["t?id=1", "u.webvtt", "v.ts"]))
+        story.cdn.put(
+            "/text.m3u8",
+            text: vod(
+                ["t?id=1", "u.webvtt", "v.ts"], head: ["#EXT-X-PLAYLIST-TYPE:VOD"]))
         story.cdn.put("/video.m3u8", text: vod(["t?id=2"]))
         let lists = try story.links(in: "/m.m3u8").map { uriLines(try story.follow($0).text) }
         let names = lists.map { $0.map { path(of: $0).split(separator: "/").last ?? "" } }

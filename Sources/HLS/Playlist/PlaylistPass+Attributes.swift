@@ -63,6 +63,7 @@ extension PlaylistPass {
                 context = context.with(mapURL: url, byteRange: referenceAttributes.byteRange)
             }
             guard let url else { continue }
+            if role == .playlist, !isUnusable { noteChild(url) }
             if tag.name == .media, !isUnusable { noteRendition(url, list) }
             let reference = makeReference(url, referenceAttributes)
             if Sink.takesValues { references.append(reference) }

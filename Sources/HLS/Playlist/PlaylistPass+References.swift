@@ -197,10 +197,16 @@ extension PlaylistPass {
         summary.variantCount += 1
         var referenceAttributes = ReferenceAttributes(role: .playlist, tag: .streamInf, line: line)
         referenceAttributes.bandwidth = bandwidth
+        if let url { noteChild(url) }
         let reference = url.map { makeReference($0, referenceAttributes) }
         if Sink.takesValues { sink.takeVariantURI(range, line: line, reference) }
         guard let reference else { return copy(range) }
         write(reference, insteadOf: range, map)
+    }
+
+    /// Records a playlist that this one names.
+    mutating func noteChild(_ url: AbsoluteURL) {
+        if children.count < RewrittenPlaylist.mostChildren { children.append(url) }
     }
 
     private mutating func writeSegmentLine(

@@ -55,6 +55,8 @@ struct PlaylistPass<Sink: PlaylistSink> {
     var lastAbsolute: AbsoluteURL?
     /// The bytes of all URLs that were resolved one by one.
     var resolvedByteCount = 0
+    /// The playlists that this one names, a limited number.
+    var children: [AbsoluteURL] = []
     /// The playlists of subtitles that a multivariant playlist names, a limited number.
     var subtitleLists: [AbsoluteURL] = []
     /// The folder of the last segment.

@@ -92,10 +92,13 @@ package struct RewrittenPlaylist: Sendable {
     package let unusable: UnusableURIs
     /// True if documents in its URIs were rewritten.
     package let hasDocuments: Bool
+    /// The playlists that this one names, at most `mostChildren`.
+    package let children: [AbsoluteURL]
     /// The playlists of subtitles that a multivariant playlist names, at most
     /// `mostSubtitleLists`.
     package let subtitleLists: [AbsoluteURL]
 
+    static let mostChildren = 1_024
     /// Titles for all countries have a hundred.
     static let mostSubtitleLists = 512
 
@@ -105,6 +108,7 @@ package struct RewrittenPlaylist: Sendable {
         definedVariables = pass.variables.values
         unusable = pass.unusable
         hasDocuments = pass.hasDocuments
+        children = pass.children
         subtitleLists = pass.subtitleLists
         bytes = pass.sink.finish()
     }

@@ -178,7 +178,6 @@ struct TextPreparation: Sendable {
         var others: URLFolder?
         // Other forms than the origin's have other segments.
         var sketch = draws && form == .origin ? CompactMediaList.Sketch() : nil
-        var children: [AbsoluteURL] = []
         var options = PlaylistRewriter.Options(known)
         // Links contain no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
@@ -194,9 +193,6 @@ struct TextPreparation: Sendable {
             }
         ) { (reference, output) -> Bool in
             sketch?.add(reference)
-            if case .playlist = reference.role, children.count < PlaylistMemory.mostChildren {
-                children.append(reference.url)
-            }
             var isOwn = false
             if others == nil || reference.place.folder !== others {
                 let neighbour = reference.place.neighbour
@@ -268,7 +264,7 @@ struct TextPreparation: Sendable {
         if made.summary.kind == .multivariant {
             core.playlistMemory.remember(
                 made.definedVariables, definedIn: resource.url, of: resource.session.id,
-                naming: children)
+                naming: made.children)
             core.playlistMemory.rememberSubtitles(
                 made.subtitleLists, of: resource.session.id)
         } else if hasMap, !made.summary.isSkipDelta {
