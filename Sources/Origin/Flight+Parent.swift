@@ -31,7 +31,9 @@ extension Flight {
         if resource.epoch != .first || resource.policy == .refresh {
             request.fields.set(.cacheControl, "no-cache")
         } else if let control = table.parents.purges.control(for: resource, now: table.loop.now) {
-            request.fields.set(.cacheControl, control)
+            // A client's own directives stay: of two times the shorter counts.
+            let own = request.fields.combined(.cacheControl)
+            request.fields.set(.cacheControl, own.map { "\($0), \(control)" } ?? control)
         }
         if resource.kind == nil, let mark = ownMark {
             request.fields.append(.via, "1.1 \(mark)")

@@ -220,11 +220,13 @@ package func freeRoom(at path: String) -> FreeRoom? {
 /// Returns the bytes free for this user on a path's file system; nil if unknown (statvfs(3)).
 package func freeBytes(at path: String) -> Int64? { freeRoom(at: path)?.bytes }
 
-/// True on file systems that may report the space of deleted files as free only later (statfs(2),
-/// `f_type`): XFS frees it in the background, Btrfs, ZFS and bcachefs with their next transaction.
+/// True on file systems that may report the space of deleted files as free only later: XFS frees it
+/// in the background, Btrfs and ZFS with their next transaction, and networks and overlays hide them.
+///
+/// Only ext2 to ext4 and tmpfs are known to report it at once (statfs(2), `f_type`).
 package func reportsFreedSpaceLate(at path: String) -> Bool {
-    let late: Set<Int64> = [0x5846_5342, 0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E]
-    return late.contains(clinux_file_system(path))
+    let prompt: Set<Int64> = [0xEF53, 0x0102_1994]
+    return !prompt.contains(clinux_file_system(path))
 }
 
 /// An entry of a folder.

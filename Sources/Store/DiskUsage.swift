@@ -137,6 +137,7 @@ final class DiskUsage: Sendable {
         usedBytes.store(0, ordering: .relaxed)
         objects.store(0, ordering: .relaxed)
         forgetWantedFiles()
+        awaitsDisk = false
         isStuck = false
     }
 }

@@ -74,18 +74,20 @@ final class Evictor {
         pinnedTitles = Set(pins.map(\.title)).subtracting([0])
         var names: Set<UInt128> = []
         lacksPins = false
+        var isWhole = true
         for pin in pins {
             names.formUnion(pin.keys.map(\.name))
-            guard pin.title != 0, !lacksPins else { continue }
+            guard pin.title != 0, isWhole else { continue }
             do {
                 names.formUnion(try core.index.rows(ofTitle: pin.title).map(\.key.name))
             } catch {
                 index.noteUnreadable(error)
+                isWhole = false
                 lacksPins = !ObjectIndex.isCorruption(error)
                 nextPins = .now() + Self.pinInterval
             }
         }
-        pinnedNames = lacksPins ? pinnedNames.union(names) : names
+        pinnedNames = isWhole ? names : pinnedNames.union(names)
         // Objects that are not in the index yet.
         for case .put(let row) in index.rows.values { notePin(of: row) }
     }
@@ -184,14 +186,16 @@ final class Evictor {
         unreadVictim = nil
         do {
             guard let row = try index.row(ofName: next) else { return .gone }
-            guard !pinnedNames.contains(next) else {
+            // Also what a damaged index did not name as pinned.
+            guard !core.pins.holds(row.key, ofTitle: row.title) else {
+                pinnedNames.insert(next)
                 policy.insert(next, Retained(row))
                 return .gone
             }
             return .row(row)
         } catch {
             index.noteUnreadable(error)
-            // A damaged row never comes back; the next start repairs the index.
+            // A damaged row never comes back.
             guard !ObjectIndex.isCorruption(error) else { return .gone }
             unreadVictim = next
             return .none

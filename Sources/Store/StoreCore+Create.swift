@@ -26,12 +26,15 @@ extension StoreCore {
             return true
         }
         let wasStuck = usage.isStuck
+        usage.awaitsDisk = false
         channel.askEviction(bytes: bytes)
         guard bytes <= usage.budget, !wasStuck, channel.worker != nil else { return false }
-        for _ in 0..<Self.patience {
+        for step in 0..<Self.patience {
             usleep(500)
             if take(bytes, isNewFile: isNewFile) { return true }
-            if usage.isStuck || usage.awaitsDisk { return false }
+            if usage.isStuck { return false }
+            // XFS reports freed space within milliseconds, others only with their next transaction.
+            if usage.awaitsDisk, step >= Self.patience / 4 { return false }
         }
         return false
     }

@@ -73,9 +73,9 @@ extension StoredObject {
         let ahead = max(missing, min(1 << 20, channel.usage.budget / 64 / 4096 * 4096))
         let got = room.take(ahead) ? ahead : room.obtain(missing) ? missing : 0
         guard got > 0 else {
-            // A full budget is not a fault of the disk: drop the name. A full disk stops all
-            // storing.
-            guard room.isDiskFull else {
+            // A full budget is not a fault of the disk, nor is space that was freed and is reported
+            // later: drop the name. A full disk stops all storing.
+            guard room.isDiskFull, !channel.usage.awaitsDisk else {
                 if room.forgetName(of: self) { return }
                 throw SystemError("reserve", code: EDQUOT)
             }

@@ -92,6 +92,9 @@ package final class TimeShiftKeeper {
     private(set) lazy var recorder = RecordingTable(self)
     /// Those of sessions; what a recording needs is pinned.
     private lazy var savedWindows = SavedWindows(services.timeShift.windows)
+    /// Segments that left a window before all saved windows were read, tried again in turn.
+    private var waiting: [(segments: [TimeShiftSegment], list: ShiftedList)] = []
+    private static let mostWaiting = 1_024
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0
@@ -133,14 +136,14 @@ package final class TimeShiftKeeper {
         }
         // A recording follows its lists itself.
         guard !isStopped, list.name != nil, list.session.shift.recording == nil else { return }
+        if list.state.withLock({ $0.isRestored || !$0.shift.segments.isEmpty }) {
+            list.verify(services.timeShift)
+        }
         guard makeRoom() else { return list.state.withLock { $0.followed = nil } }
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
         followers[id] = follower
         follower.didReload = { [weak self, unowned follower] in self?.decideAfterReload(follower) }
-        if list.state.withLock({ $0.isRestored || !$0.shift.segments.isEmpty }) {
-            list.verify(services.timeShift)
-        }
         follower.reload()
     }
 
@@ -197,6 +200,10 @@ package final class TimeShiftKeeper {
                 list.verify(services.timeShift)
             }
             forgetIfIdle(list)
+        }
+        if !waiting.isEmpty {
+            let next = waiting.removeFirst()
+            drop(next.segments, of: next.list)
         }
         recorder.tick()
         loop.schedule(after: .seconds(1 as Int64)) { [weak self] _ in self?.tick() }
@@ -259,7 +266,10 @@ package final class TimeShiftKeeper {
         let lists = services.timeShift.all.filter { $0 !== list }
         let others = lists.map(\.shift)
         let loaded = (lists + [list]).compactMap(\.name)
-        let left = savedWindows.unnamed(segments, besides: loaded, now: loop.wallNow)
+        guard let left = savedWindows.unnamed(segments, besides: loaded, now: loop.wallNow) else {
+            if waiting.count >= Self.mostWaiting { waiting.removeFirst() }
+            return waiting.append((segments, list))
+        }
         for segment in left {
             // A resource with byte ranges also contains segments that are still in the window.
             guard let url = segment.url, segment.byteRange == nil,

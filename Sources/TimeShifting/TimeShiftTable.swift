@@ -102,19 +102,20 @@ package final class TimeShiftTable: Sendable {
 
     /// Returns the most advanced rendition of the same stream, for a list to keep in step with.
     ///
-    /// A session may play several streams, the channels of a list for instance: lists of which it is
-    /// known that other multivariant playlists name them do not count.
+    /// A session may play several streams, the channels of a list for instance. If it is known which
+    /// multivariant playlist names the list, the others of that one count, or else those of which it
+    /// is not known.
     func sibling(of list: ShiftedList) -> TimeShift? {
         let session = list.session.id
-        let parent = memory.parent(of: list.url, in: session)
-        let others = all.filter { other in
-            guard other.session.id == session, other !== list else { return false }
-            guard let parent, let its = memory.parent(of: other.url, in: session) else {
-                return true
-            }
-            return its == parent
+        var others = all.filter {
+            $0.session.id == session && $0 !== list && !$0.shift.segments.isEmpty
         }
-        return others.map(\.shift).filter { !$0.segments.isEmpty }.max { left, right in
+        if let parent = memory.parent(of: list.url, in: session) {
+            let parents = others.map { memory.parent(of: $0.url, in: session) }
+            let known = parents.contains(parent) ? parent : nil
+            others = zip(others, parents).filter { $1 == known }.map(\.0)
+        }
+        return others.map(\.shift).max { left, right in
             (left.epoch, left.segments.last?.number ?? 0)
                 < (right.epoch, right.segments.last?.number ?? 0)
         }

@@ -74,8 +74,8 @@ import URISyntax
         let now = WallTime.now()
         try saveWindow()
         let saved = SavedWindows(files)
-        func left(_ loaded: [WindowName] = [], after seconds: Int64 = 0) -> [String?] {
-            saved.unnamed(segments, besides: loaded, now: now + .seconds(seconds))
+        func left(_ loaded: [WindowName] = [], after seconds: Int64 = 0) -> [String?]? {
+            saved.unnamed(segments, besides: loaded, now: now + .seconds(seconds))?
                 .map { $0.url?.lastPathSegment }
         }
         #expect(left() == ["s1.ts"])

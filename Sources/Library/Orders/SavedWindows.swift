@@ -55,16 +55,17 @@ package final class SavedWindows {
         return made
     }
 
-    /// Returns the segments that no saved window names; blocks on the disk.
+    /// Returns the segments that no saved window names; blocks on the disk to read one window.
     ///
     /// - Parameters:
     ///   - segments: the segments that are looked for.
     ///   - loaded: the windows in memory: they may have changed since they were saved.
     ///   - now: the time, which decides which windows count.
-    /// - Returns: the others of them, in their order.
+    /// - Returns: the others of them, in their order; nil while windows are unread, of which each call
+    ///   reads one.
     package func unnamed(
         _ segments: [TimeShiftSegment], besides loaded: [WindowName], now: WallTime
-    ) -> [TimeShiftSegment] {
+    ) -> [TimeShiftSegment]? {
         if now - lastPrune >= Self.pruneInterval || now < lastPrune {
             lastPrune = now
             windows = windows.filter { now - $0.value.saved < Self.longest }
@@ -73,11 +74,11 @@ package final class SavedWindows {
         guard !windows.isEmpty else { return segments }
         let skipped = Set(loaded.map { file(of: $0) })
         let counted = windows.keys.filter { !skipped.contains($0) }
-        // One for each call, since a window of a day takes a while; nothing is removed until then.
+        // A window of a day takes a while.
         if let unread = counted.first(where: { windows[$0]?.digests == nil }) {
             let shift = files.load(file: unread, limits: TimeShift.Limits())
             windows[unread]?.digests = shift?.digests ?? []
-            guard counted.allSatisfy({ windows[$0]?.digests != nil }) else { return [] }
+            guard counted.allSatisfy({ windows[$0]?.digests != nil }) else { return nil }
         }
         return segments.filter { segment in
             let digest = segment.digest

@@ -34,8 +34,6 @@ package final class ParentPurges: Sendable {
 
     /// The most hosts whose purges are known.
     private static let mostHosts = 256
-    /// How long a purge counts: what a parent has is hardly older then.
-    private static let longest = Interval.seconds(86_400 as Int64)
 
     private let times = Mutex(Times())
 
@@ -62,10 +60,8 @@ package final class ParentPurges: Sendable {
     /// section 5.2.1.1), so that it keeps sparing the origin.
     package func control(for resource: Resource, now: Monotonic) -> String? {
         guard let time = times.withLock({ $0.last(of: resource) }) else { return nil }
-        let passed = now - time
-        guard passed < Self.longest else { return nil }
         // Ages are whole seconds: one less, so that none of before the purge is admitted.
-        let seconds = passed.nanoseconds / 1_000_000_000 - 1
+        let seconds = (now - time).nanoseconds / 1_000_000_000 - 1
         return seconds > 0 ? "max-age=\(seconds)" : "no-cache"
     }
 }
