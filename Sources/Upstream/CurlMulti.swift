@@ -96,11 +96,15 @@ final class CurlMulti {
 
     /// Sets what is paused (curl_easy_pause(3)); buffered bytes are delivered from inside this
     /// call.
-    func pause(_ easy: CurlEasy, receiving: Bool, sending: Bool) {
+    ///
+    /// - Returns: false if the transfer has no connection any more: buffered bytes stay buffered.
+    @discardableResult
+    func pause(_ easy: CurlEasy, receiving: Bool, sending: Bool) -> Bool {
         owner?.curlWillRun()
+        defer { owner?.curlDidRun(ended: []) }
         // CURLPAUSE_RECV and CURLPAUSE_SEND
-        curl_easy_pause(easy.handle, (receiving ? 1 : 0) | (sending ? 4 : 0))
-        owner?.curlDidRun(ended: [])
+        let code = curl_easy_pause(easy.handle, (receiving ? 1 : 0) | (sending ? 4 : 0))
+        return code != CURLE_BAD_FUNCTION_ARGUMENT
     }
 
     /// Lets libcurl act on a socket, or on its timeout if `socket` is -1 (CURL_SOCKET_TIMEOUT).

@@ -89,6 +89,8 @@ extension Transfer {
     /// Tells libcurl which directions are paused now.
     func unpause() {
         guard let easy else { return }
-        multi?.pause(easy, receiving: isReceivePaused, sending: isUploadPaused)
+        let isTaken = multi?.pause(easy, receiving: isReceivePaused, sending: isUploadPaused)
+        // It has ended meanwhile; libcurl still holds its bytes.
+        if isTaken == false { isReceivePaused = true }
     }
 }

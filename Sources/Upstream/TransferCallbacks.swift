@@ -130,7 +130,9 @@ extension Transfer {
         // libcurl repeats a request that got no response on a kept connection: once is enough.
         requestsOfHop += 1
         if requestsOfHop > 1 { delegate?.transferIsRepeated(self) }
-        guard requestsOfHop <= 2 else { return abort(.reset) }
+        // One that must not be repeated has a new connection, on which libcurl 7.88 may still repeat it
+        // after an earlier transfer of the handle was refused (`refused_stream`).
+        guard requestsOfHop <= (request.usesFreshConnection ? 1 : 2) else { return abort(.reset) }
         noteHandshake()
         client.endScouting(by: self)
         if client.isShared(self, localPort: localPort) { return true }

@@ -199,9 +199,12 @@ extension UpstreamClient {
         attached[easy.handle] = nil
         // Where others use the connection, libcurl 7.88 keeps what it holds for a paused transfer with
         // the handle, and would deliver it to the handle's next one (`multi_done`): it is refused now.
-        if transfer.isReceivePaused { multi.pause(easy, receiving: false, sending: false) }
+        // Where the transfer has ended by itself, the bytes cannot be refused: its handle is not used
+        // again.
+        let isClean =
+            !transfer.isReceivePaused || multi.pause(easy, receiving: false, sending: false)
         multi.remove(easy)
-        if idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
+        if isClean, idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
     }
 
     func follow(_ redirect: Redirect, _ transfer: Transfer) {

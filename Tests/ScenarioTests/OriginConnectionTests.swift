@@ -96,6 +96,28 @@ extension Stories {
             for (_, stream) in paused { stream.abort() }
         }
 
+        /// The transfer that resumes it usually gets the handle of the one that failed.
+        @Test func `bytes held for a paused transfer that fails are not delivered later`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let front = try NginxFront(.proxy(cdn))
+            defer { front.stop() }
+            let story = try Story(["--ca-file", front.caFile, "--read-ahead", "1000000"])
+            // Uses the connection meanwhile.
+            let other = segment("other", 20_000_000)
+            cdn.setBehaviour(Behaviour(query: "rate=4000000"), for: other)
+            let reader = Background { try story.player().get(story.url(for: front.url(other))) }
+            #expect(eventually { cdn.bytesSent(other) > 0 })
+            let path = segment("film", 40_000_000)
+            cdn.setBehaviour(Behaviour(query: "reset=9000000&fails=1"), for: path)
+            let stream = try story.player().open(story.url(for: front.url(path)))
+            _ = try stream.readHead()
+            #expect(eventually { cdn.requestCount(path) == 2 })
+            #expect(isContent(try stream.readRest(), of: path))
+            #expect(isContent(try reader.value().body, of: other))
+        }
+
         /// The number of the connection in a line of nginx's log.
         private func connection(_ line: String) -> Substring? { line.split(separator: " ").last }
 
