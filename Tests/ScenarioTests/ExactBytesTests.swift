@@ -89,16 +89,21 @@ extension Stories {
             #expect(head.status == 200 && head["Content-Length"] == "20000")
         }
 
-        @Test(arguments: [OriginTraits.Framing.chunked, .close], [false, true])
-        func `a range beyond the end of a body of unknown length is a 416`(
-            framing: OriginTraits.Framing, isMounted: Bool
-        ) throws {
-            let stage = try ExactStage { traits in
+        /// A body of 300,000 bytes whose length and ranges are unknown, and that takes 200 ms.
+        private func slowBody(_ framing: OriginTraits.Framing) throws -> ExactStage {
+            try ExactStage { traits in
                 traits.framing = framing
                 traits.takesRanges = false
                 traits.lengths = [300_000]
                 traits.pace = 1_500_000
             }
+        }
+
+        @Test(arguments: [OriginTraits.Framing.chunked, .close], [false, true])
+        func `a range beyond the end of a body of unknown length is a 416`(
+            framing: OriginTraits.Framing, isMounted: Bool
+        ) throws {
+            let stage = try slowBody(framing)
             let answer = try stage.ask(isMounted: isMounted, range: "bytes=400000-400999")
             #expect(answer.status == 416)
         }
@@ -107,12 +112,7 @@ extension Stories {
         func `a range that ends behind a body of unknown length is stated up to the body's end`(
             framing: OriginTraits.Framing, isMounted: Bool
         ) throws {
-            let stage = try ExactStage { traits in
-                traits.framing = framing
-                traits.takesRanges = false
-                traits.lengths = [300_000]
-                traits.pace = 1_500_000
-            }
+            let stage = try slowBody(framing)
             let answer = try stage.ask(isMounted: isMounted, range: "bytes=250000-310000")
             #expect(answer.status == 206 && answer.complete)
             #expect(answer["Content-Range"] == "bytes 250000-299999/300000")
