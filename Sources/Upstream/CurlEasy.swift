@@ -63,6 +63,21 @@ final class CurlEasy {
     /// libcurl's message about the last failure; may name hosts and addresses.
     var failureText: String { String(cString: errorText) }
 
+    /// Frees what libcurl holds for a paused transfer that has ended, which cleaning up the handle does
+    /// not; the handle cannot be used any more.
+    ///
+    /// libcurl 7.88 frees it at the end of a transfer whose connection no other one uses
+    /// (`multi_done`): here one that opens an empty file.
+    func freeHeldBytes() {
+        reset()
+        set(CURLOPT_PROTOCOLS_STR, "file")
+        set(CURLOPT_NOSIGNAL, flag: true)
+        set(CURLOPT_NOBODY, flag: true)
+        set(CURLOPT_URL, "file:///dev/null")
+        // Where libcurl has no such protocol, they are lost.
+        _ = curl_easy_perform(handle)
+    }
+
     // MARK: Options
 
     func set(_ option: CURLoption, _ value: Int) {

@@ -49,6 +49,24 @@ struct KnownSockets {
             number, CInt(IPPROTO_TCP), TCP_QUICKACK, &isOn, socklen_t(MemoryLayout<CInt>.size))
     }
 
+    /// Whether packets on the connection with this local port have ceased to arrive: the kernel has
+    /// sent the oldest twice again (RFC 6298), and nothing was acknowledged for two seconds.
+    mutating func hasLostItsPath(localPort: UInt16) -> Bool {
+        guard let number = descriptor(localPort: localPort),
+            let waiting = retransmissions(of: number)
+        else { return false }
+        return waiting.count >= 2 && waiting.silence >= .seconds(2)
+    }
+
+    /// Ends the connection with this local port for all who use it (shutdown(2)): libcurl, which owns
+    /// the descriptor, closes it when it notices, and it is unknown from now on.
+    mutating func shutDown(localPort: UInt16) {
+        guard let number = descriptor(localPort: localPort) else { return }
+        shutdown(number, CInt(SHUT_RDWR))
+        used[localPort] = nil
+        opened.remove(number)
+    }
+
     private mutating func look(for localPort: UInt16) {
         if used.count >= Self.most { used.removeAll() }
         used[localPort] = nil

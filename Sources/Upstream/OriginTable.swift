@@ -119,6 +119,8 @@ package struct ConnectionCounts: Sendable, Hashable {
     package private(set) var full = 0
     /// Handshakes that resumed a session.
     package private(set) var resumed = 0
+    /// Connections that were ended since their peer acknowledged nothing any more.
+    package var lost = 0
 
     mutating func note(_ hop: HopTimes) {
         switch hop.connection {

@@ -88,6 +88,12 @@ package final class Transfer {
     @exclusivity(unchecked) var fieldBytes = 0
     /// Requests that libcurl has sent for this hop.
     var requestsOfHop = 0
+    /// True if libcurl has received all of this hop's response.
+    var isHopWhole = false
+    /// True if it failed since nothing was received for too long.
+    var hasTimedOut = false
+    /// True once a request was sent again because its kept connection had ended.
+    var hasBeenRepeated = false
     @exclusivity(unchecked) var isDirty = false
     var hasStarted = false
     /// New addresses of the host that libcurl does not have yet.

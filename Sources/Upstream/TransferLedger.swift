@@ -3,7 +3,7 @@ package import URISyntax
 /// The costs of requests to origins, by origin and by lane.
 package struct TransferFigures: Sendable {
     package private(set) var origins = OriginTable()
-    package private(set) var connections = ConnectionCounts()
+    package internal(set) var connections = ConnectionCounts()
     /// The origins whose transfers have bounded receive windows now.
     package internal(set) var yields: [Origin: YieldState] = [:]
     /// By lane, then by phase.

@@ -126,10 +126,23 @@ extension Transfer {
         return isConnected && easy.microseconds(CURLINFO_APPCONNECT_TIME_T) == 0
     }
 
-    /// True if a head or trailers are expected: libcurl may be inside a line of either.
-    private var isReadingFields: Bool {
+    private var hasNoHead: Bool {
         if case .head = phase { return true }
-        return parser.isChunked
+        return false
+    }
+
+    /// True if a head or trailers are expected: libcurl may be inside a line of either.
+    private var isReadingFields: Bool { hasNoHead || parser.isChunked }
+
+    /// True if a kept connection ended before anything of the response was received, and libcurl has
+    /// not sent the request again itself: over HTTP/2 it does not.
+    ///
+    /// Only for requests that may be repeated (RFC 9110 section 9.2.2), and once for each transfer.
+    func mayBeRepeated(after code: CURLcode) -> Bool {
+        guard [CURLE_HTTP2, CURLE_PARTIAL_FILE].contains(code), hasNoHead, fieldBytes == 0,
+            requestsOfHop == 1, !isNewConnection, !hasBeenRepeated, !request.usesFreshConnection
+        else { return false }
+        return hop.isPlainGet || hop.method == .head
     }
 
     private func kind(of code: CURLcode) -> UpstreamError.Kind {
@@ -144,12 +157,21 @@ extension Transfer {
             CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_ENGINE_INITFAILED,
             CURLE_USE_SSL_FAILED, CURLE_SSL_PINNEDPUBKEYNOTMATCH:
             .tls
+        // Over HTTP/2, an end of the connection is CURLE_PARTIAL_FILE or CURLE_HTTP2 (GOAWAY), whether
+        // or not the response had begun.
+        case CURLE_PARTIAL_FILE where hasNoHead: .reset
         case CURLE_PARTIAL_FILE: .truncated
-        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM: .reset
-        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2,
-            CURLE_HTTP_RETURNED_ERROR, CURLE_CHUNK_FAILED:
+        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_HTTP2_STREAM,
+            CURLE_HTTP2:
+            .reset
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP_RETURNED_ERROR,
+            CURLE_CHUNK_FAILED:
             .protocolError
         case CURLE_BAD_CONTENT_ENCODING: .unsupportedEncoding
+        // What libcurl's decoders report for bytes behind the end of the coded ones, such as a second
+        // gzip member (RFC 1952 section 2.2); its own write errors have a `failure`.
+        case CURLE_WRITE_ERROR where decodes && parser.fields.contains(.contentEncoding):
+            .unsupportedEncoding
         case CURLE_FILESIZE_EXCEEDED: .tooLarge
         // libcurl's error for a line of a head that exceeds its buffer's limit; a real lack of
         // memory ends the process.

@@ -153,6 +153,7 @@ extension UpstreamClient {
         transfer.discarded = 0
         transfer.fieldBytes = 0
         transfer.requestsOfHop = 0
+        transfer.isHopWhole = false
         transfer.refusedAddress = nil
         transfer.decodes = transfer.request.decodesContent
         transfer.bodyLimit = transfer.request.bodyLimit ?? .max
@@ -170,13 +171,13 @@ extension UpstreamClient {
         // HTTP/1.1 origin, libcurl 7.88 starts the waiting transfers one by one, each when another
         // has ended.
         let waits =
-            transfer.request.connectsOnly
+            (transfer.request.connectsOnly && transfer.origin.scheme == .https)
             || (transfer.lane != .express && multiplexingOrigins.contains(transfer.origin))
         easy.set(CURLOPT_PIPEWAIT, flag: waits)
         transfer.easy = easy
         transfer.multi = multi
         attached[easy.handle] = transfer
-        watchDeadline(transfer, after: transfer.request.timeouts.firstByte)
+        watchDeadline(transfer, after: min(transfer.request.timeouts.firstByte, Self.pathPatience))
         multi.add(easy)
     }
 
@@ -185,7 +186,10 @@ extension UpstreamClient {
         if let timer = transfer.deadline { loop.cancel(timer) }
         transfer.deadline = nil
         endScouting(by: transfer)
-        if let connection = transfer.connection { leave(connection) }
+        if let connection = transfer.connection {
+            leave(connection)
+            if !transfer.isHopWhole { abandon(connection, transfer) }
+        }
         transfer.connection = nil
         if transfer.isMultiplexed {
             transfer.isMultiplexed = false
@@ -204,7 +208,10 @@ extension UpstreamClient {
         let isClean =
             !transfer.isReceivePaused || multi.pause(easy, receiving: false, sending: false)
         multi.remove(easy)
-        if isClean, idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
+        guard isClean else { return easy.freeHeldBytes() }
+        // libcurl counts repetitions until the handle is reset, and ends a transfer by the sixth.
+        if transfer.requestsOfHop > 1 || !transfer.isHopWhole { easy.form = nil }
+        if idleHandles.count < 16, !isShutDown { idleHandles.append(easy) }
     }
 
     func follow(_ redirect: Redirect, _ transfer: Transfer) {
@@ -263,13 +270,16 @@ extension UpstreamClient {
         }
         var isWaitingForHead = false
         if case .head = transfer.phase { isWaitingForHead = true }
+        if isWaitingForHead { checkPath(transfer) }
         let due =
             transfer.lastByteAt + (isWaitingForHead ? timeouts.firstByte : silence(transfer))
         if due <= loop.now {
+            transfer.hasTimedOut = true
             let kind: UpstreamError.Kind = isWaitingForHead ? .firstByteTimeout : .stalled
             fail(transfer, UpstreamError(kind, host: transfer.host))
         } else {
-            watchDeadline(transfer, after: due - loop.now)
+            let rest = due - loop.now
+            watchDeadline(transfer, after: isWaitingForHead ? min(rest, Self.pathPatience) : rest)
         }
     }
 }

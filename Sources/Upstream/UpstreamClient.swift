@@ -37,6 +37,8 @@ package final class UpstreamClient {
     /// Origins whose HTTP version is known.
     var spokenVersions: Set<Origin> = []
     var scoutings: [Origin: Scouting] = [:]
+    /// Connections on which libcurl may not have sent the reset of a stream yet.
+    var abandoned: Set<Connection> = []
     /// Transfers that waited for a scout and need not any more.
     @exclusivity(unchecked) var followers: [Transfer] = []
     /// The number of transfers on each connection.
@@ -197,6 +199,7 @@ extension UpstreamClient: CurlMultiOwner {
     }
 
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
+        transfer.isHopWhole = code == CURLE_OK
         if let error = transfer.failure {
             end(transfer, .failure(error))
         } else if transfer.request.connectsOnly {
@@ -209,6 +212,11 @@ extension UpstreamClient: CurlMultiOwner {
             send(transfer)
         } else if case .redirect = transfer.phase, let redirect = transfer.redirect {
             follow(redirect, transfer)
+        } else if transfer.mayBeRepeated(after: code) {
+            transfer.hasBeenRepeated = true
+            transfer.delegate?.transferIsRepeated(transfer)
+            detach(transfer)
+            send(transfer)
         } else if code == CURLE_OK, case .head = transfer.phase {
             // libcurl treats a connection that ends inside the head as an empty response.
             end(transfer, .failure(UpstreamError(.reset, host: transfer.host)))

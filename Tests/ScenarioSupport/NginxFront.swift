@@ -27,11 +27,13 @@ package final class NginxFront: Sendable {
     ///
     /// It resumes TLS sessions by tickets only; `protocols` are its `ssl_protocols`, nil for its
     /// defaults. With `asksForCertificate` it rejects clients without a certificate of its CA, such
-    /// as `certificate`. Its certificate is valid for `days`, and expired if these are negative.
+    /// as `certificate`. It ends connections without a request after `idleSeconds`, or its default.
+    /// Its certificate is valid for `days`, and expired if these are negative.
     /// Returns when it accepts connections; throws with its output if it does not.
     package init(
         _ source: Source, address: String = "127.0.0.1", http2: Bool = true,
-        protocols: String? = nil, asksForCertificate: Bool = false, days: Int = 3_650
+        protocols: String? = nil, asksForCertificate: Bool = false, days: Int = 3_650,
+        idleSeconds: Int? = nil
     ) throws {
         guard let program = Self.program else { throw ScenarioFailure("no nginx on this machine") }
         let folder = try TemporaryFolder()
@@ -43,7 +45,7 @@ package final class NginxFront: Sendable {
             let port = try freePort(address)
             let settings = Settings(
                 folder: folder, address: address, port: port, http2: http2, protocols: protocols,
-                asksForCertificate: asksForCertificate)
+                asksForCertificate: asksForCertificate, idleSeconds: idleSeconds)
             try writeFile(folder.file("nginx.conf"), settings.text(source).utf8)
             let child = try ChildProcess(
                 [program, "-p", folder.path, "-c", folder.file("nginx.conf"), "-e", "stderr"])
@@ -133,6 +135,7 @@ package final class NginxFront: Sendable {
         let http2: Bool
         let protocols: String?
         let asksForCertificate: Bool
+        let idleSeconds: Int?
 
         func text(_ source: Source) -> String {
             let place =
@@ -184,6 +187,7 @@ package final class NginxFront: Sendable {
                     listen \(address):\(port) ssl\(http2 ? " http2" : "");
                     ssl_certificate \(folder.file("server.pem"));
                     ssl_certificate_key \(folder.file("server.key"));
+                    \(idleSeconds.map { "keepalive_timeout \($0)s;" } ?? "")
                     \(protocols.map { "ssl_protocols \($0);" } ?? "")
                     \(asksForCertificate ? "ssl_client_certificate \(folder.file("ca.pem"));" : "")
                     \(asksForCertificate ? "ssl_verify_client on;" : "")

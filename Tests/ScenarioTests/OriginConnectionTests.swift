@@ -118,6 +118,67 @@ extension Stories {
             #expect(isContent(try reader.value().body, of: other))
         }
 
+        @Test func `a request on a connection whose path has failed goes over another`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let front = try NginxFront(.proxy(cdn))
+            defer { front.stop() }
+            let path = try FailingPath(to: front.port)
+            defer { path.stop() }
+            let story = try Story(["--ca-file", front.caFile])
+            @Sendable func play(_ name: String) throws -> Bool {
+                let segment = segment(name, 9_000)
+                let url = "https://127.0.0.1:\(path.port)\(segment)"
+                return isContent(try story.player().get(story.url(for: url)).body, of: segment)
+            }
+            #expect(try play("a"))
+            path.losePackets()
+            // Six: as many as share the connection, and none is left to a retry.
+            #expect(try inParallel(6) { try play("b\($0)") } == Array(repeating: true, count: 6))
+            #expect(try story.stat("origin_connections_lost_total") == 1)
+            #expect(try story.stat("origin_retries_total") == 0)
+            #expect(try story.stat("origins_down") == 0)
+        }
+
+        /// Over HTTP/2, libcurl does not send such a request again by itself.
+        @Test func `a request on a connection that its server has just ended is repeated`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let front = try NginxFront(.proxy(cdn), idleSeconds: 1)
+            defer { front.stop() }
+            let path = try FailingPath(to: front.port)
+            defer { path.stop() }
+            let story = try Story(["--ca-file", front.caFile])
+            for round in 0..<3 {
+                let segment = segment("s\(round)", 9_000)
+                let url = "https://127.0.0.1:\(path.port)\(segment)"
+                #expect(
+                    isContent(try story.player().get(story.url(for: url)).body, of: segment))
+                path.delayNextEnd()
+                #expect(eventually { path.delayedEnds == round + 1 })
+            }
+            #expect(try story.stat("origin_retries_total") == 0)
+        }
+
+        /// libcurl sends the reset of a connection's last stream with its next request only.
+        @Test func `an origin learns at once that nobody wants the rest of a segment`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let front = try NginxFront(.proxy(cdn))
+            defer { front.stop() }
+            let story = try Story(["--ca-file", front.caFile])
+            let path = segment("film", 40_000_000)
+            cdn.setBehaviour(Behaviour(query: "rate=4000000"), for: path)
+            let stream = try story.player().open(story.url(for: front.url(path)))
+            _ = try stream.readHead()
+            stream.abort()
+            #expect(eventually { front.accessLog.count == 1 })
+            #expect(cdn.bytesSent(path) < 30_000_000)
+        }
+
         /// The number of the connection in a line of nginx's log.
         private func connection(_ line: String) -> Substring? { line.split(separator: " ").last }
 

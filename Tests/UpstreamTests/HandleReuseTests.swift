@@ -1,5 +1,6 @@
 import CCurl
 import HTTP
+import Synchronization
 import Testing
 import URISyntax
 @testable import Upstream
@@ -82,6 +83,30 @@ import URISyntax
             requests.map { $0.contains { $0.hasPrefix("Authorization: Basic") } } == [
                 false, true, false,
             ])
+    }
+
+    /// libcurl repeats such a request, and gives up at the sixth of its handle.
+    @Test func `kept connections that end at reuse cost no request, however many`() throws {
+        let answered = Mutex<Set<CInt>>([])
+        let origin = try TestOrigin { exchange in
+            let isFirst = answered.withLock { answered in
+                guard answered.insert(exchange.socket).inserted else {
+                    answered.remove(exchange.socket)
+                    return false
+                }
+                return true
+            }
+            guard isFirst else { return .close }
+            exchange.respond(body: Array("x".utf8))
+            return .keep
+        }
+        let harness = try Harness()
+        for number in 0..<16 {
+            #expect(try harness.fetch(origin.url("/\(number)")).status == 200)
+        }
+        #expect(origin.connections == 16)
+        harness.stop()
+        origin.stop()
     }
 
     /// Two hops end at once: the first leads on, while the second, which is cancelled, leaves its

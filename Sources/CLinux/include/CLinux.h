@@ -77,6 +77,11 @@ struct clinux_receiving {
 /// getsockopt(2) with TCP_INFO; fails with a kernel that does not count received bytes.
 int clinux_receiving(int descriptor, struct clinux_receiving *_Nonnull receiving);
 
+/// How often the oldest packet that is not acknowledged was sent again, from TCP_INFO (tcp(7)); -1
+/// for what is no TCP connection over a single path. Stores the milliseconds since the last
+/// acknowledgement of anything.
+int clinux_retransmissions(int descriptor, uint32_t *_Nonnull milliseconds);
+
 /// fcntl(2) with an integer argument.
 int clinux_fcntl(int descriptor, int command, int argument);
 

@@ -105,6 +105,10 @@ struct Figures {
                 "Requests to origins on a reused connection.",
                 Int64(transfers.connections.reused)),
             Single(
+                .counter, "origin_connections_lost_total",
+                "Connections to origins that were ended since nothing on them was acknowledged.",
+                Int64(transfers.connections.lost)),
+            Single(
                 .gauge, "origin_reads_bounded",
                 "Connections to origins with a bounded receive window, which yield to others.",
                 Int64(transfers.yields.values.reduce(0) { $0 + $1.connections })),
