@@ -27,6 +27,7 @@ extension Flight: TransferDelegate {
         // Counted only now: an ahead fetch may be cancelled while it waits for a slot.
         table.counters.add(.originRequests)
         guard transfer === self.transfer, machine.attempt != nil else { return }
+        machine.wasSent(now: table.loop.now)
         // The time in the queue for a slot does not make the response older.
         requestTime = table.loop.wallNow
         requestedAt = table.loop.now

@@ -167,7 +167,9 @@ extension FlightMachine {
             !job.beganAhead, lane <= .playback, !hasEnded, !isHeldByOrigin()
         else { return nil }
         // The time in the queue for a slot is not the origin's fault.
-        guard let asked = budget.with({ $0.firstAskedAt }), now - asked > limit else { return nil }
+        guard let time = budget.with({ $0.timeAtOrigins(now: now) }), time > limit else {
+            return nil
+        }
         var failure = ProxyFailure(
             .origin, .gatewayTimeout,
             "\(job.subject): the origin did not deliver enough for an answer within "

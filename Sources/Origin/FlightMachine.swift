@@ -56,6 +56,8 @@ struct FlightMachine {
     /// The budget of the player request that pays for requests and bytes: at first the one that
     /// started the flight.
     private(set) var budget: OriginBudget
+    /// When the request was made that has not been sent yet; nil for none.
+    private var queuedAt: Monotonic?
 
     /// Makes a flight that has not sent a request yet; `wasObjectGiven` is true if readers may hold
     /// the object already.
@@ -150,8 +152,16 @@ struct FlightMachine {
         guard takesRequest(now, &actions) else { return actions + failSpent() }
         let attempt = Attempt(question: question, wanted: wanted, before: before, behind: behind)
         state = .asking(attempt)
+        queuedAt = now
         actions.append(.send(attempt))
         return actions
+    }
+
+    /// Notes that the request has got a slot and is sent.
+    mutating func wasSent(now: Monotonic) {
+        guard let since = queuedAt else { return }
+        queuedAt = nil
+        budget.with { $0.noteQueued(now - since) }
     }
 
     /// Draws another request from the budget before a redirect is followed.

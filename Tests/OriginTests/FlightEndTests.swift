@@ -297,6 +297,19 @@ import Upstream
         #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
     }
 
+    @Test func `the time in the queue for a slot is not counted as the origin's`() {
+        var story = story()
+        story.pass(19_000)
+        story.machine.wasSent(now: story.now)
+        story.pass(19_000)
+        let none = story.machine.failOverdue(now: story.now, isHeldByOrigin: false)
+        #expect(none == nil)
+        story.pass(1_001)
+        let actions = story.machine.failOverdue(now: story.now, isHeldByOrigin: false)
+        story.perform(actions ?? [])
+        #expect(Array(story.told.values) == [.failure(.gatewayTimeout)])
+    }
+
     // MARK: Those who wait and read
 
     @Test func `a request that joins after the head is answered immediately`() {

@@ -13,6 +13,7 @@
 // | failures in a row | `ProxySettings.retries` without a new byte |
 // | seconds without a new byte | `ProxySettings.patience`; no request is sent after that |
 // | seconds until the answer | `ProxySettings.answerLimit` |
+import Numbers
 package import Posix
 package import Store
 import Synchronization
@@ -54,8 +55,10 @@ package struct OriginAllowance: Sendable {
     package private(set) var failuresInARow = 0
     /// When the last new byte was received, or the request began.
     package private(set) var lastProgress: Monotonic
-    /// When the first request was sent; nil before.
-    package private(set) var firstAskedAt: Monotonic?
+    /// When the first request was made, which may then have waited for a slot; nil before.
+    private var firstAskedAt: Monotonic?
+    /// The nanoseconds for which requests have waited for a slot.
+    private var queuedTime: Int64 = 0
     /// The end of what was received, by resource.
     private var watermarks: [ObjectKey: Int64] = [:]
 
@@ -91,6 +94,20 @@ package struct OriginAllowance: Sendable {
     package mutating func noteRequest(now: Monotonic) {
         requests += 1
         if firstAskedAt == nil { firstAskedAt = now }
+    }
+
+    /// Records that a request waited for a slot before it was sent.
+    package mutating func noteQueued(_ time: Interval) {
+        queuedTime = queuedTime.addingSaturated(max(0, time.nanoseconds))
+    }
+
+    /// Returns the time that origins have had since the first request, without waits for a slot.
+    ///
+    /// - Returns: nil before the first request.
+    package func timeAtOrigins(now: Monotonic) -> Interval? {
+        firstAskedAt.map {
+            Interval(nanoseconds: (now - $0).nanoseconds.subtractingSaturated(queuedTime))
+        }
     }
 
     /// Counts bytes of a body.
