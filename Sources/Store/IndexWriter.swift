@@ -11,6 +11,8 @@ final class IndexWriter {
     // Changed by calls that do not re-enter: a check of exclusivity would cost a hundred instructions
     // for each change of a row.
     @exclusivity(unchecked) private(set) var rows: [ObjectKey: RowChange] = [:]
+    /// The keys of `rows` by name; nil until a row is looked up that the index does not have.
+    @exclusivity(unchecked) private var keysByName: [UInt128: ObjectKey]?
     @exclusivity(unchecked) private(set) var uses: [ObjectKey: Use] = [:]
     /// True if the shards may hold uses that were not gathered.
     @exclusivity(unchecked) var hasTouches = false
@@ -28,11 +30,15 @@ final class IndexWriter {
     var hasWork: Bool { !rows.isEmpty || hasTouches || usesSince != nil }
 
     /// Records a change of a row.
-    func note(_ change: RowChange, of key: ObjectKey) { rows[key] = change }
+    func note(_ change: RowChange, of key: ObjectKey) {
+        rows[key] = change
+        if keysByName != nil { keysByName?[key.name] = key }
+    }
 
     /// Forgets all changes, since the folder was replaced.
     func moveIn() {
         rows = [:]
+        keysByName = nil
         uses = [:]
         usesSince = nil
     }
@@ -95,6 +101,7 @@ final class IndexWriter {
         do {
             try core.index.apply(rows: rows, uses: dueUses)
             rows.removeAll(keepingCapacity: true)
+            keysByName = nil
             removeWritten(dueUses, all: isDue)
             if isFailing { try? saveLongURLs() }
             isFailing = false
@@ -183,8 +190,12 @@ final class IndexWriter {
     /// Returns the row of the key that begins with these 16 bytes; throws an error of the index.
     func row(ofName name: UInt128) throws -> IndexRow? {
         if let row = try core.index.row(ofName: name) { return row }
-        // While the index rejects writes, rows are only here.
-        for case (let key, .put(let row)) in rows where key.name == name { return row }
-        return nil
+        // While the index rejects writes, rows are only here, and there may be very many.
+        guard !rows.isEmpty else { return nil }
+        let keys =
+            keysByName ?? Dictionary(rows.keys.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        keysByName = keys
+        guard let key = keys[name], case .put(let row)? = rows[key] else { return nil }
+        return row
     }
 }

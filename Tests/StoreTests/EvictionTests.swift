@@ -76,6 +76,34 @@ import Testing
         #expect(store.find("a") == nil && store.find("b") != nil)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `rows that the index does not have are found by name among very many`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let writer = IndexWriter(core: store.core)
+        let keys = (0..<100_000).map { ObjectKey(sha256Of: "\($0)") }
+        for key in keys { writer.note(.put(row(key)), of: key) }
+        for key in keys.prefix(5_000) {
+            #expect(try writer.row(ofName: key.name)?.key == key)
+        }
+        let late = ObjectKey(sha256Of: "late")
+        #expect(try writer.row(ofName: late.name) == nil)
+        writer.note(.put(row(late)), of: late)
+        #expect(try writer.row(ofName: late.name)?.key == late)
+        writer.note(.delete, of: late)
+        #expect(try writer.row(ofName: late.name) == nil)
+        writer.moveIn()
+        #expect(try writer.row(ofName: keys[0].name) == nil)
+    }
+
+    private func row(_ key: ObjectKey) -> IndexRow {
+        IndexRow(
+            key: key, url: "http://h/", role: 0, title: 0, kind: .structure, isRead: true,
+            bytes: size, total: nil, isComplete: false, created: WallTime(nanoseconds: 0),
+            lastUsed: nil)
+    }
+
     @Test func `an object in use is not evicted`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 3 * size)
