@@ -195,6 +195,7 @@ package struct OrderBoard {
     /// Decides, once all that was to be read is reported.
     package mutating func settle(now: Monotonic, wall: WallTime) -> [Action] {
         var actions: [Action] = []
+        var candidates = OrderCandidates()
         for id in entries.keys.sorted() {
             if let entry = entries[id], isForgotten(entry) {
                 // Deleted in the bucket, by a node that has remembered it for long enough.
@@ -202,7 +203,7 @@ package struct OrderBoard {
                 newest[id] = nil
                 continue
             }
-            actions += settle(id, now, wall)
+            actions += settle(id, now, wall, &candidates)
         }
         return actions + forgetNodes(now)
     }
@@ -227,7 +228,7 @@ package struct OrderBoard {
     }
 
     private mutating func settle(
-        _ id: SharedOrderID, _ now: Monotonic, _ wall: WallTime
+        _ id: SharedOrderID, _ now: Monotonic, _ wall: WallTime, _ candidates: inout OrderCandidates
     ) -> [Action] {
         guard let entry = entries[id], let order = entry.order else { return [] }
         var actions = writeAgain(id, order, wall)
@@ -235,7 +236,7 @@ package struct OrderBoard {
             actions += (entry.older + entry.olderClaims).map { .delete($0) }
         }
         return actions
-            + (order.wish.needsNode ? assign(id, now) : settleEnded(id, wall))
+            + (order.wish.needsNode ? assign(id, now, &candidates) : settleEnded(id, wall))
     }
 
     /// True for the node that removes what is left of an order.
@@ -279,7 +280,9 @@ package struct OrderBoard {
     }
 
     /// Decides which node has an order, and does here what that asks of this one.
-    private mutating func assign(_ id: SharedOrderID, _ now: Monotonic) -> [Action] {
+    private mutating func assign(
+        _ id: SharedOrderID, _ now: Monotonic, _ candidates: inout OrderCandidates
+    ) -> [Action] {
         // A claim whose text is not known yet decides nothing.
         guard let entry = entries[id], let order = entry.order, !entry.isClaiming,
             entry.turn < 0 || entry.holder != nil
@@ -294,10 +297,14 @@ package struct OrderBoard {
         // A node whose heartbeat is still to come, or is gone, has as long as one that falls silent.
         if nodes[former] == nil, nodes.count < Self.mostNodes {
             nodes[former] = Node(tag: "", changed: now)
+            if !candidates.isEmpty { candidates.add(former) }
         }
         let isDone = progress[former]?.orders[id]?.isDone == true
         guard former != node, isHeard(former, within: isDone ? Self.longSilence : silence, now)
-        else { return former == node || chosen(for: id, now) == node ? claim(id) : [] }
+        else {
+            let isOurs = former == node || chosen(for: id, now, &candidates) == node
+            return isOurs ? claim(id) : []
+        }
         guard entry.isHere, entry.holder != nil else { return [] }
         entries[id]?.isHere = false
         entries[id]?.applied = nil
@@ -310,12 +317,23 @@ package struct OrderBoard {
         return now - known.changed <= limit
     }
 
-    /// Returns the living node that takes an order over (rendezvous hashing); this node lives.
-    private func chosen(for id: SharedOrderID, _ now: Monotonic) -> String {
-        let living = nodes.keys.filter { isHeard($0, within: silence, now) } + [node]
-        return living.max { a, b in
-            (stableHash("\(a) \(id.text)"), a) < (stableHash("\(b) \(id.text)"), b)
-        } ?? node
+    /// Returns the living node that takes an order over; this node lives.
+    ///
+    /// - Parameters:
+    ///   - id: the order.
+    ///   - now: the time.
+    ///   - candidates: the living nodes, found at the first call.
+    /// - Returns: the node.
+    private func chosen(
+        for id: SharedOrderID, _ now: Monotonic, _ candidates: inout OrderCandidates
+    ) -> String {
+        if candidates.isEmpty {
+            for other in nodes.keys where isHeard(other, within: silence, now) {
+                candidates.add(other)
+            }
+            candidates.add(node)
+        }
+        return candidates.choice(for: id) ?? node
     }
 
     private mutating func claim(_ id: SharedOrderID) -> [Action] {
