@@ -13,7 +13,7 @@ enum Footprint {
 
     /// Returns the size of the header pages plus the blocks that the spans lie in.
     static func bytes(header: Int64, spans: SpanSet) -> Int64 {
-        header + spans.totalBytes(inBlocksOf: block)
+        header + spans.blockBytes
     }
 }
 

@@ -6,6 +6,12 @@
 package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
     /// The present ranges in ascending order; none is empty and none touches the next.
     package private(set) var ranges: [Range<Int64>] = []
+    /// The number of blocks that the ranges lie in; counted with each change, since every write of a
+    /// body needs it and an object may have very many ranges.
+    private var blocks: Int64 = 0
+
+    /// The binary logarithm of a block's length: 4 KiB.
+    private static let blockShift: Int64 = 12
 
     package init() {}
 
@@ -19,18 +25,46 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         ranges.reduce(0) { $0 + Int64($1.count) }
     }
 
-    /// Returns the bytes of the blocks that the spans lie in; two spans in one block count it once.
+    /// The bytes of the blocks of 4 KiB that the spans lie in; two spans in one block count it once.
     ///
-    /// `block` is in bytes, above 0; blocks are counted from offset 0.
-    package func totalBytes(inBlocksOf block: Int64) -> Int64 {
-        var count: Int64 = 0
-        var past: Int64 = 0
-        for range in ranges {
-            let first = max(range.lowerBound / block, past)
-            past = (range.upperBound + block - 1) / block
-            count += past - first
+    /// Blocks are counted from offset 0.
+    package var blockBytes: Int64 { blocks << Self.blockShift }
+
+    /// Returns `blockBytes` as it would be with another range.
+    package func blockBytes(inserting new: Range<Int64>) -> Int64 {
+        guard !new.isEmpty else { return blockBytes }
+        if let last = ranges.last, last.upperBound == new.lowerBound {
+            return (blocks + Self.blocksEnd(new) - Self.blocksEnd(last)) << Self.blockShift
         }
-        return count * block
+        let (replaced, merged) = place(of: new)
+        return (blocks + change(of: replaced, to: CollectionOfOne(merged))) << Self.blockShift
+    }
+
+    /// Returns the index after the last block of a range that is not empty.
+    private static func blocksEnd(_ range: Range<Int64>) -> Int64 {
+        (range.upperBound - 1) >> blockShift + 1
+    }
+
+    /// Returns by how much the number of blocks changes if other ranges replace some.
+    private func change(
+        of replaced: Range<Int>, to others: some Collection<Range<Int64>>
+    ) -> Int64 {
+        count(others, at: replaced) - count(ranges[replaced], at: replaced)
+    }
+
+    /// Returns the number of blocks of ranges in the place of others and of the range after them,
+    /// without those of the range before them.
+    private func count(_ parts: some Collection<Range<Int64>>, at replaced: Range<Int>) -> Int64 {
+        var count: Int64 = 0
+        var end = replaced.lowerBound > 0 ? Self.blocksEnd(ranges[replaced.lowerBound - 1]) : 0
+        func add(_ range: Range<Int64>) {
+            let next = Self.blocksEnd(range)
+            count += next - max(range.lowerBound >> Self.blockShift, end)
+            end = next
+        }
+        for range in parts { add(range) }
+        if replaced.upperBound < ranges.count { add(ranges[replaced.upperBound]) }
+        return count
     }
 
     /// The end of the last span; 0 for an empty set.
@@ -44,9 +78,17 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
         guard !new.isEmpty else { return }
         // The usual case, a fill that appends: the last span grows.
         if let last = ranges.last, last.upperBound == new.lowerBound {
+            blocks += Self.blocksEnd(new) - Self.blocksEnd(last)
             ranges[ranges.count - 1] = last.lowerBound..<new.upperBound
             return
         }
+        let (replaced, merged) = place(of: new)
+        blocks += change(of: replaced, to: CollectionOfOne(merged))
+        ranges.replaceSubrange(replaced, with: CollectionOfOne(merged))
+    }
+
+    /// Returns which ranges a new one touches, and the range that replaces them.
+    private func place(of new: Range<Int64>) -> (replaced: Range<Int>, merged: Range<Int64>) {
         let first = index(ofFirstEndingAtOrAfter: new.lowerBound)
         var past = first
         var merged = new
@@ -55,7 +97,7 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
             merged = lower..<max(merged.upperBound, ranges[past].upperBound)
             past += 1
         }
-        ranges.replaceSubrange(first..<past, with: CollectionOfOne(merged))
+        return (first..<past, merged)
     }
 
     /// Removes a range; bytes that are not present are ignored.
@@ -74,6 +116,7 @@ package struct SpanSet: Sendable, Equatable, CustomStringConvertible {
             }
             past += 1
         }
+        blocks += change(of: first..<past, to: kept)
         ranges.replaceSubrange(first..<past, with: kept)
     }
 

@@ -65,9 +65,7 @@ extension StoredObject {
     private func obtainRoom(for range: Range<Int64>) throws(SystemError) {
         let missing = state.withLock { state -> Int64 in
             guard state.place == .unpublished || state.place == .current else { return 0 }
-            var spans = state.spans
-            spans.insert(range)
-            return Footprint.bytes(header: bodyOffset, spans: spans) - state.charge
+            return bodyOffset + state.spans.blockBytes(inserting: range) - state.charge
         }
         guard missing > 0, isOfThisEra, let room = channel.room else { return }
         let ahead = max(missing, min(1 << 20, channel.usage.budget / 64 / 4096 * 4096))
@@ -113,7 +111,7 @@ extension StoredObject {
             let limit = channel.configuration.commitBytes
             let isUrgent =
                 before < limit && state.uncommittedBytes >= limit && state.place == .current
-            return (state.takeReadyWaiters(), state.markDirty(), isUrgent)
+            return (state.takeWaiters(in: start..<end), state.markDirty(), isUrgent)
         }
         if mustQueue { channel.noteDirty(self) }
         if isUrgent { channel.hurry() }
@@ -156,7 +154,7 @@ extension StoredObject {
             guard state.spans.end <= total else { return (false, [], false) }
             state.total = total
             state.hasNewFacts = true
-            return (true, state.takeReadyWaiters(), state.markDirty())
+            return (true, state.takeWaiters(from: total), state.markDirty())
         }
         if mustQueue { channel.noteDirty(self) }
         for waiter in ready { waiter.wake(.progress) }

@@ -206,7 +206,7 @@ package final class StoredObject: Sendable {
             // A discarded object gets no more bytes, except from a fill that still runs.
             if state.isDiscarded, now.fill == nil { return .ready }
             if let hole, hole.endedFills != now.endedFills { return .ready }
-            state.waiting.append(WaitingReader(offset: offset, waiter: waiter))
+            state.add(waiter, at: offset)
             return .waiting
         }
     }
@@ -215,6 +215,6 @@ package final class StoredObject: Sendable {
     ///
     /// It may still be called if another thread is waking it at the same time.
     package func cancelWait(_ id: UInt64) {
-        state.withLock { state in state.waiting.removeAll { $0.waiter.id == id } }
+        state.withLock { $0.removeWaiter(id) }
     }
 }

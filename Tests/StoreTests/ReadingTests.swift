@@ -66,6 +66,32 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `each of very many waiters is called with its byte, and no other`() throws {
+        let count: Int64 = 10_000
+        try withObject(total: nil) { object in
+            let called = Mutex<[Int64]>([])
+            for offset in (0..<count).map({ $0 * 7_919 % count }) + [count + 5, count] {
+                let waiter = Waiter { _ in called.withLock { $0.append(offset) } }
+                #expect(object.wait(at: offset, waiter) == .waiting)
+            }
+            var middle = FillWriter(object, from: 5_000, to: 5_010)
+            try body(5_000..<5_010).withUnsafeBytes { try middle.append($0) }
+            #expect(called.withLock(\.self) == Array(5_000..<5_010))
+            var writer = FillWriter(object, from: 0, to: nil)
+            for offset in 0..<count {
+                try body(offset..<offset + 1).withUnsafeBytes { try writer.append($0) }
+            }
+            let others = Array(0..<5_000) + Array(5_010..<count)
+            #expect(called.withLock { Array($0.dropFirst(10)) } == others)
+            #expect(object.markBodyEnd(count))
+            #expect(called.withLock { Array($0.suffix(2)) } == [count, count + 5])
+            #expect(called.withLock { $0.count } == Int(count) + 2)
+            middle.end(failure: nil)
+            writer.end(failure: nil)
+        }
+    }
+
     @Test func `waiting for a present byte is rejected`() throws {
         try withObject(total: 100) { object in
             try fill(object, 0..<10)

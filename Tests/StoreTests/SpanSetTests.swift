@@ -76,13 +76,34 @@ import Testing
     }
 
     @Test func `blocks are counted once each, and whole`() {
-        #expect(SpanSet().totalBytes(inBlocksOf: 4096) == 0)
-        #expect(SpanSet([0..<1]).totalBytes(inBlocksOf: 4096) == 4096)
-        #expect(SpanSet([10..<20, 30..<40]).totalBytes(inBlocksOf: 4096) == 4096)
-        #expect(SpanSet([4000..<4200]).totalBytes(inBlocksOf: 4096) == 8192)
-        #expect(
-            SpanSet([0..<4097, 4098..<4099, 12_288..<12_289]).totalBytes(inBlocksOf: 4096) == 12_288
-        )
+        #expect(SpanSet().blockBytes == 0)
+        #expect(SpanSet([0..<1]).blockBytes == 4096)
+        #expect(SpanSet([10..<20, 30..<40]).blockBytes == 4096)
+        #expect(SpanSet([4000..<4200]).blockBytes == 8192)
+        #expect(SpanSet([0..<4097, 4098..<4099, 12_288..<12_289]).blockBytes == 12_288)
+    }
+
+    @Test(arguments: 1...40)
+    func `the blocks are counted with each change`(seed: UInt64) {
+        var numbers = Numbers(state: seed)
+        var set = SpanSet()
+        for _ in 0..<200 {
+            let start = Int64.random(in: 0..<60_000, using: &numbers)
+            let length = Int64.random(in: 0..<6_000, using: &numbers)
+            let range = start..<start + (Bool.random(using: &numbers) ? length : length / 100)
+            if Int.random(in: 0..<3, using: &numbers) > 0 {
+                let expected = set.blockBytes(inserting: range)
+                set.insert(range)
+                #expect(set.blockBytes == expected)
+            } else {
+                set.remove(range)
+            }
+            var blocks: Set<Int64> = []
+            for range in set.ranges {
+                blocks.formUnion(range.lowerBound / 4096...(range.upperBound - 1) / 4096)
+            }
+            #expect(set.blockBytes == Int64(blocks.count) * 4096)
+        }
     }
 
     @Test func `a key is the SHA-256 digest of its text`() {
