@@ -10,7 +10,9 @@ extension FlightTable {
     /// Checks, after a grace period, whether an object's flights are still needed.
     func readerLeft(_ key: ObjectKey, generation: UInt64) {
         let flights = flights(of: key)
-        for flight in flights { beginGracePeriod(flight) }
+        // One with waiters is needed; the last of them reports by itself that it leaves. There may be
+        // thousands that wait for a slot, one for each of as many ranges.
+        for flight in flights where !flight.hasWaiters { beginGracePeriod(flight) }
         guard !flights.contains(where: { $0.object?.generation == generation }) else { return }
         // Under HTTP's rules an object has the key of its variant, and its flight that of the URL.
         for flight in allFlights where flight.object?.generation == generation {
