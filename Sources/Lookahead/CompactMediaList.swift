@@ -111,6 +111,12 @@ package struct CompactMediaList: Sendable {
         table.structures[Int(table.entries[index].structure)]
     }
 
+    /// True if no tag between two segments sets another key or initialization section; compares no
+    /// URLs, of which thousands of segments may share one as long as a line.
+    func sharesStructure(at index: Int, with other: Int) -> Bool {
+        table.entries[index].structure == table.entries[other].structure
+    }
+
     /// The keys and initialization sections of all segments.
     var structures: Set<MediaPiece> { Set(table.structures.joined()) }
 

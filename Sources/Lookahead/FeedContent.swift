@@ -46,13 +46,15 @@ package struct FeedPlan: Sendable, Equatable {
         for track in tracks {
             var begins = 0.0
             var known: Set<MediaPiece> = []
-            for segment in track.segments.prefix(most ?? .max) {
-                for piece in segment.structure where known.insert(piece).inserted {
-                    parts.append(Part(piece, seconds: 0, begins: begins))
+            for index in 0..<min(track.count, most ?? .max) {
+                if index == 0 || !track.sharesStructure(at: index, with: index - 1) {
+                    for piece in track.structure(at: index) where known.insert(piece).inserted {
+                        parts.append(Part(piece, seconds: 0, begins: begins))
+                    }
                 }
                 // Segments without a duration would all begin at once, and all belong to the head.
-                let seconds = max(segment.seconds, Self.leastSeconds)
-                parts.append(Part(segment.piece, seconds: seconds, begins: begins))
+                let seconds = max(track.seconds(at: index), Self.leastSeconds)
+                parts.append(Part(track.piece(at: index), seconds: seconds, begins: begins))
                 begins += seconds
             }
         }

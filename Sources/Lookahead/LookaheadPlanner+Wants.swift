@@ -132,10 +132,11 @@ extension LookaheadPlanner {
             if let reach = list.reach, index >= reach { break }
             let sequence = list.picture.sequence(at: index)
             guard due < depth, due == 0 || due * (rate ?? 0) < Double(limits.bytes) else { break }
-            for piece in list.picture.structure(at: index) where !known.contains(piece) {
-                known.insert(piece)
-                guard !list.finishedStructure.contains(piece) else { continue }
-                wants.append(Want(piece: piece, list: track.list, sequence: nil, due: due))
+            if index == first || !list.picture.sharesStructure(at: index, with: index - 1) {
+                for piece in list.picture.structure(at: index)
+                where known.insert(piece).inserted && !list.finishedStructure.contains(piece) {
+                    wants.append(Want(piece: piece, list: track.list, sequence: nil, due: due))
+                }
             }
             if !list.finished.contains(sequence) {
                 wants.append(

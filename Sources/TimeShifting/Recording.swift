@@ -239,13 +239,16 @@ final class Recording {
     private func noteShared() {
         for chosen in order.lists {
             let shift = services.timeShift.list(chosen.url, of: session).shift
+            var structures: Set<TimeShiftSegment.Structure> = []
             for segment in shift.segments where !segment.isGap {
                 let marks = segment.marks
                 var needed: [(AbsoluteURL?, ResourceRole, UInt32)] = [
-                    (segment.url, .segment, marks.segment),
-                    (segment.mapURL, .initialization, marks.map),
+                    (segment.url, .segment, marks.segment)
                 ]
-                needed += segment.keyURLs.map { ($0, .key, segment.mark(ofKey: $0)) }
+                if structures.insert(segment.structure).inserted {
+                    needed.append((segment.mapURL, .initialization, marks.map))
+                    needed += segment.keyURLs.map { ($0, .key, segment.mark(ofKey: $0)) }
+                }
                 for case (let url?, let role, let mark) in needed {
                     let key = services.timeShift.storedKey(url, session, role: role, mark: mark)
                     guard !sharedKeys.contains(key), let object = services.store.peek(key),

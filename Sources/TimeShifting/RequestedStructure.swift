@@ -20,21 +20,32 @@ struct RequestedStructure {
     /// a walk is rare.
     private var limit = RequestedStructure.leastLimit
     private static let leastLimit = 64
+    /// That of the segment added last, of which all pieces were requested; nil if some may not be.
+    private var latest: TimeShiftSegment.Structure?
 
     var count: Int { pieces.count }
 
     /// Adds what a segment needs; returns what was not requested before.
     mutating func add(needsOf segment: TimeShiftSegment) -> [StructurePiece] {
-        Self.needs(of: segment).filter { pieces.insert($0).inserted }
+        let structure = segment.structure
+        guard structure != latest else { return [] }
+        latest = structure
+        return Self.needs(of: segment).filter { pieces.insert($0).inserted }
     }
 
     /// Removes a piece, so that a later segment may request it again.
-    mutating func remove(_ piece: StructurePiece) { pieces.remove(piece) }
+    mutating func remove(_ piece: StructurePiece) {
+        pieces.remove(piece)
+        latest = nil
+    }
 
     /// Forgets pieces that no segment of a window needs, once there are many.
     mutating func trim(to shift: TimeShift) {
         guard pieces.count > limit else { return }
-        pieces.formIntersection(shift.segments.flatMap { Self.needs(of: $0) })
+        var known: Set<TimeShiftSegment.Structure> = []
+        let segments = shift.segments.filter { known.insert($0.structure).inserted }
+        pieces.formIntersection(segments.flatMap { Self.needs(of: $0) })
+        latest = nil
         limit = max(Self.leastLimit, 2 * pieces.count)
     }
 

@@ -1,6 +1,6 @@
 import CachePolicy
-package import HLS
-package import Model
+import HLS
+import Model
 import Store
 import Synchronization
 import URISyntax
@@ -16,24 +16,34 @@ extension TimeShiftTable {
         return ObjectKey(key)
     }
 
+    /// Which keys and initialization sections are kept, as found so far; for one walk of a window,
+    /// since thousands of segments may share theirs.
+    typealias KnownStructures = [TimeShiftSegment.Structure: Bool]
+
     /// True if everything that playing a segment requires is stored or being fetched; opens files.
-    package func isKept(_ segment: TimeShiftSegment, _ session: Session) -> Bool {
+    func isKept(
+        _ segment: TimeShiftSegment, _ session: Session, _ known: inout KnownStructures
+    ) -> Bool {
         guard let url = segment.url else { return false }
-        let marks = segment.marks
+        let structure = segment.structure
+        let hasStructure = known[structure] ?? isStructureKept(of: segment, session)
+        known[structure] = hasStructure
+        return hasStructure
+            && isKept(
+                storedKey(url, session, role: .segment, mark: segment.marks.segment),
+                segment.byteRange)
+    }
+
+    private func isStructureKept(of segment: TimeShiftSegment, _ session: Session) -> Bool {
         let hasKeys = segment.keyChoices.allSatisfy { choice in
             choice.contains { key in
                 isKept(storedKey(key, session, role: .key, mark: segment.mark(ofKey: key)))
             }
         }
-        guard hasKeys else { return false }
-        if let map = segment.mapURL,
-            !isKept(
-                storedKey(map, session, role: .initialization, mark: marks.map), segment.mapRange)
-        {
-            return false
-        }
+        guard hasKeys, let map = segment.mapURL else { return hasKeys }
         return isKept(
-            storedKey(url, session, role: .segment, mark: marks.segment), segment.byteRange)
+            storedKey(map, session, role: .initialization, mark: segment.marks.map),
+            segment.mapRange)
     }
 
     /// True if the wanted bytes of an object are stored or being fetched.
@@ -69,6 +79,7 @@ extension ShiftedList {
         guard !open.isEmpty else { return false }
         var kept: Set<Int> = []
         var lost: Set<Int> = []
+        var known = TimeShiftTable.KnownStructures()
         for number in open {
             guard let segment = shift.segment(number: number) else {
                 kept.insert(number)
@@ -76,7 +87,7 @@ extension ShiftedList {
             }
             if segment.isGap || segment.isPlaceholder {
                 lost.insert(number)
-            } else if table.isKept(segment, session) {
+            } else if table.isKept(segment, session, &known) {
                 kept.insert(number)
             } else if number < shift.windowStart - Self.grace {
                 lost.insert(number)
@@ -104,6 +115,7 @@ extension ShiftedList {
             !segment.isGap && (all || (segment.number < end && !open.contains(segment.number)))
         }
         var lost: Set<Int> = []
+        var known = TimeShiftTable.KnownStructures()
         for start in stride(from: 0, to: old.count, by: 500) {
             let some = old[start..<min(start + 500, old.count)]
             let keys = some.map { segment in
@@ -118,7 +130,7 @@ extension ShiftedList {
                 let row = rows[cursor]
                 cursor += 1
                 // The index is updated slightly later than the store, and does not know ranges.
-                if row?.isComplete != true, !table.isKept(segment, session) {
+                if row?.isComplete != true, !table.isKept(segment, session, &known) {
                     lost.insert(segment.number)
                 }
             }

@@ -328,9 +328,13 @@ extension ShiftedList.State {
         let merge = try shift.merge(reading.body, base: reading.base, in: context)
         outcome.relation = merge.relation
         outcome.missed = merge.missed
+        var known: (structure: TimeShiftSegment.Structure, marks: TimeShiftSegment.Marks)?
         for number in merge.added {
             guard let segment = shift.segment(number: number) else { continue }
-            let marks = table.marks(of: segment, list.session)
+            var shared: TimeShiftSegment.Marks?
+            if let known, known.structure == segment.structure { shared = known.marks }
+            let marks = table.marks(of: segment, list.session, shared: shared)
+            known = (segment.structure, marks)
             if marks != segment.marks { shift.mark(number, marks) }
         }
         if let duration = list.session.shift.duration {
@@ -357,14 +361,24 @@ extension ShiftedList.State {
 
 extension TimeShiftTable {
     /// Returns the current epochs of a segment's URLs.
-    package func marks(of segment: TimeShiftSegment, _ session: Session) -> TimeShiftSegment.Marks {
+    ///
+    /// - Parameters:
+    ///   - segment: the segment.
+    ///   - session: the session of its list.
+    ///   - shared: the marks of another segment with the same keys and initialization section, whose
+    ///     URLs are then not looked up again.
+    /// - Returns: the marks.
+    package func marks(
+        of segment: TimeShiftSegment, _ session: Session, shared: TimeShiftSegment.Marks? = nil
+    ) -> TimeShiftSegment.Marks {
         func mark(_ url: AbsoluteURL?, _ role: ResourceRole) -> UInt32 {
             guard let url else { return 0 }
             let name = ObjectKey(names.cacheKey(url, session: session, role: role))
             return live.epoch(of: name).number
         }
         return TimeShiftSegment.Marks(
-            segment: mark(segment.url, .segment), map: mark(segment.mapURL, .initialization),
-            keys: segment.keyURLs.map { mark($0, .key) })
+            segment: mark(segment.url, .segment),
+            map: shared?.map ?? mark(segment.mapURL, .initialization),
+            keys: shared?.keys ?? segment.keyURLs.map { mark($0, .key) })
     }
 }

@@ -45,6 +45,9 @@ package struct OfflineList: Sendable {
         firstNumber = list.summary.mediaSequence
         var keys = StoredKeys(list)
         var absentMaps: Set<Section> = []
+        // Thousands of segments may share a section whose URL is as long as a line.
+        var context: SegmentContext?
+        var isMapAbsent = false
         var time = 0.0
         var hasMap = false
         var segments: [Segment] = []
@@ -57,10 +60,15 @@ package struct OfflineList: Sendable {
                 }
             case .inf:
                 keys.advance(to: reference.line)
-                let map = reference.mapURL.map { Section(url: $0, range: reference.mapByteRange) }
+                if context !== reference.context {
+                    context = reference.context
+                    let map = reference.mapURL.map {
+                        Section(url: $0, range: reference.mapByteRange)
+                    }
+                    isMapAbsent = map.map(absentMaps.contains) == true
+                }
                 let isKept =
-                    !reference.isGap && keys.suffice && map.map(absentMaps.contains) != true
-                    && isPresent(reference)
+                    !reference.isGap && keys.suffice && !isMapAbsent && isPresent(reference)
                 let duration = max(0, reference.duration.map { $0 / .seconds(1) } ?? 0)
                 hasMap = hasMap || reference.hasMap
                 segments.append(

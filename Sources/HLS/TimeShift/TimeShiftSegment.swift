@@ -70,6 +70,35 @@ package struct TimeShiftSegment: Sendable {
         return (choices + [context.keys.sufficientURLs]).filter { !$0.isEmpty }
     }
 
+    /// What playback of a segment needs besides its own bytes, to be told from that of others.
+    ///
+    /// Equal values stand for the same keys and initialization section. They are compared and hashed
+    /// without the URLs: one may be as long as a line, and thousands of segments may share it.
+    package struct Structure: Hashable, Sendable {
+        private let context: TimeShiftContext
+        private let map: UInt32
+        private let keys: [UInt32]
+
+        init(_ context: TimeShiftContext, _ marks: Marks) {
+            self.context = context
+            map = marks.map
+            keys = marks.keys
+        }
+
+        package static func == (left: Structure, right: Structure) -> Bool {
+            left.context === right.context && left.map == right.map && left.keys == right.keys
+        }
+
+        package func hash(into hasher: inout Hasher) {
+            hasher.combine(ObjectIdentifier(context))
+            hasher.combine(map)
+            hasher.combine(keys)
+        }
+    }
+
+    /// Its keys and its initialization section.
+    package var structure: Structure { Structure(context, marks) }
+
     /// Returns the mark of a key; 0 for a key that is not one of `keyURLs`.
     package func mark(ofKey url: AbsoluteURL) -> UInt32 {
         guard !marks.keys.isEmpty, let index = keyURLs.firstIndex(of: url),

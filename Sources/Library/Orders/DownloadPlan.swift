@@ -56,6 +56,7 @@ package struct DownloadPlan: Sendable {
         var clock = 0.0
         var kept = 0.0
         let structure = SegmentStructure(list, without: keys.foreignKeyLines)
+        var context: SegmentContext?
         for segment in list.segments {
             let seconds = max(0, segment.duration.map { $0 / .seconds(1) } ?? 0)
             let start = clock
@@ -63,10 +64,14 @@ package struct DownloadPlan: Sendable {
             guard let url = segment.place?.url, !segment.isGap else { continue }
             if let from, clock <= from { continue }
             if let to, start >= to { break }
-            for (url, range, role) in structure.needs(of: segment) {
-                add(
-                    DownloadPiece(url: url, role: role, range: range, seconds: 0, start: start))
+            if structure.hasOtherNeeds(segment, than: context) {
+                for (url, range, role) in structure.needs(of: segment) {
+                    add(
+                        DownloadPiece(
+                            url: url, role: role, range: range, seconds: 0, start: start))
+                }
             }
+            context = segment.context
             add(
                 DownloadPiece(
                     url: url, role: segment.role, range: segment.byteRange?.bytes,

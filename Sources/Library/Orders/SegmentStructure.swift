@@ -59,6 +59,13 @@ struct SegmentStructure {
         keysOfSection[place] = known + keys.map(\.url).filter { !known.contains($0) }
     }
 
+    /// True if a segment may need other resources than one before it with this context.
+    ///
+    /// Thousands of segments may share a key whose URL is as long as a line.
+    func hasOtherNeeds(_ segment: MediaPlaylist.Segment, than context: SegmentContext?) -> Bool {
+        segment.context !== context || keysBefore[segment.line] != nil
+    }
+
     /// Returns the resources that a segment needs, those first that others are read with.
     func needs(
         of segment: MediaPlaylist.Segment
