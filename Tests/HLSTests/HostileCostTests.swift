@@ -44,6 +44,15 @@ import URISyntax
         #expect(try Self.playlist(lines).summary.variantCount == 1)
     }
 
+    @Test func `many URIs of one rendition cost one look at its type`() throws {
+        // The type stands behind all of them.
+        let line =
+            "#EXT-X-MEDIA:GROUP-ID=\"g\",NAME=\"n\","
+            + String(repeating: "URI=\"a\",", count: 7_000) + "TYPE=SUBTITLES"
+        let lines = Array(repeating: line, count: 40) + ["#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8"]
+        #expect(try Self.playlist(lines).summary.variantCount == 1)
+    }
+
     @Test func `a restored window has no more discontinuities than a live one`() throws {
         var shift = TimeShift()
         let window = """

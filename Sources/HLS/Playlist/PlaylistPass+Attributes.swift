@@ -18,6 +18,8 @@ extension PlaylistPass {
         var hasURI = false
         /// Whether the tag is left out together with a URI; nil until all attributes were looked at.
         var losesWhole: Bool?
+        /// Whether a rendition is subtitles; nil until all attributes were looked at.
+        var isSubtitles: Bool?
         for attribute in list {
             guard let (index, role) = role(of: attribute, tag, facts) else { continue }
             write(&offset, before: attribute.name.lowerBound, &copied)
@@ -64,7 +66,11 @@ extension PlaylistPass {
             }
             guard let url else { continue }
             if role == .playlist, !isUnusable { noteChild(url) }
-            if tag.name == .media, !isUnusable { noteRendition(url, list) }
+            if tag.name == .media, !isUnusable {
+                let isNoted = isSubtitles ?? list.isValue("SUBTITLES", of: "TYPE")
+                isSubtitles = isNoted
+                if isNoted { noteSubtitles(url) }
+            }
             let reference = makeReference(url, referenceAttributes)
             if Sink.takesValues { references.append(reference) }
             guard Sink.writesText else { continue }
@@ -277,12 +283,9 @@ extension PlaylistPass {
         if let url { context = context.with(keyURL: url) }
     }
 
-    /// Records the playlist of a rendition if that is subtitles.
-    private mutating func noteRendition(_ url: AbsoluteURL, _ list: AttributeList) {
-        guard list.isValue("SUBTITLES", of: "TYPE"),
-            subtitleLists.count < RewrittenPlaylist.mostSubtitleLists
-        else { return }
-        subtitleLists.append(url)
+    /// Records the playlist of a rendition that is subtitles.
+    private mutating func noteSubtitles(_ url: AbsoluteURL) {
+        if subtitleLists.count < RewrittenPlaylist.mostSubtitleLists { subtitleLists.append(url) }
     }
 
     private mutating func noteMissingURI(_ tag: Tag, _ facts: TagFacts, _ line: TagLine) {
