@@ -105,6 +105,18 @@ import Testing
         #expect(Self.lines(shift).count == 2)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `of very many lines with one ID the first are kept`() throws {
+        let lines = (0..<50_000).map { "ID=\"a\",X-\($0)=\"1\"" }
+        let extra = lines.map { "#EXT-X-DATERANGE:\($0)\n" }.joined()
+        var shift = TimeShift()
+        for number in 0..<2 {
+            let window = TimeShiftTests.window(number...number + 2, extra: extra)
+            _ = try shift.merge(window, base: TimeShiftTests.base)
+            #expect(Self.lines(shift) == Array(lines.prefix(8)))
+        }
+    }
+
     @Test func `a line that completes a date range keeps the one before`() throws {
         let out = "ID=\"a\",START-DATE=\"2031-05-06T07:00:00Z\",SCTE35-OUT=0x1"
         let end = "ID=\"a\",DURATION=9,SCTE35-IN=0x2"

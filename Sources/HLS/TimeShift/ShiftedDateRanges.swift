@@ -6,6 +6,10 @@ struct ShiftedDateRanges {
     /// The most lines of one place; a line that completes a date range is a further one with the
     /// same ID.
     private static let mostOfPlace = 64
+    /// The most lines of one ID, of one place and of one window; a date range has one to three.
+    ///
+    /// The attributes of all of a place are compared with those of each new one.
+    private static let mostOfID = 8
     /// What a kept line takes besides its own bytes and those of its ID.
     private static let overhead = 128
 
@@ -18,6 +22,8 @@ struct ShiftedDateRanges {
     private var byteCount = 0
     /// The IDs with lines that the origin's newest window lists.
     private var listed: Set<String> = []
+    /// The number of lines of each ID in that window.
+    private var counts: [String: Int] = [:]
 
     init(limit: Int) { self.limit = limit }
 
@@ -37,12 +43,16 @@ struct ShiftedDateRanges {
     ///   - isDelta: true if it may omit date ranges that the window before lists.
     ///   - removed: the IDs that it no longer lists, of a delta update.
     mutating func beginWindow(isDelta: Bool, removed: [String]) {
+        counts = [:]
         guard isDelta else { return listed = [] }
         listed.subtract(removed)
     }
 
     /// Stores a line of the current window, in place of those that it replaces.
     mutating func noteListed(_ range: LiveWindow.DateRange, at number: Int) {
+        let count = counts[range.id, default: 0]
+        guard count < Self.mostOfID else { return }
+        counts[range.id] = count + 1
         if let place = places[range.id], isNew(range.line, at: place) {
             dropReplaced(by: range, at: place)
         }
@@ -53,7 +63,8 @@ struct ShiftedDateRanges {
     /// Stores a line with the segment that the first line of its ID preceded.
     mutating func note(_ range: LiveWindow.DateRange, at number: Int) {
         let place = places[range.id] ?? number
-        guard lines[place, default: []].count < Self.mostOfPlace, isNew(range.line, at: place)
+        guard lines[place, default: []].count < Self.mostOfPlace, isNew(range.line, at: place),
+            count(of: range.id, at: place) < Self.mostOfID
         else { return }
         lines[place, default: []].append(range)
         places[range.id] = place
@@ -61,6 +72,10 @@ struct ShiftedDateRanges {
         guard byteCount > limit else { return }
         // Half of the limit is made free, so that few lines cause a search for the oldest.
         for place in lines.keys.sorted() where byteCount > limit / 2 { drop(place) }
+    }
+
+    private func count(of id: String, at place: Int) -> Int {
+        lines[place]?.count(where: { $0.id == id }) ?? 0
     }
 
     private func isNew(_ line: [UInt8], at place: Int) -> Bool {
