@@ -63,9 +63,10 @@ extension Flight: TransferDelegate {
     /// identify nobody: the clients share the session, whose segments may need them.
     private func take(_ received: [ReceivedCookie]) {
         guard resource.kind == nil else { return }
+        let latest = Array(received.suffix(FlightCookies.mostReceived))
         let received =
             resource.leavesCookiesToClient
-            ? received.filter { !ViewerCookie.identifies($0.value) } : received
+            ? latest.filter { !ViewerCookie.identifies($0.value) } : latest
         guard !received.isEmpty else { return }
         cookies.noteReceived(
             received, areNew: table.take(received, of: resource.session), now: table.loop.wallNow)
