@@ -111,7 +111,8 @@ final class Flight {
                     && request.terms.rest === terms.rest
                     && request.resource.live.directives == resource.live.directives
                     && request.takesCookies(of: resource.session)
-                    && request.resource.mayStore == resource.mayStore,
+                    && request.resource.mayStore == resource.mayStore
+                    && request.resource.isOneQuestion(with: resource),
                 isAlone: terms.isAlone || request.terms.isAlone, isSameObject: isSameObject,
                 wanted: request.wanted, position: position, hasObject: object != nil,
                 isAtHand: start >= body.writer?.written ?? machine.wanted.start

@@ -274,9 +274,9 @@ final class FlightTable {
         if placement.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
         let key = flight.resource.key
         // What must not be stored must not be shared beyond its flight either.
-        let siblings = (flights[key] ?? []).compactMap(\.object).filter {
-            $0.isStorable && !$0.isDiscarded
-        }
+        let siblings = (flights[key] ?? []).compactMap { other in
+            flight.resource.isOneQuestion(with: other.resource) ? other.object : nil
+        }.filter { $0.isStorable && !$0.isDiscarded }
         let candidates =
             mayJoin
             ? [flight.object, siblings.first, store.lookupListed(flight.resource)]

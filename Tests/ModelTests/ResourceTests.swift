@@ -51,4 +51,34 @@ import URISyntax
                 "give \(name) a value of its own in this test")
         }
     }
+
+    /// A playlist that is requested with these credentials, or without.
+    private func list(isMounted: Bool, _ credentials: String?) throws -> Resource {
+        var fields = Fields()
+        if let credentials { fields.append(.authorization, credentials) }
+        return try plain().changing {
+            $0.isMounted = isMounted
+            $0.forwardedFields = fields
+        }
+    }
+
+    @Test func `requests of other clients are one question unless credentials tell them apart`()
+        throws
+    {
+        let mounted = try ["Basic a", "Basic b", nil].map { try list(isMounted: true, $0) }
+        for one in mounted {
+            for other in mounted {
+                #expect(one.isOneQuestion(with: other) == (one === other))
+            }
+        }
+        #expect(mounted[2].isOneQuestion(with: try list(isMounted: true, nil)))
+        let playback = try list(isMounted: false, nil)
+        for one in mounted {
+            #expect(!one.isOneQuestion(with: playback) && !playback.isOneQuestion(with: one))
+            // The head decides who gets it.
+            let object = one.changing { $0.kind = .shared }
+            #expect(object.isOneQuestion(with: mounted[0].changing { $0.kind = .shared }))
+        }
+        #expect(playback.isOneQuestion(with: try plain()))
+    }
 }

@@ -126,6 +126,41 @@ extension Stories.MountsPlaylists {
         try story.origin.verify()
     }
 
+    /// How a client requests the playlist that another one, with credentials, waits for.
+    enum Way: Sendable, CaseIterable { case withOtherCredentials, without, byPlayback }
+
+    @Test(arguments: Way.allCases, [200, 401])
+    func `nobody gets what an origin sends to the credentials of another client`(
+        _ way: Way, _ status: Int
+    ) throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [("Cache-Control", "max-age=60")]
+        let both = Barrier("both are asked for")
+        story.origin.answer(
+            "/o/l.m3u8", .hold(until: both), .respond(status, fields, list("a")))
+        story.origin.answer("/o/l.m3u8", .respond(200, fields, list("b")))
+        let first = Background {
+            try story.ask("GET", "/l.m3u8", [("Authorization", "Basic YTpi")])
+        }
+        #expect(eventually { story.origin.requestCount("/o/l.m3u8") == 1 })
+        let second = Background { () throws -> PlayerResponse in
+            switch way {
+            case .withOtherCredentials:
+                try story.ask("GET", "/l.m3u8", [("Authorization", "Basic Yzpk")])
+            case .without: try story.ask("GET", "/l.m3u8")
+            case .byPlayback: try story.player().get("/" + story.origin.url("/o/l.m3u8"))
+            }
+        }
+        #expect(eventually { story.origin.requestCount("/o/l.m3u8") == 2 })
+        both.arrive()
+        let answers = try [first, second].map { try $0.value() }
+        #expect((answers[0].status == 200) == (status == 200))
+        #expect(answers[0].text.contains("/a.ts") == (status == 200))
+        #expect(answers[1].status == 200 && answers[1].text.contains("/b.ts"))
+        #expect(!answers[1].text.contains("/a.ts"))
+        try story.origin.verify()
+    }
+
     @Test func `a client's own cookies reach the origin, and the origin's are not kept for others`()
         throws
     {

@@ -1,9 +1,24 @@
 import CachePolicy
 import HLS
+import HTTP
 import Routing
 import Store
 
 extension Resource {
+    /// True if one response may answer requests for this resource and for another one of the same
+    /// key.
+    ///
+    /// A request under a mount carries fields of its client, and one for playback those of its
+    /// session: neither waits for what the origin sends to the other. Playlists of mounts have one
+    /// key for all clients, but a response to credentials, a refusal too, is for these (RFC 9111
+    /// section 3.5). Whatever else depends on the client, the head of a response says.
+    package func isOneQuestion(with other: Resource) -> Bool {
+        guard isMounted == other.isMounted else { return false }
+        guard isMounted, kind == nil else { return true }
+        return forwardedFields.combinedBytes(.authorization)
+            == other.forwardedFields.combinedBytes(.authorization)
+    }
+
     /// True if the name of a resource allows that other nodes get it from the second level: it is
     /// for everyone, and playlist semantics decide how long it is used.
     ///
