@@ -130,10 +130,9 @@ extension Download {
         _ playlist: FetchedPlaylist, _ then: (Download, FetchedPlaylist) -> Void
     ) {
         // Whether a proposal can be met does not depend on it.
-        if playlist.notStored == .noRoom, verdict == nil {
-            return wait(for: ProxyFailure.noRoom.message)
-        }
-        if playlist.notStored == nil || playlist.notStored == .noRoom {
+        let lacksRoom = playlist.notStored?.mayPass == true
+        if lacksRoom, verdict == nil { return wait(for: ProxyFailure.noRoom.message) }
+        if playlist.notStored == nil || lacksRoom {
             playlists.append(playlist.resource.key)
         }
         then(self, playlist)

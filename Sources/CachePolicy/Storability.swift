@@ -31,6 +31,10 @@ package enum Storability: Equatable, Sendable {
         /// The request said `no-store`.
         case requestNoStore = "request-no-store"
 
+        /// True if a later response may be stored although nothing else changes: this one lacked
+        /// room, or proof that it belongs to a body.
+        package var mayPass: Bool { self == .noRoom || self == .unproven }
+
         /// True if the response may have been made for the client that asked for it.
         package var isOfOneClient: Bool {
             switch self {

@@ -126,6 +126,9 @@ final class AheadTask {
         case .failure(let failure): return fail(failure)
         case .object(_, let outcome):
             if outcome.notStored == .noRoom { return fail(.noRoom) }
+            if outcome.notStored == .unproven {
+                return fail(.partBeside(wanted.resource.url.redacted))
+            }
             if let reason = outcome.notStored {
                 return fail(
                     ProxyFailure(

@@ -84,7 +84,8 @@ extension Flight {
             outcome = FetchOutcome(
                 isCollapsed: false, status: head.status,
                 notStored: reason
-                    ?? (object.isStorable ? nil : leavesPlace ? .unproven : .noRoom),
+                    ?? (object.isStorable
+                        ? nil : leavesPlace || rival != nil ? .unproven : .noRoom),
                 onlyHere: onlyHere, isProvenRest: placement.isProvenRest,
                 bringsCookies: cookies.areNew)
         }
@@ -129,12 +130,12 @@ extension Flight {
         table.store.remove(former.key)
     }
 
-    /// The failure of an ahead fetch whose response must not be stored; nil if there is merely no
-    /// room.
+    /// The failure of an ahead fetch whose response is not stored; nil if there is merely no room.
     private var unkept: ProxyFailure? {
         guard machine.isAhead, let reason = outcome?.notStored, reason != .noRoom else {
             return nil
         }
+        if reason == .unproven { return .partBeside(resource.url.redacted) }
         return ProxyFailure(
             .origin, .badGateway,
             "\(resource.url.redacted) may not be kept: \(reason.rawValue)")

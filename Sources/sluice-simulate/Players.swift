@@ -137,7 +137,8 @@ final class Viewer: Player {
     /// What a player joins may have been requested while the disk took nothing; what is requested in
     /// calm weather is stored.
     private func noteStored(_ path: String, _ response: PlayerResponse) -> Bool {
-        guard response.first("cache-status")?.contains("no-room") == true else {
+        let status = response.first("cache-status") ?? ""
+        guard status.contains("no-room") || status.contains("unproven") else {
             stored.insert(path)
             unstored = 0
             return true

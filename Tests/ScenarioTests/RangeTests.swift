@@ -67,6 +67,21 @@ extension Stories {
             first.abort()
         }
 
+        @Test func `a part that nothing shows to be of the body being received is unproven`()
+            throws
+        {
+            let story = try Story()
+            story.cdn.setBehaviour("noetag=1&lastmod=", for: Self.big)
+            story.cdn.hold(Self.big, afterBytes: 100_000)
+            let whole = try story.open(Self.big)
+            _ = try whole.read(100_000)
+            let part = try story.get(Self.big, range: "bytes=40000000-40000999")
+            #expect(part.status == 206)
+            #expect(isContent(part.body, of: Self.big, from: 40_000_000, count: 1000))
+            #expect(part["Cache-Status"]?.contains("detail=unproven") == true)
+            whole.abort()
+        }
+
         @Test func `a fetch that reaches stored bytes stops and continues after them`() throws {
             let story = try Story()
             let path = segment("meets", 8_000_000)

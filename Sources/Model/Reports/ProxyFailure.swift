@@ -59,6 +59,14 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         .us, .insufficientStorage,
         "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size")
 
+    /// A part cannot be stored now: another request is receiving the body that it may belong to.
+    package static func partBeside(_ subject: String) -> ProxyFailure {
+        ProxyFailure(
+            .us, .serviceUnavailable,
+            "\(subject): another request is receiving the body that this part may belong to, and "
+                + "without a validator of the origin it cannot be added to it; it is fetched later")
+    }
+
     /// True if the same request may succeed later by itself.
     ///
     /// What an origin sends with success in place of the resource, it may send for good.
