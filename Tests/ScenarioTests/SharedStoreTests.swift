@@ -209,6 +209,36 @@ extension Stories.SharedStoreTests {
         #expect(asked["Range"] != nil)
     }
 
+    @Test func `a body that the store begins while its origin is down is continued by the origin`()
+        throws
+    {
+        let tier = try Tier()
+        let path = "/bytes/3000000/long.ts"
+        let first = try tier.patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        let second = try tier.node([
+            "--shared-store-head-start", "5", "--connect-timeout", "1",
+        ])
+        tier.cdn.stop()
+        let hole = try BlackHole(port: tier.cdn.port)
+        // The request that finds the origin down.
+        #expect(try second.get("/bytes/3000/other.ts").status == 504)
+        #expect(try second.story.stat("origin_outages_total") == 1)
+        tier.bucket.fault = .truncating(1_500_000)
+        let url = second.story.url(for: tier.cdn.url(path))
+        let body = try second.story.player().open(url)
+        #expect(try second.settled("hits_total") { $0 == 1 } == 1)
+        hole.end()
+        try tier.cdn.start()
+        #expect(isContent(try body.readRest(), of: path))
+        #expect(body.broken == nil)
+        // Its own flight went on: another one would have asked the store again.
+        #expect(try second.stat("hits_total") == 1)
+        let asked = try #require(tier.cdn.requests.last { $0.target == path })
+        #expect(asked["Range"] != nil)
+    }
+
     @Test func `a daemon killed in the middle of a write leaves nothing that is believed`() throws {
         let tier = try Tier()
         tier.bucket.fault = .hangingWrites

@@ -197,6 +197,8 @@ extension Flight: SharedReader {
         if let timer = sharing.timer { table.loop.cancel(timer) }
         sharing.timer = nil
         sharing.head = head
+        // Whether the origin may send a rest that the second level does not is decided then.
+        refusalOfOrigin = nil
         // The loser's transfer; its bytes are counted where it sent some already.
         sharing.heldTransfer?.cancel()
         sharing.heldTransfer = nil
