@@ -273,6 +273,12 @@ package final class ObjectStore: Sendable {
         return core.find(key)
     }
 
+    /// Returns the current object of a key if it is in memory; opens no file.
+    package func peekOpen(_ key: ObjectKey) -> StoredObject? {
+        guard !isClosed.load(ordering: .relaxed) else { return nil }
+        return core.table.withShard(of: key) { $0.look(key) }
+    }
+
     /// Records that a player read bytes of an object, so that retention knows what is watched.
     ///
     /// With 0 bytes it records only that the object was requested.

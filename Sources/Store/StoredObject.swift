@@ -181,6 +181,15 @@ package final class StoredObject: Sendable {
         }
     }
 
+    /// Replaces the attachment, unless it is another one by now.
+    package func replaceAttachment(
+        _ known: any Sendable & AnyObject, with made: any Sendable & AnyObject
+    ) {
+        state.withLock { state in
+            if state.attachment === known { state.attachment = made }
+        }
+    }
+
     // MARK: Reading
 
     /// Returns what is at a body offset now.

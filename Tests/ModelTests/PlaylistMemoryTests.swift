@@ -64,6 +64,31 @@ import URISyntax
             }, in: folder)
     }
 
+    @Test func `what changes how lists are read is told, and nothing else`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        let (one, two) = (try AbsoluteURL("http://h/1"), try AbsoluteURL("http://h/2"))
+        let (a, b) = (try AbsoluteURL("http://h/a"), try AbsoluteURL("http://h/b"))
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                func tells(
+                    _ variables: [String: String], _ parent: AbsoluteURL, _ child: AbsoluteURL
+                ) -> Bool {
+                    memory.remember(variables, definedIn: parent, of: session, naming: [child])
+                }
+                #expect(!tells([:], one, a))
+                #expect(tells(["d": "1"], one, a) && !tells(["d": "1"], one, a))
+                #expect(tells(["d": "2"], two, b) && !tells(["d": "2"], two, b))
+                // Another parent names it.
+                #expect(tells(["d": "2"], two, a) && !tells(["d": "2"], two, a))
+                #expect(memory.rememberSubtitles([a], of: session) == [a])
+                #expect(memory.rememberSubtitles([a, b], of: session) == [b])
+                #expect(memory.rememberSubtitles([a, b], of: session).isEmpty)
+                #expect(memory.version == 5)
+            }, in: folder)
+    }
+
     @Test func `further playlists are bounded in bytes, and the latest counts`() throws {
         let folder = try makeTemporaryFolder("playlist-memory-tests")
         defer { removeTree(folder) }

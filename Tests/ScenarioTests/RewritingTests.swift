@@ -47,6 +47,30 @@ extension Stories.RewritingTests {
         #expect(story.cdn.requests.last?.target == "/t?id=1")
     }
 
+    @Test
+    func `links of subtitles are written again once their parent was read`() throws {
+        let story = try Story()
+        let master = [
+            "#EXTM3U",
+            "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"n\",URI=\"text.m3u8\"",
+            "#EXT-X-STREAM-INF:BANDWIDTH=1,SUBTITLES=\"s\"", "video.m3u8", "",
+        ]
+        story.cdn.put("/m.m3u8", text: master.joined(separator: "\n"))
+        story.cdn.put(
+            "/text.m3u8", text: vod(["t?id=1"], head: ["#EXT-X-PLAYLIST-TYPE:VOD"]))
+        let list = try story.links(in: "/m.m3u8")[0]
+        // A player goes on with the link that it has.
+        try story.restart()
+        func name() throws -> Substring? {
+            let link = uriLines(try story.follow(list).text)[0]
+            return path(of: link).split(separator: "/").last
+        }
+        for _ in 0..<3 { #expect(try name() == "t.ts") }
+        _ = try story.get("/m.m3u8")
+        for _ in 0..<3 { #expect(try name() == "t.vtt") }
+        #expect(story.cdn.requestCount("/text.m3u8") == 1)
+    }
+
     static let exactTargets = [
         ("seg.ts?a=1&b=2&amp=3", "/v/seg.ts?a=1&b=2&amp=3"),
         ("seg+1.ts?q=a+b", "/v/seg+1.ts?q=a+b"),

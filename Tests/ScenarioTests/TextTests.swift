@@ -258,6 +258,30 @@ extension Stories.TextTests {
     }
 
     @Test
+    func `a list that another playlist names is rewritten again with the variables of that`() throws
+    {
+        let story = try Story()
+        func put(_ name: String, _ folder: String, _ variants: [String]) {
+            let definition = "#EXT-X-DEFINE:NAME=\"d\",VALUE=\"\(folder)\""
+            let lines = variants.flatMap { ["#EXT-X-STREAM-INF:BANDWIDTH=1", "\($0).m3u8"] }
+            let text = (["#EXTM3U", definition] + lines + [""]).joined(separator: "\n")
+            story.cdn.put("/\(name).m3u8", text: text)
+            story.cdn.put("/\(folder)/a.ts", text: folder)
+        }
+        put("m", "x", ["v", "other"])
+        put("other", "y", ["v"])
+        story.cdn.put("/v.m3u8", text: vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""]))
+        let links = try story.links(in: "/m.m3u8")
+        func content() throws -> String {
+            try story.follow(uriLines(try story.follow(links[0]).text)[0]).text
+        }
+        for _ in 0..<3 { #expect(try content() == "x") }
+        #expect(try story.follow(links[1]).status == 200)
+        for _ in 0..<3 { #expect(try content() == "y") }
+        #expect(story.cdn.requestCount("/v.m3u8") == 1)
+    }
+
+    @Test
     func `a delta update keeps the extensions of the full list`() throws {
         let story = try Story()
         let head = ["#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=24"]

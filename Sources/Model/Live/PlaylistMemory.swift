@@ -67,6 +67,11 @@ package final class PlaylistMemory: Sendable {
     private static let mostParents = 64
     private let tables: Mutex<Tables>
     private let database: StateDatabase
+    private let changes = Atomic<UInt64>(0)
+
+    /// Grows with every change after which a list may be rewritten differently: other variables, or
+    /// the knowledge that it is one of subtitles.
+    package var version: UInt64 { changes.load(ordering: .acquiring) }
 
     /// Restores the variables of earlier runs; blocks on the disk.
     package init(database: StateDatabase) {
@@ -124,19 +129,26 @@ package final class PlaylistMemory: Sendable {
     ///   - list: its URL; nil if the session's links carry them.
     ///   - session: the session that reads it.
     ///   - children: the playlists that it names; `mostChildren` of them count.
+    /// - Returns: true if these may import other variables than before.
+    @discardableResult
     package func remember(
         _ variables: [String: String], definedIn list: AbsoluteURL?, of session: SessionID,
         naming children: [AbsoluteURL] = []
-    ) {
+    ) -> Bool {
         let mark = list.map { Self.mark($0, session) }
         let marks = children.prefix(Self.mostChildren).map { Self.mark($0, session) }
         let name = list?.normalisedForKey ?? ""
-        let (changed, former, dropped) = tables.withLock {
-            tables -> (Definitions?, Definitions?, SessionID?) in
-            if let mark {
-                for child in marks { tables.parents[child] = mark }
-            }
+        let (changed, former, dropped, isNews) = tables.withLock {
+            tables -> (Definitions?, Definitions?, SessionID?, Bool) in
             let known = tables.variables[session]
+            let hasVariables = !variables.isEmpty || known?.all.isEmpty == false
+            var hasNewParent = false
+            if let mark {
+                for child in marks {
+                    if hasVariables, tables.parents[child] != mark { hasNewParent = true }
+                    tables.parents[child] = mark
+                }
+            }
             var made = known ?? Definitions(list: name, own: variables)
             let isOwn = made.list == name
             // After a restart, what further playlists defined is among its own.
@@ -145,21 +157,23 @@ package final class PlaylistMemory: Sendable {
             if Self.byteCount(of: made.others) > Self.mostOtherBytes { made.others = others }
             if isOwn { made.own = variables }
             if let mark { made.note(variables, of: mark) }
-            guard made != known else { return (nil, nil, nil) }
-            return (made, known, tables.variables.keep(made, for: session))
+            guard made != known else { return (nil, nil, nil, hasNewParent) }
+            return (made, known, tables.variables.keep(made, for: session), hasVariables)
         }
+        if isNews { changes.add(1, ordering: .releasing) }
         if let dropped { forget(dropped) }
         guard let changed, changed.list != former?.list || changed.all != former?.all else {
-            return
+            return isNews
         }
         guard !changed.all.isEmpty else {
             // Most playlists define none, and no row is written for them.
             if former?.all.isEmpty == false { forget(session) }
-            return
+            return isNews
         }
         database.put(
             VariablesRecord(
                 session: session.number, list: changed.list, variables: changed.all))
+        return isNews
     }
 
     /// Returns what stands for the multivariant playlist that named a list last in this run; nil if
@@ -189,11 +203,24 @@ package final class PlaylistMemory: Sendable {
     }
 
     /// Notes that a multivariant playlist names these lists as subtitles.
-    package func rememberSubtitles(_ lists: [AbsoluteURL], of session: SessionID) {
+    ///
+    /// - Returns: those of which that was not known.
+    package func rememberSubtitles(
+        _ lists: [AbsoluteURL], of session: SessionID
+    ) -> [AbsoluteURL] {
+        guard !lists.isEmpty else { return [] }
         let keys = lists.map { Key(list: $0, session: session) }
-        tables.withLock { tables in
-            for key in keys { tables.subtitleLists[key] = true }
+        let areNew = tables.withLock { tables -> [Bool] in
+            var areNew: [Bool] = []
+            for key in keys {
+                areNew.append(tables.subtitleLists[key] == nil)
+                tables.subtitleLists[key] = true
+            }
+            return areNew
         }
+        let new = zip(lists, areNew).filter(\.1).map(\.0)
+        if !new.isEmpty { changes.add(1, ordering: .releasing) }
+        return new
     }
 
     /// True if the media playlist that the session read last is live.

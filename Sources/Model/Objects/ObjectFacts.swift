@@ -200,6 +200,15 @@ package final class ObjectFacts: Sendable {
         playlist.withLock { $0.keys.contains { $0.session == session } }
     }
 
+    /// Replaces these facts of an object by new ones without rewritten texts.
+    ///
+    /// Repeated hits hold the facts that they were made with, and see that they are out of use; a
+    /// text that is being made is kept with these, and not found.
+    package func forgetTexts(of object: StoredObject) {
+        object.replaceAttachment(
+            self, with: ObjectFacts(head: head, generation: generation, times: times))
+    }
+
     /// Returns the prepared text of a key; nil if it contains URLs with another host than `own`.
     ///
     /// Those few texts are kept per host; `key` is then changed to the one to keep a new text

@@ -38,6 +38,7 @@ struct TextPreparation: Sendable {
         var sketched: (generation: UInt64, list: SketchedList)?
         /// Origins that a player will probably need next, to connect to early.
         var origins: [Origin] = []
+        var isMultivariant = false
     }
 
     typealias Outcome = Result<Product, ProxyFailure>
@@ -72,7 +73,9 @@ struct TextPreparation: Sendable {
                     allowsStale: true))
         }
         do throws(PlaylistError) {
+            let version = core.playlistMemory.version
             var reading = core.reading(of: resource)
+            let known = reading
             if let list = key.list { core.live.adopt(list, as: resource.listKey) }
             try core.names.noteNames(in: (body, base), of: resource, object, options: reading)
             reading.assumesMap = reading.assumesMap || core.live.hasMap(resource.listKey)
@@ -84,10 +87,21 @@ struct TextPreparation: Sendable {
                 ? Product(playlist: try rewriteJSON(text, base: base))
                 : try rewrite(channels?.text ?? text, base: base, to: key, reading, channels)
             facts.keep(made.playlist, for: key, within: core.rewritten)
+            // A parent that was read meanwhile may not have found this text to forget.
+            if !made.isMultivariant, core.playlistMemory.version != version, isOutdated(known) {
+                facts.forgetTexts(of: object)
+            }
             return .success(made)
         } catch {
             return .failure(refusal(error, originStatus: facts.head.status))
         }
+    }
+
+    /// True if more is known of the parent by now.
+    private func isOutdated(_ known: PlaylistReading) -> Bool {
+        let later = core.reading(of: resource)
+        return later.inheritedVariables != known.inheritedVariables
+            || later.isSubtitles != known.isSubtitles
     }
 
     /// Returns the text of a playlist in its served form; URIs stay the origin's.
@@ -262,11 +276,14 @@ struct TextPreparation: Sendable {
             core.playlistMemory.remember(isLive: slides, of: resource.session.id)
         }
         if made.summary.kind == .multivariant {
-            core.playlistMemory.remember(
-                made.definedVariables, definedIn: resource.url, of: resource.session.id,
+            let session = resource.session
+            let areNews = core.playlistMemory.remember(
+                made.definedVariables, definedIn: resource.url, of: session.id,
                 naming: made.children)
-            core.playlistMemory.rememberSubtitles(
-                made.subtitleLists, of: resource.session.id)
+            let subtitles = core.playlistMemory.rememberSubtitles(
+                made.subtitleLists, of: session.id)
+            if areNews { core.forgetTexts(of: made.children, in: session) }
+            core.forgetTexts(of: subtitles, in: session)
         } else if hasMap, !made.summary.isSkipDelta {
             core.playlistMemory.rememberMap(memoryKey)
         }
@@ -276,7 +293,8 @@ struct TextPreparation: Sendable {
         return Product(
             playlist: playlist,
             sketched: sketch.map { (object.generation, SketchedList(made.summary, $0)) },
-            origins: resource.policy == .offline ? [] : early.origins)
+            origins: resource.policy == .offline ? [] : early.origins,
+            isMultivariant: made.summary.kind == .multivariant)
     }
 
     /// Returns the window that recorded the epochs of the served list's names; nil if those of the
