@@ -116,7 +116,7 @@ struct ObjectState: Sendable {
         return .hole(
             Hole(
                 fill: fill?.id, fillDistance: fill.map { offset - $0.watermark } ?? 0,
-                end: next ?? total, endedFills: endedFills))
+                fillEnd: fill?.end, end: next ?? total, endedFills: endedFills))
     }
 
     /// Adds a reader that waits for the byte at an offset.

@@ -37,6 +37,9 @@ package struct Hole: Sendable, Equatable {
     package let fill: FillID?
     /// Bytes between that fill's watermark and the offset; 0 without a fill.
     package let fillDistance: Int64
+    /// The end that the origin has stated for that fill; nil for the end of the body, and without a
+    /// fill.
+    package var fillEnd: Int64?
     /// The first present offset after the hole, or the total, or nil while both are unknown.
     package let end: Int64?
     /// The number of fills that had ended when this was read.

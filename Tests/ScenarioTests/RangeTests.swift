@@ -111,6 +111,19 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == 1)
         }
 
+        @Test func `a part that the origin states without a length is sent as it arrives`() throws {
+            let story = try Story(["--stall-timeout", "60"])
+            let path = segment("stated", 300_000)
+            story.cdn.setBehaviour("nototal=1", for: path)
+            story.cdn.hold(path, afterBytes: 1_000)
+            let part = try story.open(path, range: "bytes=5000-44999")
+            #expect(try part.readHead().status == 206)
+            #expect(isContent(try part.read(1_000), of: path, from: 5_000, count: 1_000))
+            story.cdn.release(path)
+            #expect(isContent(try part.readRest(), of: path, from: 6_000, count: 39_000))
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+
         @Test(arguments: ["bytes=5000-", "bytes=1000-2000", "bytes=9999999999-"])
         func `a range beyond the end is a 416 with the length`(text: String) throws {
             let story = try Story()

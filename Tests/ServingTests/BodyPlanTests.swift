@@ -68,6 +68,14 @@ import Testing
         #expect(range.plan == .send(.miss))
     }
 
+    @Test func `a last byte that the origin has promised is not awaited`() {
+        var range = facts(.miss, wasAsked: true, total: nil)
+        range.isRange = true
+        range.lastHole = Hole(
+            fill: FillID(number: 1), fillDistance: 100, fillEnd: 500, end: nil, endedFills: 0)
+        #expect(range.plan == .send(.miss))
+    }
+
     @Test func `a part is refused if the origin must not be asked, or does not answer`() {
         #expect(facts(policy: .offline, hole: hole).plan == .refuse(.partNotStored))
         #expect(facts(origin: .down, hole: hole).plan == .refuse(.partOfSilentOrigin))

@@ -72,6 +72,8 @@ struct BodyFacts {
 
     private var awaitsLast: Bool {
         guard isRange, total == nil, let lastHole else { return false }
+        // A partial response states the bytes that it has.
+        if lastHole.fillEnd != nil { return false }
         return lastHole.fill != nil && lastHole.fillDistance <= joinDistance
     }
 
