@@ -89,6 +89,71 @@ import URISyntax
         #expect(plan.missing(at: Self.url("s")).count == 2)
     }
 
+    /// The plan of a list of segments of four seconds from number 100 on.
+    private static func plan(
+        without missing: Set<Int>, of durations: [Double] = [Double](repeating: 4, count: 10),
+        isLive: Bool = true
+    ) throws -> OfflinePlan {
+        let numbers = Set(100..<(100 + durations.count))
+        let list = try Self.list(
+            "v", durations, keeps: numbers.subtracting(missing), first: 100, isLive: isLive)
+        return OfflinePlan(only: list, at: url("v"))
+    }
+
+    @Test func `of a live list with holes only the longest stretch is played`() throws {
+        let live = try Self.plan(without: [103, 108])
+        #expect(live.stretches.ranges == [16..<32])
+        #expect(live.missing(at: Self.url("v")).count == 6)
+        let ended = try Self.plan(without: [103, 108], isLive: false)
+        #expect(ended.stretches.ranges.count == 3)
+        #expect(ended.missing(at: Self.url("v")).count == 2)
+        // The last of equally long ones is nearest to the live edge.
+        #expect(try Self.plan(without: [103, 107]).stretches.ranges == [16..<28])
+    }
+
+    @Test func `a hole in a live list counts, however short it is`() throws {
+        let odd = [4, 4, 0.05, 4, 4, 4]
+        let live = try Self.plan(without: [102], of: odd)
+        #expect(live.missing(at: Self.url("v")).count == 3)
+        let ended = try Self.plan(without: [102], of: odd, isLive: false)
+        #expect(ended.missing(at: Self.url("v")).count == 1)
+    }
+
+    @Test func `live video and audio play the same stretch`() throws {
+        let ten = [Double](repeating: 4, count: 10)
+        let plan = OfflinePlan(
+            [Self.variant("w"), Self.variant("v", sound: ["s"])],
+            lists: [
+                // It has more segments, but no stretch as long.
+                Self.url("w"): try Self.list(
+                    "w", ten, keeps: [0, 1, 2, 4, 5, 6, 8, 9], isLive: true),
+                Self.url("v"): try Self.list(
+                    "v", ten, keeps: [2, 3, 4, 5, 6, 7, 9], isLive: true),
+                Self.url("s"): try Self.list("s", ten, keeps: [0, 2, 3, 4, 5, 7], isLive: true),
+            ])
+        #expect(plan.stretches.ranges == [8..<24] && Self.names(plan) == ["s", "v"])
+        for name in ["v", "s"] { #expect(plan.missing(at: Self.url(name)).count == 6) }
+    }
+
+    @Test func `segments of a shortened live list keep numbers, dates and keys`() throws {
+        let segments = (100...105).map { number in
+            (number == 101 ? "#EXT-X-DISCONTINUITY\n" : "") + "#EXTINF:6,\n\(number)\n"
+        }.joined()
+        let key = "#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n"
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-MEDIA-SEQUENCE:"
+        let dated = "#EXT-X-PROGRAM-DATE-TIME:2031-05-06T07:08:"
+        let numbers = "100\n#EXT-X-DISCONTINUITY-SEQUENCE:7\n"
+        let text = head + numbers + "\(key)\(dated)00Z\n" + segments
+        let list = try Corpus.list(Array(text.utf8))
+        let kept = OfflineList(list) { $0.tag != .inf || $0.mediaSequence != 102 }
+        let plan = OfflinePlan(only: kept, at: Self.url("v"))
+        let made = OfflinePlaylist.cut(list, missing: plan.missing(at: Self.url("v")))
+        #expect(
+            String(decoding: made, as: UTF8.self)
+                == head + "103\n#EXT-X-DISCONTINUITY-SEQUENCE:8\n\(key)\(dated)18.000Z\n"
+                + "#EXTINF:6,\n103\n#EXTINF:6,\n104\n#EXTINF:6,\n105\n#EXT-X-ENDLIST\n")
+    }
+
     @Test(arguments: [
         ("#EXT-X-MAP:URI=\"i\"\n", "k"), ("#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n", "k"),
         ("", "other"),

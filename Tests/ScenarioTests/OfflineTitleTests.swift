@@ -174,6 +174,18 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
+    func `segments of a live list with holes keep their links`() throws {
+        let story = try Story()
+        _ = story.cdn.live("/live.m3u8", liveWindow(target: 2, window: 6))
+        for number in 0..<6 { story.cdn.put("/s\(number).ts", Array("\(number)".utf8)) }
+        let found = try story.links(in: "/live.m3u8")
+        for index in [0, 2, 3, 4] { _ = try story.follow(found[index]) }
+        let (player, daemon) = try story.offline()
+        #expect(links(try player.get("/live.m3u8").text) == Array(found[2...4]))
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
     func `after a restart and after a kill the lists are the same`() throws {
         let story = try Story(["--policy", "media"])
         for name in ["video", "sound"] { story.put(list: name) }

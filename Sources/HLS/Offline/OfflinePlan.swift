@@ -9,7 +9,8 @@ package import URISyntax
 /// playlists that cover these ranges are listed too; the rest is not.
 ///
 /// If segments need an initialization section, only the longest range is kept, since some players
-/// stop permanently at a hole in fragmented MP4.
+/// stop permanently at a hole in fragmented MP4. The same applies to live playlists, since a hole
+/// would give later segments other media sequence numbers than before, and with them other links.
 package struct OfflinePlan: Sendable {
     /// The time ranges that are played; empty if there is nothing to play.
     package private(set) var stretches = Stretches()
@@ -51,7 +52,7 @@ package struct OfflinePlan: Sendable {
     /// Creates the plan for a single media playlist.
     package init(only list: OfflineList, at url: AbsoluteURL) {
         lists = [url: list]
-        stretches = list.hasMap ? list.kept.longest : list.kept
+        stretches = Self.played(list.kept, of: [list])
         if !stretches.isEmpty { playable = [url] }
     }
 
@@ -68,7 +69,7 @@ package struct OfflinePlan: Sendable {
         self.lists = lists
         let pairs = Self.pairs(of: variants, in: lists)
         let kept = lists.mapValues(\.kept)
-        let alone = Self.best(pairs, streams: kept, sounds: kept)
+        let alone = Self.best(pairs, of: lists, streams: kept, sounds: kept)
         let replacements = SegmentReplacements(variants, lists)
         var completed: [AbsoluteURL: Stretches] = [:]
         for (url, loan) in replacements.byBorrower {
@@ -76,7 +77,7 @@ package struct OfflinePlan: Sendable {
             completed[url] = Stretches(
                 list.segments.filter { $0.isKept || loan[$0.line] != nil }.map(\.range))
         }
-        let together = Self.best(pairs, streams: completed, sounds: kept)
+        let together = Self.best(pairs, of: lists, streams: completed, sounds: kept)
         if let together, together.stretches.duration > (alone?.stretches.duration ?? 0) + 0.5 {
             let url = together.pair.stream
             stretches = together.stretches
@@ -85,9 +86,6 @@ package struct OfflinePlan: Sendable {
         } else if let alone {
             stretches = alone.stretches
             playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
-        }
-        if playable.contains(where: { lists[$0]?.hasMap ?? false }) {
-            stretches = stretches.longest
         }
         guard !stretches.isEmpty else { return }
         for (url, list) in lists where !playable.contains(url) {
@@ -108,11 +106,32 @@ package struct OfflinePlan: Sendable {
         guard let list = lists[url] else { return [] }
         let substitutes = borrowed[url] ?? [:]
         let isCoarse = coarse.contains(url)
-        return Set(
-            list.segments.filter { segment in
-                if !segment.isKept, substitutes[segment.line] == nil { return true }
-                return isCoarse ? !overlaps(segment) : !stretches.contains(segment.middle)
-            }.map(\.line))
+        var played = list.segments.indices.filter { index in
+            let segment = list.segments[index]
+            if !segment.isKept, substitutes[segment.line] == nil { return false }
+            return isCoarse ? overlaps(segment) : stretches.contains(segment.middle)
+        }
+        // A range ignores holes that are shorter than the rounding of durations.
+        if list.isLive { played = Array(Self.longestRun(of: played)) }
+        let lines = Set(played.map { list.segments[$0].line })
+        return Set(list.segments.map(\.line)).subtracting(lines)
+    }
+
+    /// Returns the longest run of consecutive numbers, the last of equally long ones.
+    private static func longestRun(of ascending: [Int]) -> Range<Int> {
+        var longest = 0..<0
+        var run = 0..<0
+        for number in ascending {
+            run = (number == run.upperBound ? run.lowerBound : number)..<(number + 1)
+            if run.count >= longest.count { longest = run }
+        }
+        return longest
+    }
+
+    /// Returns the ranges that are played of those that all of some playlists cover.
+    private static func played(_ ranges: Stretches, of lists: [OfflineList]) -> Stretches {
+        if lists.contains(where: { $0.isLive }) { return ranges.lastLongest }
+        return lists.contains(where: { $0.hasMap }) ? ranges.longest : ranges
     }
 
     private func overlaps(_ segment: OfflineList.Segment) -> Bool {
@@ -191,11 +210,13 @@ package struct OfflinePlan: Sendable {
     ///
     /// - Parameters:
     ///   - pairs: the playlists to choose from.
+    ///   - lists: the playlists by their URLs.
     ///   - streams: the ranges that variant streams cover; others are not considered.
     ///   - sounds: the ranges that audio playlists cover.
     /// - Returns: the pair; nil if none plays.
     private static func best(
-        _ pairs: [Pair], streams: [AbsoluteURL: Stretches], sounds: [AbsoluteURL: Stretches]
+        _ pairs: [Pair], of lists: [AbsoluteURL: OfflineList],
+        streams: [AbsoluteURL: Stretches], sounds: [AbsoluteURL: Stretches]
     ) -> Choice? {
         var best: Choice?
         for pair in pairs {
@@ -204,6 +225,8 @@ package struct OfflinePlan: Sendable {
                 guard let sound = sounds[url] else { continue }
                 common = common.intersection(sound)
             }
+            let used = [lists[pair.stream], pair.sound.flatMap { lists[$0] }]
+            common = played(common, of: used.compactMap { $0 })
             if common.duration > (best?.stretches.duration ?? 0) + Stretches.tolerance {
                 best = (pair, common)
             }

@@ -35,6 +35,12 @@ package struct Stretches: Hashable, Sendable {
         return Stretches(found.map { [$0] } ?? [])
     }
 
+    /// Only the longest range; the last of equally long ones, which is nearest to the live edge.
+    var lastLongest: Stretches {
+        let most = ranges.reduce(0) { max($0, $1.length) } - Self.tolerance
+        return Stretches(ranges.last { $0.length >= most }.map { [$0] } ?? [])
+    }
+
     func contains(_ time: Double) -> Bool {
         // Binary search: a film with scattered holes has thousands of ranges.
         var (low, high) = (0, ranges.count)
