@@ -209,7 +209,13 @@ struct OfflineReading {
     }
 
     private func addLacking(of list: List, to found: inout [Origin: AbsoluteURL]) {
-        let needed = list.playlist.references.filter { Self.isNeeded($0) && !$0.isGap }
+        // What only a key system can get is never stored: its host is not asked at each play.
+        let foreignKeys =
+            list.playlist.media.map { ContentProtection.read($0).foreignKeyLines } ?? []
+        let needed = list.playlist.references.filter { reference in
+            Self.isNeeded(reference) && !reference.isGap
+                && !(reference.tag == .key && foreignKeys.contains(reference.line))
+        }
         let presence = sources.store.presence(of: needed.map(key))
         for (reference, presence) in zip(needed, presence)
         where !Self.isKept(reference, presence) { found[reference.url.origin] = reference.url }

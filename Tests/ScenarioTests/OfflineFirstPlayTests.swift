@@ -116,6 +116,23 @@ extension Stories.OfflineFirstPlayTests {
         #expect(try story.stat("origin_probes_total") == 0)
     }
 
+    @Test func `a key that only a key system can get is not missing`() throws {
+        let story = try Story()
+        let key = "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"/bytes/16/"
+        story.put(
+            list: "l", head: [key + "own.key\"", key + "system.key\",KEYFORMAT=\"com.widevine\""])
+        for link in try story.links(in: "/l.m3u8") where !link.contains("system") {
+            #expect(try story.follow(link).status == 200)
+        }
+        let url = percentEncoded(story.cdn.url("/l.m3u8"))
+        let report = try story.player().get("/api/why?url=\(url)").text
+        #expect(report.contains("\"lacks\":[]"), "\(report)")
+        story.cdn.stop()
+        try story.restart()
+        #expect(outline(try story.get("/l.m3u8")) == "l0 l1 l2 l3 l4 l5 .")
+        #expect(try story.stat("origin_probes_total") == 0)
+    }
+
     @Test func `a partly stored playlist is served whole while its origin answers`() throws {
         let story = try partlyKept()
         try story.restart()
