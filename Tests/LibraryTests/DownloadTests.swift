@@ -71,6 +71,25 @@ import URISyntax
         #expect(clear.pieces.map(\.url.lastPathSegment).prefix(2) == ["k", "i"])
     }
 
+    @Test func `a part of a title has the key in force before that of a key system`() throws {
+        let keys = ["", ",KEYFORMAT=\"com.widevine\""].enumerated().map {
+            "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k\($0.offset)\"" + $0.element
+        }
+        let media = (0..<6).map { ["#EXTINF:10,", "\($0).ts"] }
+        let once = keys + media.joined()
+        #expect(names(try plan(once, from: 20, to: 30)) == ["k0", "2.ts"])
+        // The key returns behind clear segments, and the first segment behind it is a gap.
+        let clear = ["#EXT-X-KEY:METHOD=NONE,URI=\"none\""] + media[1]
+        let gap = ["#EXT-X-GAP"] + media[2]
+        let again = [keys, media[0], clear, keys, gap, media[3]].flatMap { $0 }
+        #expect(names(try plan(again, from: 10, to: 20)) == ["1.ts"])
+        #expect(names(try plan(again, from: 20)) == ["k0", "3.ts"])
+    }
+
+    private func names(_ plan: DownloadPlan) -> [String] {
+        plan.pieces.map(\.url.lastPathSegment)
+    }
+
     /// A segment needs the keys in front of it, not those of all segments with its number: that
     /// would take minutes.
     @Test(.timeLimit(.minutes(1)))

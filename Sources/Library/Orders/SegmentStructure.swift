@@ -10,24 +10,30 @@ struct SegmentStructure {
         let range: SubRange?
     }
 
-    /// Keys by the line of the segment that follows them.
+    /// The keys in force behind a line.
+    private struct Change {
+        let line: Int
+        let keys: [AbsoluteURL]
+    }
+
+    /// What each EXT-X-KEY puts in force, in the order of the list.
     ///
-    /// A playlist may list several keys for a segment, of which its context holds only one. The line
-    /// names the segment, since a list may give all segments one number.
-    private var keysBefore: [Int: [AbsoluteURL]] = [:]
+    /// Several keys may be in force at a segment, of which its context holds only the last one,
+    /// even if only a key system can get that. Lines tell which are in force, since a list may give
+    /// all segments one number.
+    private var changes: [Change] = []
     /// The keys in force at an initialization section, which decrypt it (8216bis, 4.4.4.5).
     private var keysOfSection: [Section: [AbsoluteURL]] = [:]
-    /// Keys that cannot be fetched for playback.
-    private var foreign: Set<AbsoluteURL> = []
 
     /// The most keys in force at a section; titles for all devices have three or four.
     private static let mostKeys = 32
+    /// The most keys in force at a segment, besides those of key systems, which are left out.
+    private static let mostInForce = 4
 
     /// - Parameters:
     ///   - list: the playlist; linear in its tags and segments.
     ///   - foreignLines: the lines of keys that are left out.
     init(_ list: MediaPlaylist, without foreignLines: Set<Int>) {
-        var segments = list.segments[...]
         var sections = list.maps.compactMap(\.reference)[...]
         var inForce: [(format: String, url: AbsoluteURL)] = []
         for key in list.keys {
@@ -36,16 +42,13 @@ struct SegmentStructure {
                 note(inForce, at: section)
                 sections.removeFirst()
             }
-            if key.isNone { inForce = [] }
-            guard let url = key.reference?.url else { continue }
-            if foreignLines.contains(line) {
-                foreign.insert(url)
-                continue
+            if key.isNone {
+                inForce = []
+            } else if let url = key.reference?.url, !foreignLines.contains(line) {
+                inForce.removeAll { $0.format == key.format }
+                if inForce.count < Self.mostInForce { inForce.append((key.format, url)) }
             }
-            inForce.removeAll { $0.format == key.format }
-            if inForce.count < Self.mostKeys { inForce.append((key.format, url)) }
-            segments = segments.drop { $0.line < line }
-            if let segment = segments.first { keysBefore[segment.line, default: []].append(url) }
+            changes.append(Change(line: line, keys: inForce.map(\.url)))
         }
         for section in sections { note(inForce, at: section) }
     }
@@ -70,11 +73,20 @@ struct SegmentStructure {
     func needs(
         of segment: MediaPlaylist.Segment
     ) -> [(url: AbsoluteURL, range: Range<Int64>?, role: ResourceRole)] {
-        var keys = keysBefore[segment.line] ?? []
-        if let key = segment.context.keyURL, !foreign.contains(key) { keys.append(key) }
+        var keys = keysInForce(at: segment.line)
         guard let map = segment.context.mapURL else { return keys.map { ($0, nil, .key) } }
         let range = segment.context.mapByteRange
         keys += keysOfSection[Section(url: map, range: range)] ?? []
         return keys.map { ($0, nil, .key) } + [(map, range?.bytes, .initialization)]
+    }
+
+    private func keysInForce(at line: Int) -> [AbsoluteURL] {
+        // Binary search: a list may have a key for each segment.
+        var (low, high) = (0, changes.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if changes[middle].line < line { low = middle + 1 } else { high = middle }
+        }
+        return low > 0 ? changes[low - 1].keys : []
     }
 }
