@@ -115,6 +115,33 @@ extension Stories.DoctorTests {
         #expect(try story.stat("misses_total") > 0)
     }
 
+    @Test func `a daemon whose token is missing or another is no other program`() throws {
+        let story = try Story(["--token", "s3cret-token"])
+        func report(_ more: [String], _ environment: [String] = []) throws -> Tool.Result {
+            try Tool.run(
+                ["env"] + environment + [DaemonProcess.builtBinary(), "doctor"]
+                    + ["--port", port(story.daemon.baseURL), "--cache-dir", story.cacheFolder]
+                    + more)
+        }
+        let refusals: [(token: [String], text: String)] = [
+            ([], "a daemon answers and requires its access token"),
+            (["--token", "0ther-token"], "a daemon answers and has another access token"),
+        ]
+        for (token, text) in refusals {
+            let result = try report(token)
+            #expect(result.status == 2)
+            let row = rows(result).first { $0.contains(text) }
+            #expect(row?.hasPrefix("problem port") == true, "\(result.stdout)")
+            #expect(result.stdout.contains("give its token with --token or SLUICE_TOKEN"))
+            #expect(!result.stdout.contains("another program"))
+        }
+        for result in [
+            try report(["--token", "s3cret-token"]), try report([], ["SLUICE_TOKEN=s3cret-token"]),
+        ] {
+            #expect(result.stdout.contains("a daemon of version"), "\(result.stdout)")
+        }
+    }
+
     @Test(arguments: [[], ["--absolute-urls"]])
     func `links with a base path are requested as the proxy in front of the daemon requests them`(
         _ form: [String]

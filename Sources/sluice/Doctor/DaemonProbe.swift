@@ -73,14 +73,13 @@ struct DaemonProbe {
         }
         do throws(BlockingClient.Failure) {
             let health = try ask("/api/health")
-            if health.status == 401, health.text.hasPrefix("client error:") {
-                let advice = "give its token with --token or SLUICE_TOKEN"
-                return (.problem(check, "a daemon answers and requires its token", advice), nil)
-            }
+            if let finding = tokenFault(check, health, proxy) { return (finding, nil) }
             guard health.status == 200, health.text.contains("\"status\":\"ok\"") else {
                 return (otherProgram(check, option), nil)
             }
+            // Health needs no token; all other pages do.
             let stats = try ask("/api/stats")
+            if let finding = tokenFault(check, stats, proxy) { return (finding, nil) }
             guard
                 let version = try? JSONDecoder().decode(
                     Version.self, from: Data(stats.text.utf8)
@@ -118,6 +117,18 @@ struct DaemonProbe {
                 : "choose an address of this machine and a free port"
             return (.problem(check, "cannot be listened on: \(error)", advice), nil)
         }
+    }
+
+    /// The finding for a daemon that refused a request for want of its token; nil for other answers.
+    private static func tokenFault(
+        _ check: String, _ answer: (status: Int, text: String), _ proxy: ProxySettings
+    ) -> Finding? {
+        guard answer.status == 401, answer.text.hasPrefix("client error:") else { return nil }
+        let text =
+            proxy.token == nil
+            ? "a daemon answers and requires its access token"
+            : "a daemon answers and has another access token"
+        return .problem(check, text, "give its token with --token or SLUICE_TOKEN")
     }
 
     private static func otherProgram(_ check: String, _ option: String) -> Finding {
