@@ -103,10 +103,13 @@ package enum Route: Sendable {
 /// Pure; one instance serves all loops.
 package struct Router: Sendable {
     private let mounts: MountTable
+    /// What a proxy in front removes from the path of requests; "" or "/x".
+    let basePath: String
 
     /// Longer mount paths win over shorter ones.
-    package init(mounts: [Mount]) {
+    package init(mounts: [Mount], basePath: String = "") {
         self.mounts = MountTable(mounts)
+        self.basePath = basePath
     }
 
     /// True if a path can be a mount without hiding one of the daemon's own forms.

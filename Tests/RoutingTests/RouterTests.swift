@@ -19,6 +19,48 @@ import URISyntax
         router.route(RequestHead(method: .get, target: target))
     }
 
+    /// What a route plays; `-` for none.
+    private func shown(_ route: Route) -> String {
+        switch route {
+        case .entry(let entry): entry.url.text
+        case .rewritten(let link): "\(link.sealed ?? "") \(link.handle) \(link.fileName)"
+        case .mount(let mount, let url): "\(mount.path) \(url.text)"
+        case .forChild, .own, .refused: "-"
+        }
+    }
+
+    @Test(arguments: [
+        ("/hls/https://h/hls/a.m3u8?x=1", "https://h/hls/a.m3u8?x=1"),
+        ("/hls/proxy?url=http%3A%2F%2Fh%2Fa", "http://h/a"),
+        ("/hls/dvr=2h/https://h/a", "https://h/a"),
+        ("/hls/s/handle/a.ts?u=x", " handle a.ts"),
+        ("/hls/c/seal/s/handle/a.ts", "seal handle a.ts"),
+        ("/hls/demo/a.ts", "/demo/ https://cdn.example.com/vod/a.ts"),
+        ("/https://h/a", "https://h/a"), ("/s/handle/a.ts", " handle a.ts"),
+        // A mount with the name of the base path.
+        ("/hls/b.ts", "/hls/ https://hls.example.com/b.ts"),
+        ("/hlsx/https://h/a", "-"), ("/other/https://h/a", "-"),
+    ])
+    func `a URL of the daemon has the base path in front, or not`(
+        _ path: String, _ expected: String
+    ) throws {
+        let mounts = [
+            try Mount("/demo/=https://cdn.example.com/vod/"),
+            try Mount("/hls/=https://hls.example.com/"),
+        ]
+        let router = Router(mounts: mounts, basePath: "/hls")
+        let url = try AbsoluteURL("http://localhost:9000" + path)
+        #expect(shown(router.route(given: url)) == expected)
+    }
+
+    @Test func `without its base path, a target loses segments of its path only`() {
+        #expect(Router.targets(of: "/a/b?c=/d") == ["/a/b?c=/d", "/b?c=/d"])
+        #expect(Router.targets(of: "/a#/b") == ["/a#/b"])
+        #expect(Router.targets(of: "") == [])
+        let deep = String(repeating: "/a", count: 10_000)
+        #expect(Router.targets(of: deep).count == 9)
+    }
+
     private func childURL(_ target: String) -> String? {
         guard case .forChild(let role, let url) = route(target) else { return nil }
         return "\(role) \(url.text)"

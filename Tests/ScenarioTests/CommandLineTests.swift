@@ -58,6 +58,24 @@ extension Stories.CommandLineTests {
             bad.stderr.contains("not a link of this daemon") && bad.stdout.hasSuffix("/a.ts?b=1\n"))
     }
 
+    @Test func `links and entries behind a base path are decoded`() throws {
+        let story = try Story(["--base-path", "/tv/hls"])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts?b=1"]))
+        let link = try story.links(in: "/l.m3u8")[0]
+        #expect(link.hasPrefix("/tv/hls/s/"))
+        let origin = story.cdn.url("/a.ts?b=1")
+        let good = try sluice(
+            "decode", link, "https://tv.example" + link, "https://tv.example/tv/hls/" + origin,
+            "https://tv.example/tv/hls/proxy?url=" + percentEncoded(origin))
+        #expect(good.stdout == String(repeating: origin + "\n", count: 4), "\(good.stderr)")
+        let entry = try sluice(
+            "url", "https://tv.example/hls/\(origin)", "--daemon", "https://tv.example/hls")
+        #expect(entry.stdout == "https://tv.example/hls/\(origin)\n")
+        // The daemon knows its own URLs as players have them.
+        let url = percentEncoded(story.daemon.baseURL + link)
+        #expect(try story.api("why?url=\(url)").contains("a.ts?b="))
+    }
+
     @Test
     func `decode reads a list of URLs from standard input`() throws {
         let program = try DaemonProcess.builtBinary()

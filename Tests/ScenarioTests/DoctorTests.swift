@@ -253,12 +253,14 @@ extension Stories.DoctorTests {
         #expect(direct.count { $0 > 0 } < 20, "\(direct)")
     }
 
-    @Test func `the URL that a player has is tested as the origin's in it`() throws {
+    @Test(arguments: ["", "hls/"])
+    func `the URL that a player has is tested as the origin's in it`(_ path: String) throws {
         let cdn = try sample()
         defer { cdn.stop() }
         let result = try sluice(
             "doctor", "--port", "0", "--allow-private",
-            "http://127.0.0.1:9000/" + cdn.url("/bytes/50000/film.mp4?tok=hidden"))
+            "--base-path", "/hls",
+            "http://127.0.0.1:9000/\(path)" + cdn.url("/bytes/50000/film.mp4?tok=hidden"))
         #expect(result.status == 0, "\(result.stdout)")
         #expect(result.stdout.contains("it leads through a daemon; its origin's"))
         #expect(result.stdout.contains("50000 bytes are the same direct and through Sluice"))

@@ -144,6 +144,30 @@ extension Stories.MountTests {
     }
 
     @Test
+    func `the page of URLs has the base path in front of each`() throws {
+        func page(_ arguments: [String], _ headers: [WireHead.Field]) throws -> String {
+            let story = try Story(arguments)
+            return try story.player().get(story.daemon.baseURL + "/", headers: headers).text
+        }
+        #expect(
+            try page(["--base-path", "/hls", "--host-name", "tv.example"], [("Host", "tv.example")])
+                .contains("Play through it:  http://tv.example/hls/https://"))
+        #expect(
+            try page(["--trust-forwarded"], Self.forwarded)
+                .contains("Figures:          https://tv.example/hls/api/stats"))
+    }
+
+    @Test
+    func `redirects of a mount keep the prefix that a trusted proxy states`() throws {
+        let (cdn, daemon, folder) = try mounted(["--trust-forwarded"])
+        defer { withExtendedLifetime(folder) { cdn.stop() } }
+        cdn.setBehaviour("location=/vod/to.ts", for: "/vod/from.ts")
+        let player = ScriptedPlayer(daemon.baseURL)
+        let moved = try player.get("/demo/from.ts", headers: Self.forwarded)
+        #expect(moved["Location"] == "/hls/demo/to.ts")
+    }
+
+    @Test
     func `absolute links lead back to the daemon that wrote them`() throws {
         let story = try Story(["--absolute-urls"])
         story.cdn.put("/a.ts", Array("bytes".utf8))

@@ -242,7 +242,8 @@ struct AnswerHead {
             fields.set(.age, String(age))
         }
         how.cacheStatus.append(to: &fields)
-        resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
+        resource.mount?.localise(
+            &fields, of: resource.url, basePath: LinkPrefix.path(of: request, settings))
         return fields
     }
 
@@ -253,7 +254,8 @@ struct AnswerHead {
         if request.method == .head, reason == nil { status.forward = .method }
         status.forwardStatus = head.status
         status.append(to: &fields)
-        resource.mount?.localise(&fields, of: resource.url, basePath: settings.basePath)
+        resource.mount?.localise(
+            &fields, of: resource.url, basePath: LinkPrefix.path(of: request, settings))
         return fields
     }
 

@@ -19,16 +19,19 @@ struct LinkPrefix: Equatable {
     ///   - isEncrypted: true for a connection over TLS.
     ///   - settings: the daemon's.
     init(_ request: RequestHead, isEncrypted: Bool, _ settings: ProxySettings) {
-        var base = settings.basePath
-        if settings.trustsForwarded, let prefix = request.fields.first(.xForwardedPrefix),
-            ProxySettings.isBasePath(prefix)
-        {
-            base = prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
-        }
+        let base = Self.path(of: request, settings)
         path = base
         let own = OwnOrigin(request, isEncrypted: isEncrypted, settings)
         absolute = own.host.map { "\(own.scheme)://\($0)\(base)" } ?? base
         writesAbsolute = settings.writesAbsoluteURLs
+    }
+
+    /// Returns the base path of a request: the settings', or the one that a trusted proxy states.
+    static func path(of request: RequestHead, _ settings: ProxySettings) -> String {
+        guard settings.trustsForwarded, let prefix = request.fields.first(.xForwardedPrefix),
+            ProxySettings.isBasePath(prefix)
+        else { return settings.basePath }
+        return prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
     }
 
     /// The prefix of URLs in playlists, before that of a session.

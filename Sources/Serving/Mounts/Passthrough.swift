@@ -131,7 +131,8 @@ final class Passthrough {
         // A 204 must not have Content-Length (RFC 9110 section 8.6).
         if head.status == .noContent { fields.remove(.contentLength) }
         target.mount.localise(
-            &fields, of: target.url, basePath: core.settings.basePath)
+            &fields, of: target.url,
+            basePath: LinkPrefix.path(of: exchange.request, core.settings))
         var status = CacheStatus(cache: "sluice", forward: .method)
         status.forwardStatus = head.status
         status.append(to: &fields)

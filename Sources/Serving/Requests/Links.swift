@@ -42,13 +42,15 @@ package final class Links: Sendable {
     private let memory: PlaylistMemory
     private let limits: PlaylistLimits
     private let signer: Signer?
+    private let basePath: String
 
     init(
-        mounts: [Mount], addresses: OwnAddresses, names: ResourceNames, sessions: SessionTable,
-        live: LiveMemory, store: ObjectStore, timeShift: TimeShiftTable, memory: PlaylistMemory,
-        limits: PlaylistLimits, signer: Signer?
+        mounts: [Mount], basePath: String, addresses: OwnAddresses, names: ResourceNames,
+        sessions: SessionTable, live: LiveMemory, store: ObjectStore, timeShift: TimeShiftTable,
+        memory: PlaylistMemory, limits: PlaylistLimits, signer: Signer?
     ) {
-        routes = Mutex(Router(mounts: mounts))
+        routes = Mutex(Router(mounts: mounts, basePath: basePath))
+        self.basePath = basePath
         self.addresses = addresses
         self.names = names
         self.sessions = sessions
@@ -65,7 +67,7 @@ package final class Links: Sendable {
 
     /// Replaces the mounts for requests from now on.
     func replace(mounts: [Mount]) {
-        let router = Router(mounts: mounts)
+        let router = Router(mounts: mounts, basePath: basePath)
         routes.withLock { $0 = router }
     }
 
@@ -74,8 +76,7 @@ package final class Links: Sendable {
     package func originURL(_ text: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(text) else { return nil }
         guard addresses.contains(url) else { return url }
-        let head = RequestHead(method: .get, target: url.pathAndQuery)
-        switch router.route(head) {
+        switch router.route(given: url) {
         case .entry(let entry): return entry.url
         case .mount(_, let target): return target
         case .rewritten(let link):
@@ -94,8 +95,7 @@ package final class Links: Sendable {
         guard let base = try? AbsoluteURL("http://localhost\(request.path)"),
             let url = try? base.resolving(text)
         else { return nil }
-        let head = RequestHead(method: .get, target: url.pathAndQuery)
-        guard case .rewritten(let link) = router.route(head),
+        guard case .rewritten(let link) = router.route(given: url),
             case .target(let target)? = try? lookUp(link), target.session == session
         else { return nil }
         return target.url

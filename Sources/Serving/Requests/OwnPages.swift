@@ -145,7 +145,7 @@ final class OwnPages {
         // A file at the root, such as /favicon.ico, looks like a host but is not one.
         let isFile = !path.dropFirst().contains("/") && !path.contains(":")
         guard !isFile, let url = EntryGuess.url(in: path) else { return "see / for what is" }
-        let here = "\(own(request, exchange))\(core.settings.basePath)"
+        let here = own(request, exchange)
         let query = request.query == nil ? "" : ", followed by the query"
         return "did you mean \(here)/\(url.text)\(query)?"
     }
@@ -243,10 +243,11 @@ final class OwnPages {
         exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
     }
 
-    /// Returns scheme and host by which the client reached this daemon.
+    /// Returns scheme, host and base path by which the client reached this daemon.
     private func own(_ request: RequestHead, _ exchange: Exchange) -> String {
         let own = OwnOrigin(request, isEncrypted: exchange.isEncrypted, core.settings)
-        return "\(own.scheme)://\(own.host ?? "127.0.0.1")"
+        let path = LinkPrefix.path(of: request, core.settings)
+        return "\(own.scheme)://\(own.host ?? "127.0.0.1")\(path)"
     }
 
     private func help(_ request: RequestHead, _ exchange: Exchange) -> String {

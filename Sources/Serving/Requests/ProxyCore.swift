@@ -145,9 +145,9 @@ package final class ProxyCore: Sendable {
             store: store, names: names, live: live, memory: playlistMemory, counters: counters,
             thread: keeper, log: log)
         links = Links(
-            mounts: settings.mounts, addresses: addresses, names: names, sessions: sessions,
-            live: live, store: store, timeShift: timeShift, memory: playlistMemory,
-            limits: settings.playlistLimits, signer: signer)
+            mounts: settings.mounts, basePath: settings.basePath, addresses: addresses,
+            names: names, sessions: sessions, live: live, store: store, timeShift: timeShift,
+            memory: playlistMemory, limits: settings.playlistLimits, signer: signer)
         let events = events
         flights = try Flights(
             core: FlightCore(

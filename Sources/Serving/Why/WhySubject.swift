@@ -35,8 +35,7 @@ struct WhySubject {
     }
 
     private init?(own url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
-        let head = RequestHead(method: .get, target: url.pathAndQuery)
-        switch core.router().route(head) {
+        switch core.router().route(given: url) {
         case .entry(let entry):
             self.init(
                 playback: entry.url, SessionTable.unkept(for: entry),

@@ -175,16 +175,17 @@ private final class OpenedStore {
         let sessions = SessionTable(store.state)
         let keys = KeyTable(
             settings: configuration.proxy.keys, database: store.state, counters: Counters())
+        let basePath = configuration.proxy.basePath
         administration = StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,
-            origin: Self.origin)
+            origin: { Self.origin($0, basePath: basePath) })
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
         context.isShared = configuration.isShared
         context.mountKind = configuration.proxy.mountKind
         context.isOwn = { Self.isOnThisMachine($0) }
         context.guessesOwn = true
-        let router = Router(mounts: configuration.proxy.mounts)
+        let router = Router(mounts: configuration.proxy.mounts, basePath: basePath)
         context.router = { router }
         why = WhyAnswers(context)
     }
@@ -201,11 +202,10 @@ private final class OpenedStore {
     }
 
     /// Returns the origin's URL for a text, which may be a URL of any daemon on this machine.
-    private static func origin(_ text: String) -> AbsoluteURL? {
+    private static func origin(_ text: String, basePath: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(text) else { return nil }
         guard isOnThisMachine(url) else { return url }
-        let head = RequestHead(method: .get, target: url.pathAndQuery)
-        switch Router(mounts: []).route(head) {
+        switch Router(mounts: [], basePath: basePath).route(given: url) {
         case .entry(let entry): return entry.url
         case .rewritten(let link):
             if case .url(let target)? = link.unchecked?.target {

@@ -40,19 +40,30 @@ struct GivenURL {
         }
     }
 
-    /// The origin's URL in one of a daemon on this machine, `http://127.0.0.1:9000/https://host/path`.
+    /// Returns the origin's URL in one of a daemon, `http://127.0.0.1:9000/https://host/path`.
     ///
-    /// Nil for all others: such a path on another host may be a proxy that is meant.
-    var behindDaemon: GivenURL? {
-        get throws {
-            let names = ["127.0.0.1", "localhost", "[::1]"]
-            let behind = text.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-            guard behind.count == 4, behind[0] == "http:" || behind[0] == "https:",
-                names.contains(where: { behind[2] == $0 || behind[2].hasPrefix($0 + ":") }),
-                behind[3].hasPrefix("http://") || behind[3].hasPrefix("https://")
-            else { return nil }
-            return try GivenURL(String(behind[3]), fields: headers)
-        }
+    /// - Parameters:
+    ///   - base: the base URL of the daemon that is meant, without a slash at its end.
+    ///   - basePath: the base path that URLs of daemons on this machine may have; "" or "/x".
+    /// - Returns: nil for URLs of hosts other than this machine and that of `base`: such a path
+    ///   there may be a proxy that is meant.
+    func behindDaemon(at base: String? = nil, basePath: String = "") throws -> GivenURL? {
+        guard let rest = rest(at: base, basePath: basePath),
+            rest.hasPrefix("http://") || rest.hasPrefix("https://")
+        else { return nil }
+        return try GivenURL(String(rest), fields: headers)
+    }
+
+    /// Returns what is behind the slash after a daemon's base URL; nil for a URL of no daemon.
+    private func rest(at base: String?, basePath: String) -> Substring? {
+        if let base, text.hasPrefix(base + "/") { return text.dropFirst(base.count + 1) }
+        let names = ["127.0.0.1", "localhost", "[::1]"]
+        let behind = text.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard behind.count == 4, behind[0] == "http:" || behind[0] == "https:",
+            names.contains(where: { behind[2] == $0 || behind[2].hasPrefix($0 + ":") })
+        else { return nil }
+        guard !basePath.isEmpty, "/\(behind[3])".hasPrefix("\(basePath)/") else { return behind[3] }
+        return behind[3].dropFirst(basePath.count)
     }
 
     /// The headers as lines of a request.

@@ -39,7 +39,7 @@ struct URLCommand: ParsableCommand {
     private var given: GivenURL {
         get throws {
             let given = try GivenURL(url, fields: headers.fields())
-            return try given.behindDaemon ?? given
+            return try given.behindDaemon(at: daemon.base) ?? given
         }
     }
 
@@ -101,6 +101,16 @@ struct DecodeCommand: ParsableCommand {
     private func decode(_ text: String, _ sealer: SessionSealer?) -> Bool {
         let target =
             (try? AbsoluteURL(text))?.pathAndQuery ?? (text.hasPrefix("/") ? text : "/" + text)
+        // Players have links of a proxy in front with its base path, which is not known here.
+        for target in Router.targets(of: target) {
+            if let isGood = decode(target: target, sealer) { return isGood }
+        }
+        printError("not a link of this daemon: \(text)")
+        return false
+    }
+
+    /// Decodes what a request without a base path asks for; nil if that is no link.
+    private func decode(target: String, _ sealer: SessionSealer?) -> Bool? {
         switch Router(mounts: []).route(RequestHead(method: .get, target: target)) {
         case .entry(let entry):
             print(entry.url.text)
@@ -128,8 +138,7 @@ struct DecodeCommand: ParsableCommand {
             }
         default: break
         }
-        printError("not a link of this daemon: \(text)")
-        return false
+        return nil
     }
 
     /// Prints what a link carries of its session; returns false if that cannot be opened.

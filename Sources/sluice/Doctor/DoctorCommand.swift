@@ -80,7 +80,8 @@ struct Doctor {
         findings += probe?.findings ?? []
         daemon = probe?.daemon
         // What people have at hand is the URL that they play.
-        let origin = try? given?.behindDaemon
+        let basePath = probe?.daemon?.basePath ?? found?.proxy.basePath ?? ""
+        let origin = try? given?.behindDaemon(basePath: basePath)
         if let origin {
             let text = "it leads through a daemon; its origin's \(origin.url.redacted) is tested"
             findings.append(.ok("URL", text))
