@@ -98,7 +98,10 @@ extension OrderBoard {
     ///   - name: its name.
     ///   - text: its bytes; nil if it is gone, cannot be read or cannot be opened.
     ///   - now: the monotonic time.
-    package mutating func read(_ name: String, _ text: [UInt8]?, now: Monotonic) {
+    ///   - hasFormerSeal: true if it was sealed with a key that seals no more.
+    package mutating func read(
+        _ name: String, _ text: [UInt8]?, now: Monotonic, hasFormerSeal: Bool = false
+    ) {
         switch SharedOrderNames.Meaning(name) {
         case nil: return
         case .order(let id, _, _)?:
@@ -107,6 +110,7 @@ extension OrderBoard {
             else { return }
             entries[id]?.order = order
             entries[id]?.isUnwritten = false
+            entries[id]?.hasFormerSeal = hasFormerSeal
         case .claim(let id, let turn)?:
             guard entries[id]?.turn == turn else { return }
             let holder = String(decoding: text ?? [], as: UTF8.self)

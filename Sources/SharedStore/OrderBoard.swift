@@ -80,6 +80,16 @@ package struct OrderBoard {
         var claimTag: String?
         var olderClaims: [String] = []
         var isClaiming = false
+        /// True if the bucket has the order sealed with a key that seals no more.
+        var hasFormerSeal = false
+        var refusal: Refusal?
+    }
+
+    /// A version that this node could not begin, though it has its claim.
+    struct Refusal {
+        let given: WallTime
+        let pause: Interval
+        let until: Monotonic
     }
 
     struct Node {
@@ -178,12 +188,6 @@ package struct OrderBoard {
         entries[id] = entry
     }
 
-    /// Notes that an order cannot be carried out here now; it is offered again with each listing.
-    package mutating func refuse(_ id: SharedOrderID) {
-        entries[id]?.isHere = false
-        entries[id]?.applied = nil
-    }
-
     private static func dated(_ order: SharedOrder, _ given: WallTime) -> SharedOrder {
         var dated = order
         dated.given = given
@@ -248,9 +252,14 @@ package struct OrderBoard {
     private mutating func writeAgain(
         _ id: SharedOrderID, _ order: SharedOrder, _ wall: WallTime
     ) -> [Action] {
-        guard var entry = entries[id], !entry.isWriting,
-            entry.isUnwritten || entry.listed == nil && entry.isHere
-        else { return [] }
+        guard var entry = entries[id], !entry.isWriting else { return [] }
+        guard entry.isUnwritten || entry.listed == nil && entry.isHere else {
+            guard entry.hasFormerSeal, entry.listed == order.given, isMine(entry, order) else {
+                return []
+            }
+            entries[id]?.isWriting = true
+            return [.writeOrder(order)]
+        }
         let dated = order.given.nanoseconds <= 1 ? Self.dated(order, wall) : order
         entry.order = dated
         if entry.isHere { entry.applied = dated.given }
@@ -289,10 +298,14 @@ package struct OrderBoard {
         else { return [] }
         if entry.holder == node {
             guard entry.applied != order.given || !entry.isHere else { return [] }
+            if let refusal = entry.refusal, refusal.given == order.given, now < refusal.until {
+                return []
+            }
             entries[id]?.isHere = true
             entries[id]?.applied = order.given
             return [entry.isHere ? .change(order) : .take(order)]
         }
+        entries[id]?.refusal = nil
         let former = entry.holder ?? order.node
         // A node whose heartbeat is still to come, or is gone, has as long as one that falls silent.
         if nodes[former] == nil, nodes.count < Self.mostNodes {
@@ -350,6 +363,7 @@ package struct OrderBoard {
         entries[order.id]?.isWriting = false
         guard isWritten, entries[order.id]?.order?.given == order.given else { return }
         entries[order.id]?.isUnwritten = false
+        entries[order.id]?.hasFormerSeal = false
         entries[order.id]?.listed = order.given
         newest[order.id] = order.name
     }

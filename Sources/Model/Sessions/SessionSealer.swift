@@ -213,6 +213,11 @@ package final class SessionSealer: Sendable {
             Array(bytes[4...]), context: Array("sluice object \(name)".utf8), key: key.sealing)
     }
 
+    /// True if an object was sealed with the key that seals now.
+    package func isSealedFirst(object bytes: some Collection<UInt8>) -> Bool {
+        bytes.starts(with: Self.bytes(of: firstID))
+    }
+
     /// The most bytes of cookies in a link: each link of a list has them.
     private static let mostCookieBytes = 1_500
 

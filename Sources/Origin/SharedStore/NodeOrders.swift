@@ -88,6 +88,15 @@ package final class NodeOrders: Sendable {
         return sealer.seal(object: text, named: name).map { Self.sealedStart + $0 }
     }
 
+    /// The number of the key that seals; nil without keys.
+    var sealNumber: UInt32? { sealer?.firstID }
+
+    /// True for an object that was sealed with another key than the one that seals now.
+    func hasFormerSeal(_ bytes: [UInt8]) -> Bool {
+        guard let sealer, bytes.starts(with: Self.sealedStart) else { return false }
+        return !sealer.isSealedFirst(object: bytes.dropFirst(Self.sealedStart.count))
+    }
+
     /// Nil for what this node cannot open.
     func opened(_ bytes: [UInt8], named name: String) -> [UInt8]? {
         guard bytes.starts(with: Self.sealedStart) else {

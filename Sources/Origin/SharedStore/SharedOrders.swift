@@ -24,6 +24,8 @@ final class SharedOrders {
     /// True while a listing is read, or the time of the next is set.
     private var isPolling = false
     private var written: [UInt8] = []
+    /// The key that sealed what this run has written; nil without keys.
+    private var sealedWith: UInt32?
     private let state: StateDatabase
     /// The times of the versions that have a record in the state database.
     private var saved: [SharedOrderID: Set<WallTime>] = [:]
@@ -35,6 +37,7 @@ final class SharedOrders {
         self.level = level
         self.orders = orders
         self.state = state
+        sealedWith = orders.sealNumber
         let polls = level.settings.pollInterval.nanoseconds.multipliedSaturated(by: 6)
         board = OrderBoard(
             node: orders.node, silence: max(.seconds(10), Interval(nanoseconds: polls)))
@@ -94,7 +97,7 @@ final class SharedOrders {
         board.hold(id, wish, query: query, now: level.loop.wallNow)
     }
 
-    func refuse(_ id: SharedOrderID) { board.refuse(id) }
+    func refuse(_ id: SharedOrderID) { board.refuse(id, now: level.loop.now) }
 
     private func show() { orders.show(board.views(now: level.loop.now)) }
 
@@ -170,15 +173,25 @@ final class SharedOrders {
         SmallReads.read(names, from: level) { [self] name, result in
             let text = try? result.get().body
             let opened = text.flatMap { orders.opened($0, named: name) }
-            board.read(name, opened, now: level.loop.now)
+            let hasFormerSeal = text.map { orders.hasFormerSeal($0) } ?? false
+            board.read(name, opened, now: level.loop.now, hasFormerSeal: hasFormerSeal)
             return true
         } done: { [self] in
+            sealAnew()
             perform(board.settle(now: listed, wall: level.loop.wallNow))
             forgetWritten()
             show()
             tell()
             pollLater()
         }
+    }
+
+    /// Has orders and progress written anew once another key seals.
+    private func sealAnew() {
+        guard sealedWith != orders.sealNumber else { return }
+        sealedWith = orders.sealNumber
+        board.sealAnew()
+        written = []
     }
 
     // MARK: Actions
@@ -192,10 +205,13 @@ final class SharedOrders {
             case .writeClaim(let id, let turn, let isConditional):
                 claim(id, turn, isConditional)
             case .take(let order):
-                level.log.notice(
-                    "an order of another node is taken over",
-                    metadata: ["order": "\(order.id.text)"])
-                level.counters.add(.sharedOrders)
+                // A further attempt takes nothing else over.
+                if !board.hasRefused(order) {
+                    level.log.notice(
+                        "an order of another node is taken over",
+                        metadata: ["order": "\(order.id.text)"])
+                    level.counters.add(.sharedOrders)
+                }
                 keepers[order.id.kind]?.take(order)
             case .release(let order, let holder):
                 level.log.notice(

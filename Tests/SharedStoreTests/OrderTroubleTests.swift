@@ -1,0 +1,81 @@
+import Posix
+import Testing
+
+@testable import SharedStore
+
+/// Orders that a node cannot begin, and changes of the key that seals them.
+@Suite struct OrderTroubleTests {
+    private let id: SharedOrderID
+
+    init() throws { id = try #require(SharedOrderID(.recording, "12ab")) }
+
+    @Test func `a node that cannot begin an order is offered it ever more rarely, and not lost`() {
+        let world = BoardWorld("a", "b")
+        world.give("b", id, .run)
+        world.poll()
+        world.poll()
+        world.kill("b")
+        world.refusing = ["a"]
+        for _ in 1...120 { world.poll() }
+        // Within 570 s: at once, then after 10, 20, 40 s and each minute.
+        #expect((5...14).contains(world.offers["a", default: 0]), "\(world.offers)")
+        world.refusing = []
+        for _ in 1...13 { world.poll() }
+        #expect(world.holders(id) == ["a"])
+    }
+
+    @Test func `a changed order is offered at once, and only further attempts are repeated ones`()
+        throws
+    {
+        let world = BoardWorld("a", "b", "c")
+        world.give("b", id, .run)
+        world.poll()
+        world.poll()
+        world.kill("b")
+        world.refusing = ["a", "c"]
+        for _ in 1...30 { world.poll() }
+        let taker = try #require(world.offers.keys.first)
+        let offers = world.offers[taker, default: 0]
+        let order = try #require(world.views(taker).first?.order)
+        #expect(world.boards[taker]?.hasRefused(order) == true)
+        world.refusing = []
+        world.give(taker == "a" ? "c" : "a", id, .pause, isHere: false)
+        world.poll()
+        world.poll()
+        #expect(world.offers[taker] == offers + 1)
+        #expect(world.holders(id) == [taker])
+        let changed = try #require(world.views(taker).first?.order)
+        #expect(world.boards[taker]?.hasRefused(changed) == false)
+    }
+
+    @Test(arguments: [true, false])
+    func `an order outlives the key that it was sealed with`(_ isReloaded: Bool) {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.poll()
+        // The next key seals; the former one still opens.
+        world.keys = 1...2
+        for node in ["a", "b"] {
+            if isReloaded { world.boards[node]?.sealAnew() } else { world.restart(node) }
+        }
+        world.poll()
+        world.poll()
+        func orders() -> [(version: Int, key: Int)] {
+            world.objects.filter { $0.key.contains("/order/") }.map { _, object in
+                (version: object.version, key: object.key)
+            }
+        }
+        let sealed = orders()
+        #expect(sealed.count == 1 && sealed.first?.key == 2)
+        // Once only.
+        world.poll()
+        #expect(orders().first?.version == sealed.first?.version)
+        // The former key is retired: a node that starts now takes over what the other one leaves.
+        world.keys = 2...2
+        world.restart("b")
+        world.kill("a")
+        for _ in 1...10 { world.poll() }
+        #expect(world.holders(id) == ["b"])
+    }
+}
