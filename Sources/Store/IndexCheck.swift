@@ -20,6 +20,24 @@ enum IndexCheck {
     }
 }
 
+extension StoreCore {
+    /// Counts a failed access to the index; any thread may call it.
+    ///
+    /// Damage, which stays, is logged once and keeps the stop from being called clean: the next start
+    /// checks the index and rebuilds it.
+    func noteIndexFailure(_ error: any Error) {
+        counters.indexFailures.add(1, ordering: .relaxed)
+        guard ObjectIndex.isCorruption(error),
+            !counters.isIndexDamaged.exchange(true, ordering: .relaxed)
+        else { return }
+        log.error(
+            """
+            the index is damaged: objects are served and kept, but listings, totals and the order of \
+            eviction lack some; restart the daemon, which then rebuilds the index from the objects
+            """, metadata: ["error": "\(error)"])
+    }
+}
+
 extension StoreWorker {
     /// The number of files read per loop turn to fill a new index.
     private static let step = 200
@@ -34,6 +52,7 @@ extension StoreWorker {
             try core.index.openAnew(core.folder)
             core.log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
             core.counters.start.withLock { $0.isIndexRebuilt = true }
+            core.counters.isIndexDamaged.store(false, ordering: .relaxed)
             refill(from: 0, [], on: loop)
         } catch {
             core.counters.indexFailures.add(1, ordering: .relaxed)

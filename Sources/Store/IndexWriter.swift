@@ -106,7 +106,7 @@ final class IndexWriter {
             if isFailing { try? saveLongURLs() }
             isFailing = false
         } catch {
-            core.counters.indexFailures.add(1, ordering: .relaxed)
+            core.noteIndexFailure(error)
             if !isFailing {
                 core.log.error("cannot write the index", metadata: ["error": "\(error)"])
             }
@@ -117,7 +117,7 @@ final class IndexWriter {
 
     /// Counts an index that cannot be read.
     func noteUnreadable(_ error: any Error) {
-        core.counters.indexFailures.add(1, ordering: .relaxed)
+        core.noteIndexFailure(error)
         if !isFailing { core.log.error("cannot read the index", metadata: ["error": "\(error)"]) }
         isFailing = true
     }

@@ -222,7 +222,7 @@ extension ObjectStore {
         do {
             return try body()
         } catch {
-            core.counters.indexFailures.add(1, ordering: .relaxed)
+            core.noteIndexFailure(error)
             core.log.error("the index failed", metadata: ["to": "\(what)", "error": "\(error)"])
             return fallback
         }

@@ -205,7 +205,9 @@ package final class ObjectStore: Sendable {
         core.state.close()
         do {
             try core.index.close()
-            if finished.isRaised, !core.folder.isLost { try core.folder.markClean() }
+            // The next start looks for damage after a stop that is not clean.
+            let isDamaged = core.counters.isIndexDamaged.load(ordering: .relaxed)
+            if finished.isRaised, !isDamaged, !core.folder.isLost { try core.folder.markClean() }
         } catch {
             core.log.error("cannot close the store cleanly", metadata: ["error": "\(error)"])
         }

@@ -119,6 +119,8 @@ package struct StoreStatistics: Sendable, Equatable {
     package var commits = 0
     package var commitFailures = 0
     package var indexFailures = 0
+    /// True once damage was found in the index, until the next start rebuilds it.
+    package var isIndexDamaged = false
     /// Writes that the disk refused for lack of space or health.
     package var storageFailures = 0
     /// True while no new objects are stored because the disk refused a write.
@@ -147,6 +149,7 @@ final class StoreCounters: Sendable {
     let commits = Atomic<Int>(0)
     let commitFailures = Atomic<Int>(0)
     let indexFailures = Atomic<Int>(0)
+    let isIndexDamaged = Atomic<Bool>(false)
     let storageFailures = Atomic<Int>(0)
     let damagedObjects = Atomic<Int>(0)
     let damagedExtents = Atomic<Int>(0)
@@ -164,6 +167,7 @@ final class StoreCounters: Sendable {
         statistics.commits = commits.load(ordering: .relaxed)
         statistics.commitFailures = commitFailures.load(ordering: .relaxed)
         statistics.indexFailures = indexFailures.load(ordering: .relaxed)
+        statistics.isIndexDamaged = isIndexDamaged.load(ordering: .relaxed)
         statistics.storageFailures = storageFailures.load(ordering: .relaxed)
         statistics.damagedObjects = damagedObjects.load(ordering: .relaxed)
         statistics.damagedExtents = damagedExtents.load(ordering: .relaxed)

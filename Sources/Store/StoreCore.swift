@@ -187,7 +187,7 @@ final class StoreCore: Sendable {
         do {
             return try index.row(of: key)
         } catch {
-            counters.indexFailures.add(1, ordering: .relaxed)
+            noteIndexFailure(error)
             return nil
         }
     }

@@ -78,7 +78,7 @@ extension StoreWorker {
             try core.index.setAside(butFor: cleared.kept.map(\.key))
         } catch {
             // The index has rows without files; the next start finds and drops them.
-            core.counters.indexFailures.add(1, ordering: .relaxed)
+            core.noteIndexFailure(error)
             core.log.error("cannot clear the index", metadata: ["error": "\(error)"])
         }
         return cleared

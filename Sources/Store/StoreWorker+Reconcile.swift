@@ -91,7 +91,10 @@ extension StoreWorker {
             comparison?.rows = Dictionary(rows.map { ($0.key, $0) }) { $1 }
             comparison?.files = try listFolder(core.folder.objectsFolder(of: UInt8(byte)))[...]
         } catch {
-            if (error as? SystemError)?.code != ENOENT {
+            if ObjectIndex.isCorruption(error) {
+                // These files are compared once the index has been rebuilt.
+                core.noteIndexFailure(error)
+            } else if (error as? SystemError)?.code != ENOENT {
                 // Files that cannot be listed must not count as missing.
                 comparison?.rows = [:]
                 core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])

@@ -170,6 +170,43 @@ import Testing
         #expect(store.longURL(id: [4]) == nil)
     }
 
+    @Test func `damage inside the index that a run finds is mended by the next start`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/index.sqlite"
+        let first = try openStore(folder.path)
+        for name in 0..<20 { try first.add("\(name)", total: 1_000) }
+        try first.flushed()
+        first.close()
+        // The page that the rows of objects begin at: the file can be opened.
+        let index = try DatabaseQueue(path: path)
+        let (root, size) = try index.read { db in
+            (
+                try Int.fetchOne(
+                    db, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'objects'") ?? 0,
+                try Int.fetchOne(db, sql: "PRAGMA page_size") ?? 0
+            )
+        }
+        try index.close()
+        var bytes = try readFile(path)
+        let page = (root - 1) * size..<root * size
+        bytes.replaceSubrange(page, with: [UInt8](repeating: 0x55, count: size))
+        try writeFile(path, bytes)
+
+        let second = try openStore(folder.path)
+        try eventually { second.statistics().isReconciled }
+        #expect(second.statistics().isIndexDamaged)
+        #expect(second.statistics().indexFailures > 0)
+        second.close()
+        #expect(access(folder.path + "/clean", F_OK) != 0)
+
+        let third = try openStore(folder.path)
+        defer { third.close() }
+        try eventually { third.statistics().isReconciled && third.entries(limit: 100).count == 20 }
+        #expect(third.statistics().start.isIndexRebuilt)
+        #expect(!third.statistics().isIndexDamaged)
+        #expect(third.find("3")?.isComplete == true)
+    }
+
     @Test func `long URLs that the index cannot take are saved later`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

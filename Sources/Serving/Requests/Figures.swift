@@ -169,6 +169,13 @@ struct Figures {
                 .counter, "storage_failures_total", "Failed disk writes.",
                 Int64(store.storageFailures)),
             Single(
+                .counter, "index_failures_total", "Failed reads and writes of the index.",
+                Int64(store.indexFailures)),
+            Single(
+                .gauge, "index_damaged",
+                "1 while the index is damaged, which the next start of the daemon rebuilds, else 0.",
+                store.isIndexDamaged ? 1 : 0),
+            Single(
                 .counter, "damaged_objects_total",
                 "Objects removed because their bytes could not be verified.",
                 Int64(store.damagedObjects)),
