@@ -160,7 +160,10 @@ package final class ObjectStore: Sendable {
     {
         do {
             let isMade = try folder.makeIndexFile()
-            return (try ObjectIndex(path: folder.indexPath), isMade && !folder.isNew)
+            let index = try ObjectIndex(path: folder.indexPath)
+            // A start needs them: their damage must not prevent it.
+            _ = try index.totals()
+            return (index, isMade && !folder.isNew)
         } catch let error as SystemError {
             throw .unusable(folder: folder.path, error)
         } catch IndexFault.isNewer {
