@@ -23,6 +23,28 @@ extension BucketFixture {
         case hangingWrites
         /// Writes are answered with an error.
         case refusingWrites(Int)
+        /// Reads of objects with this text in their name are answered after so many milliseconds.
+        case slowReads(String, Int)
+        /// Reads of objects with this text in their name get this status.
+        case refusingReads(String, Int)
+
+        /// The milliseconds before an answer; nil for none.
+        func delay(of request: WireRequest) -> Int? {
+            switch self {
+            case .slow(let milliseconds): milliseconds
+            case .slowReads(let text, let milliseconds):
+                request.method == "GET" && request.path.contains(text) ? milliseconds : nil
+            default: nil
+            }
+        }
+
+        /// The status of a read that is refused; nil for others.
+        func refusal(ofRead request: WireRequest) -> Int? {
+            guard case .refusingReads(let text, let status) = self, request.method == "GET",
+                request.path.contains(text)
+            else { return nil }
+            return status
+        }
     }
 
     /// What the store does with writes that are to make a new object (`If-None-Match: *`).

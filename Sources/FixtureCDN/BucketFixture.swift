@@ -219,7 +219,7 @@ package final class BucketFixture: Sendable {
             state.requests.append((request.method, request.target, request.fields))
             return state.fault
         }
-        if case .slow(let milliseconds) = fault,
+        if let milliseconds = fault?.delay(of: request),
             !Sockets.pause(descriptor, milliseconds: milliseconds)
         {
             return false
@@ -253,6 +253,7 @@ package final class BucketFixture: Sendable {
         if case .refusingWrites(let status) = fault, request.method != "GET" {
             return error(status, "InternalError")
         }
+        if let status = fault?.refusal(ofRead: request) { return error(status, "Refused") }
         let start = "/\(bucket)"
         guard request.path.hasPrefix(start) else { return error(404, "NoSuchBucket") }
         let name = String(request.path.dropFirst(start.count + 1))

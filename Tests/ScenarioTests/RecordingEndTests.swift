@@ -48,6 +48,24 @@ extension Stories.RecordingTests {
         #expect(try stream.told { $0.contains("\"done\"") }.contains("the origin ended it"))
     }
 
+    @Test func `a segment that the origin does not have is counted as lost, the others play`()
+        throws
+    {
+        let stream = try RecordedStream()
+        stream.story.cdn.setBehaviour("status=404", for: segment("s3", 3_000))
+        try stream.record()
+        #expect(try stream.has(3))
+        stream.window.advance(by: 3)
+        #expect(try stream.has(5))
+        stream.window.advance(by: 3)
+        #expect(try stream.has(8))
+        let list = try stream.stop()
+        let told = try stream.told()
+        #expect(members("lost", in: told) == ["1"] && members("segments", in: told) == ["8"])
+        let others = [0, 1, 2, 4, 5, 6, 7, 8].map { "s\($0)" }
+        #expect(Set(others).isSubset(of: list.segmentNames))
+    }
+
     @Test(arguments: [
         ("", "/p/x/l.m3u8", "play it:  BASE/p/x/l.m3u8\n"),
         ("/tv", "/tv/p/x/l.m3u8", "play it:  BASE/tv/p/x/l.m3u8\n"),

@@ -118,6 +118,29 @@ extension Stories.SharedChangeTests {
         #expect(titles.contains("\"id\":\"\(id)\"") && titles.contains("\"pinned\":true"))
     }
 
+    @Test(arguments: [(503, 1), (403, 2)])
+    func `a change that cannot be read delays later ones only while the store itself fails`(
+        _ status: Int, _ made: Int
+    ) throws {
+        let tier = try Tier()
+        let names = (1...3).map { "tier/v1/rules/170000000000000000\($0)-ab" }
+        tier.bucket.objects = Dictionary(
+            uniqueKeysWithValues: names.map {
+                ($0, Array("sluice change 1\n/api/purge?host=cdn.example\n".utf8))
+            })
+        tier.bucket.fault = .refusingReads(names[1], status)
+        let node = try tier.node(["--shared-store-poll", "1"])
+        #expect(try node.settled("changes_total") { $0 == made } == made)
+        func attempts() -> Int {
+            tier.bucket.requests.count { $0.method == "GET" && $0.target.contains(names[1]) }
+        }
+        let before = attempts()
+        #expect(eventually { attempts() >= before + 3 })
+        #expect(try node.stat("changes_total") == made)
+        tier.bucket.fault = nil
+        #expect(try node.settled("changes_total") { $0 == 3 } == 3)
+    }
+
     @Test func `a purge accepted while the store is away reaches the others after a kill`() throws {
         let tier = try Tier()
         tier.cdn.put("/f/one.ts", text: "old one")

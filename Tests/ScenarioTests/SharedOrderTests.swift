@@ -77,6 +77,34 @@ extension Stories.SharedOrderTests {
         #expect(looks)
     }
 
+    @Test func `a node shows that it lives while it reads many orders`() throws {
+        let tier = try Tier()
+        var objects: [String: [UInt8]] = [:]
+        for number in 0x1000..<0x1030 {
+            let id = "download-\(String(number, radix: 16))"
+            objects["tier/orders1/order/\(id)-1700000000000000000-ab"] = Array(
+                "sluice order 1\ncancel\nurl=x\n".utf8)
+        }
+        tier.bucket.objects = objects
+        tier.bucket.fault = .slowReads("/order/", 1_000)
+        let node = try tier.node(["--shared-store-poll", "1"])
+        func isRead(_ request: (method: String, target: String)) -> Bool {
+            request.method == "GET" && request.target.contains("/order/")
+        }
+        let areRead = eventually(within: .seconds(60)) {
+            tier.bucket.requests.count { isRead($0) } >= objects.count
+        }
+        #expect(areRead)
+        let requests = tier.bucket.requests
+        let first = try #require(requests.firstIndex(where: isRead))
+        let last = try #require(requests.lastIndex(where: isRead))
+        let signs = requests[first...last].count {
+            $0.method == "PUT" && $0.target.contains("/node/")
+        }
+        #expect(signs >= 2)
+        #expect(try node.stat("orders_taken_over_total") == 0)
+    }
+
     @Test(arguments: [
         BucketFixture.Conditions.kept, .refused, .ignored,
     ])

@@ -155,6 +155,27 @@ import Testing
         #expect(store.statistics().objects == 1)
     }
 
+    @Test func `what a long purge selects is not found before it is over, and is gone`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for name in ["one/a", "one/b", "two/a"] { try first.add(name, total: 10) }
+        try first.flushed()
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        store.hide { $0.url.contains("/one/") }
+        #expect(store.find("one/a") == nil)
+        #expect(store.find("two/a")?.isComplete == true)
+        #expect(!exists(objectPath(folder.path, "one/a")))
+        try eventually { store.statistics().objects == 2 }
+        // What nobody asked for in the meantime is left to the purge.
+        store.hide(nil)
+        #expect(store.find("one/b")?.isComplete == true)
+        #expect(store.find("one/a") == nil)
+    }
+
     @Test func `purging by URL removes matching objects`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
