@@ -56,7 +56,7 @@ package struct DownloadPlan: Sendable {
         var clock = 0.0
         var kept = 0.0
         let structure = SegmentStructure(list, without: keys.foreignKeyLines)
-        var context: SegmentContext?
+        var place: SegmentStructure.Place?
         for segment in list.segments {
             let seconds = max(0, segment.duration.map { $0 / .seconds(1) } ?? 0)
             let start = clock
@@ -64,14 +64,15 @@ package struct DownloadPlan: Sendable {
             guard let url = segment.place?.url, !segment.isGap else { continue }
             if let from, clock <= from { continue }
             if let to, start >= to { break }
-            if structure.hasOtherNeeds(segment, than: context) {
+            let former = place
+            place = structure.place(of: segment)
+            if place != former {
                 for (url, range, role) in structure.needs(of: segment) {
                     add(
                         DownloadPiece(
                             url: url, role: role, range: range, seconds: 0, start: start))
                 }
             }
-            context = segment.context
             add(
                 DownloadPiece(
                     url: url, role: segment.role, range: segment.byteRange?.bytes,

@@ -62,31 +62,37 @@ struct SegmentStructure {
         keysOfSection[place] = known + keys.map(\.url).filter { !known.contains($0) }
     }
 
-    /// True if a segment may need other resources than one before it with this context.
-    ///
-    /// Thousands of segments may share a key whose URL is as long as a line.
-    func hasOtherNeeds(_ segment: MediaPlaylist.Segment, than context: SegmentContext?) -> Bool {
-        segment.context !== context || keysBefore[segment.line] != nil
+    /// Tells segments with the same needs without a comparison of URLs, of which thousands of segments
+    /// may share one as long as a line.
+    struct Place: Equatable {
+        fileprivate let context: ObjectIdentifier
+        /// The number of changes before the segment.
+        fileprivate let changes: Int
+    }
+
+    func place(of segment: MediaPlaylist.Segment) -> Place {
+        Place(context: ObjectIdentifier(segment.context), changes: changes(before: segment.line))
     }
 
     /// Returns the resources that a segment needs, those first that others are read with.
     func needs(
         of segment: MediaPlaylist.Segment
     ) -> [(url: AbsoluteURL, range: Range<Int64>?, role: ResourceRole)] {
-        var keys = keysInForce(at: segment.line)
+        let count = changes(before: segment.line)
+        var keys = count > 0 ? changes[count - 1].keys : []
         guard let map = segment.context.mapURL else { return keys.map { ($0, nil, .key) } }
         let range = segment.context.mapByteRange
         keys += keysOfSection[Section(url: map, range: range)] ?? []
         return keys.map { ($0, nil, .key) } + [(map, range?.bytes, .initialization)]
     }
 
-    private func keysInForce(at line: Int) -> [AbsoluteURL] {
+    private func changes(before line: Int) -> Int {
         // Binary search: a list may have a key for each segment.
         var (low, high) = (0, changes.count)
         while low < high {
             let middle = (low + high) / 2
             if changes[middle].line < line { low = middle + 1 } else { high = middle }
         }
-        return low > 0 ? changes[low - 1].keys : []
+        return low
     }
 }
