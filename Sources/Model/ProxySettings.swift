@@ -161,6 +161,19 @@ extension ProxySettings {
 
     /// True if an origin may have a private address.
     package func mayBePrivate(_ host: String) -> Bool {
-        allowsPrivate || privateHosts.contains(ASCII.lowercased(host))
+        if allowsPrivate { return true }
+        var name = ASCII.lowercased(host)
+        // A proxy is asked for either spelling of a name that is allowed.
+        if name.hasSuffix(".") { name.removeLast() }
+        return privateHosts.contains(name)
+    }
+
+    /// True if a stored response may come from a private address.
+    ///
+    /// - Parameter finalURL: the URL that responded, after redirects; one that cannot be read may be
+    ///   any.
+    package func mayBePrivate(finalURL: String) -> Bool {
+        guard reachesPrivate else { return false }
+        return (try? AbsoluteURL(finalURL)).map { mayBePrivate($0.asciiHost) } ?? true
     }
 }

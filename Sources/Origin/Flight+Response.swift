@@ -23,6 +23,9 @@ extension Flight {
         let onlyHere = stored.removePrivateFields()
         let former = object
         stored.wasLive = wasLive(former)
+        if hasFill, let former, !table.isOfOneNetwork(former, stored) {
+            return perform(machine.refuseOrigin("the rest of the body came from another network"))
+        }
         let isFromShared = sharing?.hasWon == true
         if resource.live.growth == nil, isMerged, !isFromShared {
             table.keys.watch(resource, stored, total: total, former: former)

@@ -39,6 +39,10 @@ extension Flight: TransferDelegate {
 
     func transfer(_ transfer: Transfer, willFollow redirect: Redirect) -> String? {
         noteAnswer(of: redirect.from.origin, transfer)
+        if terms.isForPage, table.settings.mayBePrivate(redirect.to.asciiHost) {
+            refuse(.hiddenFromPages)
+            return ""
+        }
         if transfer.parent == nil,
             let failure = table.probes.refusal(ofHopTo: redirect.to, resource)
         {

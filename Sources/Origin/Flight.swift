@@ -98,6 +98,7 @@ final class Flight {
     /// True if a request can be served by joining this flight.
     func covers(_ request: FetchRequest) -> Bool {
         let start = request.wanted.start
+        let isForSameKind = request.terms.isForPage == terms.isForPage
         var isSameObject = true
         if let wantedObject = request.object, wantedObject !== object {
             // An unnamed object cannot be found by a flight that does not have its object yet.
@@ -109,6 +110,7 @@ final class Flight {
             JoinFacts(
                 isSameQuestion: request.revalidates == machine.job.revalidates
                     && request.terms.rest === terms.rest
+                    && isForSameKind
                     && request.resource.live.directives == resource.live.directives
                     && request.takesCookies(of: resource.session)
                     && request.resource.mayStore == resource.mayStore

@@ -141,6 +141,7 @@ struct FlightRivals {
 
     private func isRival(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {
         known.isStorable && !known.isDiscarded && mayBeSame(known, head, total: total)
+            && flight.table.isOfOneNetwork(known, head)
     }
 
     /// True if bytes next to the wanted ones were stored after this flight sent its request.

@@ -269,9 +269,14 @@ final class FlightTable {
     func object(
         for flight: Flight, matching head: StoredHead, _ placement: Placement, mayJoin: Bool
     ) -> StoredObject? {
+        // A flight whose fill is of another network was refused.
         if flight.machine.isPlaylist { return flight.hasFill ? flight.object : nil }
         guard !flight.machine.isConditional else { return nil }
-        if placement.isProvenRest, let object = flight.object, !object.isDiscarded { return object }
+        if placement.isProvenRest, let object = flight.object, !object.isDiscarded,
+            isOfOneNetwork(object, head)
+        {
+            return object
+        }
         let key = flight.resource.key
         // What must not be stored must not be shared beyond its flight either.
         let siblings = (flights[key] ?? []).compactMap { other in
@@ -282,7 +287,7 @@ final class FlightTable {
             ? [flight.object, siblings.first, store.lookupListed(flight.resource)]
             : [flight.object]
         return candidates.lazy.compactMap { $0 }.first { candidate in
-            !candidate.isDiscarded
+            !candidate.isDiscarded && isOfOneNetwork(candidate, head)
                 && (flight.resource.live.growth != nil
                     || ObjectFacts.isSame(candidate, as: head, total: placement.total)
                     || FlightRivals(of: flight).isProvenLater(candidate, head, placement))

@@ -48,6 +48,99 @@ extension Stories.ForeignPageTests {
         #expect(preflight["Access-Control-Allow-Private-Network"] == nil)
     }
 
+    @Test func `no redirect takes a page of another site to a private host`() throws {
+        let (daemon, home, evil, folder) = try between()
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        home.put("/secret.bin", Array("secret".utf8))
+        evil.setBehaviour(
+            Behaviour(query: "location=\(home.url("/secret.bin"))"), for: "/r.bin")
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry = "/http://evil.example/r.bin"
+        for page in foreign {
+            let answer = try player.get(entry, headers: page)
+            #expect(answer.status == 403, "\(page)")
+            #expect(answer["Access-Control-Allow-Origin"] == nil, "\(page)")
+        }
+        #expect(evil.requestCount("/r.bin") == foreign.count)
+        #expect(home.requestCount() == 0)
+        // What a player's request has brought is no page's either.
+        for _ in 0..<3 { #expect(try player.get(entry).text == "secret") }
+        let asked = home.requestCount()
+        for page in foreign {
+            for method in ["GET", "HEAD", "GET"] {
+                let answer = try player.get(entry, headers: page, method: method)
+                #expect(answer.status == 403 && !answer.text.contains("secret"), "\(page)")
+                #expect(answer["Access-Control-Allow-Origin"] == nil, "\(page)")
+            }
+        }
+        #expect(home.requestCount() == asked)
+        #expect(try player.get(entry).text == "secret")
+    }
+
+    @Test func `no body begun by a public host goes on with a private one's`() throws {
+        let (daemon, home, evil, folder) = try between()
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        for (cdn, rest) in [(evil, "p"), (home, "s")] {
+            cdn.put("/r.bin", text: "known" + String(repeating: rest, count: 90_000))
+            cdn.setBehaviour(Behaviour(query: "etag=v1"), for: "/r.bin")
+        }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry = "/http://evil.example/r.bin"
+        let start = [("Range", "bytes=0-4")]
+        #expect(try player.get(entry, headers: start).text == "known")
+        // The rest would be stored with the start, and be any page's.
+        evil.setBehaviour(Behaviour(query: "location=\(home.url("/r.bin"))"), for: "/r.bin")
+        // The one that was given the start may see the body break.
+        _ = try player.get(entry)
+        #expect(home.requestCount("/r.bin") > 0)
+        #expect(try player.get(entry).text.hasSuffix("s"))
+        for page in foreign {
+            let answer = try player.get(entry, headers: page + [("Range", "bytes=1000-1009")])
+            #expect(!answer.text.contains("ssssssssss"), "\(page)")
+        }
+    }
+
+    @Test func `no link moves a page of another site to a private host`() throws {
+        let (daemon, home, evil, folder) = try between()
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        let variants = ["x.m3u8", home.url("/x.m3u8")]
+        evil.put(
+            "/m.m3u8",
+            text: "#EXTM3U\n"
+                + variants.map { "#EXT-X-STREAM-INF:BANDWIDTH=1\n\($0)\n" }.joined())
+        for cdn in [home, evil] { cdn.put("/x.m3u8", text: vod(["a.ts"])) }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let links = uriLines(try player.get("/http://evil.example/m.m3u8").text)
+        try #require(links.count == 2)
+        // The handle of the private host is in the path of the link to it.
+        let handle = try #require(links[1].split(separator: "/").dropLast().last)
+        let moved = "\(links[0])?_sluice_host=\(handle)"
+        for page in foreign {
+            #expect(try player.get(links[0], headers: page).status == 200, "\(page)")
+            let answer = try player.get(moved, headers: page)
+            #expect(answer.status == 403, "\(page)")
+            #expect(answer["Access-Control-Allow-Origin"] == nil, "\(page)")
+        }
+        #expect(home.requestCount() == 0)
+        #expect(try player.get(moved).status == 200)
+        #expect(home.requestCount("/x.m3u8") == 1)
+    }
+
     @Test func `links that a person follows, and pages with consent, reach it`() throws {
         let story = try Story(["--cors-origin", "https://site.example"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -110,6 +203,18 @@ extension Stories.ForeignPageTests {
             let preflight = try story.follow(path, headers: question, method: "OPTIONS")
             #expect(preflight["Access-Control-Allow-Origin"] == nil, "\(path)")
         }
+    }
+
+    /// A daemon, a host that it may reach on this machine, and the site of a page that has a public
+    /// name.
+    private func between() throws -> (DaemonProcess, FixtureCDN, FixtureCDN, TemporaryFolder) {
+        let evil = FixtureCDN()
+        try evil.start()
+        let (daemon, home, folder) = try served([
+            "--allow-host", "127.0.0.1", "--look-ahead", "off",
+            "--origin-proxy", "evil.example=http://127.0.0.1:\(evil.port)",
+        ])
+        return (daemon, home, evil, folder)
     }
 
     /// A daemon without the options of `Story`, and an origin on this machine.

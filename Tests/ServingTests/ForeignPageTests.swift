@@ -32,6 +32,17 @@ struct ForeignPageTests {
         #expect(!ForeignPage.isOwnPage(other, trusting))
     }
 
+    @Test func `a host may be private in each spelling of an allowed name`() {
+        var settings = ProxySettings()
+        #expect(!settings.mayBePrivate(finalURL: "http://nas.lan/"))
+        settings.privateHosts = ["nas.lan"]
+        for host in ["nas.lan", "NAS.lan", "nas.lan."] { #expect(settings.mayBePrivate(host)) }
+        #expect(!settings.mayBePrivate("lan"))
+        #expect(settings.mayBePrivate(finalURL: "http://nas.lan:8080/a?b"))
+        #expect(!settings.mayBePrivate(finalURL: "http://nas.lan.example/"))
+        #expect(settings.mayBePrivate(finalURL: "-"))
+    }
+
     @Test func `without trust only Host counts`() {
         let settings = ProxySettings()
         #expect(ForeignPage.isForeignChange(change("https://tv.example"), settings))

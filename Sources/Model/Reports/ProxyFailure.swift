@@ -67,6 +67,16 @@ package struct ProxyFailure: Error, Sendable, Equatable {
                 + "without a validator of the origin it cannot be added to it; it is fetched later")
     }
 
+    /// A page of another site may not have what a private host serves.
+    package static let hiddenFromPages: ProxyFailure = {
+        var failure = ProxyFailure(
+            .client, .forbidden,
+            "pages of other sites may not reach what --allow-private or --allow-host opens; "
+                + "allow this one with --cors-origin")
+        failure.isHiddenFromPages = true
+        return failure
+    }()
+
     /// True if the same request may succeed later by itself.
     ///
     /// What an origin sends with success in place of the resource, it may send for good.

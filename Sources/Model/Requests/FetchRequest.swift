@@ -107,6 +107,8 @@ package struct FetchRequest: Sendable {
         package var wantsCookies = false
         /// True if a stale response will be served should the origin respond with a 5xx.
         package var staleServes = false
+        /// True if a page of another site asks: redirects to hosts that may be private are refused.
+        package var isForPage = false
         /// True if the title is to be stored as a whole, with bodies that are empty too.
         package var keepsEmpty = false
         /// The object whose rest is fetched, if the rest is stored in a separate object.

@@ -177,7 +177,8 @@ extension Flight {
     /// Has a complete object written to the second level, if other nodes may have it.
     func offerToSharedLevel(_ object: StoredObject) {
         guard let writer = table.shared?.writer, object.isComplete, object.isStorable,
-            !object.isDiscarded, outcome?.notStored == nil, table.mayShare(resource)
+            !object.isDiscarded, outcome?.notStored == nil, table.mayShare(resource),
+            !table.isFromInside(object, resource)
         else { return }
         let (memory, session) = (table.playlistMemory, resource.session.id)
         writer.offer(

@@ -183,6 +183,10 @@ final class RevivalAttempt {
 
     /// Fetches a list past the cache; concurrent requests share one fetch.
     private func refresh(_ list: Resource, depth: Int, _ done: @escaping (Refresh) -> Void) {
+        // A player of the same session may have it from a private host.
+        if exchange.isForPage, core.settings.mayBePrivate(list.url.asciiHost) {
+            return done(.failed)
+        }
         var request = FetchRequest(
             resource: list, wanted: .whole, object: nil, revalidates: true, repliesAt: .completion,
             lane: .express)
@@ -237,6 +241,9 @@ extension OriginExchange {
 
     /// Starts over at the URL that replaced an expired one.
     func move(to url: AbsoluteURL) {
+        if isForPage, core.settings.mayBePrivate(url.asciiHost) {
+            return responder.fail(.hiddenFromPages)
+        }
         resource = core.names.resource(resource, movedTo: url)
         progress.startOver()
         start()
@@ -259,6 +266,7 @@ extension OriginExchange {
         exchange.onCancel = { [core] in core.flights.cancel(id) }
         var request = request
         request.budget = budget
+        request.terms.isForPage = isForPage
         core.flights.fetch(request, id: id, unless: isNeedless) { reply in
             if let reply { note(reply) }
             bound.enqueue { pair, _ in

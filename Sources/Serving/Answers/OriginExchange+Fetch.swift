@@ -22,6 +22,7 @@ extension OriginExchange {
         progress.askedAt = exchange.loop.now
         var wanted = wanted
         wanted.budget = budget
+        wanted.terms.isForPage = isForPage
         if resource.kind != nil {
             wanted.terms.interim = { head in
                 bound.enqueue { this, _ in this.exchange.sendInterim(head) }
@@ -79,9 +80,10 @@ extension OriginExchange {
 
     /// Revalidates a response that is served meanwhile (RFC 5861 section 3).
     func renewBehind(_ object: StoredObject) {
-        let request = FetchRequest(
+        var request = FetchRequest(
             resource: resource, wanted: .whole, object: object, revalidates: true,
             repliesAt: .completion, lane: .background)
+        request.terms.isForPage = isForPage
         core.flights.fetch(request, id: FetchID()) { _ in }
     }
 

@@ -26,6 +26,8 @@ final class OriginExchange {
     @exclusivity(unchecked) var resource: Resource
     /// The resource that the request names.
     let asked: Resource
+    /// True for a page of another site, which gets nothing that may come from a private host.
+    let isForPage: Bool
     private(set) lazy var range = ByteRangeSpec.parse(request.fields)
     /// The playlists and JSON texts that are served.
     private(set) lazy var texts = ServedTexts(core, exchange, asked: asked.listKey)
@@ -53,12 +55,13 @@ final class OriginExchange {
     var responder: Responder {
         Responder(
             core: core, exchange: exchange, resource: resource, budget: spent,
-            isAsked: resource === asked)
+            isAsked: resource === asked, isForPage: isForPage)
     }
 
-    init(core: ProxyCore, exchange: Exchange, resource: Resource) {
+    init(core: ProxyCore, exchange: Exchange, resource: Resource, isForPage: Bool) {
         self.core = core
         self.exchange = exchange
+        self.isForPage = isForPage
         self.resource = resource
         asked = resource
     }
@@ -193,10 +196,17 @@ final class OriginExchange {
 
     private func serve(_ decision: Decision, _ how: Provenance) {
         guard let object = decision.object, let stored = decision.stored else { return }
+        if hides(stored.head) { return responder.fail(.hiddenFromPages) }
         if how.disposition == .staleWhileRevalidate { renewBehind(object) }
         if how.disposition == .staleOnError, decision.facts.origin > .up { noteMissing() }
         guard let playlist = decision.playlist else { return serve(object, stored, how) }
         serve(playlist, of: object, stored, how)
+    }
+
+    /// True if a page asks for what may come from a private host: a player's request may have
+    /// followed a redirect there.
+    func hides(_ head: StoredHead) -> Bool {
+        isForPage && core.settings.mayBePrivate(finalURL: head.finalURL)
     }
 
     /// Serves an object's content.
@@ -236,6 +246,7 @@ final class OriginExchange {
         guard let object = decision.object, let stored = decision.stored,
             let list = decision.playlist
         else { return }
+        if hides(stored.head) { return responder.fail(.hiddenFromPages) }
         let bound = LoopBound(self, to: exchange.loop)
         let obtained = decision.provenance(.staleOnError, ttl: nil)
         exchange.loop.schedule(after: list.facts.reuse) { _ in

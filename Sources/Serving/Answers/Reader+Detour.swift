@@ -68,7 +68,8 @@ extension Reader {
     /// must never follow the start of this one.
     func moves(to other: StoredObject, isProven: Bool = false) -> Bool {
         guard let head = ObjectFacts.of(other)?.head,
-            isProven || ObjectFacts.isSame(object, as: head, total: other.total)
+            isProven || ObjectFacts.isSame(object, as: head, total: other.total),
+            !isForPage || !core.settings.mayBePrivate(finalURL: head.finalURL)
         else { return false }
         stopWaiting()
         leave()

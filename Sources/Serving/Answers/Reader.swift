@@ -35,6 +35,8 @@ final class Reader: BodySource {
     private var isWaiting = false
     /// The budget of its request; nil until an origin is contacted.
     var budget: OriginBudget?
+    /// True for a page of another site.
+    var isForPage = false
     /// Set when storing the object failed: the resource under which the rest is fetched into an
     /// object that is not stored.
     var detour: Resource?
@@ -269,6 +271,7 @@ final class Reader: BodySource {
         var request = request
         if budget == nil { budget = OriginBudget(now: loop.now) }
         request.budget = budget
+        request.terms.isForPage = isForPage
         core.flights.fetch(request, id: id) { reply in
             bound.enqueue { reader, _ in
                 guard reader.pendingFetch == id else { return }

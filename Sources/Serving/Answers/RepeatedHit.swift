@@ -35,6 +35,7 @@ final class RepeatedHit {
     /// What counts a long text against the budget of repeated ones.
     private let held: KeptPlaylist?
     private let content: Content
+    private let isForPage: Bool
     private let makeHead: (WallTime, Provenance) -> ResponseHead
     /// The head for the current second: nothing in it changes faster.
     @exclusivity(unchecked) private var head: ResponseHead?
@@ -47,10 +48,11 @@ final class RepeatedHit {
     ///   - playlist: its rewritten form, if it is a playlist.
     ///   - held: what counts the text against a budget, if it is long.
     ///   - content: the content after the head.
+    ///   - isForPage: whether a page of another site asks, which may have the response.
     ///   - makeHead: makes the head for a time.
     init(
         _ core: ProxyCore, _ resource: Resource, _ facts: ObjectFacts,
-        playlist: PreparedPlaylist?, held: KeptPlaylist?, content: Content,
+        playlist: PreparedPlaylist?, held: KeptPlaylist?, content: Content, isForPage: Bool,
         makeHead: @escaping (WallTime, Provenance) -> ResponseHead
     ) {
         self.core = core
@@ -60,6 +62,7 @@ final class RepeatedHit {
         self.playlist = playlist
         self.held = held
         self.content = content
+        self.isForPage = isForPage
         self.makeHead = makeHead
     }
 
@@ -72,7 +75,8 @@ final class RepeatedHit {
             case .fresh(let ttl)? = freshness(of: object, for: exchange)
         else { return false }
         let how = Provenance(disposition: .hit, ttl: ttl)
-        let responder = Responder(core: core, exchange: exchange, resource: resource)
+        let responder = Responder(
+            core: core, exchange: exchange, resource: resource, isForPage: isForPage)
         responder.count(.hit)
         let head = head(exchange.loop.wallNow, how)
         switch content {

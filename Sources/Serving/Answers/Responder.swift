@@ -39,6 +39,8 @@ struct Responder {
     var budget: OriginBudget?
     /// True if `resource` is the one that the request names, not one that took its place.
     var isAsked = true
+    /// True for a page of another site.
+    var isForPage = false
 
     /// The request head; kept alive by the callbacks of the exchange.
     var request: RequestHead { exchange.request }
@@ -131,6 +133,7 @@ struct Responder {
     func reader(of object: StoredObject, _ range: (start: Int64, end: Int64?)) -> Reader {
         let reader = Reader(object, of: resource, range: range, core: core, exchange: exchange)
         reader.budget = budget
+        reader.isForPage = isForPage
         return reader
     }
 
@@ -167,7 +170,7 @@ struct Responder {
         }
         repeated.finding = RepeatedHit(
             core, resource, facts, playlist: playlist, held: held, content: content,
-            makeHead: makeHead)
+            isForPage: isForPage, makeHead: makeHead)
     }
 
     /// True if whoever sends the same bytes, at whatever time, has the same access: not where the

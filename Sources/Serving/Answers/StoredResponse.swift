@@ -187,6 +187,7 @@ struct StoredResponse {
     private func awaitFirst(_ first: Int64) {
         let reader = Reader(
             object, of: resource, range: (first, first + 1), core: core, exchange: exchange)
+        reader.isForPage = responder.isForPage
         exchange.onCancel = { [weak reader] in reader?.cancel() }
         // The reader forgets this as soon as it calls it or is cancelled.
         reader.wake = { _ in firstByteCame(first, reader) }

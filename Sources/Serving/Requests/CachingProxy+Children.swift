@@ -13,7 +13,9 @@ extension CachingProxy {
     ///
     /// The child rewrites playlists, keeps cookies and follows redirects. A page cannot be shown from
     /// here as one of the daemon's own: browsers send no `CDN-Loop` unasked.
-    func handle(_ role: ResourceRole, _ url: AbsoluteURL, _ exchange: Exchange) {
+    func handle(
+        _ role: ResourceRole, _ url: AbsoluteURL, for page: ForeignPage?, _ exchange: Exchange
+    ) {
         let request = exchange.request
         if let failure = childFault(request, url) { return refuse(failure, exchange) }
         let session = core.sessions.session(for: Entry(url: url))
@@ -35,7 +37,7 @@ extension CachingProxy {
                 role: role == .playlist || role == .json ? nil : role, policy: policy,
                 forwardedFields: fieldsForChild(request, kind), isMounted: true, kind: kind,
                 isVerbatim: true, live: live))
-        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+        start(resource, for: page, exchange)
     }
 
     /// The target duration, in seconds, of a list that nobody has read here.

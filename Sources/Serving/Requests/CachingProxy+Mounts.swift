@@ -19,7 +19,7 @@ struct MountedRequest {
 
 extension CachingProxy {
     /// Answers a request under a mount.
-    func handle(_ mounted: MountedRequest, _ exchange: Exchange) {
+    func handle(_ mounted: MountedRequest, for page: ForeignPage?, _ exchange: Exchange) {
         let request = exchange.request
         // Browsers send no credentials with a preflight.
         if Self.isOwnPreflight(request) { return answerPreflight(exchange) }
@@ -50,7 +50,7 @@ extension CachingProxy {
                 url: url, cacheKey: key, session: session, policy: policy,
                 forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
                 mount: mounted.mount, live: live))
-        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+        start(resource, for: page, exchange)
     }
 
     /// True if the store may serve the request; a GET with a body requests something that its URL

@@ -53,16 +53,17 @@ package final class CachingProxy: RequestHandler {
             let resource = recent.resource(for: request, keys: core.keys.version)
         {
             if let failure = page?.fault(at: resource.url) { return refuse(failure, exchange) }
-            return OriginExchange(core: core, exchange: exchange, resource: resource).start()
+            return start(resource, for: page, exchange)
         }
         let route = core.links.router.route(request)
         if case .mount(let mount, let url) = route {
             if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
-            return handle(MountedRequest(mount: mount, url: url, hasBody: body != nil), exchange)
+            let mounted = MountedRequest(mount: mount, url: url, hasBody: body != nil)
+            return handle(mounted, for: page, exchange)
         }
         if case .forChild(let role, let url) = route {
             if let failure = page?.fault(at: url) { return refuse(failure, exchange) }
-            return handle(role, url, exchange)
+            return handle(role, url, for: page, exchange)
         }
         if let page, let failure = pageFault(page, route) { return refuse(failure, exchange) }
         if request.method == .options {
@@ -84,9 +85,9 @@ package final class CachingProxy: RequestHandler {
         case .refused(let status, let reason):
             refuse(ProxyFailure(.client, status, reason), exchange)
         case .entry(let entry):
-            handle(entry, exchange)
+            handle(entry, for: page, exchange)
         case .rewritten(let link):
-            handle(link, exchange)
+            handle(link, for: page, exchange)
         }
     }
 
@@ -115,7 +116,8 @@ package final class CachingProxy: RequestHandler {
         // An unreadable link is refused later; one in a long list is checked once it is found.
         case .rewritten(let link):
             if case .target(let target)? = try? core.links.lookUp(link) {
-                page.fault(at: target.url)
+                page.fault(
+                    at: (try? moved(target.url, by: link, of: target.session)) ?? target.url)
             } else {
                 nil
             }
@@ -181,7 +183,7 @@ package final class CachingProxy: RequestHandler {
 
     // MARK: Targets
 
-    private func handle(_ entry: Entry, _ exchange: Exchange) {
+    private func handle(_ entry: Entry, for page: ForeignPage?, _ exchange: Exchange) {
         let request = exchange.request
         var entry = entry
         let url = withoutToken(entry.url)
@@ -199,7 +201,7 @@ package final class CachingProxy: RequestHandler {
             request.targetContains(Self.directivePrefix)
             ? request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") } : []
         let target = PlaybackTarget(url: entry.url, role: role, directives: directives)
-        let resource = open(target, session, exchange)
+        let resource = open(target, session, for: page, exchange)
         if let resource, core.settings.token == nil { recent.remember(resource, for: request) }
     }
 
@@ -214,11 +216,11 @@ package final class CachingProxy: RequestHandler {
 
     private static let directivePrefix = Array("_HLS_".utf8)
 
-    private func handle(_ link: RewrittenLink, _ exchange: Exchange) {
+    private func handle(_ link: RewrittenLink, for page: ForeignPage?, _ exchange: Exchange) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
         do throws(ProxyFailure) {
             switch try core.links.lookUp(link) {
-            case .target(let target): try open(link, target, exchange)
+            case .target(let target): try open(link, target, for: page, exchange)
             case .inLongList(let list): find(link, in: list, exchange)
             }
         } catch {
@@ -241,8 +243,7 @@ package final class CachingProxy: RequestHandler {
                 do throws(ProxyFailure) {
                     let found = try found.get()
                     let page = ForeignPage(of: exchange.request, proxy.core.settings)
-                    if let failure = page?.fault(at: found.url) { throw failure }
-                    try proxy.open(link, found, exchange)
+                    try proxy.open(link, found, for: page, exchange)
                 } catch {
                     proxy.refuse(error, exchange)
                 }
@@ -253,14 +254,15 @@ package final class CachingProxy: RequestHandler {
     }
 
     private func open(
-        _ link: RewrittenLink, _ found: LinkTarget, _ exchange: Exchange
+        _ link: RewrittenLink, _ found: LinkTarget, for page: ForeignPage?, _ exchange: Exchange
     ) throws(ProxyFailure) {
         let url = try moved(found.url, by: link, of: found.session)
+        if let failure = page?.fault(at: url) { throw failure }
         let session = found.opened ?? core.sessions.session(found.session)
         if let text = link.cookies { core.cookies?.adopt(text, of: session.id) }
         let target = PlaybackTarget(
             url: url, role: link.role, directives: link.directives, epoch: found.epoch)
-        let resource = open(target, session, exchange)
+        let resource = open(target, session, for: page, exchange)
         if let resource, found.isSteady { recent.remember(resource, for: exchange.request) }
     }
 
@@ -293,7 +295,7 @@ package final class CachingProxy: RequestHandler {
     /// - Returns: The resource; nil if the request was refused, or if the next request for the same
     ///   target may lead to another resource.
     private func open(
-        _ target: PlaybackTarget, _ session: Session, _ exchange: Exchange
+        _ target: PlaybackTarget, _ session: Session, for page: ForeignPage?, _ exchange: Exchange
     ) -> Resource? {
         guard !core.addresses.contains(target.url) else {
             refuse(
@@ -315,9 +317,17 @@ package final class CachingProxy: RequestHandler {
                 ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
             return nil
         }
-        OriginExchange(core: core, exchange: exchange, resource: resource).start()
+        start(resource, for: page, exchange)
         return resource.isSteady ? resource : nil
     }
+
+    /// Starts the exchange for a resource whose URL the page, if it is one, may request.
+    func start(_ resource: Resource, for page: ForeignPage?, _ exchange: Exchange) {
+        OriginExchange(
+            core: core, exchange: exchange, resource: resource, isForPage: page != nil
+        ).start()
+    }
+
     private func forwardedFields(_ request: RequestHead) -> Fields {
         // A proxy in front adds to CDN-Loop.
         guard !request.fields.contains(.cdnLoop) else { return core.names.forwardedFields(request) }

@@ -32,13 +32,7 @@ struct ForeignPage {
 
     /// Returns the failure for a request to a URL; nil if the page may send it.
     func fault(at url: AbsoluteURL) -> ProxyFailure? {
-        guard settings.mayBePrivate(url.asciiHost) else { return nil }
-        var failure = ProxyFailure(
-            .client, .forbidden,
-            "pages of other sites may not reach what --allow-private or --allow-host opens; "
-                + "allow this one with --cors-origin")
-        failure.isHiddenFromPages = true
-        return failure
+        settings.mayBePrivate(url.asciiHost) ? .hiddenFromPages : nil
     }
 
     /// True if a request that changes something is sent for a page of another origin.

@@ -1,0 +1,29 @@
+// Public and private hosts behind one URL: a redirect may lead from the former to the latter.
+//
+// The head of an object says where its bytes come from, and by it pages of other sites are kept from
+// what private hosts serve (decision 18). So no object holds bytes of both.
+import CachePolicy
+import Model
+import Store
+import URISyntax
+
+extension FlightTable {
+    /// True if an object and a response may have the same body: both come from hosts that may be
+    /// private, or neither does.
+    func isOfOneNetwork(_ object: StoredObject, _ head: StoredHead) -> Bool {
+        guard !settings.privateHosts.isEmpty, !settings.allowsPrivate,
+            let known = ObjectFacts.of(object)?.head, known.finalURL != head.finalURL
+        else { return true }
+        return settings.mayBePrivate(finalURL: known.finalURL)
+            == settings.mayBePrivate(finalURL: head.finalURL)
+    }
+
+    /// True if a redirect led from a public URL to a private host: the shared store names the host
+    /// of playlists only, so other nodes would give the body to anybody.
+    func isFromInside(_ object: StoredObject, _ resource: Resource) -> Bool {
+        guard !settings.privateHosts.isEmpty, !settings.mayBePrivate(resource.url.asciiHost),
+            let head = ObjectFacts.of(object)?.head
+        else { return false }
+        return settings.mayBePrivate(finalURL: head.finalURL)
+    }
+}
