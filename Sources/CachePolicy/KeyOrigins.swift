@@ -65,10 +65,8 @@ package struct KeyOrigins: Hashable, Sendable {
     }
 
     private func fitting(_ origin: Origin) -> [OriginSettings] {
-        let names = [
-            Array(origin.host.utf8)[...], Array("\(origin.host):\(origin.port)".utf8)[...],
-        ]
-        return origins.filter { one in names.contains { one.pattern.matches($0) } }
+        let names = OriginNames(origin)
+        return origins.filter { names.match($0.pattern) }
     }
 
     /// Returns the policy, mode and rules of one origin.

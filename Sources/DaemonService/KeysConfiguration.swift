@@ -16,8 +16,7 @@ struct OriginsReader {
     var origins: KeyOrigins { KeyOrigins(order.compactMap { settings[$0] }) }
 
     private mutating func change(_ pattern: String, _ body: (inout OriginSettings) -> Void) {
-        let name = pattern.lowercased()
-        guard !name.isEmpty, !name.contains("/"), !name.contains(" ") else {
+        guard let name = KeyGlob(host: pattern)?.description else {
             faults.append(
                 "an origin is a host, or host:port, with * and ? for any part, not '\(pattern)'")
             return

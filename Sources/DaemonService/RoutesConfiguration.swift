@@ -30,11 +30,9 @@ struct RoutesReader {
         }
 
         func route(to origin: Origin) -> OriginRoute {
-            let names = [
-                Array(origin.host.utf8)[...], Array("\(origin.host):\(origin.port)".utf8)[...],
-            ]
+            let names = OriginNames(origin)
             func first<Value>(_ entries: [Entry<Value>]) -> Value? {
-                entries.first { entry in names.contains { entry.pattern.matches($0) } }?.value
+                entries.first { names.match($0.pattern) }?.value
             }
             var route = OriginRoute()
             route.proxy = first(proxies) ?? nil
@@ -188,10 +186,11 @@ struct RoutesReader {
         return nil
     }
 
-    /// Splits at the first equals sign; nil unless a pattern of hosts precedes it.
+    /// Splits at the first equals sign; nil unless a pattern of hosts precedes it, which is returned
+    /// in the spelling that is matched.
     private static func split(_ text: String) -> (pattern: String, value: String)? {
         guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
-        let pattern = text[..<equals].lowercased()
+        guard let pattern = KeyGlob(host: String(text[..<equals]))?.description else { return nil }
         let isPattern = pattern.utf8.allSatisfy {
             ASCII.isAlphanumeric($0) || "-._:*?[]".utf8.contains($0)
         }

@@ -102,6 +102,30 @@ private func keyed(_ url: String, _ rules: [String]) throws -> KeyedURL {
         #expect(other.keys == nil)
     }
 
+    @Test(arguments: [
+        ("CDN.example", "http://cdn.example/"), ("cdn.example:8080", "http://cdn.example:8080/"),
+        ("b\u{fc}cher.example", "http://b\u{fc}cher.example/"),
+        ("*.b\u{fc}cher.example", "http://a.xn--bcher-kva.example/"),
+        ("[2001:DB8:0:0::5]", "http://[2001:db8::5]/"), ("2001:db8::5", "http://[2001:DB8:0::5]/"),
+        ("[2001:db8::5]:81", "http://[2001:db8::5]:81/"), ("2001:db8:*", "http://[2001:db8::5]/"),
+        ("[2001:db8:*]", "http://[2001:db8::5]/"), ("*:81", "http://[2001:db8::5]:81/"),
+    ]) func `a pattern matches its host in every spelling`(text: String, url: String) throws {
+        let pattern = try #require(KeyGlob(host: text))
+        #expect(OriginNames(try AbsoluteURL(url).origin).match(pattern))
+        #expect(!OriginNames(try AbsoluteURL("http://other.example/").origin).match(pattern))
+    }
+
+    @Test(arguments: [
+        "", "a/b", "a b", "http://a", "u@a", "a:", "[::1", "*/a", "b\u{fc}*.example",
+    ]) func `what is no host is no pattern of one`(text: String) {
+        #expect(KeyGlob(host: text) == nil)
+    }
+
+    @Test func `the port of an address is not a part of it`() throws {
+        let pattern = try #require(KeyGlob(host: "2001:db8::5:81"))
+        #expect(!OriginNames(try AbsoluteURL("http://[2001:db8::5]:81/").origin).match(pattern))
+    }
+
     @Test func `vetoes survive a restart and can be lifted`() {
         var vetoes = KeyVetoes()
         let place = KeyVetoes.Place(origin: "http://a", scope: .media)

@@ -84,6 +84,17 @@ extension Stories.WaysOutTests {
         #expect(proxy.asked.count == 1)
     }
 
+    @Test func `hosts are shown in the spelling that is matched`() throws {
+        let check = try sluice(
+            "check", "--origin-interface", "[2001:DB8:0::5]=tun0",
+            "--origin-proxy", "b\u{fc}cher.test=direct")
+        #expect(check.status == 0, "\(check.stderr)")
+        #expect(check.stdout.contains("origin-interface 2001:db8::5=tun0"))
+        #expect(check.stdout.contains("origin-proxy xn--bcher-kva.test=direct"))
+        let wrong = try sluice("check", "--origin-policy", "u@a=rfc")
+        #expect((wrong.stdout + wrong.stderr).contains("an origin is a host"))
+    }
+
     @Test func `proxy variables of the environment are ignored`() throws {
         let proxy = try WayOutProxy(.http)
         let other = try WayOutProxy(.http)
