@@ -86,6 +86,7 @@ enum AddressClass: Hashable {
         // IANA IPv6 Special-Purpose Address Registry.
         Block(Array(repeating: 0, count: 15) + [1], 128, .local),  // loopback (RFC 4291)
         Block(Array(repeating: 0, count: 13), 104, .never),  // unspecified (RFC 4291)
+        Block([0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01], 48, .local),  // local translation (RFC 8215)
         Block([0x01, 0x00, 0, 0, 0, 0, 0, 0], 64, .never),  // discard-only (RFC 6666)
         Block([0x01, 0x00, 0, 0, 0, 0, 0, 1], 64, .never),  // dummy prefix (RFC 9780)
         Block([0x20, 0x01, 0x00, 0x02, 0, 0], 48, .local),  // benchmarking (RFC 5180)
@@ -117,7 +118,7 @@ enum AddressClass: Hashable {
             // ::1 is not one of them.
             if middle == [0, 0, 0, 0], last[0] != 0 { return [last] }
         }
-        // 64:ff9b::/96 (RFC 6052) and 64:ff9b:1::/48 (RFC 8215), which is for local networks.
+        // 64:ff9b::/96 (RFC 6052) and 64:ff9b:1::/48 (RFC 8215)
         if Array(bytes[0..<4]) == [0, 0x64, 0xFF, 0x9B] { return [last] }
         // 2002:a.b.c.d::/48 (RFC 3056)
         if bytes[0] == 0x20, bytes[1] == 0x02 { return [Array(bytes[2..<6])] }

@@ -15,6 +15,7 @@ import Upstream
         "::", "::1", "fe80::1", "fec0::1", "fc00::1", "fd12::1", "fd00:ec2::254", "ff02::1",
         "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1",
         "::ffff:0:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::10.0.0.1",
+        "64:ff9b:1::1.1.1.1", "64:ff9b:1:fffe::101:101",
         "2002:7f00:1::1", "2002:a00:1::", "2001:0:1:2:3:4:80ff:fffe",
     ])
     func `local and special addresses are rejected`(text: String) throws {
