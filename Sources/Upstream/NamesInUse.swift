@@ -5,6 +5,35 @@ import URISyntax
 ///
 /// Pure: uses and lookup results go in; names to look up and addresses for libcurl come out.
 struct NamesInUse {
+    /// The sets of connections, each of which has addresses of its own in libcurl.
+    enum Connections: CaseIterable {
+        case shared, express, background
+    }
+
+    /// The generation of addresses that each set of connections has received.
+    private struct Handed {
+        private var shared = 0
+        private var express = 0
+        private var background = 0
+
+        subscript(kind: Connections) -> Int {
+            get {
+                switch kind {
+                case .shared: shared
+                case .express: express
+                case .background: background
+                }
+            }
+            set {
+                switch kind {
+                case .shared: shared = newValue
+                case .express: express = newValue
+                case .background: background = newValue
+                }
+            }
+        }
+    }
+
     private struct Entry {
         var usedAt: Monotonic
         /// The latest attempt, or the first use, when libcurl looks the name up itself.
@@ -14,8 +43,7 @@ struct NamesInUse {
         var addresses: [String] = []
         /// Grows with each result that must be passed to libcurl.
         var generation = 0
-        /// The generations that the shared and the express connections have received.
-        var handed = (shared: 0, express: 0)
+        var handed = Handed()
     }
 
     /// How long libcurl keeps addresses.
@@ -32,11 +60,11 @@ struct NamesInUse {
     /// The interval of checking for due names.
     var turn: Interval { Interval(nanoseconds: max(life.nanoseconds / 8, 50_000_000)) }
 
-    /// Records the use of a name by a transfer.
+    /// Records the use of a name by a transfer over a set of connections.
     ///
-    /// - Returns: an entry for CURLOPT_RESOLVE(3), if its connections do not have the current
+    /// - Returns: an entry for CURLOPT_RESOLVE(3), if these connections do not have the current
     ///   addresses.
-    mutating func use(_ origin: Origin, isExpress: Bool, now: Monotonic) -> String? {
+    mutating func use(_ origin: Origin, over kind: Connections, now: Monotonic) -> String? {
         if Self.isAddress(origin.host) { return nil }
         guard var entry = entries[origin] else {
             add(origin, now: now)
@@ -48,13 +76,8 @@ struct NamesInUse {
         }
         entry.usedAt = now
         defer { entries[origin] = entry }
-        let handed = isExpress ? entry.handed.express : entry.handed.shared
-        guard handed != entry.generation, !entry.addresses.isEmpty else { return nil }
-        if isExpress {
-            entry.handed.express = entry.generation
-        } else {
-            entry.handed.shared = entry.generation
-        }
+        guard entry.handed[kind] != entry.generation, !entry.addresses.isEmpty else { return nil }
+        entry.handed[kind] = entry.generation
         let list = entry.addresses.map { $0.utf8.contains(0x3A) ? "[\($0)]" : $0 }
         // With the plus sign they expire like those that libcurl looked up itself.
         return "+\(origin.host):\(origin.port):\(list.joined(separator: ","))"

@@ -15,6 +15,12 @@ struct RouteConnections {
         let background: CurlMulti?
 
         var all: [CurlMulti] { [shared, express] + [background].compactMap { $0 } }
+
+        /// Which of these connections `multi` has.
+        func kind(of multi: CurlMulti) -> NamesInUse.Connections {
+            if multi === express { return .express }
+            return multi === background ? .background : .shared
+        }
     }
 
     /// The connections of the plain route, which nearly every transfer uses.

@@ -146,7 +146,7 @@ extension UpstreamClient {
         let isBackground = transfer.lane == .background && queue.limits.perHost == 0
         let multi =
             isApart ? sets.express : isBackground ? sets.background ?? sets.shared : sets.shared
-        transfer.freshAddresses = addresses(for: transfer, isExpress: isApart)
+        transfer.freshAddresses = addresses(for: transfer, over: multi, of: sets)
         transfer.lookupFault = nil
         transfer.parser = HeadParser()
         transfer.phase = .head

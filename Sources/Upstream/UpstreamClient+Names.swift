@@ -17,10 +17,16 @@ extension UpstreamClient {
 
     /// Records that a transfer is about to use its host's name.
     ///
+    /// - Parameters:
+    ///   - transfer: the transfer.
+    ///   - multi: the connections that it will use.
+    ///   - sets: the connections of its route.
     /// - Returns: addresses to pass to libcurl, in the form of CURLOPT_RESOLVE(3).
-    func addresses(for transfer: Transfer, isExpress: Bool) -> String? {
+    func addresses(
+        for transfer: Transfer, over multi: CurlMulti, of sets: RouteConnections.Sets
+    ) -> String? {
         guard asksSystem(transfer) else { return nil }
-        let found = names.use(transfer.origin, isExpress: isExpress, now: loop.now)
+        let found = names.use(transfer.origin, over: sets.kind(of: multi), now: loop.now)
         watchNames()
         return found
     }

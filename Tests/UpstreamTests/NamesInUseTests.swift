@@ -16,7 +16,7 @@ import URISyntax
 
     private static func table() -> NamesInUse {
         var table = NamesInUse(life: .seconds(60 as Int64))
-        #expect(table.use(origin, isExpress: false, now: at(0)) == nil)
+        #expect(table.use(origin, over: .shared, now: at(0)) == nil)
         return table
     }
 
@@ -26,17 +26,17 @@ import URISyntax
         #expect(table.due(now: Self.at(30)) == ["film.test"])
         // Once only, until it is used again.
         #expect(table.due(now: Self.at(60)) == [])
-        _ = table.use(Self.origin, isExpress: false, now: Self.at(61))
+        _ = table.use(Self.origin, over: .shared, now: Self.at(61))
         #expect(table.due(now: Self.at(62)) == ["film.test"])
     }
 
     @Test func `new addresses are passed once to the connections of each kind`() {
         var table = Self.table()
         table.take(["192.0.2.1", "2001:db8::1"], of: "film.test", now: Self.at(30))
-        for isExpress in [false, true] {
-            let first = table.use(Self.origin, isExpress: isExpress, now: Self.at(31))
+        for kind in NamesInUse.Connections.allCases {
+            let first = table.use(Self.origin, over: kind, now: Self.at(31))
             #expect(first == "+film.test:80:192.0.2.1,[2001:db8::1]")
-            #expect(table.use(Self.origin, isExpress: isExpress, now: Self.at(32)) == nil)
+            #expect(table.use(Self.origin, over: kind, now: Self.at(32)) == nil)
         }
     }
 
@@ -45,17 +45,17 @@ import URISyntax
         table.connected(Self.origin, to: "192.0.2.7", now: Self.at(1))
         for second in stride(from: Int64(30), through: 3_600, by: 30) {
             table.take(nil, of: "film.test", now: Self.at(second))
-            let handed = table.use(Self.origin, isExpress: false, now: Self.at(second))
+            let handed = table.use(Self.origin, over: .shared, now: Self.at(second))
             #expect(handed == "+film.test:80:192.0.2.7")
         }
         table.take(nil, of: "film.test", now: Self.at(3_630))
-        #expect(table.use(Self.origin, isExpress: false, now: Self.at(3_630)) == nil)
+        #expect(table.use(Self.origin, over: .shared, now: Self.at(3_630)) == nil)
     }
 
     @Test func `libcurl resolves a name that is used again after its lifetime`() {
         var table = Self.table()
         table.take(["192.0.2.1"], of: "film.test", now: Self.at(30))
-        #expect(table.use(Self.origin, isExpress: false, now: Self.at(91)) == nil)
+        #expect(table.use(Self.origin, over: .shared, now: Self.at(91)) == nil)
         #expect(!table.areInUse(now: Self.at(152)) && table.areInUse(now: Self.at(120)))
     }
 
@@ -63,12 +63,12 @@ import URISyntax
         var table = NamesInUse(life: .seconds(60 as Int64))
         for host in ["192.0.2.1", "2001:db8::1"] {
             let origin = Origin(scheme: .http, host: host, port: 80)
-            #expect(table.use(origin, isExpress: false, now: Self.at(0)) == nil)
+            #expect(table.use(origin, over: .shared, now: Self.at(0)) == nil)
         }
         #expect(table.due(now: Self.at(60)) == [])
         for number in 0..<1_000 {
             let origin = Origin(scheme: .http, host: "h\(number).test", port: 80)
-            _ = table.use(origin, isExpress: false, now: Self.at(0))
+            _ = table.use(origin, over: .shared, now: Self.at(0))
         }
         #expect(table.due(now: Self.at(60)).count == 256)
     }
