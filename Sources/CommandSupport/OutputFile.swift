@@ -2,11 +2,11 @@ import Glibc
 
 /// Writes whole files for commands; blocks on the disk.
 package enum OutputFile {
-    /// Writes a file, replacing one of the same name.
+    /// Writes a file, replacing one of the same name; the umask decides who may read a new one.
     ///
     /// - Returns: whether everything was written; if not, `errno` contains the reason.
     package static func write(_ text: String, to path: String) -> Bool {
-        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
         guard file >= 0 else { return false }
         defer { close(file) }
         var rest = Array(text.utf8)[...]

@@ -158,14 +158,15 @@ package func removeFile(_ path: String) throws(SystemError) {
     throw SystemError("unlink", code: errno, subject: path)
 }
 
-/// Creates a folder with mode 0700, and its parents; ignores an existing one (mkdir(2)).
-package func makeFolder(_ path: String) throws(SystemError) {
-    if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+/// Creates a folder and its parents, private to this user unless `mode` says more, which the umask
+/// restricts; ignores an existing one (mkdir(2)).
+package func makeFolder(_ path: String, mode: UInt32 = 0o700) throws(SystemError) {
+    if mkdir(path, mode) == 0 || errno == EEXIST { return }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
         throw SystemError("mkdir", code: errno, subject: path)
     }
-    try makeFolder(String(path[..<slash]))
-    if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+    try makeFolder(String(path[..<slash]), mode: mode)
+    if mkdir(path, mode) == 0 || errno == EEXIST { return }
     throw SystemError("mkdir", code: errno, subject: path)
 }
 

@@ -217,12 +217,14 @@ extension Stories.Downloads {
         _ = try stage.wait(id, for: "complete")
         stage.cdn.stop()
         let folder = try TemporaryFolder()
-        let target = folder.makeFolder("export")
+        let target = folder.file("export")
         let done = try Tool.run([
-            DaemonProcess.builtBinary(), "export", id, target, "--daemon",
-            stage.story.daemon.baseURL,
+            "sh", "-c", "umask 022 && exec \"$@\"", "sh", DaemonProcess.builtBinary(), "export", id,
+            target, "--daemon", stage.story.daemon.baseURL,
         ])
         #expect(done.status == 0)
+        let modes = try Tool.run(["find", target, "-printf", "%m\n"]).stdout
+        #expect(Set(modes.split(separator: "\n")) == ["755", "644"], "\(modes)")
         let names = listFolder(target).sorted()
         // Two segments, a section and a key of each of two streams, two lists and the entry.
         #expect(names.count == 11)

@@ -44,7 +44,8 @@ struct ExportCommand: ParsableCommand {
         guard names.isEmpty else {
             throw commandFailure("\(target) is not empty; name a folder that is")
         }
-        let bytes = try export.write(to: target, client)
+        // Made for a web server, which is another user: the umask decides.
+        let bytes = try export.write(to: target, mode: 0o777, client)
         print(
             "\(export.name): \(export.files.count) files, \(OutputFormat.size(bytes)), in \(target)"
         )
@@ -61,7 +62,7 @@ struct ExportCommand: ParsableCommand {
             throw commandFailure("\(folder) is in the way; remove it")
         }
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        _ = try export.write(to: folder, client)
+        _ = try export.write(to: folder, mode: 0o700, client)
         let input = "\(folder)/\(export.entry)"
         let hasSubtitles = export.hasSubtitles
         var hasThem = hasSubtitles
@@ -141,9 +142,9 @@ private struct Export: Decodable {
         files.contains { $0.text?.contains("TYPE=SUBTITLES") ?? false }
     }
 
-    /// Writes the files and returns the number of bytes written.
-    func write(to folder: String, _ daemon: AdminClient) throws -> Int64 {
-        try makeFolder(folder)
+    /// Writes the files into a folder, made with a mode, and returns the number of bytes written.
+    func write(to folder: String, mode: UInt32, _ daemon: AdminClient) throws -> Int64 {
+        try makeFolder(folder, mode: mode)
         // One client for all files, so that they share one connection.
         let client = BlockingClient()
         var bytes: Int64 = 0
@@ -181,7 +182,7 @@ private final class FileFetch {
         self.path = path
         self.daemon = daemon
         self.client = client
-        file = try openFile(path, flags: O_WRONLY | O_CREAT | O_EXCL)
+        file = try openFile(path, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o666)
     }
 
     /// Fetches the whole resource, or a range to its position; blocks.
