@@ -11,7 +11,8 @@ extension DaemonConfiguration {
             "shared-store-head-start", in: 0...5, default: .milliseconds(100))
         let pollInterval = reader.seconds("shared-store-poll", in: 1...3_600, default: .seconds(5))
         let sharesKeys = reader.isOn("shared-store-keys")
-        guard let text = reader.text("shared-store") else { return }
+        // `off` on the command line undoes what the file or the environment says.
+        guard let text = reader.text("shared-store"), text != "off" else { return }
         do throws(BucketLocation.Fault) {
             let location = try BucketLocation(text)
             do throws(AccessKeys.Fault) {

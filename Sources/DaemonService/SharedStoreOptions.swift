@@ -6,7 +6,7 @@ package struct SharedStoreOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Bucket of an S3-compatible store that several daemons share as their second level: misses ask it before origins, and complete resources of films are written to it. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from ~/.aws/credentials.",
+            "Bucket of an S3-compatible store that several daemons share as their second level: misses ask it before origins, and complete resources of films are written to it. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from ~/.aws/credentials. off means none.",
             valueName: "s3://BUCKET/PREFIX?endpoint=URL&region=NAME"))
     var sharedStore: String?
 

@@ -34,6 +34,12 @@ import Testing
         #expect(options.subtracting(ServeOptions.names) == ["config"])
     }
 
+    @Test func `no shared store is used if it is off`() async throws {
+        let configuration = try await DaemonConfiguration(
+            scalars: ["shared-store": "off"], lists: [:], file: nil)
+        #expect(configuration.proxy.sharedStore == nil)
+    }
+
     @Test func `programs of this machine reach a daemon bound to all addresses over loopback`()
         async throws
     {

@@ -322,6 +322,21 @@ extension Stories.DoctorTests {
         #expect(direct.status == 2 && direct.stdout.contains("does not answer"))
     }
 
+    @Test func `the daemon made for a check joins no cluster`() throws {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let bucket = BucketFixture()
+        try bucket.start()
+        defer { bucket.stop() }
+        let variables = bucket.environment.map { "\($0.name)=\($0.value)" }
+        let result = try Tool.run(
+            ["env"] + variables
+                + [try DaemonProcess.builtBinary(), "doctor", "--port", "0", "--allow-private"]
+                + ["--shared-store", bucket.location, cdn.url("/bytes/50000/film.mp4")])
+        #expect(result.stdout.contains("bytes are the same direct and through Sluice"))
+        #expect(bucket.requests.isEmpty && bucket.objects.isEmpty)
+    }
+
     @Test(arguments: [SIGTERM, SIGINT])
     func `a signal ends the daemon made for a check, and its folder is removed`(_ number: CInt)
         throws

@@ -84,6 +84,8 @@ final class TemporaryDaemon {
         command += arguments
         command += ["--bind", "127.0.0.1", "--port", "0", "--cache-dir", folder + "/cache"]
         command += ["--access-log", "/dev/null", "--log-format", "text", "--drain-timeout", "0"]
+        // It is gone in a moment: other nodes must not count it, nor repeat what it does.
+        command += ["--shared-store", "off"]
         // No proxy in front removes a base path from its links.
         command += ["--drain-delay", "0", "--base-path", "/"]
         if speaksTLS { command += ["--tls-port", "0"] }
