@@ -64,7 +64,7 @@ package final class Download {
     var plan = DownloadPlan()
     /// Playlists that are still to be read, in their order.
     var toRead: [ChosenPlaylist] = []
-    /// The pieces to be fetched, by index in the plan, the next one last.
+    /// The pieces to be fetched, by index in the plan: the next one last, failed ones first.
     var pending: [Int] = []
     package var running: [Int: BackgroundFetch] = [:]
     /// The stored bytes of pieces in flight at the time of their request.
@@ -284,9 +284,9 @@ package final class Download {
         if failure.isLost {
             // The check finds it missing, and bounds how often it is fetched again.
         } else if failure.isWorthRetrying {
-            pending.append(index)
-            guard state == .running else { return }
-            wait(for: failure.message)
+            // Behind all others, which may be had: a rate limit allows only one at a time.
+            pending.insert(index, at: 0)
+            if state == .running { wait(for: failure.message) }
         } else if isFirstPart, failure.originStatus == .rangeNotSatisfiable {
             // The resource is empty or generated, as playlists may be, and then has no ranges.
             turnIntoPlaylist()

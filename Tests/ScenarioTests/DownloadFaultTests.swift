@@ -169,6 +169,24 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
     }
 
+    @Test func `a part that the origin always fails does not stop a download with a rate limit`()
+        throws
+    {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        let broken = "/bytes/film-v2-0/20000"
+        stage.cdn.setBehaviour("status=503", for: broken)
+        let id = try stage.order(url, "&audio=none&rate=900000")
+        #expect(
+            eventually(within: .seconds(30)) {
+                stage.cdn.requestCount("/bytes/film-v2-5/20000") > 0
+            })
+        #expect(try stage.download(id)["state"] != "complete")
+        stage.cdn.setBehaviour(nil, for: broken)
+        _ = try stage.wait(id, for: "complete")
+        #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
+    }
+
     @Test func `a new order for a title replaces its running download`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
