@@ -32,7 +32,7 @@ final class Recording {
     /// Keys of objects that it needs but that were fetched for other titles.
     private var sharedKeys: Set<ObjectKey> = []
     private var pinnedKeys: Set<ObjectKey>?
-    private var failuresForRoom = 0
+    private var shortage = RoomShortage()
     private var deadline: Monotonic?
     private var isStopped = false
     /// The entry as this run read it; nil if an earlier run did.
@@ -46,6 +46,7 @@ final class Recording {
     private static let patience = Interval.seconds(20)
     /// The delay before a retry of reading the entry.
     private static let retry = Interval.seconds(2)
+    private static let noRoom = "there is no room left in the cache or on its disk"
 
     init(_ order: RecordingOrder, _ services: TimeShiftServices, _ loop: EventLoop) {
         self.order = order
@@ -211,21 +212,20 @@ final class Recording {
         } else if followers.allSatisfy(\.hasNoWindow) {
             end(.failed, "the playlist is complete, no live stream: download it instead")
         } else if followers.allSatisfy({ $0.failure == nil }) {
-            say("")
+            say(shortage.isPresent ? Self.noRoom : "")
         }
     }
 
     private func note(_ piece: TimeShiftFetches.Piece, _ failure: ProxyFailure?) {
         guard failure == nil else {
             guard failure?.status == .insufficientStorage, failure?.isLost == false else { return }
-            failuresForRoom += 1
-            if failuresForRoom >= 3 {
-                finish("there is no room left in the cache or on its disk")
-                deadline = loop.now
-            }
+            let target = followers.map { Interval($0.target) }.max() ?? .zero
+            guard shortage.failed(at: loop.now, target: target) else { return say(Self.noRoom) }
+            finish(Self.noRoom)
+            deadline = loop.now
             return
         }
-        failuresForRoom = 0
+        shortage.ends()
         let resource = services.names.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
         let key = resource.key

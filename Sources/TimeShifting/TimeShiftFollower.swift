@@ -20,7 +20,7 @@ final class TimeShiftFollower {
     private let loop: EventLoop
     private var timer: TimerID?
     private var isStopped = false
-    private var target = Duration.seconds(2)
+    private(set) var target = Duration.seconds(2)
     private var pace = RenewalPace()
 
     /// The URL that the playlist is reloaded from: that of the list, or the one that its entry has

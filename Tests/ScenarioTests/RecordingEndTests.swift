@@ -1,4 +1,5 @@
 import FixtureCDN
+import Glibc
 import ScenarioSupport
 import Testing
 
@@ -11,6 +12,43 @@ extension Stories.RecordingTests {
         try stream.record("/m.m3u8")
         #expect(try stream.has(6))
         return stream
+    }
+
+    /// Records more than the cache of a story takes; returns its state once it says so.
+    private func overfilled(_ arguments: [String]) throws -> (RecordedStream, state: String) {
+        let stream = try RecordedStream(arguments, size: 9_000_000)
+        try stream.record()
+        #expect(try stream.has(3))
+        stream.window.advance(by: 2)
+        #expect(try stream.has(5))
+        stream.window.advance(by: 3)
+        return (stream, try stream.told { $0.contains("no room left") })
+    }
+
+    @Test func `a recording without room keeps its segments`() throws {
+        let (stream, state) = try overfilled(["--cache-size", "64MB"])
+        #expect(state.contains("\"state\":\"running\""), "\(state)")
+        _ = try stream.story.api("recordings/\(stream.id)/stop", method: "POST")
+        let isDone = try eventually(within: .seconds(60)) {
+            try stream.told().contains("\"state\":\"done\"")
+        }
+        #expect(isDone)
+        let names = try stream.played().segmentNames
+        #expect(names.starts(with: (0...4).map { "s\($0)" }))
+    }
+
+    @Test func `a recording that has room again in time goes on`() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        try writeFile(file, #"{"cache-size": "64MB"}"#.utf8)
+        let (stream, state) = try overfilled(["--config", file])
+        #expect(state.contains("\"state\":\"running\""), "\(state)")
+        try writeFile(file, #"{"cache-size": "1GB"}"#.utf8)
+        stream.story.daemon.kill(SIGHUP)
+        #expect(try stream.has(8))
+        let later = try stream.told { !$0.contains("no room") }
+        #expect(later.contains("\"state\":\"running\""), "\(later)")
+        #expect(try stream.stop().segmentNames == (0...7).map { "s\($0)" })
     }
 
     @Test func `an entry that was purged, and an origin that is away, cost no recording`() throws {

@@ -299,18 +299,6 @@ extension Stories.RecordingTests {
         }
     }
 
-    @Test func `a recording without room keeps its segments`() throws {
-        let stream = try RecordedStream(["--cache-size", "64MB"], size: 9_000_000)
-        try stream.record()
-        #expect(try stream.has(3))
-        stream.window.advance(by: 2)
-        #expect(try stream.has(5))
-        stream.window.advance(by: 3)
-        let list = try stream.played()
-        #expect(try stream.told().contains("no room"))
-        #expect(list.segmentNames.starts(with: (0...4).map { "s\($0)" }))
-    }
-
     @Test func `the selected variant of a multivariant playlist is recorded with its audio`() throws
     {
         let stream = try RecordedStream()
