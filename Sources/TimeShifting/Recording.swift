@@ -381,6 +381,9 @@ final class Recording {
 
     var fetchedBytes: Int64 { followers.map(\.fetches.fetchedBytes).saturatedSum() }
 
+    /// Pins everything that it needs of other titles, before one of them is removed.
+    func pinShared() { if sharedKeys != pinnedKeys { pin() } }
+
     private func pin() {
         do throws(StateFault) {
             try services.store.pin(

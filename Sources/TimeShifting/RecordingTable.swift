@@ -266,7 +266,7 @@ package final class RecordingTable {
         begin(order)
     }
 
-    /// Removes a recording that is not running, with all objects fetched for it alone.
+    /// Removes a recording that is not running, with all objects that it alone needs.
     private func forget(_ id: String) throws(StateFault) -> AdministrationAnswer {
         guard let order = over[id] ?? paused[id] else {
             let isRunning = running[id] != nil
@@ -281,7 +281,12 @@ package final class RecordingTable {
         let removal = StateChange(removing: RecordingRecord.self, key: [.text(id)])
         let told = end.map { [StateChange($0.record)] } ?? []
         try services.store.unpin(title: session.id.number, with: [removal] + told)
-        services.store.removeAll(where: { $0.title == session.id.number }, { _ in })
+        // What another title needs too is named by its pin.
+        for recording in running.values { recording.pinShared() }
+        let title = session.id.number
+        let kept = Set(services.store.pins().flatMap(\.keys))
+        services.store.removeAll(
+            where: { $0.title == title && !kept.contains($0.key) }, { _ in })
         over[id] = nil
         paused[id] = nil
         tellNodes(end)

@@ -76,6 +76,32 @@ extension Stories.RecordingTests {
         #expect(links(entry.text).count == 2)
     }
 
+    @Test func `a recording keeps what it has in common with one that is forgotten`() throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        try stream.record()
+        #expect(try stream.has(3))
+        let first = stream.id
+        try stream.record()
+        #expect(stream.id != first)
+        #expect(try stream.has(3))
+        let links = uriLines(try stream.stop().text)
+        _ = try story.api("recordings/\(first)/stop", method: "POST")
+        let isDone = try eventually {
+            try story.api("recordings/\(first)").contains("\"state\":\"done\"")
+        }
+        #expect(isDone && links.count == 3)
+        _ = try story.api("recordings/\(first)/forget", method: "POST")
+        // The purge ends after the removal, which the same thread has begun before.
+        #expect(try story.ask("purge", "--older-than", "1h").status == 0)
+        story.cdn.stop()
+        for (number, link) in links.enumerated() {
+            let body = try story.follow(link).body
+            let isRight = isContent(body, of: segment("s\(number)", 3_000))
+            #expect(isRight, "segment \(number)")
+        }
+    }
+
     @Test func `the playlist of audio that is removed with its stream does not keep it running`()
         throws
     {
