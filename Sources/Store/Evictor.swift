@@ -29,6 +29,8 @@ final class Evictor {
     private var isDiskShort = false
     /// Returns what is free on the disk; replaced by tests.
     var readFree: () -> FreeRoom?
+    /// Returns the indexed objects of a title; replaced by tests.
+    var readRows: (_ title: UInt64) throws -> [IndexRow]
     /// True if the disk may report freed space later; set by tests.
     var isDiskLate: Bool
 
@@ -37,6 +39,7 @@ final class Evictor {
         self.index = index
         policy = core.configuration.makePolicy(core.usage.budget)
         readFree = { [folder = core.folder] in freeRoom(at: folder.path) }
+        readRows = { [core] title in try core.index.rows(ofTitle: title) }
         isDiskLate = reportsFreedSpaceLate(at: core.folder.path)
     }
 
@@ -79,17 +82,51 @@ final class Evictor {
             names.formUnion(pin.keys.map(\.name))
             guard pin.title != 0, isWhole else { continue }
             do {
-                names.formUnion(try core.index.rows(ofTitle: pin.title).map(\.key.name))
+                names.formUnion(try readRows(pin.title).map(\.key.name))
             } catch {
-                index.noteUnreadable(error)
+                noteUnreadPin(error)
                 isWhole = false
-                lacksPins = !ObjectIndex.isCorruption(error)
-                nextPins = .now() + Self.pinInterval
             }
         }
         pinnedNames = isWhole ? names : pinnedNames.union(names)
         // Objects that are not in the index yet.
         for case .put(let row) in index.rows.values { notePin(of: row) }
+    }
+
+    /// Follows a change of one pin; reads the objects of its title if that is pinned newly, or not
+    /// any more.
+    ///
+    /// - Parameters:
+    ///   - title: the title, whose pin may have changed again meanwhile.
+    ///   - unnamed: what the pin named before the change, and none named after it.
+    func followPin(of title: UInt64, unnamed: [ObjectKey]) {
+        // Of another pinned title, it is noted again when it would be the next victim.
+        for key in unnamed where !core.pins.holds(key, ofTitle: 0) { pinnedNames.remove(key.name) }
+        let pin = core.pins.pin(of: title)
+        if let pin { pinnedNames.formUnion(pin.keys.lazy.map(\.name)) }
+        guard title != 0, pinnedTitles.contains(title) != (pin != nil) else { return }
+        if pin == nil { pinnedTitles.remove(title) } else { pinnedTitles.insert(title) }
+        do {
+            for row in try readRows(title) { followPin(of: row) }
+        } catch {
+            noteUnreadPin(error)
+        }
+        for case .put(let row) in index.rows.values where row.title == title { followPin(of: row) }
+    }
+
+    /// Follows the change of its title's pin for one object.
+    private func followPin(of row: IndexRow) {
+        if core.pins.holds(row.key, ofTitle: row.title) {
+            pinnedNames.insert(row.key.name)
+        } else {
+            pinnedNames.remove(row.key.name)
+        }
+    }
+
+    private func noteUnreadPin(_ error: any Error) {
+        index.noteUnreadable(error)
+        if !ObjectIndex.isCorruption(error) { lacksPins = true }
+        nextPins = .now() + Self.pinInterval
     }
 
     /// The bytes of pinned objects; reads the index.

@@ -165,8 +165,9 @@ extension ObjectStore {
     /// `url` is its entry, for listings; `keys` are objects that belong to it although they were
     /// first fetched for another title.
     package func pin(title: UInt64, url: String, keys: [ObjectKey]) throws(StateFault) {
-        try core.pins.add(Pin(title: title, url: url, since: .now(), keys: keys))
-        onStoreThread { worker, _ in worker.reloadPins() }
+        let pin = Pin(title: title, url: url, since: .now(), keys: keys)
+        let unnamed = try core.pins.add(pin)
+        onStoreThread { worker, _ in worker.followPin(of: title, unnamed: unnamed) }
     }
 
     /// Unpins a title and makes other changes of the state in the same commit; blocks until that is
@@ -177,9 +178,9 @@ extension ObjectStore {
     package func unpin(
         title: UInt64, with others: [StateChange] = []
     ) throws(StateFault) -> Bool {
-        let wasPinned = try core.pins.remove(title, with: others)
-        onStoreThread { worker, _ in worker.reloadPins() }
-        return wasPinned
+        guard let unnamed = try core.pins.remove(title, with: others) else { return false }
+        onStoreThread { worker, _ in worker.followPin(of: title, unnamed: unnamed) }
+        return true
     }
 
     /// The pinned titles, in the order of pinning.

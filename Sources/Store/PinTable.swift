@@ -14,13 +14,17 @@ final class PinTable: Sendable {
         private(set) var pins: [UInt64: Pin] = [:]
         private var namings: [ObjectKey: Int] = [:]
 
-        mutating func set(_ pin: Pin?, for title: UInt64) {
-            for key in pins[title]?.keys ?? [] {
+        /// Replaces or removes a pin; returns the keys that it named before and none names now.
+        @discardableResult
+        mutating func set(_ pin: Pin?, for title: UInt64) -> [ObjectKey] {
+            let former = pins[title]?.keys ?? []
+            for key in former {
                 let count = namings[key, default: 1] - 1
                 namings[key] = count > 0 ? count : nil
             }
             pins[title] = pin
             for key in pin?.keys ?? [] { namings[key, default: 0] += 1 }
+            return former.filter { namings[$0] == nil }
         }
 
         func names(_ key: ObjectKey) -> Bool { namings[key] != nil }
@@ -42,32 +46,39 @@ final class PinTable: Sendable {
 
     var count: Int { table.withLock { $0.pins.count } }
 
+    /// The pin of a title; nil if it is not pinned.
+    func pin(of title: UInt64) -> Pin? { table.withLock { $0.pins[title] } }
+
     /// True if an object belongs to a pinned title, or a pin names it.
     func holds(_ key: ObjectKey, ofTitle title: UInt64) -> Bool {
         table.withLock { (title != 0 && $0.pins[title] != nil) || $0.names(key) }
     }
 
     /// Adds or replaces a pin; blocks until it is on the disk.
-    func add(_ pin: Pin) throws(StateFault) {
-        try writing.withLock { _ throws(StateFault) in
+    ///
+    /// - Returns: the keys that the pin named before, and that none names now.
+    func add(_ pin: Pin) throws(StateFault) -> [ObjectKey] {
+        try writing.withLock { _ throws(StateFault) -> [ObjectKey] in
             try database.keep([pin.record])
-            table.withLock { $0.set(pin, for: pin.title) }
+            return table.withLock { $0.set(pin, for: pin.title) }
         }
     }
 
     /// Removes a pin and makes other changes in the same commit; blocks until that is on the disk.
     ///
-    /// - Returns: false if the title was not pinned.
-    func remove(_ title: UInt64, with others: [StateChange]) throws(StateFault) -> Bool {
-        try writing.withLock { _ throws(StateFault) in
+    /// - Returns: the keys that it named, and that none names now; nil if the title was not pinned.
+    func remove(
+        _ title: UInt64, with others: [StateChange]
+    ) throws(StateFault) -> [ObjectKey]? {
+        try writing.withLock { _ throws(StateFault) -> [ObjectKey]? in
             let isPinned = table.withLock { $0.pins[title] != nil }
             let removal = StateChange(
                 removing: PinRecord.self, key: [.integer(Int64(bitPattern: title))])
             let changes = (isPinned ? [removal] : []) + others
-            guard !changes.isEmpty else { return false }
+            guard !changes.isEmpty else { return nil }
             try database.keep(changes)
-            table.withLock { $0.set(nil, for: title) }
-            return isPinned
+            let unnamed = table.withLock { $0.set(nil, for: title) }
+            return isPinned ? unnamed : nil
         }
     }
 }

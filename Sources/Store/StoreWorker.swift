@@ -225,6 +225,13 @@ final class StoreWorker {
         evictor.reloadPins()
     }
 
+    /// Follows a change of one pin, after the index has all rows.
+    func followPin(of title: UInt64, unnamed: [ObjectKey]) {
+        askAgainAboutPins()
+        flushIndex()
+        evictor.followPin(of: title, unnamed: unnamed)
+    }
+
     // MARK: Eviction
 
     /// Adapts to changed limits of the disk usage, and evicts if there is more than they permit.

@@ -260,9 +260,6 @@ package final class TimeShiftKeeper {
     /// Removes segments from the store that were stored only for windows, and are in none now, be it in
     /// memory or saved.
     func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
-        let pins = services.store.pins()
-        let pinnedTitles = Set(pins.map(\.title))
-        let pinnedKeys = Set(pins.flatMap(\.keys))
         let lists = services.timeShift.all.filter { $0 !== list }
         let others = lists.map(\.shift)
         let loaded = (lists + [list]).compactMap(\.name)
@@ -277,8 +274,7 @@ package final class TimeShiftKeeper {
             else { continue }
             let key = services.timeShift.storedKey(
                 url, list.session, role: .segment, mark: segment.marks.segment)
-            guard !pinnedKeys.contains(key), let object = services.store.peek(key),
-                !pinnedTitles.contains(object.title),
+            guard let object = services.store.peek(key), !services.store.isPinned(object),
                 services.sessions.session(SessionID(object.title)).shift.window != nil
             else { continue }
             services.store.remove(key)

@@ -3,9 +3,10 @@ import Logging
 import Posix
 import Retention
 import RetentionLab
-import Store
 import Synchronization
 import Testing
+
+@testable import Store
 
 /// Pinned objects are never evicted, and pins survive the loss of the index.
 @Suite struct PinTests {
@@ -105,6 +106,42 @@ import Testing
         }
         #expect(store.find("b")?.isComplete == true)
         #expect(store.statistics().evictions > 10)
+    }
+
+    @Test func `a change of one pin reads the objects of its title alone`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for (name, title) in [("a", 1), ("b", 2), ("c", 3)] as [(String, UInt64)] {
+            try add(store, name, title: title)
+        }
+        try store.flushed()
+        let evictor = try store.makeWorker().evictor
+        let pins = store.core.pins
+        var read: [UInt64] = []
+        evictor.readRows = { title in
+            read.append(title)
+            return try store.core.index.rows(ofTitle: title)
+        }
+        func pin(_ title: UInt64, _ keys: [ObjectKey]) throws {
+            let pin = Pin(title: title, url: "u", since: .now(), keys: keys)
+            evictor.followPin(of: title, unnamed: try pins.add(pin))
+        }
+        func unpin(_ title: UInt64) throws {
+            evictor.followPin(of: title, unnamed: try #require(try pins.remove(title, with: [])))
+        }
+        let shared = ObjectKey(sha256Of: "c")
+        try pin(1, [shared])
+        #expect(read == [1] && evictor.pinnedBytes == 2 * size)
+        try pin(2, [shared])
+        #expect(read == [1, 2] && evictor.pinnedBytes == 3 * size)
+        // What another pin names stays, and the title's own objects are known.
+        try pin(1, [])
+        #expect(read == [1, 2] && evictor.pinnedBytes == 3 * size)
+        try unpin(2)
+        #expect(read == [1, 2, 2] && evictor.pinnedBytes == size)
+        try unpin(1)
+        #expect(read == [1, 2, 2, 1] && evictor.pinnedBytes == 0)
     }
 
     @Test func `an unpinned title can be evicted`() throws {
