@@ -155,7 +155,9 @@ final class Recording {
         guard let object = services.store.peek(resource.key), object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist,
             let body = try? readBody(of: object, count: Int(object.total ?? 0)),
-            let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
+            let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL)),
+            // The window itself, in other numbers, if its end was interrupted.
+            order.state != .finishing || !RecordingPlaylists.isFinished(body)
         else { return }
         // The marks of its segments are the epochs of this run, which has not read it before.
         try? services.names.noteNames(

@@ -38,6 +38,12 @@ struct RecordingPlaylists {
         let seconds: Double
     }
 
+    /// True for a text that may be the result of `finished`; a running stream has none such.
+    static func isFinished(_ body: [UInt8]) -> Bool {
+        let list = try? Playlist(body, base: nil, PlaylistReading(limits: .own))
+        return list?.summary.playlistType == .vod && list?.summary.hasEndList == true
+    }
+
     /// Writes every list as a finished playlist; blocks on the disk.
     func finished() -> [Finished] {
         order.lists.compactMap { chosen in

@@ -102,6 +102,49 @@ extension Stories.RecordingTests {
         }
     }
 
+    /// Records a stream that after six segments begins again with the names and numbers of the first,
+    /// until nine are stored.
+    private func renumbered(_ path: String) throws -> RecordedStream {
+        let story = try Story()
+        func window() -> LiveWindow {
+            LiveWindow(
+                segments: (0..<50).map { .init(uri: "/r\($0).ts", duration: 1) },
+                targetDuration: 1, windowSize: 3)
+        }
+        func put(_ word: String) {
+            for number in 0..<9 { story.cdn.put("/r\(number).ts", text: "\(word) \(number)") }
+        }
+        put("old")
+        story.cdn.put("/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nl.m3u8\n")
+        let stream = RecordedStream(on: story, window())
+        try stream.record(path)
+        #expect(try stream.has(3))
+        stream.window.advance(by: 3)
+        #expect(try stream.has(6))
+        put("new")
+        _ = story.cdn.live("/l.m3u8", window())
+        #expect(try stream.has(9))
+        return stream
+    }
+
+    @Test func `a restart while a recording waits for its end adds nothing to it`() throws {
+        let stream = try renumbered("/m.m3u8")
+        let story = stream.story
+        try story.restart()
+        #expect(try stream.has(9))
+        _ = try story.ask("purge", story.cdn.url("/m.m3u8"))
+        story.cdn.stop()
+        _ = try story.api("recordings/\(stream.id)/stop", method: "POST")
+        // Its list is stored, and the reason is that of the entry.
+        let waiting = try stream.told { members("reason", in: $0).first != "it was stopped" }
+        #expect(waiting.contains("\"state\":\"finishing\""), "\(waiting)")
+        try story.restart()
+        try story.cdn.start()
+        let variant = try #require(uriLines(try stream.played().text).first)
+        let names = try story.follow(variant).segmentNames
+        #expect(names == (0...5).map { "r\($0)" } + (0...2).map { "r\($0)" })
+    }
+
     @Test func `the playlist of audio that is removed with its stream does not keep it running`()
         throws
     {
