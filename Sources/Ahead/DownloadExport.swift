@@ -26,13 +26,19 @@ struct DownloadExport {
         var isWhole = false
     }
 
+    /// A resource: what a name means in one epoch.
+    private struct Place: Hashable {
+        let url: AbsoluteURL
+        let epoch: Epoch
+    }
+
     /// The most playlists that are read; each is read whole.
     private static let mostLists = 256
 
     private let services: AheadServices
     private let session: Session
     private var files: [File] = []
-    private var places: [AbsoluteURL: Int] = [:]
+    private var places: [Place: Int] = [:]
     private var lists: [AbsoluteURL: String] = [:]
     /// The key systems that prevent playback of the exported playlists.
     private var protection: ContentProtection?
@@ -83,7 +89,7 @@ struct DownloadExport {
             guard object.isComplete, let url = title.url else {
                 return .failure(.conflict, "the file is not kept whole; download it")
             }
-            place(url, role: nil, range: nil)
+            place(url, role: nil, in: nil, range: nil)
         }
         // The rules of keys may have changed since it was stored, or it was evicted meanwhile.
         guard let first = files.first else {
@@ -198,27 +204,46 @@ struct DownloadExport {
             return nil
         }
         let (services, session) = (services, session)
-        let made = OfflinePlaylist.make(list) { Self.isStored($0, services, session) }
+        let epochs = RecordedEpochs(of: list, at: base, services, session)
+        let made = OfflinePlaylist.make(list) { reference in
+            let epoch = epochs?.epoch(of: reference, for: reference.mediaSequence)
+            return Self.isStored(reference, in: epoch, services, session)
+        }
         guard made.isPlayable else { return nil }
+        // The segments that are left have other numbers behind a hole.
+        let numbers = epochs == nil ? [] : Self.numbers(in: list, without: made.missing)
+        var passed = 0
         let options = PlaylistRewriter.Options(reading(variables))
         let linked = try? PlaylistRewriter.rewrite(made.bytes, base: base, options: options) {
             reference, output in
+            let number =
+                numbers.indices.contains(passed) ? numbers[passed] : reference.mediaSequence
+            if reference.tag == .inf { passed += 1 }
+            let epoch = epochs?.epoch(of: reference, for: number)
             let range = reference.byteRange?.bytes
-            guard let name = place(reference.url, role: reference.role, range: range) else {
-                return false
-            }
+            guard let name = place(reference.url, role: reference.role, in: epoch, range: range)
+            else { return false }
             output += Array(name.utf8)
             return true
         }
         return linked.map { ($0.bytes, made.missing.isEmpty) }
     }
 
+    /// Returns the numbers of the segments of a list but for those that are missing.
+    private static func numbers(
+        in list: Playlist, without missing: [ResourceReference]
+    ) -> [Int] {
+        let lines = Set(missing.map(\.line))
+        let segments = list.media?.segments.compactMap(\.reference) ?? []
+        return segments.filter { !lines.contains($0.line) }.map(\.mediaSequence)
+    }
+
     private static func isStored(
-        _ reference: ResourceReference, _ services: AheadServices, _ session: Session
+        _ reference: ResourceReference, in epoch: Epoch?, _ services: AheadServices,
+        _ session: Session
     ) -> Bool {
-        let resource = services.names.resource(
-            reference.url, session, role: reference.role, forwarding: Fields())
-        guard let object = services.store.peek(resource.key) else { return false }
+        let key = Self.key(of: reference.url, role: reference.role, in: epoch, services, session)
+        guard let object = services.store.peek(ObjectKey(key)) else { return false }
         if object.isComplete { return true }
         guard let range = reference.byteRange else { return false }
         return object.spans.contains(range.bytes)
@@ -226,17 +251,37 @@ struct DownloadExport {
 
     // MARK: Resources
 
+    /// Returns the key of a resource; without an epoch, in the current one of its name.
+    private static func key(
+        of url: AbsoluteURL, role: ResourceRole?, in epoch: Epoch?, _ services: AheadServices,
+        _ session: Session
+    ) -> CacheKey {
+        guard let epoch else {
+            return services.names.resource(url, session, role: role, forwarding: Fields()).cacheKey
+        }
+        var key = services.names.cacheKey(url, session: session, role: role)
+        key.epoch = epoch
+        return key
+    }
+
     /// Returns the name of a resource's file; nil if it is not stored.
+    ///
+    /// - Parameters:
+    ///   - url: its URL.
+    ///   - role: its role; nil for an entry.
+    ///   - epoch: the epoch of its name; nil for the current one.
+    ///   - range: the bytes that are needed of it; nil for all.
     @discardableResult
     private mutating func place(
-        _ url: AbsoluteURL, role: ResourceRole?, range: Range<Int64>?
+        _ url: AbsoluteURL, role: ResourceRole?, in epoch: Epoch?, range: Range<Int64>?
     ) -> String? {
-        if let known = places[url] {
+        let key = Self.key(of: url, role: role, in: epoch, services, session)
+        let place = Place(url: url, epoch: key.epoch)
+        if let known = places[place] {
             if let range { files[known].ranges.insert(range) }
             return files[known].name
         }
-        let resource = services.names.resource(url, session, role: role, forwarding: Fields())
-        guard let object = services.store.peek(resource.key) else { return nil }
+        guard let object = services.store.peek(ObjectKey(key)) else { return nil }
         let number = String(places.count + 1, width: 5)
         let shown = role ?? .media
         var file = File(name: "\(number)-\(shown.safeFileName(for: url.lastPathSegment))")
@@ -247,12 +292,38 @@ struct DownloadExport {
             session: session.id, prefix: "", signer: seal?.signer ?? services.signer,
             handle: services.names.handle(for:session:epoch:))
         let letter = String(UnicodeScalar(shown.letter))
-        let handle = String(decoding: links.handleText(of: url, for: .link(shown)), as: UTF8.self)
+        let handle = String(
+            decoding: links.handleText(of: url, for: .link(shown), in: key.epoch), as: UTF8.self)
         file.source =
             "\(seal?.path ?? "")/\(letter)/\(handle)/\(shown.safeFileName(for: url.lastPathSegment))"
-        places[url] = files.count
+        places[place] = files.count
         files.append(file)
         return file.name
+    }
+}
+
+/// The epochs of the names in a playlist of an ended recording.
+private struct RecordedEpochs {
+    /// Nil if all are the first: such a window is not kept.
+    private let window: TimeShift?
+
+    /// Reads the window of a list; blocks on the disk.
+    ///
+    /// Nil for all other playlists: names in the window of a stream are those of the current epoch.
+    init?(
+        of list: Playlist, at url: AbsoluteURL, _ services: AheadServices, _ session: Session
+    ) {
+        guard session.shift.recording != nil, list.summary.playlistType == .vod,
+            list.summary.hasEndList
+        else { return nil }
+        let files = TimeShiftFiles.ofRecordings(in: services.store.folderPath, log: services.log)
+        let name = WindowName(session: session.id, url: url)
+        window = files.load(name, limits: session.shift.limits)
+    }
+
+    /// Returns the epoch of a name for the segment of a number.
+    func epoch(of reference: ResourceReference, for number: Int) -> Epoch {
+        window?.nameEpoch(of: reference, for: number) ?? .first
     }
 }
 

@@ -59,7 +59,7 @@ package final class TimeShiftTable: Sendable {
         self.thread = thread
         let folder = store.folderPath
         windows = TimeShiftFiles(folder: folder + "/windows", log: log)
-        recorded = TimeShiftFiles(folder: folder + "/recordings/windows", log: log)
+        recorded = .ofRecordings(in: folder, log: log)
     }
 
     /// Returns the snapshot folder of a session; recordings have a permanent one.

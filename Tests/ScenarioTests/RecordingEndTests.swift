@@ -102,8 +102,8 @@ extension Stories.RecordingTests {
         }
     }
 
-    /// Records a stream that after six segments begins again with the names and numbers of the first,
-    /// until nine are stored.
+    /// Records a stream that begins again after six segments, with the numbers and names of the
+    /// first ones, until nine are stored.
     private func renumbered(_ path: String) throws -> RecordedStream {
         let story = try Story()
         func window() -> LiveWindow {
@@ -125,6 +125,23 @@ extension Stories.RecordingTests {
         _ = story.cdn.live("/l.m3u8", window())
         #expect(try stream.has(9))
         return stream
+    }
+
+    @Test func `an export of a recording has what each name meant at its time`() throws {
+        let stream = try renumbered("/l.m3u8")
+        let story = stream.story
+        _ = try stream.stop()
+        let title = members("title", in: try stream.told()).first ?? ""
+        func exported() throws -> [String] {
+            let sources = members("source", in: try story.api("export?title=\(title)"))
+            return try sources.filter { !$0.isEmpty }.map { try story.follow($0).text }
+        }
+        let whole = try exported()
+        #expect(whole == (0...5).map { "old \($0)" } + (0...2).map { "new \($0)" })
+        // Behind a hole the segments of the export have other numbers than in the recording.
+        #expect(try story.ask("purge", story.cdn.url("/r1.ts")).status == 0)
+        let rest = try exported()
+        #expect(rest == whole.filter { !$0.hasSuffix("1") })
     }
 
     @Test func `a restart while a recording waits for its end adds nothing to it`() throws {

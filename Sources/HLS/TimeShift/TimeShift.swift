@@ -312,6 +312,23 @@ package struct TimeShift: Sendable {
         segment(number: number)?.mark(ofKey: url) ?? 0
     }
 
+    /// Returns the epoch of a name that a segment has or needs; the first one if the segment is not
+    /// remembered.
+    ///
+    /// - Parameters:
+    ///   - reference: the name of the segment, its key or its initialization section.
+    ///   - number: the number of the segment.
+    /// - Returns: the epoch.
+    package func nameEpoch(of reference: ResourceReference, for number: Int) -> Epoch {
+        guard let marks = marks(number: number) else { return .first }
+        return switch reference.role {
+        case .initialization: Epoch(number: marks.map)
+        case .key: Epoch(number: mark(ofKey: reference.url, number: number))
+        case .segment, .subtitle, .media, .image: Epoch(number: marks.segment)
+        case .part, .playlist, .json: .first
+        }
+    }
+
     /// Records the parts of the newest window that are not in segments: its extent, parts, date
     /// ranges and tail.
     private mutating func note(_ window: LiveWindow) {

@@ -31,6 +31,11 @@ package struct TimeShiftFiles: Sendable {
         self.log = log
     }
 
+    /// Returns the snapshots of recordings, which stay; `folder` is that of the store.
+    package static func ofRecordings(in folder: String, log: Logger) -> TimeShiftFiles {
+        TimeShiftFiles(folder: folder + "/recordings/windows", log: log)
+    }
+
     /// Returns the name of the file that holds the snapshot of a window.
     package func file(of name: WindowName) -> String {
         String(ObjectKey(sha256Of: "\(name.session.text) \(name.list)").hex.prefix(32))

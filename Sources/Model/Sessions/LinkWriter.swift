@@ -122,10 +122,12 @@ package final class LinkWriter {
         return made
     }
 
-    /// Returns the text of the handle alone.
-    package func handleText(of url: AbsoluteURL, for use: HandleUse) -> [UInt8] {
+    /// Returns the text of the handle alone, of a name in an epoch.
+    package func handleText(
+        of url: AbsoluteURL, for use: HandleUse, in epoch: Epoch = .first
+    ) -> [UInt8] {
         var text: [UInt8] = []
-        handle(url, session, .first)
+        handle(url, session, epoch)
             .append(to: &text, for: use, sign: sign, isInFront: isInFront)
         return text
     }

@@ -223,7 +223,7 @@ struct TextPreparation: Sendable {
             if isOwn { return false }
             if reference.hasMap { hasMap = true }
             let epoch =
-                shift.map { self.epoch(of: reference, in: $0) }
+                shift.map { $0.nameEpoch(of: reference, for: reference.mediaSequence) }
                 ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
             if let own = channelLinks?.links(of: reference, prefix: prefix) {
                 own.append(reference, to: &output)
@@ -302,18 +302,6 @@ struct TextPreparation: Sendable {
     private func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
         guard form.timeShift != 0 || core.keeper.isOver(resource.session) else { return nil }
         return core.timeShift.list(resource.url, of: resource.session).shift
-    }
-
-    /// Returns the epoch of a name in an extended window.
-    private func epoch(of reference: ResourceReference, in shift: TimeShift) -> Epoch {
-        guard let marks = shift.marks(number: reference.mediaSequence) else { return .first }
-        return switch reference.role {
-        case .initialization: Epoch(number: marks.map)
-        case .key:
-            Epoch(number: shift.mark(ofKey: reference.url, number: reference.mediaSequence))
-        case .segment, .subtitle, .media, .image: Epoch(number: marks.segment)
-        case .part, .playlist, .json: .first
-        }
     }
 
     /// Returns the current epoch of a name in the served list.
