@@ -316,9 +316,9 @@ private struct RecordedEpochs {
         guard session.shift.recording != nil, list.summary.playlistType == .vod,
             list.summary.hasEndList
         else { return nil }
-        let files = TimeShiftFiles.ofRecordings(in: services.store.folderPath, log: services.log)
-        let name = WindowName(session: session.id, url: url)
-        window = files.load(name, limits: session.shift.limits)
+        window = TimeShiftFiles.recorded(
+            WindowName(session: session.id, url: url), in: services.store.folderPath,
+            limits: session.shift.limits)
     }
 
     /// Returns the epoch of a name for the segment of a number.

@@ -144,6 +144,33 @@ extension Stories.RecordingTests {
         #expect(rest == whole.filter { !$0.hasSuffix("1") })
     }
 
+    @Test func `a recording of names that had been used before is whole`() throws {
+        let story = try Story()
+        func window() -> LiveWindow {
+            LiveWindow(
+                segments: (0..<50).map { .init(uri: "/r\($0).ts", duration: 1) },
+                targetDuration: 1, windowSize: 3)
+        }
+        func isListed(_ numbers: ClosedRange<Int>) throws -> Bool {
+            try eventually {
+                try story.get("/l.m3u8").segmentNames == numbers.map { "r\($0)" }
+            }
+        }
+        for number in 0..<6 { story.cdn.put("/r\(number).ts", text: "\(number)") }
+        let stream = RecordedStream(on: story, window())
+        #expect(try isListed(0...2))
+        stream.window.advance(by: 3)
+        #expect(try isListed(3...5))
+        _ = story.cdn.live("/l.m3u8", window())
+        #expect(try isListed(0...2))
+        try stream.record()
+        #expect(try stream.has(3))
+        #expect(try stream.stop().segmentNames == ["r0", "r1", "r2"])
+        let title = members("title", in: try stream.told()).first ?? ""
+        let told = try story.api("titles/\(title)")
+        #expect(members("percent", in: told).first == "100", "\(told)")
+    }
+
     @Test func `a restart while a recording waits for its end adds nothing to it`() throws {
         let stream = try renumbered("/m.m3u8")
         let story = stream.story

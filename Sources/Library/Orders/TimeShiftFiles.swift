@@ -33,11 +33,32 @@ package struct TimeShiftFiles: Sendable {
 
     /// Returns the snapshots of recordings, which stay; `folder` is that of the store.
     package static func ofRecordings(in folder: String, log: Logger) -> TimeShiftFiles {
-        TimeShiftFiles(folder: folder + "/recordings/windows", log: log)
+        TimeShiftFiles(folder: recordings(in: folder), log: log)
+    }
+
+    private static func recordings(in folder: String) -> String { folder + "/recordings/windows" }
+
+    /// Returns the snapshot of a recording's window, for whoever only looks at it: one that cannot
+    /// be read stays where it is.
+    ///
+    /// - Parameters:
+    ///   - name: the name of the window.
+    ///   - folder: the folder of the store.
+    ///   - limits: the limits of the window.
+    /// - Returns: the window; nil if there is none, or none that can be read.
+    package static func recorded(
+        _ name: WindowName, in folder: String, limits: TimeShift.Limits
+    ) -> TimeShift? {
+        let path = "\(recordings(in: folder))/\(fileName(of: name))"
+        guard let bytes = try? readWhole(path, atMost: mostOfOne), bytes.starts(with: firstLine)
+        else { return nil }
+        return try? TimeShift(snapshot: Array(bytes[firstLine.count...]), limits: limits)
     }
 
     /// Returns the name of the file that holds the snapshot of a window.
-    package func file(of name: WindowName) -> String {
+    package func file(of name: WindowName) -> String { Self.fileName(of: name) }
+
+    private static func fileName(of name: WindowName) -> String {
         String(ObjectKey(sha256Of: "\(name.session.text) \(name.list)").hex.prefix(32))
     }
 

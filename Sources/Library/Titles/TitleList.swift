@@ -4,11 +4,19 @@ package import URISyntax
 
 /// A resource, or a byte range of one, that playing requires.
 package struct TitlePiece: Sendable, Equatable {
-    package let url: AbsoluteURL
+    /// A name, which a stream may use again for another resource.
+    package struct Name: Sendable, Hashable {
+        package let url: AbsoluteURL
+        package let epoch: Epoch
+    }
+
+    package let name: Name
     /// The byte range; nil for the whole resource.
     package let range: Range<Int64>?
     /// Playing time; 0 for initialization sections and keys.
     package let seconds: Double
+
+    package var url: AbsoluteURL { name.url }
 }
 
 /// A playlist that another one names.
@@ -45,10 +53,12 @@ package struct TitleList: Sendable, Equatable {
     ///   - base: the URL that it came from, after redirects.
     ///   - variables: the variables of the multivariant playlist that names it.
     ///   - limits: the limits of a playlist.
+    ///   - recorded: called for a playlist that may be that of an ended recording; returns its
+    ///     window.
     /// - Throws: `PlaylistError` if it is not a playlist, or exceeds the limits.
     init(
         _ body: [UInt8], base: AbsoluteURL, variables: [String: String] = [:],
-        limits: PlaylistLimits = .standard
+        limits: PlaylistLimits = .standard, recorded: () -> TimeShift? = { nil }
     ) throws(PlaylistError) {
         let list = try Playlist(
             body, base: base, PlaylistReading(limits: limits, variables: variables))
@@ -60,31 +70,37 @@ package struct TitleList: Sendable, Equatable {
         children = list.multivariant.map(Self.children) ?? []
         let keys = list.media.map(ContentProtection.read)
         protection = keys?.protection
-        pieces = keys.map { Self.pieces(of: list, without: $0.foreignKeyLines) } ?? []
+        let isEnded = list.summary.playlistType == .vod && list.summary.hasEndList
+        let window = keys != nil && isEnded ? recorded() : nil
+        pieces = keys.map { Self.pieces(of: list, without: $0.foreignKeyLines, window) } ?? []
     }
 
     // MARK: Media playlists
 
     private static func pieces(
-        of list: Playlist, without foreignKeys: Set<Int>
+        of list: Playlist, without foreignKeys: Set<Int>, _ window: TimeShift?
     ) -> [TitlePiece] {
         var pieces: [TitlePiece] = []
-        var structure: Set<AbsoluteURL> = []
+        var structure: Set<TitlePiece.Name> = []
+        func named(_ reference: ResourceReference) -> TitlePiece.Name {
+            let epoch = window?.nameEpoch(of: reference, for: reference.mediaSequence)
+            return TitlePiece.Name(url: reference.url, epoch: epoch ?? .first)
+        }
         list.forEachReference { reference in
             switch reference.role {
             // Only a key system can fetch it.
             case .key where foreignKeys.contains(reference.line): break
             case .key, .initialization:
                 // A section that is repeated after each discontinuity is listed once.
-                guard reference.tag != .preloadHint, structure.insert(reference.url).inserted else {
-                    return
-                }
-                pieces.append(TitlePiece(url: reference.url, range: range(reference), seconds: 0))
+                guard reference.tag != .preloadHint else { return }
+                let name = named(reference)
+                guard structure.insert(name).inserted else { return }
+                pieces.append(TitlePiece(name: name, range: range(reference), seconds: 0))
             case .segment, .subtitle, .image, .media:
                 guard reference.tag == .inf, !reference.isGap else { return }
                 let seconds = reference.duration.map { max(0, $0 / .seconds(1)) } ?? 0
                 pieces.append(
-                    TitlePiece(url: reference.url, range: range(reference), seconds: seconds))
+                    TitlePiece(name: named(reference), range: range(reference), seconds: seconds))
             case .playlist, .part, .json: break
             }
         }

@@ -169,16 +169,28 @@ struct TitleReading {
             let base = try? AbsoluteURL(head.finalURL),
             let body = try? readBody(of: object, count: Int(total))
         else { return nil }
-        return try? TitleList(body, base: base, variables: variables, limits: limits)
+        return try? TitleList(body, base: base, variables: variables, limits: limits) {
+            recordedWindow(at: base)
+        }
+    }
+
+    /// Returns the window of a recording's playlist, which has the epochs of its names; nil if all
+    /// are the first.
+    private func recordedWindow(at url: AbsoluteURL) -> TimeShift? {
+        guard session.shift.recording != nil else { return nil }
+        let name = WindowName(session: session.id, url: url)
+        return TimeShiftFiles.recorded(
+            name, in: catalogue.store.folderPath, limits: session.shift.limits)
     }
 
     private mutating func variant(_ child: TitleChild, _ list: TitleList) -> TitleVariant {
         let keys = Dictionary(
-            list.pieces.map { ($0.url, catalogue.keys.mediaKey($0.url)) },
+            list.pieces.map { ($0.name, catalogue.keys.mediaKey($0.url, in: $0.name.epoch)) },
             uniquingKeysWith: { first, _ in first })
         note(Array(keys.values))
         needed.formUnion(keys.values)
-        return TitleVariant(child, list: list) { piece in keys[piece.url].flatMap { bytes(of: $0) }
+        return TitleVariant(child, list: list) { piece in
+            keys[piece.name].flatMap { bytes(of: $0) }
         }
     }
 

@@ -1,4 +1,5 @@
 import CachePolicy
+package import HLS
 import Routing
 package import Store
 package import URISyntax
@@ -17,7 +18,7 @@ extension KeyTable {
     }
 
     /// The key of a segment, an initialization section or a decryption key.
-    package func mediaKey(_ url: AbsoluteURL) -> ObjectKey {
-        ObjectKey(CacheKey(url: key(of: url, in: KeyPlace()).text))
+    package func mediaKey(_ url: AbsoluteURL, in epoch: Epoch = .first) -> ObjectKey {
+        ObjectKey(CacheKey(url: key(of: url, in: KeyPlace()).text, epoch: epoch))
     }
 }
