@@ -7,6 +7,8 @@ import URISyntax
 package enum PlayerHeaders {
     /// The most headers of one URL or entry.
     package static let most = 32
+    /// The most bytes of a name.
+    static let longestName = 256
     /// The most bytes of a value.
     static let longestValue = 8 << 10
 
@@ -67,11 +69,20 @@ package enum PlayerHeaders {
     /// Returns the error in the headers of one URL; nil if there is none.
     ///
     /// Contains no values.
-    package static func fault(of headers: [Entry.Header]) -> String? {
-        if headers.count > most { return "more than \(most) headers stand behind the URL" }
+    ///
+    /// - Parameters:
+    ///   - headers: the headers.
+    ///   - place: where they were found, in words.
+    package static func fault(
+        of headers: [Entry.Header], at place: String = "behind the URL"
+    ) -> String? {
+        if headers.count > most { return "there are more than \(most) headers \(place)" }
         for header in headers {
-            let name = "the header \(header.name.prefix(40)) behind the URL"
+            let name = "the header \(header.name.prefix(40)) \(place)"
             if let fault = header.fault { return "\(name) \(fault)" }
+            if header.name.utf8.count > longestName {
+                return "\(name) has a name of more than \(longestName) bytes"
+            }
             if header.value.utf8.count > longestValue {
                 return "\(name) has more than \(longestValue) bytes"
             }

@@ -29,4 +29,23 @@ import URISyntax
         #expect(items[0].entry?.headers == [Entry.Header(name: "X-A", value: "1")])
         #expect(items[1].fault?.contains("set by the daemon itself") == true)
     }
+
+    /// Returns the reason why an item with these headers is invalid; nil if it is valid.
+    private func fault(_ url: String, _ headers: String) throws -> String? {
+        let text = #"{"entries":["http://h/c",{"url":"\#(url)","headers":{\#(headers)}}]}"#
+        return try FeedOrder(parsing: Array(text.utf8)).items[1].fault
+    }
+
+    @Test func `the headers of an item follow the rules of headers behind its URL`() throws {
+        for name in ["Host", "Range", "if-none-match", "Content-Length", "CDN-Loop"] {
+            let found = try fault("http://h/a", "\"\(name)\":\"x\"")
+            #expect(found?.contains("set by the daemon itself") == true, "\(name)")
+        }
+        let many = (1...33).map { "\"x\($0)\":\"1\"" }.joined(separator: ",")
+        #expect(try fault("http://h/a", many)?.contains("at most 32 headers") == true)
+        #expect(try fault("http://h/a", "\"x\":1")?.contains("no text") == true)
+        let most = (1...31).map { "\"x\($0)\":\"1\"" }.joined(separator: ",")
+        #expect(try fault("http://h/a|X-A=1", most) == nil)
+        #expect(try fault("http://h/a|X-A=1&X-B=2", most) != nil)
+    }
 }

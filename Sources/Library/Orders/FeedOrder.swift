@@ -1,5 +1,4 @@
 // The body of `PUT /api/feeds/<name>`: the list, the viewer's position, and the parameters.
-import HTTP
 package import Lookahead
 import Model
 package import Routing
@@ -127,11 +126,17 @@ package struct FeedOrder: Sendable {
             guard case .object(let members) = headers else {
                 return bad("\"headers\" is an object of texts")
             }
+            guard members.count + entry.headers.count <= PlayerHeaders.most else {
+                return bad("an entry has at most \(PlayerHeaders.most) headers")
+            }
             for member in members {
-                guard let value = member.value.asText, Self.isField(member.name, value) else {
-                    return bad("the header \(member.name) cannot be sent")
+                guard let value = member.value.asText else {
+                    return bad("the header \(member.name.prefix(40)) is no text")
                 }
                 entry.headers.append(Entry.Header(name: member.name, value: value))
+            }
+            if let fault = PlayerHeaders.fault(of: entry.headers, at: "of the entry") {
+                return bad(fault)
             }
         }
         guard let weight = value["weight"] else { return Item(entry: entry, weight: nil) }
@@ -139,12 +144,6 @@ package struct FeedOrder: Sendable {
             return bad("\"weight\" is above 0, at most 1000")
         }
         return Item(entry: entry, weight: number)
-    }
-
-    private static func isField(_ name: String, _ value: String) -> Bool {
-        !name.isEmpty && name.utf8.count <= 256 && value.utf8.count <= 8_192
-            && name.utf8.allSatisfy(ASCII.isToken)
-            && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
     /// Gives equal items the same number, in the order of their first occurrence.
