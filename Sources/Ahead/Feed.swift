@@ -115,7 +115,9 @@ package final class Feed {
         streams[content]?.chosen = stream
         let isNews = stream.height != nil && stream.height != playedHeight
         playedHeight = stream.height ?? playedHeight
-        if content == planner.active { read(stream, of: content) }
+        // For a neighbour too: its player may come before its viewer's position, and a read of
+        // another stream that is under way ends without a plan.
+        read(stream, of: content)
         if isNews, order.height == nil { perform(planner.choseOtherwise(at: now)) }
     }
 
@@ -267,7 +269,7 @@ package final class Feed {
         let companion = graph.companions(of: stream).first
         let variables = self.variables[content] ?? [:]
         ask(stream.url, content, variables: variables) { feed, picture in
-            // The player may have chosen another one meanwhile, whose playlist came first.
+            // Another stream was chosen meanwhile; whoever chose it reads its playlist.
             guard feed.streams[content]?.chosen == stream else { return }
             guard let companion else { return feed.learned(content, [picture], rate: rate) }
             feed.ask(companion.url, content, variables: variables) { feed, sound in

@@ -50,6 +50,20 @@ extension Stories {
             #expect(eventually { feed.story.cdn.requestCount("/i1/high.m3u8") == 1 })
         }
 
+        @Test func `a rendition chosen while another one is read is fetched instead`() throws {
+            let feed = try ShownFeed(items: 2, isMultivariant: true)
+            feed.story.cdn.hold("/i1/low.m3u8")
+            _ = try feed.put(#","height":360"#)
+            #expect(eventually { feed.story.cdn.requestCount("/i1/low.m3u8") == 1 })
+            // The player of the next item asks before the swipe is reported.
+            let master = try feed.player.get(feed.story.url(feed.entry(1))).text
+            _ = try feed.player.get(uriLines(master)[1])
+            feed.story.cdn.release("/i1/low.m3u8")
+            _ = try feed.move(to: 1)
+            #expect(try feed.settles(1, "whole"))
+            #expect(feed.story.cdn.requestCount(feed.segment(1, 4, "high")) == 1)
+        }
+
         @Test func `a reported height selects the rendition immediately`() throws {
             let feed = try ShownFeed(items: 2, isMultivariant: true)
             _ = try feed.put(#","height":720"#)
