@@ -66,9 +66,10 @@ extension Feed {
         perform(planner.learned(content, .file(resource.url), at: now))
     }
 
-    /// Reports to the planner that an item could not be read.
+    /// Reports to the planner that an item could not be read, or a piece of it not be fetched.
     package func failed(_ content: Int, _ failure: ProxyFailure) {
-        guard !failure.isOfContent else {
+        // A player with a new token renews the stored playlist, which has the same key.
+        guard !failure.isOfContent, !failure.isOfToken else {
             return perform(planner.isRefused(content, failure.message, at: now))
         }
         perform(

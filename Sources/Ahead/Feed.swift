@@ -187,7 +187,7 @@ package final class Feed {
             reason = failure.message
             if failure.isForGood {
                 perform(planner.ended(id, AheadResult(end, size: nil), at: now))
-                return perform(planner.isDead(content, failure.message, forGood: true, at: now))
+                return failed(content, failure)
             }
         }
         perform(planner.ended(id, AheadResult(end, size: nil), reason: reason, at: now))

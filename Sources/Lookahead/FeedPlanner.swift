@@ -137,13 +137,16 @@ package struct FeedPlanner: Sendable {
         media[content] = kind
     }
 
-    /// Marks an item that is neither a playlist nor media; it is read again only when its viewer
-    /// comes to it after a delay, which grows with each refusal.
+    /// Marks an item that is neither a playlist nor media, or that the origin refuses without
+    /// another token; it is read again only when its viewer comes to it after a delay, which grows
+    /// with each refusal.
     package mutating func isRefused(
         _ content: Int, _ reason: String, at now: Double
     ) -> [FeedAction] {
-        guard known[content] != nil else { return [] }
-        let refusals = (known[content]?.refusals ?? 0) + 1
+        guard let state = known[content] else { return [] }
+        // Pieces of one item that are refused at the same time are one refusal.
+        if case .dead = state.knowledge { return plan(at: now) }
+        let refusals = state.refusals + 1
         known[content]?.refusals = refusals
         known[content]?.restsUntil = now + min(3_600, 30 * Double(1 << min(refusals, 7)))
         known[content]?.knowledge = .dead(reason)

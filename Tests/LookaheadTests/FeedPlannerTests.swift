@@ -70,6 +70,21 @@ import URISyntax
         #expect(story.planner.window.map(\.index) == [0, 2])
     }
 
+    @Test func `an item that was refused is read again when its viewer returns after a minute`() {
+        var story = FeedStory()
+        story.answerReads()
+        // Two of its pieces, which count as one refusal.
+        for _ in 0..<2 { story.take(story.planner.isRefused(1, "403", at: story.now)) }
+        story.now = 59
+        story.move(to: 1)
+        story.move(to: 2)
+        story.answerReads()
+        #expect(story.planner.known[1]?.plan == nil)
+        story.now = 61
+        story.move(to: 1)
+        #expect(story.reads.contains(1))
+    }
+
     @Test func `a temporary failure is retried later`() {
         var story = FeedStory {
             $0.ahead = 0; $0.behind = 0

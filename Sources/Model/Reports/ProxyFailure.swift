@@ -195,6 +195,12 @@ extension ProxyFailure {
             && originStatus.rawValue != 408 && originStatus.rawValue != 429
     }
 
+    /// True if the origin refused a request that it may grant later: with a new token, or with
+    /// another name of the resource in a renewed playlist.
+    package var isOfToken: Bool {
+        fault == .origin && originStatus.map { [401, 403, 410].contains($0.rawValue) } ?? false
+    }
+
     /// True if the origin responded 200 with content that cannot be used.
     package var isOfContent: Bool { fault == .origin && originStatus == .ok }
 }

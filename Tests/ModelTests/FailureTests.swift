@@ -1,0 +1,25 @@
+import HTTP
+import Testing
+
+@testable import Model
+
+/// Which failures a later request may not meet.
+@Suite struct `Failures of a request` {
+    private func failure(_ status: UInt16) -> ProxyFailure {
+        ProxyFailure(originStatus: HTTPStatus(rawValue: status), subject: "http://h/a")
+    }
+
+    @Test(arguments: [401, 403, 410] as [UInt16])
+    func `a refusal may end with a new token`(status: UInt16) {
+        #expect(failure(status).isOfToken)
+    }
+
+    @Test(arguments: [400, 404, 408, 416, 429, 451, 500, 503] as [UInt16])
+    func `another status does not depend on a token`(status: UInt16) {
+        #expect(!failure(status).isOfToken)
+    }
+
+    @Test func `a request that the daemon forbids does not depend on a token`() {
+        #expect(!ProxyFailure(.client, .forbidden, "forbidden").isOfToken)
+    }
+}
