@@ -8,8 +8,11 @@ extension TitleAware {
     private static let tries = 16
     /// In a title that is being watched, objects used within this many seconds are skipped.
     private static let recent: UInt32 = 60
+    /// A time more than this many seconds ahead of the clock was taken from a wrong clock.
+    private static let mostAhead: UInt32 = 86_400
 
     package func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
+        correctTimes(at: now)
         if structureQueue.bytes > capacity / 16, let slot = strayStructure(isBarred) {
             return evict(slot)
         }
@@ -75,6 +78,50 @@ extension TitleAware {
         let name = shelf.names[Int(slot)]
         forget(slot)
         return name
+    }
+
+    // MARK: Wrong clocks
+
+    func isAhead(_ time: UInt32, of now: UInt32) -> Bool {
+        time > now && time - now > Self.mostAhead
+    }
+
+    /// Notes whether the clock was set back: what was used before would be the last to be evicted
+    /// until the clock has caught up, perhaps for years.
+    func noteClock(_ now: UInt32) {
+        if isAhead(latest, of: now) {
+            latest = now
+            setBackTo = now
+        } else {
+            latest = max(latest, now)
+        }
+    }
+
+    /// Takes uses that are still ahead of the clock for uses at the time when it was set back;
+    /// their numbers keep their order.
+    ///
+    /// Looks at every object, but only once after the clock was set back: a clock that is behind
+    /// only for a moment after the start changes nothing.
+    private func correctTimes(at now: UInt32) {
+        noteClock(now)
+        guard let found = setBackTo else { return }
+        setBackTo = nil
+        let time = min(found, now)
+        for index in titles.records.indices where titles.records[index].lastUsed > now {
+            correct(index, to: time)
+        }
+        for index in shelf.lastUsed.indices where shelf.lastUsed[index] > now {
+            shelf.lastUsed[index] = time
+        }
+    }
+
+    /// Moves the last visit of a title to end at `time`.
+    func correct(_ index: Int, to time: UInt32) {
+        let record = titles.records[index]
+        titles.records[index].lastUsed = time
+        guard record.visitStart != 0 else { return }
+        let lasted = record.lastUsed - min(record.lastUsed, record.visitStart)
+        titles.records[index].visitStart = max(1, time - min(time, lasted))
     }
 
     // MARK: Search

@@ -52,6 +52,10 @@ package final class TitleAware: RetentionPolicy {
     var goingTitle = Slot.none
     var goingSince: UInt32 = 0
     var uses: UInt32 = 0
+    /// The latest known time; ahead of the clock once that was set back.
+    var latest: UInt32 = 0
+    /// When the clock was found set back, until the times ahead of it are corrected.
+    var setBackTo: UInt32?
     var draw: UInt64 = 0x9E37_79B9_7F4A_7C15
 
     package init(capacity: Int64, weights: TitleWeights = TitleWeights()) {
@@ -96,7 +100,11 @@ package final class TitleAware: RetentionPolicy {
         let former = shelf.lastUsed[Int(slot)]
         shelf.lastUsed[Int(slot)] = now
         bringForward(slot)
-        noteUse(of: owners[Int(slot)], at: now)
+        let owner = owners[Int(slot)]
+        noteClock(now)
+        // At once, since the visits of this title would not count until then.
+        if isAhead(titles.records[Int(owner)].lastUsed, of: now) { correct(Int(owner), to: now) }
+        noteUse(of: owner, at: now)
         return former
     }
 
@@ -122,6 +130,7 @@ package final class TitleAware: RetentionPolicy {
 
     private func add(_ name: UInt128, _ facts: Retained, isRestored: Bool) -> Slot {
         let slot = shelf.add(name, size: facts.bytes, lastUsed: facts.lastUsed)
+        latest = max(latest, facts.lastUsed)
         let owner = titles.slot(of: Self.titleName(name, facts.title))
         if Int(slot) == owners.count {
             if owners.count == owners.capacity {

@@ -41,6 +41,10 @@ extension ObjectIndex {
         return (objects, bytes)
     }
 
+    /// A time more than this many nanoseconds, a day, after the latest use was taken from a wrong
+    /// clock.
+    private static let mostAhead: Int64 = 86_400_000_000_000
+
     /// Writes a batch of changes and uses in one transaction.
     func apply(rows: [ObjectKey: RowChange], uses: [ObjectKey: Use]) throws {
         try inTransaction { db in
@@ -55,12 +59,17 @@ extension ObjectIndex {
             // The uses of changed rows were written with those rows.
             for (key, use) in uses where rows[key] == nil {
                 let isRead = use.bytes > 0
+                let time = use.time.nanoseconds
                 try db.cachedStatement(
                     sql: """
-                        UPDATE objects SET last_used = MAX(last_used, ?), is_read = is_read OR ?,
-                          uses = MIN(uses + ?, 255) WHERE key = ?
+                        UPDATE objects SET
+                          last_used = CASE WHEN last_used BETWEEN ? AND ? THEN last_used ELSE ? END,
+                          is_read = is_read OR ?, uses = MIN(uses + ?, 255) WHERE key = ?
                         """
-                ).execute(arguments: [use.time.nanoseconds, isRead, isRead ? 1 : 0, key.hex])
+                ).execute(arguments: [
+                    time, time.addingSaturated(Self.mostAhead), time, isRead, isRead ? 1 : 0,
+                    key.hex,
+                ])
             }
         }
     }

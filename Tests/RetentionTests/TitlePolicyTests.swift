@@ -156,6 +156,32 @@ import Testing
         #expect(gone == (1...30).map { name($0, 0) })
     }
 
+    @Test func `a title used while the clock was ahead grows old once the clock is right`() {
+        let policy = make()
+        let ahead: UInt32 = 100_000_000
+        for title in 1...3 as ClosedRange<UInt64> { watch(title, at: 1_000, in: policy) }
+        for number in 0..<10 { policy.touch(name(1, number), now: ahead, bytesRead: 100) }
+        for number in 0..<10 { policy.touch(name(3, number), now: ahead, bytesRead: 100) }
+        for number in 0..<10 { policy.touch(name(2, number), now: 2_000, bytesRead: 100) }
+        // Also used with the right clock.
+        for number in 0..<10 { policy.touch(name(3, number), now: 3_000, bytesRead: 100) }
+        let gone = victims(10, of: policy, now: 3_000 + day)
+        #expect(gone == (0..<10).reversed().map { name(1, $0) })
+        #expect(victims(1, of: policy, now: 3_000 + day) == [name(3, 9)])
+    }
+
+    @Test func `a clock that is behind after the start keeps the order of earlier uses`() {
+        let policy = make()
+        for title in [3, 2, 1] as [UInt64] {
+            policy.restore(
+                name(title, 0),
+                Retained(bytes: 100, title: title, lastUsed: 100_000_000 + UInt32(title) * 1_000))
+        }
+        policy.touch(name(2, 0), now: 1_000, bytesRead: 100)
+        policy.touch(name(2, 0), now: 100_009_000, bytesRead: 100)
+        #expect(victims(2, of: policy, now: 100_009_000) == [name(1, 0), name(3, 0)])
+    }
+
     @Test func `treats each object without a title separately`() {
         let policy = make()
         for number in 1...3 {

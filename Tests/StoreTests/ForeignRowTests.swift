@@ -50,6 +50,27 @@ import Testing
         next.close()
     }
 
+    @Test func `a use replaces a time that a wrong clock put more than a day later`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        try store.add("a", total: 1_000)
+        try store.flushed()
+        let index = store.core.index
+        let found = try index.pool.read { db in
+            try String.fetchOne(db, sql: "SELECT key FROM objects WHERE url LIKE '%/a'")
+        }
+        let key = try #require(found.flatMap { ObjectKey(hex: $0) })
+        let seconds: [Int64] = [5_000_000, 4_950_000, 4_000_000, 4_000_001]
+        let times = seconds.map { WallTime(seconds: $0) }
+        let expected = [times[0], times[0], times[2], times[3]]
+        try index.pool.write { try $0.execute(sql: "UPDATE objects SET last_used = 0") }
+        for (time, last) in zip(times, expected) {
+            try index.apply(rows: [:], uses: [key: Use(time: time, bytes: 1)])
+            #expect(try index.row(of: key)?.lastUsed == last)
+        }
+        store.close()
+    }
+
     @Test(arguments: [Int64.max, .min, -1])
     func `a size that no file has prevents no start and loses no object`(bytes: Int64) throws {
         let folder = try TemporaryFolder()
