@@ -78,6 +78,8 @@ extension DownloadTable {
         if known.order == new, known.state != .complete {
             do throws(StateFault) {
                 let version = try keep(known, isTold)
+                // The last order counts, also if it asks for what there was before.
+                endProposal(for: known)
                 resumeHere(known)
                 tellNodes(version)
                 return reply(.taken(known, isNew: false))
@@ -85,7 +87,7 @@ extension DownloadTable {
                 return reply(.refused(Self.unsaved(error, "the download is left as it was")))
             }
         }
-        proposals[known.id]?.verdict?(.undecided("another order took its place"))
+        endProposal(for: known)
         let proposal = Download(new, id: known.id, session: known.session, table: self)
         proposal.name = known.name
         // Its playlists may name what the origin refused.
@@ -120,6 +122,10 @@ extension DownloadTable {
             }
         }
         proposal.start()
+    }
+
+    private func endProposal(for known: Download) {
+        proposals[known.id]?.verdict?(.cannotBeMet("another order took its place"))
     }
 
     private static func unchanged(_ status: HTTPStatus, _ reason: String) -> Refusal {

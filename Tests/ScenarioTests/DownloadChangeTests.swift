@@ -99,6 +99,24 @@ extension Stories.Downloads {
         #expect(try stage.download(id)["state"] == "paused")
     }
 
+    @Test func `a repeated order ends the check of one for more in between`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:4"])
+        let url = stage.title()
+        stage.cdn.hold("/bytes/film-v2-4/20000")
+        let id = try stage.order(url, "&audio=none")
+        #expect(eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") == 1 })
+        stage.cdn.hold("/film/low.m3u8")
+        let path = "/api/downloads?url=\(DownloadStage.encoded(url))&audio=none&variant=360"
+        let order = Background { try stage.ask("POST", path) }
+        #expect(eventually { stage.cdn.requestCount("/film/low.m3u8") == 1 })
+        #expect(try stage.order(url, "&audio=none") == id)
+        stage.cdn.release("/film/low.m3u8")
+        let answer = try order.value()
+        #expect(answer.status == 409 && answer.text.contains("another order took its place"))
+        stage.cdn.release("/bytes/film-v2-4/20000")
+        #expect(try stage.wait(id, for: "complete")["streams"] == "[\"720p\"]")
+    }
+
     @Test func `a complete download takes an order for more, and fetches only that`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
