@@ -1,5 +1,4 @@
-// One download: a title, or a part of one, that is fetched completely into the store and kept
-// there.
+// One download: a title, or a part of one, that is fetched whole into the store and kept there.
 //
 // Life cycle; everything happens on the downloads' thread.
 //
@@ -85,6 +84,8 @@ package final class Download {
     var failuresInARow = 0
     /// The reason for a pause that no client requested.
     var pauseReason: String?
+    /// True if the title was pinned before the order, so that this pin outlives a cancellation.
+    var isPinnedBefore = false
     /// The time of the next retry.
     var retryAt: Monotonic?
     /// The number of checks that found missing pieces.
@@ -98,8 +99,7 @@ package final class Download {
     var renewsPlaylists = false
     /// Bounds how often a refusal sets `renewsPlaylists`.
     var renewal = PlaylistRenewal()
-    /// Set while this is a proposal for changing another download; called once when it is known
-    /// whether the order can be met.
+    /// Set for a proposed change; called once when it is known whether the order can be met.
     var verdict: ((Verdict) -> Void)?
     /// Distinguishes replies to this run from those to an earlier one.
     package var run = 0

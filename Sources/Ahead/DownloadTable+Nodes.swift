@@ -90,6 +90,7 @@ extension DownloadTable {
         guard session.id.text == shared.id.number, downloads[session.id] == nil else { return }
         let download = Download(order, id: session.id, session: session, table: self)
         download.state = shared.wish == .pause ? .paused : .queued
+        download.isPinnedBefore = isPinned(download)
         insert(download)
         save(download)
     }

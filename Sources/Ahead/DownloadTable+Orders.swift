@@ -46,6 +46,7 @@ extension DownloadTable {
         let session = services.sessions.session(for: new.entry)
         if let known = downloads[session.id] { return change(known, to: new, isTold, reply) }
         let download = Download(new, id: session.id, session: session, table: self)
+        download.isPinnedBefore = isPinned(download)
         do throws(StateFault) {
             let version = try keep(download, isTold)
             insert(download)
@@ -90,6 +91,7 @@ extension DownloadTable {
         endProposal(for: known)
         let proposal = Download(new, id: known.id, session: known.session, table: self)
         proposal.name = known.name
+        proposal.isPinnedBefore = known.isPinnedBefore
         // Its playlists may name what the origin refused.
         if case .failed = known.state { proposal.renewFirst() }
         proposals[known.id] = proposal
@@ -183,7 +185,7 @@ extension DownloadTable {
     }
 
     /// Removes a download once that is saved; its bytes stay in the cache like those of any played
-    /// title.
+    /// title. A pin from before the order stays.
     func cancel(_ download: Download) throws(StateFault) {
         let version = version(of: download, .cancel)
         try erase(download, Self.changes(version))
@@ -206,6 +208,8 @@ extension DownloadTable {
 
     private func erase(_ download: Download, _ others: [StateChange]) throws(StateFault) {
         let removal = StateChange(removing: DownloadRecord.self, key: download.record.key)
-        try services.store.unpin(title: download.id.number, with: [removal] + others)
+        let changes = [removal] + others
+        if download.isPinnedBefore { return try services.store.state.keep(changes) }
+        try services.store.unpin(title: download.id.number, with: changes)
     }
 }

@@ -12,12 +12,20 @@ import URISyntax
 
 /// The store accesses of downloads: checking for pieces and pinning them.
 extension DownloadTable {
+    func isPinned(_ download: Download) -> Bool {
+        services.store.pins().contains { $0.title == download.id.number }
+    }
+
     /// Pins the title against eviction, including objects that are yet to be stored.
     ///
     /// What was pinned for it stays pinned: it may have been complete before.
     func pin(_ download: Download) {
+        _ = pin(download, pinnedKeys(of: download))
+    }
+
+    private func pinnedKeys(of download: Download) -> [ObjectKey] {
         let title = download.id.number
-        _ = pin(download, services.store.pins().filter { $0.title == title }.flatMap(\.keys))
+        return services.store.pins().filter { $0.title == title }.flatMap(\.keys)
     }
 
     /// Also pins the resources that a complete title shares with others, now that they are known.
@@ -30,7 +38,8 @@ extension DownloadTable {
             )
             .key
         }
-        return pin(download, keys + download.playlists)
+        let former = download.isPinnedBefore ? pinnedKeys(of: download) : []
+        return pin(download, former + keys + download.playlists)
     }
 
     private func pin(_ download: Download, _ keys: [ObjectKey]) -> Bool {

@@ -58,6 +58,7 @@ package final class DownloadTable {
         download.kept = saved.summary
         download.state = saved.state
         download.pauseReason = saved.pauseReason
+        download.isPinnedBefore = saved.isPinnedBefore
         downloads[session.id] = download
         order.append(session.id)
         guard saved.state.isActive,

@@ -13,6 +13,7 @@ struct SavedDownload {
     let pauseReason: String?
     let name: String
     let summary: Download.Summary
+    let isPinnedBefore: Bool
 
     /// Nil if the record's order is invalid.
     init?(_ record: DownloadRecord) {
@@ -20,6 +21,7 @@ struct SavedDownload {
         self.order = order
         id = SessionID(record.id)
         name = record.name
+        isPinnedBefore = record.isPinnedBefore
         switch record.state {
         case "paused": state = .paused
         case "complete": state = .complete
@@ -42,6 +44,7 @@ extension Download {
     func record(in state: State) -> DownloadRecord {
         var record = DownloadRecord(id: id.number, order: order.record)
         record.name = name
+        record.isPinnedBefore = isPinnedBefore
         switch state {
         case .paused: (record.state, record.reason) = ("paused", pauseReason)
         case .complete: record.state = "complete"

@@ -101,6 +101,9 @@ enum StateSchema {
         migrator.registerMigration("7 live lists that have ended") { db in
             try db.execute(sql: "ALTER TABLE live_lists ADD COLUMN ended INTEGER;")
         }
+        migrator.registerMigration("8 pins before downloads") { db in
+            try db.execute(sql: "ALTER TABLE downloads ADD COLUMN pinned_before INTEGER;")
+        }
         return migrator
     }
 

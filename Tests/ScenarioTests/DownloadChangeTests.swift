@@ -117,6 +117,26 @@ extension Stories.Downloads {
         #expect(try stage.wait(id, for: "complete")["streams"] == "[\"720p\"]")
     }
 
+    @Test(arguments: [true, false])
+    func `a cancelled download leaves the pin that there was before its order`(
+        isPinned: Bool
+    ) throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        if isPinned {
+            let pin = try stage.ask("POST", "/api/pin?url=\(DownloadStage.encoded(url))")
+            #expect(pin.status == 200)
+        }
+        let id = try stage.order(url, "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        #expect(try stage.order(url, "&audio=none&variant=360") == id)
+        _ = try stage.wait(id, for: "complete")
+        try stage.story.restart(SIGKILL)
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/cancel").status == 200)
+        let titles = try stage.ask("GET", "/api/titles").text
+        #expect(titles.contains("\"pinned\":true") == isPinned)
+    }
+
     @Test func `a complete download takes an order for more, and fetches only that`() throws {
         let stage = try DownloadStage()
         let url = stage.title()

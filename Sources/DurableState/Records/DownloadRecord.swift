@@ -11,6 +11,7 @@ package struct DownloadRecord: StateRecord {
             .text("reason", most: 1 << 16).orNull, .integer("pieces", in: OrderRecord.sum),
             .integer("done", in: OrderRecord.sum), .integer("bytes", in: OrderRecord.sum),
             .real("seconds", in: 0...1e15), .text("labels", most: 1 << 20),
+            .truth("pinned_before").orNull,
         ])
 
     package let id: UInt64
@@ -24,6 +25,8 @@ package struct DownloadRecord: StateRecord {
     package var bytes: Int64 = 0
     package var seconds = 0.0
     package var labels: [String] = []
+    /// True if the title was pinned before the order.
+    package var isPinnedBefore = false
 
     package init(id: UInt64, order: OrderRecord) {
         self.id = id
@@ -35,6 +38,7 @@ package struct DownloadRecord: StateRecord {
             .text(name), .text(state), .optional(reason), .integer(pieces), .integer(done),
             .integer(bytes), .real(seconds),
             .text(labels.map { "\($0.filter { !$0.isNewline })\n" }.joined()),
+            .truth(isPinnedBefore),
         ]
     }
 
@@ -48,6 +52,7 @@ package struct DownloadRecord: StateRecord {
         bytes = row.integer(14)
         seconds = row.real(15)
         labels = row.text(16).split(whereSeparator: \.isNewline).map(String.init)
+        isPinnedBefore = row.truth(17)
     }
 }
 
