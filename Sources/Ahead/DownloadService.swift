@@ -164,6 +164,8 @@ package final class DownloadService: Sendable {
     ) -> AdministrationAnswer {
         do throws(StateFault) {
             switch (verb, download.state) {
+            case ("resume", .complete) where !table.isWhole(download):
+                try table.resume(download)
             case ("pause", .complete), ("resume", .complete):
                 return .failure(
                     .conflict, "\(download.name) is complete: there is nothing to \(verb)")

@@ -176,6 +176,11 @@ extension DownloadTable {
             download.stop(as: .queued)
             download.renewFirst()
             wake()
+        case .complete:
+            // Its stored playlists name what is missing.
+            download.failuresInARow = 0
+            download.stop(as: .queued)
+            wake()
         case .waiting:
             download.failuresInARow = 0
             download.retryAt = loop.now

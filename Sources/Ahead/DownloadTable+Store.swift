@@ -136,6 +136,14 @@ extension DownloadTable {
         }
     }
 
+    /// True if a complete download is known to be still stored and pinned; blocks on the disk.
+    ///
+    /// False for one of an earlier run, whose pieces are known once its playlists are read again.
+    func isWhole(_ download: Download) -> Bool {
+        !download.plan.pieces.isEmpty && isPinned(download) && holdsPlaylists(of: download)
+            && missing(in: download).isEmpty
+    }
+
     /// Reports a complete download.
     func finished(_ download: Download) {
         services.store.makeCertain()

@@ -89,6 +89,26 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
     }
 
+    @Test(arguments: [false, true])
+    func `a complete download that lost a part fetches it again when it is resumed`(
+        isRestarted: Bool
+    ) throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        let lost = "/bytes/film-v2-3/20000"
+        let url = DownloadStage.encoded(stage.cdn.url(lost))
+        #expect(try stage.ask("POST", "/api/purge?url=\(url)").status / 100 == 2)
+        let isGone = try eventually { try stage.ask("GET", "/api/purge")["state"] == "done" }
+        #expect(isGone)
+        if isRestarted { try stage.story.restart() }
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
+        #expect(try stage.wait(id, for: "complete")["pieces"] == "8")
+        #expect(stage.cdn.requestCount(lost) == 2)
+        #expect(stage.cdn.requestCount("/bytes/film-v2-2/20000") == 1)
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 409)
+    }
+
     @Test func `quiet hours hold every download`() throws {
         var now = time(nil)
         var parts = tm()

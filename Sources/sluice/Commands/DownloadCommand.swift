@@ -283,7 +283,8 @@ struct DownloadPause: ParsableCommand {
 
 struct DownloadResume: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Resume a download that is paused or has failed.")
+        commandName: "resume",
+        abstract: "Resume a download that is paused, has failed, or has lost parts.")
 
     @Flag(help: "Wait for its end and show its progress.")
     var watch = false
