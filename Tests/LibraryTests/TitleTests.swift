@@ -69,6 +69,21 @@ private func part(_ spans: Range<Int64>..., of total: Int64? = 100) -> KeptBytes
         #expect(made.keptSeconds == 4 && !made.isWhole)
     }
 
+    @Test func `each initialization section of one file is needed`() throws {
+        let maps = ["40@0", "40@60", "40@0"].map {
+            "#EXT-X-MAP:URI=\"i.mp4\",BYTERANGE=\"\($0)\""
+        }
+        let list = try list(
+            maps[0], "#EXTINF:4,", "a.m4s", maps[1], "#EXTINF:4,", "b.m4s", maps[2], "#EXTINF:4,",
+            "c.m4s", "#EXT-X-ENDLIST")
+        #expect(list.pieces.compactMap(\.range) == [0..<40, 60..<100])
+        let segments = ["a.m4s": whole, "b.m4s": whole, "c.m4s": whole]
+        let first = ["i.mp4": part(0..<40)].merging(segments) { $1 }
+        #expect(!(try variant(list, first).isWhole))
+        let both = ["i.mp4": part(0..<40, 60..<100)].merging(segments) { $1 }
+        #expect(try variant(list, both).isWhole)
+    }
+
     @Test func `without its key nothing is complete`() throws {
         let list = try list(
             "#EXT-X-KEY:METHOD=AES-128,URI=\"k.key\"", "#EXT-X-MAP:URI=\"i.mp4\"", "#EXTINF:4,",

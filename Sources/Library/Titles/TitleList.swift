@@ -3,7 +3,7 @@ package import HLS
 package import URISyntax
 
 /// A resource, or a byte range of one, that playing requires.
-package struct TitlePiece: Sendable, Equatable {
+package struct TitlePiece: Sendable, Hashable {
     /// A name, which a stream may use again for another resource.
     package struct Name: Sendable, Hashable {
         package let url: AbsoluteURL
@@ -81,7 +81,7 @@ package struct TitleList: Sendable, Equatable {
         of list: Playlist, without foreignKeys: Set<Int>, _ window: TimeShift?
     ) -> [TitlePiece] {
         var pieces: [TitlePiece] = []
-        var structure: Set<TitlePiece.Name> = []
+        var structure: Set<TitlePiece> = []
         func named(_ reference: ResourceReference) -> TitlePiece.Name {
             let epoch = window?.nameEpoch(of: reference, for: reference.mediaSequence)
             return TitlePiece.Name(url: reference.url, epoch: epoch ?? .first)
@@ -91,11 +91,13 @@ package struct TitleList: Sendable, Equatable {
             // Only a key system can fetch it.
             case .key where foreignKeys.contains(reference.line): break
             case .key, .initialization:
-                // A section that is repeated after each discontinuity is listed once.
                 guard reference.tag != .preloadHint else { return }
-                let name = named(reference)
-                guard structure.insert(name).inserted else { return }
-                pieces.append(TitlePiece(name: name, range: range(reference), seconds: 0))
+                let piece = TitlePiece(
+                    name: named(reference), range: range(reference), seconds: 0)
+                // A section that is repeated after each discontinuity is listed once; those of one
+                // file differ in their ranges.
+                guard structure.insert(piece).inserted else { return }
+                pieces.append(piece)
             case .segment, .subtitle, .image, .media:
                 guard reference.tag == .inf, !reference.isGap else { return }
                 let seconds = reference.duration.map { max(0, $0 / .seconds(1)) } ?? 0
