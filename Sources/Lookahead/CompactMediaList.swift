@@ -201,7 +201,9 @@ package struct CompactMediaList: Sendable {
                 pieces.append(
                     MediaPiece(url, range: context.mapByteRange?.bytes, role: .initialization))
             }
-            if let url = context.keyURL { pieces.append(MediaPiece(url, role: .key)) }
+            if let url = context.keyURL, !context.isKeyOfSystem {
+                pieces.append(MediaPiece(url, role: .key))
+            }
             return pieces
         }
 

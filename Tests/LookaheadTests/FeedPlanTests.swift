@@ -41,6 +41,21 @@ import URISyntax
         #expect(FeedPlan([list], rate: 1).head(.standard).count == 512)
     }
 
+    @Test func `of several keys in force the one without a key system is fetched`() throws {
+        let system = "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"w\",KEYFORMAT=\"com.widevine\""
+        let lines = [
+            "#EXTM3U", "#EXT-X-TARGETDURATION:4", "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k1\"",
+            system, "#EXTINF:4,", "a.ts", "#EXT-X-KEY:METHOD=NONE", system, "#EXTINF:4,", "b.ts",
+            "#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"k2\",KEYFORMAT=\"identity\"", system,
+            "#EXTINF:4,", "c.ts", "#EXT-X-KEY:METHOD=NONE,URI=\"x\"", "#EXTINF:4,", "d.ts",
+            "#EXT-X-ENDLIST",
+        ]
+        let body = Array(lines.joined(separator: "\n").utf8)
+        let list = CompactMediaList(try Playlist(body, base: LookaheadStory.url("v.m3u8")))
+        let keys = list.segments.map { $0.structure.map(\.url.lastPathSegment) }
+        #expect(keys == [["k1"], [], ["k2"], []])
+    }
+
     @Test func `of a media file the first bytes are fetched`() {
         let file = FeedPlan.Part(
             MediaPiece(LookaheadStory.url("f.mp4"), role: .media), seconds: 0, begins: 0)

@@ -60,7 +60,7 @@ extension PlaylistPass {
                 tag.name, role, facts, url: isFirst ? url : nil, line: line.number)
             let becomesGap = isUnusable && !referenceAttributes.isGap
             if isUnusable { referenceAttributes.isGap = true }
-            if tag.name == .key { noteKey(url) }
+            if tag.name == .key { noteKey(url, facts) }
             if tag.name == .map {
                 context = context.with(mapURL: url, byteRange: referenceAttributes.byteRange)
             }
@@ -277,10 +277,18 @@ extension PlaylistPass {
         return range
     }
 
-    /// Records the URL of a key that can be fetched, which replaces the one before; a key with an
-    /// opaque URI leaves that in force.
-    private mutating func noteKey(_ url: AbsoluteURL?) {
-        if let url { context = context.with(keyURL: url) }
+    /// Records the URL of a key, which replaces the one before; a key with an opaque URI leaves
+    /// that in force, and so does the key of a key system beside one that anybody can fetch.
+    private mutating func noteKey(_ url: AbsoluteURL?, _ facts: TagFacts) {
+        if facts.isValue("NONE", of: facts.method) {
+            context = context.with(keyURL: nil)
+        } else if let url {
+            let format = "KEYFORMAT"
+            let isOfSystem =
+                facts.list.has(format) && !facts.list.isValue("identity", of: format)
+            guard !isOfSystem || context.keyURL == nil || context.isKeyOfSystem else { return }
+            context = context.with(keyURL: url, isOfSystem: isOfSystem)
+        }
     }
 
     /// Records the playlist of a rendition that is subtitles.
