@@ -209,6 +209,29 @@ extension Stories.TitlesTests {
 
 extension Stories.TitlesTests {
     @Test
+    func `a title tells that its URL lacks the headers or the password of its player`() throws {
+        let story = try Story()
+        for name in ["plain", "referer", "password"] { story.putTitle("/\(name).m3u8", name) }
+        #expect(try story.get("/plain.m3u8").status == 200)
+        let referer = story.entry("/referer.m3u8", "h_Referer=http%3A%2F%2Fsite.test%2F")
+        #expect(try story.follow(referer).status == 200)
+        let password = "http://user:pa55word@\(story.cdn.url("/password.m3u8").dropFirst(7))"
+        #expect(try story.follow("/proxy?url=\(percentEncoded(password))").status == 200)
+        let wanted: [Substring: String] = [
+            "plain.m3u8": "false", "referer.m3u8": "true", "password.m3u8": "true",
+        ]
+        var all = ""
+        let isMarked = try eventually {
+            all = try story.api("titles")
+            let names = members("url", in: all).map { $0.split(separator: "/").last ?? "" }
+            let marks = zip(names, members("has_headers", in: all))
+            return Dictionary(marks, uniquingKeysWith: { $1 }) == wanted
+        }
+        #expect(isMarked, "\(all)")
+        #expect(!all.contains("pa55word") && !all.contains("site.test"))
+    }
+
+    @Test
     func `a title with its own headers is found by its URL`() throws {
         let story = try Story()
         story.putTitle("/auth.m3u8", "auth")

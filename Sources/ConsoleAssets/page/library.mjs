@@ -9,8 +9,13 @@ import { play } from "./player.mjs";
 const PAGE = 100;
 let shown = PAGE, isShown = false;
 
-/** A URL that the page can play: values of queries and secrets in paths are not in listings. */
-const isWhole = (url) => url && !url.includes("?") && !url.includes("…") && !url.includes("***");
+/** Why the URL of a listing does not play its title; null where it does. */
+function obstacle({ url, has_headers: hasHeaders }) {
+  if (hasHeaders) return "It was played with headers or credentials, which the list leaves out; paste its URL with them.";
+  // Values of queries and secrets in paths are not in listings.
+  if (!url || /[?…]|\*\*\*/.test(url)) return "The list leaves out the values of this URL; paste the whole URL.";
+  return null;
+}
 
 async function act(path, done) {
   const answer = await api(path, "POST");
@@ -25,16 +30,14 @@ function start(url) {
 }
 
 function actions(title) {
-  const id = { title: title.id };
+  const id = { title: title.id }, reason = obstacle(title);
   return h("div", { class: "actions" },
-    isWhole(title.url)
-      ? button("Play", async () => start(title.url), {}, title.name)
-      : h("button", { type: "button", class: "small", disabled: true, "aria-label": `Play ${title.name}`, title: "The list leaves out the values of this URL; paste the whole URL to play it." }, "Play"),
+    button("Play", async () => start(title.url), { disabled: reason !== null, title: reason }, title.name),
     title.pinned
       ? button("Unpin", () => act(target("api/unpin", id), "Unpinned."), {}, title.name)
       : button("Pin", () => act(target("api/pin", id), "Pinned: it stays whatever room is needed."), {}, title.name),
-    isWhole(title.url) && title.kind === "vod" && !title.whole
-      ? button("Download", () => act(target("api/downloads", { url: title.url }), "The download is ordered."), {}, title.name)
+    title.kind === "vod" && !title.whole
+      ? button("Download", () => act(target("api/downloads", { url: title.url }), "The download is ordered."), { disabled: reason !== null, title: reason }, title.name)
       : null,
     title.percent > 0 ? button("Export", () => exported(title), {}, title.name) : null,
     button("Purge", async () => {

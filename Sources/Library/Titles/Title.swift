@@ -26,6 +26,8 @@ package struct Title: Sendable {
     /// The key of the entry's object; nil if it is not stored.
     package var entryKey: ObjectKey?
     package var kind: Kind
+    /// True if its player gave headers or credentials, which its URL in listings does not have.
+    var hasHeaders = false
     var isPinned: Bool
     /// The number of objects fetched for it, and the disk space they use.
     var objects: Int
@@ -65,6 +67,7 @@ package struct Title: Sendable {
             .init("name", .text(name)),
             // Redacted, since queries may contain tokens.
             .init("url", url.map { .text($0.redacted) } ?? .null),
+            .init("has_headers", .truth(hasHeaders)),
             .init("kind", .text(kind.rawValue)),
             .init("pinned", .truth(isPinned)),
             .init("percent", .number(best?.percent ?? 0)),

@@ -37,7 +37,8 @@ struct TitleReading {
     package mutating func title(entry: AbsoluteURL?, isPinned: Bool) -> Title {
         var title = Title(
             id: session.id, name: "title \(session.id.text)", url: entry,
-            entryKey: nil, kind: .parts, isPinned: isPinned, objects: rows.count,
+            entryKey: nil, kind: .parts, hasHeaders: !session.fields.isEmpty, isPinned: isPinned,
+            objects: rows.count,
             bytes: rows.map(\.bytes).saturatedSum(),
             sharedBytes: 0, sharedKeys: [], lastUsed: rows.map(\.lastUsed).max(), variants: [])
         let root = entry.flatMap { self.root(at: $0) } ?? self.root(among: rows)
@@ -124,6 +125,12 @@ struct TitleReading {
         title.entryKey = root.key
         needed.insert(root.key)
         note([root.key])
+        // User information is no header of the session; only the key of its playlist tells of it.
+        if let found = entries[root.key], let row = found,
+            case .credentials = CacheKey(text: row.url).audience
+        {
+            title.hasHeaders = true
+        }
         guard root.head.isPlaylist else {
             title.kind = .file
             title.variants = [TitleVariant(file: Self.bytes(of: root.object), label: "file")]
