@@ -3,6 +3,10 @@
 /** The daemon's own root, whatever path a proxy before it has put there. */
 export const root = new URL("../", import.meta.url);
 
+/** The URL of a path that the daemon wrote: its links begin with its base path, which is in `base` too. */
+export const ownURL = (path, base = root) =>
+  new URL(base.pathname !== "/" && path.startsWith(base.pathname) ? path : path.slice(1), base);
+
 /** Asks for JSON; throws what the daemon says is wrong. */
 export async function api(path, method = "GET", headers = {}, body = null) {
   let answer;

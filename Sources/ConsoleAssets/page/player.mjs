@@ -1,6 +1,6 @@
 // Plays a URL on the page: with the browser's own HLS, else with hls.js.
 import { byId, clock, h, milliseconds, rate, say, toast } from "./dom.mjs";
-import { on, root, target } from "./api.mjs";
+import { on, ownURL, root, target } from "./api.mjs";
 import { Plot } from "./plots.mjs";
 
 const MOST_LINES = 80;
@@ -50,7 +50,7 @@ export async function play(url, how = byId("play-with").value) {
   stop();
   explain("");
   // The origin's URL travels as an argument, so that nothing of it is taken for ours.
-  const place = url.startsWith("/") ? new URL(url.slice(1), root) : new URL(target("proxy", { url }), root);
+  const place = url.startsWith("/") ? ownURL(url) : new URL(target("proxy", { url }), root);
   const knowsHLS = video.canPlayType(HLS) !== "" || isFile(url);
   state.url = url;
   state.began = performance.now();
