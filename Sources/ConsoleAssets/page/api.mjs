@@ -33,14 +33,17 @@ export const target = (path, items) => {
   return `${path}?${new URLSearchParams(given)}`;
 };
 
+/** The session at the page's own path, which the cookie has: the daemon does not see what a proxy removes. */
+const session = () => target("api/session", { path: root.pathname });
+
 /** Gives the access token once and gets a cookie. */
 export function signIn(token) {
   // A header holds bytes; the token may be any text.
   const bytes = String.fromCharCode(...new TextEncoder().encode(token));
-  return api("api/session", "POST", { Authorization: `Bearer ${bytes}` });
+  return api(session(), "POST", { Authorization: `Bearer ${bytes}` });
 }
 
-export const signOut = () => api("api/session", "DELETE");
+export const signOut = () => api(session(), "DELETE");
 
 const kinds = ["hello", "figures", "origins", "downloads", "disk", "request", "lost"];
 const hearers = new Map(kinds.map((kind) => [kind, []]));

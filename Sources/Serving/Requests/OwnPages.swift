@@ -227,8 +227,7 @@ final class OwnPages {
     private func changeSession(begins: Bool, _ exchange: Exchange) {
         let request = exchange.request
         let isEncrypted = exchange.isEncrypted
-        let path =
-            LinkPrefix(request, isEncrypted: isEncrypted, core.settings).path + "/"
+        let path = cookiePath(request, isEncrypted: isEncrypted)
         var fields = Fields()
         fields.append(.cacheControl, "no-store")
         if let session = core.consoleSession {
@@ -241,6 +240,19 @@ final class OwnPages {
                     : ConsoleSession.end(path: path, isSecure: isSecure))
         }
         exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
+    }
+
+    /// Returns the path of the console's cookie: where the page says that it is.
+    ///
+    /// The base path is in front only of what comes through the proxy that removes it, and a cookie
+    /// with it is not sent to the daemon itself.
+    private func cookiePath(_ request: RequestHead, isEncrypted: Bool) -> String {
+        let stated = request.queryItems.first { $0.rawName == "path" }?.value()
+        // A semicolon would end the attribute.
+        if let stated, ProxySettings.isBasePath(stated), !stated.utf8.contains(0x3B) {
+            return stated.hasSuffix("/") ? stated : stated + "/"
+        }
+        return LinkPrefix(request, isEncrypted: isEncrypted, core.settings).path + "/"
     }
 
     /// Returns scheme, host and base path by which the client reached this daemon.

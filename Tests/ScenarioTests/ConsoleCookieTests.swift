@@ -1,0 +1,31 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// The cookie of the console: where it is sent, and which daemon's it is.
+extension Stories {
+    @Suite(.tags(.crowded)) struct ConsoleCookieTests {}
+}
+
+extension Stories.ConsoleCookieTests {
+    private static let token = "acc3ss-token"
+    private static let right = [("Authorization", "Bearer \(token)")]
+
+    @Test(arguments: [
+        ("", "/hls/"), ("?path=%2F", "/"), ("?path=%2Ftv%2F", "/tv/"), ("?path=%2Ftv", "/tv/"),
+        ("?path=%2F%2Fevil", "/hls/"), ("?path=%2Fa%3BDomain%3Dtest", "/hls/"),
+        ("?path=a", "/hls/"), ("?path=%2Fa%0Ab", "/hls/"),
+    ])
+    func `the cookie has the path of the page, else the base path`(
+        _ query: String, _ path: String
+    ) throws {
+        let story = try Story(["--token", Self.token, "--base-path", "/hls"])
+        for method in ["POST", "DELETE"] {
+            let answer = try story.follow(
+                "/api/session\(query)", headers: Self.right, method: method)
+            #expect(answer.status == 204)
+            let field = try #require(answer["Set-Cookie"])
+            #expect(field.contains("; Path=\(path); Max-Age="), "\(method): \(field)")
+        }
+    }
+}
