@@ -28,4 +28,21 @@ extension Stories.ConsoleCookieTests {
             #expect(field.contains("; Path=\(path); Max-Age="), "\(method): \(field)")
         }
     }
+
+    @Test func `daemons on ports of one host do not end each other's sessions`() throws {
+        let stories = try (0..<2).map { _ in try Story(["--token", Self.token]) }
+        let fields = try stories.map { story in
+            let answer = try story.follow("/api/session", headers: Self.right, method: "POST")
+            return String(try #require(answer["Set-Cookie"]).prefix { $0 != ";" })
+        }
+        // A browser keeps one cookie of a name for the host, whatever the port.
+        let names = Set(fields.map { $0.prefix { $0 != "=" } })
+        #expect(names.count == 2, "\(names)")
+        for (story, others) in zip(stories, [fields[1], fields[0]]) {
+            let both = [("Cookie", fields.joined(separator: "; "))]
+            #expect(try story.follow("/api/stats", headers: both).status == 200)
+            let other = [("Cookie", others)]
+            #expect(try story.follow("/api/stats", headers: other).status == 401)
+        }
+    }
 }

@@ -21,7 +21,7 @@ export async function api(path, method = "GET", headers = {}, body = null) {
   const text = await answer.text();
   if (answer.status === 401) {
     dispatchEvent(new Event("sign-in"));
-    throw new Error("sign in first");
+    throw Object.assign(new Error("sign in first"), { isSignedOut: true });
   }
   if (!answer.ok) throw new Error(text.trim().replace(/^client error: /, "") || `status ${answer.status}`);
   return text ? JSON.parse(text) : null;
@@ -64,7 +64,7 @@ export function listen(tellState) {
     if (source?.readyState !== EventSource.CLOSED) return;
     clearTimeout(timer);
     timer = setTimeout(() => api("api/settings").then(() => listen(tellState), (error) => {
-      if (error.message !== "sign in first") timer = setTimeout(() => listen(tellState), 2000);
+      if (!error.isSignedOut) timer = setTimeout(() => listen(tellState), 2000);
     }), 2000);
   };
   for (const kind of kinds) {

@@ -36,18 +36,23 @@ function showState(state) {
   byId("link-text").textContent = states[state];
 }
 
+/** Shows the views once the daemon answers; false if somebody must sign in first. */
 async function begin() {
   try {
     // Needs the token where the daemon has one, unlike its health.
     await api("api/settings");
   } catch (error) {
-    if (isSignedIn || error.message === "sign in first") return;
-    showState("away");
-    return setTimeout(begin, 2000);
+    if (error.isSignedOut) return false;
+    if (!isSignedIn) {
+      showState("away");
+      setTimeout(begin, 2000);
+    }
+    return true;
   }
   isSignedIn = true;
   showView();
   listen(showState);
+  return true;
 }
 
 addEventListener("sign-in", () => {
@@ -69,7 +74,7 @@ byId("sign-in-form").addEventListener("submit", async (event) => {
     await signIn(field.value);
     field.value = "";
     byId("sign-out").hidden = false;
-    await begin();
+    if (!(await begin())) error.textContent = "The token is right, but the browser kept no cookie: allow cookies for this address.";
   } catch {
     error.textContent = "That is not the access token of this daemon.";
   }

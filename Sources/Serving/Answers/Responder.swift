@@ -180,7 +180,8 @@ struct Responder {
         guard let session = core.consoleSession, request.fields.contains(.cookie) else {
             return true
         }
-        return !session.isOpen(request.fields, now: exchange.loop.wallNow)
+        let host = OwnOrigin.host(request, core.settings)
+        return !session.isOpen(request.fields, host: host, now: exchange.loop.wallNow)
     }
 
     // MARK: Failures

@@ -156,7 +156,8 @@ package final class CachingProxy: RequestHandler {
             return nil
         }
         if let session = core.consoleSession, ForeignPage.isOwnPage(request, core.settings),
-            session.isOpen(request.fields, now: .now())
+            session.isOpen(
+                request.fields, host: OwnOrigin.host(request, core.settings), now: .now())
         {
             return nil
         }

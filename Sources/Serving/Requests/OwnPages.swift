@@ -236,8 +236,9 @@ final class OwnPages {
             fields.append(
                 .setCookie,
                 begins
-                    ? session.begin(now: exchange.loop.wallNow, path: path, isSecure: isSecure)
-                    : ConsoleSession.end(path: path, isSecure: isSecure))
+                    ? session.begin(
+                        now: exchange.loop.wallNow, host: own.host, path: path, isSecure: isSecure)
+                    : ConsoleSession.end(host: own.host, path: path, isSecure: isSecure))
         }
         exchange.respond(ResponseHead(status: .noContent, fields: fields), body: .none)
     }
