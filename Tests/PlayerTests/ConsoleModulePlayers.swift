@@ -29,6 +29,31 @@ struct ConsoleModulePlayers {
     ) throws {
         let stage = try Stage()
         let browser = try browser(stage, "api")
-        #expect(try browser.value("window.module.ownURL('\(path)', new URL('\(base)')).href") == url)
+        let found = "window.module.ownURL('\(path)', new URL('\(base)')).href"
+        #expect(try browser.value(found) == url)
+    }
+
+    @Test func `the focus stays in its row though others have controls of that name`() throws {
+        let stage = try Stage()
+        let browser = try browser(stage, "dom")
+        try browser.run(
+            """
+            const { h, button, replace } = window.module;
+            const place = h('div', null);
+            document.body.append(place);
+            window.draw = (...rows) => replace(place, ...rows.map(([id, name]) =>
+              h('article', { 'data-id': id }, button('Cancel', () => {}, {}, name))));
+            window.buttons = () => [...place.querySelectorAll('button')];
+            window.at = () => document.activeElement.closest('[data-id]')?.dataset.id;
+            draw(['1', 'a'], ['2', 'a']);
+            buttons()[1].focus();
+            """)
+        #expect(try browser.value("(draw(['1', 'a'], ['2', 'a']), at())") == "2")
+        #expect(try browser.value("(draw(['3', 'a'], ['1', 'a'], ['2', 'a']), at())") == "2")
+        #expect(try browser.value("(draw(['2', 'a'], ['1', 'a']), at())") == "2")
+        // Of rows that are not named, the one at the same position.
+        try browser.run("draw([null, 'b'], [null, 'b']); buttons()[1].focus();")
+        let index = "buttons().indexOf(document.activeElement)"
+        #expect(try browser.value("(draw([null, 'b'], [null, 'b']), \(index))") == "1")
     }
 }

@@ -84,27 +84,30 @@ export function button(label, action, attributes = {}, subject = "") {
 /**
  * Replaces what is in a place, and leaves the focus where it was.
  *
- * That is the control of the same name, or the control at the same position where that is gone.
+ * That is the control of the same name in the same row, which `data-id` names; of several the one at the same
+ * position. Where it is gone, that is the control at the same position.
  */
 export function replace(place, ...children) {
   // A click needs the same element when the button goes down and up.
   if (place.querySelector("button:active")) return;
   const controls = () => [...place.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")];
-  const nameOf = (one) => one.ariaLabel || one.textContent;
+  const nameOf = (one) => `${one.closest("[data-id]")?.dataset.id ?? ""} ${one.ariaLabel || one.textContent}`;
   const before = controls().indexOf(document.activeElement);
   const name = before < 0 ? "" : nameOf(document.activeElement);
   place.replaceChildren(...children);
   if (before < 0) return;
   const after = controls();
-  (after.find((one) => nameOf(one) === name) ?? after[Math.min(before, after.length - 1)])?.focus({ preventScroll: true });
+  const same = after.filter((one) => nameOf(one) === name);
+  const found = same.includes(after[before]) ? after[before] : same[0];
+  (found ?? after[Math.min(before, after.length - 1)])?.focus({ preventScroll: true });
 }
 
-/** A table with a row for each item; `columns` are [heading, cell, class]. */
-export function table(columns, items, { empty, label } = {}) {
+/** A table with a row for each item, which `id` names; `columns` are [heading, cell, class]. */
+export function table(columns, items, { empty, label, id } = {}) {
   if (!items.length) return h("p", { class: "dim" }, empty ?? "None.");
   const head = h("tr", null, columns.map(([name, , kind]) => h("th", { class: kind, scope: "col" }, name)));
   // On a narrow screen the headings are gone, and the cells show their own.
-  const rows = items.map((item) => h("tr", null, columns.map(([name, cell, kind]) =>
+  const rows = items.map((item) => h("tr", { "data-id": id?.(item) }, columns.map(([name, cell, kind]) =>
     h("td", { class: kind, "data-name": name }, cell(item)))));
   const grid = h("table", { class: "list" }, h("thead", null, head), h("tbody", null, rows));
   return h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, grid);

@@ -18,7 +18,7 @@ function row(feed) {
     await api(`${path}/position?index=${index}&direction=${direction}`, "POST");
     await showFeeds();
   }, { disabled: index < 0 || index >= feed.entries }, feed.name);
-  return h("article", { class: "item" },
+  return h("article", { class: "item", "data-id": feed.name },
     h("div", { class: "named" }, h("strong", null, feed.name),
       feed.paused ? h("span", { class: "badge" }, `paused: ${feed.paused}`) : null,
       h("span", { class: "dim" }, `index ${feed.index}, ${feed.entries} entries, ${feed.direction}, ${bytes(feed.bytesFetched)} fetched, ${bytes(feed.bytesWasted)} never played`)),

@@ -80,7 +80,7 @@ function showTitles({ titles, total, next, pictures: areOn }) {
     ["Title", variants, "grow"], ["Kind", (title) => title.kind, "wide"], ["Kept", kept, ""],
     ["Size", (title) => bytes(title.bytes), "number wide"], ["Played", (title) => ago(title.last_played), "wide"],
     ["", actions, "end"],
-  ], titles, { empty: "Nothing is kept yet. Play something.", label: "Titles" });
+  ], titles, { empty: "Nothing is kept yet. Play something.", label: "Titles", id: (title) => title.id });
   const more = next ? button("Show more", async () => { shown += PAGE; await refresh(); }) : null;
   replace(byId("titles"), ...[grid, more].filter(Boolean));
 }
@@ -110,7 +110,7 @@ function showRecordings({ recordings }) {
     const order = (verb, label) => button(label, () => act(`api/recordings/${encodeURIComponent(item.id)}/${verb}`, "Done."), {}, item.name);
     const isRunning = item.ended === null;
     const until = new Date(item.until * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
-    return h("article", { class: "item" }, named(item),
+    return h("article", { class: "item", "data-id": item.id }, named(item),
       h("p", { class: "dim" }, `${item.state}, ${clock(item.seconds)}, ${bytes(item.bytes)}${isRunning ? `, until ${until}` : ""}${item.lost ? `, ${item.lost} segments lost` : ""}${item.reason ? `: ${item.reason}` : ""}${item.node ? `, node ${item.node}` : ""}`),
       h("div", { class: "actions" }, item.play ? button("Play", async () => start(playPath(item.play)), {}, item.name) : null,
         isRunning ? order("stop", "Stop") : order("forget", "Forget")));
