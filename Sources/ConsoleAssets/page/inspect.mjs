@@ -2,11 +2,33 @@
 import { byId, clock, h, toast } from "./dom.mjs";
 import { api, root, target } from "./api.mjs";
 
+// The daemon reads playlists of 16 MiB, and its links are longer than those of origins.
+const MOST = 64 << 20;
+/** The longest explanation of a failure that is shown. */
+const MOST_WORDS = 4096;
+
+/** True for media, whose bodies have no bound; a playlist may have any other type. */
+const isMedia = (type) => /^(video|audio|image)\//i.test(type) && !/mpegurl/i.test(type);
+
 /** Fetches a playlist through the daemon as a player would, so that the daemon has it. */
-async function fetched(url) {
-  const answer = await fetch(new URL(target("proxy", { url }), root), { credentials: "same-origin", referrerPolicy: "no-referrer" });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(text.trim() || `status ${answer.status}`);
+async function fetched(url, signal) {
+  const answer = await fetch(new URL(target("proxy", { url }), root), { credentials: "same-origin", referrerPolicy: "no-referrer", signal });
+  const type = answer.headers.get("Content-Type") ?? "";
+  const reader = answer.body?.getReader(), decoder = new TextDecoder();
+  let count = 0, words = "", fault = null;
+  if (answer.ok && isMedia(type)) fault = `This is no playlist: its type is ${type}.`;
+  while (reader && !fault) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    count += value.length;
+    if (!answer.ok && words.length < MOST_WORDS) words += decoder.decode(value, { stream: true });
+    if (!answer.ok && words.length >= MOST_WORDS) break;
+    if (count > MOST) fault = "This is no playlist: it is longer than 64 MiB.";
+  }
+  // What is left of it is not wanted.
+  reader?.cancel().catch(() => {});
+  if (!answer.ok) throw new Error(words.slice(0, MOST_WORDS).trim() || `status ${answer.status}`);
+  if (fault) throw new Error(fault);
 }
 
 function summary(found) {
@@ -45,14 +67,21 @@ function listing(found) {
     found.cut ? h("p", { class: "dim" }, "Only the first 512 KiB of the text are shown; the rules have read all of it.") : null];
 }
 
-/** Inspects a URL; what went wrong is shown. */
+let asking = null;
+
+/** Inspects a URL; what went wrong is shown. The URL that was asked for before is not waited for. */
 function ask(url) {
+  asking?.abort();
+  const { signal } = asking = new AbortController();
   byId("inspect-url").value = url;
   const place = byId("inspect");
   place.replaceChildren(h("p", { class: "dim" }, "Reading …"));
-  fetched(url).then(() => api(target("api/inspect", { url }))).then(
-    (found) => place.replaceChildren(...[...summary(found), ...listing(found)].filter(Boolean)),
+  fetched(url, signal).then(() => api(target("api/inspect", { url }))).then(
+    (found) => {
+      if (!signal.aborted) place.replaceChildren(...[...summary(found), ...listing(found)].filter(Boolean));
+    },
     (error) => {
+      if (signal.aborted) return;
       place.replaceChildren();
       toast(error.message, true);
     });

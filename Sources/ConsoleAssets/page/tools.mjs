@@ -103,10 +103,15 @@ export function showTools(isVisible) {
 }
 
 export function startTools() {
+  let asked = 0;
   byId("why-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const url = byId("why-url").value.trim();
+    const place = byId("why"), turn = asked += 1;
+    // An answer about another URL than the last one would stand below that one.
+    place.replaceChildren();
     api(target("api/why", { url })).then(
-      (report) => byId("why").replaceChildren(explained(report)), (error) => toast(error.message, true));
+      (report) => { if (turn === asked) place.replaceChildren(explained(report)); },
+      (error) => { if (turn === asked) toast(error.message, true); });
   });
 }
