@@ -56,4 +56,37 @@ struct ConsoleModulePlayers {
         let index = "buttons().indexOf(document.activeElement)"
         #expect(try browser.value("(draw([null, 'b'], [null, 'b']), \(index))") == "1")
     }
+
+    @Test func `two orders to play in a row make one player`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.file("hls.mjs")
+        let library = """
+            export class Hls {
+              static Events = {};
+              static isSupported() { return true; }
+              constructor() { (window.made ??= []).push(this); }
+              on() {}
+              loadSource(url) { this.url = url; }
+              attachMedia() {}
+              destroy() { this.isOver = true; }
+            }
+
+            """
+        try writeFile(path, Array(library.utf8))
+        let stage = try Stage(["--console-player", path])
+        let browser = try Browser()
+        try browser.open(stage.daemon.baseURL + "/")
+        #expect(try browser.comes("document.querySelector('.dot.connected')"))
+        try browser.run(
+            """
+            document.getElementById('play-with').value = 'hls.js';
+            for (const name of ['first', 'second']) {
+              document.getElementById('play-url').value = `http://cdn.test/${name}.m3u8`;
+              document.getElementById('play-form').requestSubmit();
+            }
+            """)
+        #expect(try browser.comes("window.made"))
+        let urls = "window.made.filter((one) => !one.isOver).map((one) => one.url.slice(-11))"
+        #expect(try browser.value(urls) == "second.m3u8")
+    }
 }

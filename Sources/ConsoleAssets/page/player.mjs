@@ -10,6 +10,8 @@ const HLS = "application/vnd.apple.mpegurl";
 const state = { url: null, how: null, hls: null, stalls: 0, stalledFor: 0, switches: 0, since: 0, began: null };
 
 let video, plots;
+/** Counts orders to play: what an earlier one still waits for comes too late. */
+let orders = 0;
 
 function note(text, kind = "") {
   const list = byId("play-log");
@@ -47,6 +49,7 @@ function stop() {
 
 /** Plays an origin's URL, or a path of the daemon. */
 export async function play(url, how = byId("play-with").value) {
+  const order = orders += 1;
   stop();
   explain("");
   // The origin's URL travels as an argument, so that nothing of it is taken for ours.
@@ -60,6 +63,8 @@ export async function play(url, how = byId("play-with").value) {
     video.src = place;
   } else {
     const Hls = await module();
+    // Two players on one element would go on fetching, one of them with nothing that ends it.
+    if (order !== orders) return;
     if (!Hls) {
       return explain("This daemon has no hls.js, which this browser needs: start it with --console-player FILE, or run make setup for a build.");
     }
