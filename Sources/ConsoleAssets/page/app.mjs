@@ -56,6 +56,10 @@ async function begin() {
 }
 
 addEventListener("sign-in", () => {
+  // Every request of a page that is signed out says so; somebody may be typing.
+  if (!isSignedIn && !byId("sign-in").hidden) return;
+  // What a view does by itself ends with it.
+  if (current) views[current](false);
   isSignedIn = false;
   current = null;
   close();
@@ -73,10 +77,10 @@ byId("sign-in-form").addEventListener("submit", async (event) => {
   try {
     await signIn(field.value);
     field.value = "";
-    byId("sign-out").hidden = false;
-    if (!(await begin())) error.textContent = "The token is right, but the browser kept no cookie: allow cookies for this address.";
-  } catch {
-    error.textContent = "That is not the access token of this daemon.";
+    if (await begin()) byId("sign-out").hidden = false;
+    else error.textContent = "The token is right, but the browser kept no cookie: allow cookies for this address.";
+  } catch (failure) {
+    error.textContent = failure.isSignedOut ? "That is not the access token of this daemon." : failure.message;
   }
 });
 
