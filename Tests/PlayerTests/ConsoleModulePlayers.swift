@@ -89,4 +89,42 @@ struct ConsoleModulePlayers {
         let urls = "window.made.filter((one) => !one.isOver).map((one) => one.url.slice(-11))"
         #expect(try browser.value(urls) == "second.m3u8")
     }
+
+    @Test func `a page that nobody sees does not listen, whatever it still waits for`() throws {
+        let stage = try Stage()
+        let browser = try browser(stage, "api")
+        // Sources that are refused once, and questions that are answered on demand.
+        try browser.run(
+            """
+            module.close();
+            window.made = 0;
+            window.states = [];
+            window.EventSource = class {
+              static CLOSED = 2;
+              constructor() {
+                window.made += 1;
+                this.readyState = 2;
+                window.refuse = () => this.onerror();
+              }
+              addEventListener() {}
+              close() {}
+            };
+            const answer = { status: 200, ok: true, text: async () => '{}' };
+            window.fetch = (url) => new Promise((resolve) => {
+              if (String(url).endsWith('api/settings')) window.release = () => resolve(answer);
+            });
+            window.see = (isSeen) => Object.defineProperty(
+              document, 'hidden', { value: !isSeen, configurable: true });
+            window.listen = () => module.listen((state) => states.push(state));
+            see(false);
+            listen();
+            """)
+        #expect(try browser.value("`${made} ${states}`") == "0 paused")
+        // It is closed while a refused source waits for the daemon's answer.
+        try browser.run("see(true); listen(); refuse();")
+        #expect(try browser.comes("window.release"))
+        try browser.run("module.close(); release(); setTimeout(() => { window.isOver = true; });")
+        #expect(try browser.comes("window.isOver"))
+        #expect(try browser.value("`${made} ${states}`") == "1 paused,connecting,away")
+    }
 }

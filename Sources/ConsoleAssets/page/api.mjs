@@ -48,13 +48,17 @@ export const signOut = () => api(session(), "DELETE");
 const kinds = ["hello", "figures", "origins", "downloads", "disk", "request", "lost"];
 const hearers = new Map(kinds.map((kind) => [kind, []]));
 let source = null, timer = 0;
+/** Counts calls of `close`: what was begun before one does not listen after it. */
+let turn = 0;
 
 /** Calls `hear` with each event of a kind. */
 export function on(kind, hear) { hearers.get(kind).push(hear); }
 
-/** Listens until `close`; begins anew when the daemon was away. */
+/** Listens until `close`, but not for a page that nobody sees; begins anew when the daemon was away. */
 export function listen(tellState) {
   close();
+  if (document.hidden) return tellState("paused");
+  const own = turn;
   tellState("connecting");
   source = new EventSource(new URL("api/events", root));
   source.onopen = () => tellState("connected");
@@ -63,8 +67,10 @@ export function listen(tellState) {
     // A refusal ends the source for good, and does not say which it was.
     if (source?.readyState !== EventSource.CLOSED) return;
     clearTimeout(timer);
-    timer = setTimeout(() => api("api/settings").then(() => listen(tellState), (error) => {
-      if (!error.isSignedOut) timer = setTimeout(() => listen(tellState), 2000);
+    timer = setTimeout(() => api("api/settings").then(() => {
+      if (own === turn) listen(tellState);
+    }, (error) => {
+      if (own === turn && !error.isSignedOut) timer = setTimeout(() => listen(tellState), 2000);
     }), 2000);
   };
   for (const kind of kinds) {
@@ -78,6 +84,7 @@ export function listen(tellState) {
 }
 
 export function close() {
+  turn += 1;
   clearTimeout(timer);
   source?.close();
   source = null;
