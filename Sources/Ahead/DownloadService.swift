@@ -100,7 +100,12 @@ package final class DownloadService: Sendable {
             return DownloadExport.answer(request.query ?? "", services: table.services)
         }
         switch (parts.count, isRead, request.method == .post) {
-        case (0, true, _): return .value(.ok, table.json)
+        case (0, true, _):
+            let query = AdministrationQuery(request.query ?? "")
+            guard let most = query.number("limit", in: 1...1_000, default: .max) else {
+                return .failure(.badRequest, "limit is a number in 1...1000")
+            }
+            return .value(.ok, table.json(atMost: most))
         case (1, true, _), (2, _, true):
             guard let id = SessionID(text: parts[0]), let download = table.downloads[id] else {
                 return elsewhere(parts, table)
@@ -187,16 +192,27 @@ package final class DownloadService: Sendable {
 }
 
 extension DownloadTable {
-    /// The listing: downloads in the order of their creation, and the common limits.
-    var json: JSONValue {
+    /// Returns the listing: downloads in the order of their creation, and the common limits.
+    ///
+    /// - Parameter most: of more downloads, those that are not over come first, and of the others
+    ///   the last that were created.
+    /// - Returns: the downloads, the number of all of them, and the limits.
+    fileprivate func json(atMost most: Int) -> JSONValue {
         let concurrency = services.concurrency.now
+        let all = order.compactMap { downloads[$0] }
+        let others = services.flights.orders?.elsewhere(.download) ?? []
+        var shown = all
+        if all.count + others.count > most {
+            shown = Array(all.filter { !$0.isOver }.prefix(most))
+            shown += all.filter(\.isOver).suffix(max(0, most - shown.count - others.count))
+        }
         return .object([
             .init(
                 "downloads",
                 .list(
-                    order.compactMap { downloads[$0]?.json }
-                        + (services.flights.orders?.elsewhere(.download) ?? [])
-                        .map(\.downloadJSON))),
+                    shown.map(\.json)
+                        + others.prefix(max(0, most - shown.count)).map(\.downloadJSON))),
+            .init("total", .number(Int64(all.count + others.count))),
             .init(
                 "concurrency",
                 .object([
@@ -208,5 +224,15 @@ extension DownloadTable {
                     .init("goodput", .number(concurrency.goodput)),
                 ])),
         ])
+    }
+}
+
+extension Download {
+    /// True if it will not go on.
+    fileprivate var isOver: Bool {
+        switch state {
+        case .complete, .failed: true
+        default: false
+        }
     }
 }

@@ -11,7 +11,8 @@ import Synchronization
 package final class EventFeed: Sendable {
     /// The most listeners, one for each open page; further ones get a 503.
     package static let mostListeners = 8
-    /// The most bytes pending for one listener: about a minute of figures.
+    /// The most bytes pending for one listener, about a minute of figures; a longer event is
+    /// pending alone.
     package static let mostWaiting = 256 << 10
     /// The version of the events, the member `v` of each; it changes when members change their
     /// meaning.
@@ -145,7 +146,8 @@ extension EventFeed.Listener {
     /// - Returns: the notification of the listener; nil if it is already notified or the event is
     ///   lost.
     fileprivate mutating func take(_ frame: [UInt8]) -> (@Sendable () -> Void)? {
-        guard waiting.count + frame.count <= EventFeed.mostWaiting else {
+        // Sent again it would be as long, and lost for ever.
+        guard waiting.isEmpty || waiting.count + frame.count <= EventFeed.mostWaiting else {
             lost += 1
             return nil
         }

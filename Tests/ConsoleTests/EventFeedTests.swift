@@ -70,6 +70,26 @@ struct EventFeedTests {
         }
     }
 
+    @Test func `an event above the limit is received, but nothing is pending beside it`() throws {
+        try onLoop { loop in
+            let feed = EventFeed(isLogged: false)
+            guard let stream = feed.join(on: loop) else {
+                Issue.record("refused")
+                return
+            }
+            let text = String(repeating: "x", count: EventFeed.mostWaiting)
+            let long = JSONValue.object([.init("t", .text(text))])
+            for _ in 0..<2 { feed.publish("downloads", long) }
+            feed.publish("request", Self.datum)
+            let received = Self.text(stream)
+            #expect(received.components(of: "event: downloads") == 1)
+            #expect(received.hasSuffix("event: lost\ndata: {\"v\":1,\"events\":2}\n\n"))
+            feed.publish("downloads", long)
+            #expect(Self.text(stream).components(of: "event: downloads") == 1)
+            stream.cancel()
+        }
+    }
+
     @Test func `at most eight listeners are admitted, and one that leaves makes room`() throws {
         try onLoop { loop in
             let feed = EventFeed(isLogged: false)

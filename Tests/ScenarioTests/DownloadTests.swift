@@ -191,6 +191,23 @@ extension Stories.Downloads {
         #expect(places.count == 3 && places == places.sorted())
     }
 
+    @Test func `of more downloads than the limit, those that are not over are listed`() throws {
+        let stage = try DownloadStage()
+        var ids = try ["a", "b"].map { name in
+            let id = try stage.order(stage.title(name))
+            _ = try stage.wait(id, for: "complete")
+            return id
+        }
+        ids.append(try stage.order(stage.title("c"), "&rate=1000"))
+        let list = try stage.ask("GET", "/api/downloads?limit=2").text
+        #expect(members("id", in: list) == [ids[2], ids[1]], "\(list)")
+        #expect(members("total", in: list) == ["3"])
+        #expect(members("id", in: try stage.ask("GET", "/api/downloads").text) == ids)
+        for limit in ["0", "1001", "x"] {
+            #expect(try stage.ask("GET", "/api/downloads?limit=\(limit)").status == 400)
+        }
+    }
+
     @Test func `a token is needed where one is set, also for the origin's own`() throws {
         let stage = try DownloadStage(["--token", "secret-of-the-daemon"])
         #expect(try stage.ask("GET", "/api/downloads").status == 401)

@@ -7,6 +7,8 @@ import { showFeeds, startFeeds } from "./feeds.mjs";
 import { play } from "./player.mjs";
 
 const PAGE = 100;
+/** As many as the event lists. */
+const MOST_DOWNLOADS = 200;
 let shown = PAGE, isShown = false;
 
 /** Why the URL of a listing does not play its title; null where it does. */
@@ -85,8 +87,8 @@ function showTitles({ titles, total, next, pictures: areOn }) {
   replace(byId("titles"), ...[grid, more].filter(Boolean));
 }
 
-function showDownloads({ downloads }) {
-  const place = byId("downloads");
+function showDownloads({ downloads, total }) {
+  const place = byId("downloads"), more = total - downloads.length;
   replace(place, ...(downloads.length ? downloads.map((item) => {
     const order = (verb, label) => button(label, () => act(`api/downloads/${encodeURIComponent(item.id)}/${verb}`, "Done."), {}, item.name);
     const isOver = ["complete", "failed"].includes(item.state);
@@ -99,7 +101,8 @@ function showDownloads({ downloads }) {
       h("div", { class: "actions" },
         item.state === "paused" || item.state === "failed" ? order("resume", "Resume") : null,
         !isOver && item.state !== "paused" ? order("pause", "Pause") : null, order("cancel", isOver ? "Forget" : "Cancel")));
-  }) : [h("p", { class: "dim" }, "No downloads.")]));
+  }) : [h("p", { class: "dim" }, "No downloads.")]),
+  ...(more > 0 ? [h("p", { class: "dim" }, `${more} more are not shown; “sluice download list” lists all.`)] : []));
 }
 
 /** The path of a recording's link at the daemon, whose base path the address of this page has too. */
@@ -120,7 +123,7 @@ function showRecordings({ recordings }) {
 /** Reads all lists anew. */
 export async function refresh() {
   const [titles, downloads, recordings] = await Promise.all([
-    readTitles(), api("api/downloads"), api("api/recordings"),
+    readTitles(), api(target("api/downloads", { limit: MOST_DOWNLOADS })), api("api/recordings"),
   ]);
   showTitles(titles);
   showDownloads(downloads);

@@ -19,11 +19,13 @@ import URISyntax
 /// |---|---|---|
 /// | `figures` | second | the members of `/api/stats`, and the origins that do not answer |
 /// | `origins` | 2 s | the first rows of `/api/origins` |
-/// | `downloads` | 2 s | the answer of `/api/downloads` |
+/// | `downloads` | 2 s | the answer of `/api/downloads` with at most 200 of them |
 /// | `disk` | 30 s | the answer of `/api/df` |
 final class ConsoleEvents {
     private static let period = Interval.seconds(1 as Int64)
     private static let mostOrigins = 32
+    /// Of more downloads the event would be longer than what may be pending for a listener.
+    private static let downloads = "/api/downloads?limit=200"
 
     private let core: ProxyCore
     private let status: StatusSource
@@ -73,7 +75,7 @@ final class ConsoleEvents {
             }
         }
         if turn % 2 == 0 {
-            status.downloads.answer(.get, "/api/downloads", to(stream, loop, "downloads"))
+            status.downloads.answer(.get, Self.downloads, to(stream, loop, "downloads"))
         }
         if turn % 30 == 0 {
             status.administration.answer(.get, "/api/df", to(stream, loop, "disk"))
