@@ -35,6 +35,33 @@ struct OutageHistoryTests {
         #expect(OutageHistory(reading: document(history), now: 15) == OutageHistory())
     }
 
+    private func cut(_ start: Int64, _ end: Int64) -> OutageHistory.Outage {
+        .init(origin: "http://a", start: start, end: end, reason: "refused", isCut: true)
+    }
+
+    private func starts(_ json: JSONValue) -> [Double] {
+        (json.asList ?? []).compactMap { $0["start"]?.asNumber }
+    }
+
+    @Test(arguments: [(100, [10.0]), (400, [10.0]), (401, [10.0, 401.0])])
+    func `what a restart cuts off goes on where the same origin fails soon after it`(
+        _ second: Int, _ expected: [Double]
+    ) {
+        let next = Int64(second)
+        // The file of a run in which the outage lasted.
+        var last = OutageHistory()
+        last.add(cut(10, 100), now: 100)
+        var history = OutageHistory(reading: document(last), now: 600)
+        #expect(history == last)
+        #expect(starts(history.json(lasting: [outage(next, nil)])) == expected)
+        #expect(starts(history.json(lasting: [outage(next, nil, "http://b")])).count == 2)
+        history.add(outage(next, 600), now: 600)
+        #expect(starts(history.json()) == expected)
+        // What has ended by itself is one of its own.
+        history.add(outage(601, 610), now: 610)
+        #expect(starts(history.json()) == expected + [601])
+    }
+
     @Test(arguments: [
         "", "{", "[]", #"{"v":2,"outages":[]}"#, #"{"v":1}"#, #"{"v":1,"outages":7}"#,
         #"{"v":1,"outages":[7,{"origin":1},{"origin":"a","reason":"b","start":9,"end":3}]}"#,

@@ -59,17 +59,24 @@ package final class HistoryKeeper: Sendable {
     /// The history up to now.
     var json: JSONValue {
         look()
+        return state.withLock { Self.document($0, lasting(isCut: false)) }
+    }
+
+    /// The outages that last.
+    ///
+    /// - Parameter isCut: true if they end here for whoever reads the file after a restart.
+    /// - Returns: in the order in which they began.
+    private func lasting(isCut: Bool) -> [OutageHistory.Outage] {
         let (now, wall) = (Monotonic.now(), WallTime.now().seconds)
-        let lasting = health.marked.filter { $0.mark.state == .down }.map { origin, mark in
+        return health.marked.filter { $0.mark.state == .down }.map { origin, mark in
             OutageHistory.Outage(
                 origin: origin.description, start: wall - Self.seconds(from: mark.since, to: now),
-                end: nil, reason: mark.reason)
+                end: isCut ? wall : nil, reason: mark.reason, isCut: isCut)
         }
-        return state.withLock { Self.document($0, lasting) }
     }
 
     private static func document(
-        _ state: State, _ lasting: [OutageHistory.Outage] = []
+        _ state: State, _ lasting: [OutageHistory.Outage]
     ) -> JSONValue {
         guard case .object(let members) = state.history.json else { return .null }
         return .object(members + [.init("outages", state.outages.json(lasting: lasting))])
@@ -137,9 +144,11 @@ package final class HistoryKeeper: Sendable {
     /// Writes the file; an error only loses the history at the next restart.
     private func write() {
         let text = state.withLock { state -> String? in
-            if state.isWritten { return nil }
+            // Under the lock, so that none that ends meanwhile is listed twice.
+            let lasting = lasting(isCut: true)
+            if state.isWritten, lasting.isEmpty { return nil }
             state.isWritten = true
-            return Self.document(state).encoded
+            return Self.document(state, lasting).encoded
         }
         guard let text else { return }
         try? replaceFile(Self.path(in: folder), with: Array((text + "\n").utf8), in: folder)
