@@ -23,6 +23,7 @@ extension Stories.HeadAndMethodTests {
             ("GET", "/api/feeds/f/position", "POST"),
             ("PUT", "/api/recordings", "GET, HEAD, POST"),
             ("GET", "/api/recordings/0123456789ab/stop", "POST"),
+            ("POST", "/console/app.mjs", "GET, HEAD"), ("PUT", "/console/", "GET, HEAD"),
         ] {
             let answer = try story.player().get(
                 path, headers: [("Sluice-Request", "1")], method: method)

@@ -103,7 +103,9 @@ final class OwnPages {
             core.feedService.answer(exchange, replying(to: exchange))
         case (let path, _) where DownloadService.answers(path):
             askDownloads(request, exchange)
-        case (let path, .options) where ConsoleFiles.answers(path, request):
+        case (let path, _)
+        where request.method != .get && request.method != .head
+            && ConsoleFiles.answers(path, request):
             refuse(exchange, method: request.method, at: path, allowed: [.get, .head])
         case (let path, _) where Self.allowed[path] != nil:
             refuse(exchange, method: request.method, at: path, allowed: Self.allowed[path] ?? [])
