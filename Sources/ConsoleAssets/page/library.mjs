@@ -105,9 +105,6 @@ function showDownloads({ downloads, total }) {
   ...(more > 0 ? [h("p", { class: "dim" }, `${more} more are not shown; “sluice download list” lists all.`)] : []));
 }
 
-/** The path of a recording's link at the daemon, whose base path the address of this page has too. */
-const playPath = (link) => `/${link.split("/").slice(-3).join("/")}`;
-
 function showRecordings({ recordings }) {
   replace(byId("recordings"), ...(recordings.length ? recordings.map((item) => {
     const order = (verb, label) => button(label, () => act(`api/recordings/${encodeURIComponent(item.id)}/${verb}`, "Done."), {}, item.name);
@@ -115,7 +112,7 @@ function showRecordings({ recordings }) {
     const until = new Date(item.until * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
     return h("article", { class: "item", "data-id": item.id }, named(item),
       h("p", { class: "dim" }, `${item.state}, ${clock(item.seconds)}, ${bytes(item.bytes)}${isRunning ? `, until ${until}` : ""}${item.lost ? `, ${item.lost} segments lost` : ""}${item.reason ? `: ${item.reason}` : ""}${item.node ? `, node ${item.node}` : ""}`),
-      h("div", { class: "actions" }, item.play ? button("Play", async () => start(playPath(item.play)), {}, item.name) : null,
+      h("div", { class: "actions" }, item.play ? button("Play", async () => start(item.play), {}, item.name) : null,
         isRunning ? order("stop", "Stop") : order("forget", "Forget")));
   }) : [h("p", { class: "dim" }, "No recordings.")]));
 }
