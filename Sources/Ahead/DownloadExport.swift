@@ -271,6 +271,7 @@ struct DownloadExport {
     ///   - role: its role; nil for an entry.
     ///   - epoch: the epoch of its name; nil for the current one.
     ///   - range: the bytes that are needed of it; nil for all.
+    /// - Returns: the name of its file in the export; nil if there is none.
     @discardableResult
     private mutating func place(
         _ url: AbsoluteURL, role: ResourceRole?, in epoch: Epoch?, range: Range<Int64>?

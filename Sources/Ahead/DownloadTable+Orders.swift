@@ -189,8 +189,10 @@ extension DownloadTable {
         }
     }
 
-    /// Removes a download once that is saved; its bytes stay in the cache like those of any played
-    /// title. A pin from before the order stays.
+    /// Removes a download once that is saved.
+    ///
+    /// Its bytes stay in the cache like those of any played title, and so does a pin from before the
+    /// order.
     func cancel(_ download: Download) throws(StateFault) {
         let version = version(of: download, .cancel)
         try erase(download, Self.changes(version))

@@ -170,8 +170,7 @@ extension ProxySettings {
 
     /// True if a stored response may come from a private address.
     ///
-    /// - Parameter finalURL: the URL that responded, after redirects; one that cannot be read may be
-    ///   any.
+    /// `finalURL` is the URL that responded, after redirects; one that cannot be read may be any.
     package func mayBePrivate(finalURL: String) -> Bool {
         guard reachesPrivate else { return false }
         return (try? AbsoluteURL(finalURL)).map { mayBePrivate($0.asciiHost) } ?? true

@@ -66,13 +66,9 @@ package enum PlayerHeaders {
         return text.isEmpty ? nil : headers
     }
 
-    /// Returns the error in the headers of one URL; nil if there is none.
+    /// Returns the error in the headers of one URL, without their values; nil if there is none.
     ///
-    /// Contains no values.
-    ///
-    /// - Parameters:
-    ///   - headers: the headers.
-    ///   - place: where they were found, in words.
+    /// `place` says where they were found.
     package static func fault(
         of headers: [Entry.Header], at place: String = "behind the URL"
     ) -> String? {

@@ -150,8 +150,10 @@ extension Stories.MountTests {
             return try story.player().get(story.daemon.baseURL + "/", headers: headers).text
         }
         #expect(
-            try page(["--base-path", "/hls", "--host-name", "tv.example"], [("Host", "tv.example")])
-                .contains("Play through it:  http://tv.example/hls/https://"))
+            try page(
+                ["--base-path", "/hls", "--host-name", "tv.example"], [("Host", "tv.example")]
+            )
+            .contains("Play through it:  http://tv.example/hls/https://"))
         #expect(
             try page(["--trust-forwarded"], Self.forwarded)
                 .contains("Figures:          https://tv.example/hls/api/stats"))

@@ -47,6 +47,7 @@ struct GivenURL {
     ///   - basePath: the base path that URLs of daemons on this machine may have; "" or "/x".
     /// - Returns: nil for URLs of hosts other than this machine and that of `base`: such a path
     ///   there may be a proxy that is meant.
+    /// - Throws: `ValidationError` if what is behind the daemon's address is no URL.
     func behindDaemon(at base: String? = nil, basePath: String = "") throws -> GivenURL? {
         guard let rest = rest(at: base, basePath: basePath),
             rest.hasPrefix("http://") || rest.hasPrefix("https://")
