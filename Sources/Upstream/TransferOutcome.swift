@@ -134,12 +134,17 @@ extension Transfer {
     /// True if a head or trailers are expected: libcurl may be inside a line of either.
     private var isReadingFields: Bool { hasNoHead || parser.isChunked }
 
+    /// libcurl's errors for a connection that has ended, while it was read or written.
+    private static let endsOfConnections = [
+        CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING,
+    ]
+
     /// True if a kept connection ended before anything of the response was received, and libcurl has
-    /// not sent the request again itself: over HTTP/2 it does not.
+    /// not sent the request again itself: over HTTP/2 it seldom does.
     ///
     /// Only for requests that may be repeated (RFC 9110 section 9.2.2), and once for each transfer.
     func mayBeRepeated(after code: CURLcode) -> Bool {
-        guard [CURLE_HTTP2, CURLE_PARTIAL_FILE].contains(code), hasNoHead, fieldBytes == 0,
+        guard Self.endsOfConnections.contains(code), hasNoHead, fieldBytes == 0,
             requestsOfHop == 1, !isNewConnection, !hasBeenRepeated, !request.usesFreshConnection
         else { return false }
         return hop.isPlainGet || hop.method == .head
