@@ -29,7 +29,7 @@ int clinux_receiving(int descriptor, struct clinux_receiving *receiving) {
     return 0;
 }
 
-int clinux_retransmissions(int descriptor, uint32_t *milliseconds) {
+int clinux_retransmissions(int descriptor) {
     // A connection over several paths succeeds in this; it looks after its paths itself.
     char multipath[4];
     socklen_t size = sizeof multipath;
@@ -42,6 +42,5 @@ int clinux_retransmissions(int descriptor, uint32_t *milliseconds) {
     if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
         return -1;
     }
-    *milliseconds = info.tcpi_last_ack_recv;
     return info.tcpi_unacked > 0 ? info.tcpi_retransmits : 0;
 }

@@ -98,7 +98,6 @@ final class Flight {
     /// True if a request can be served by joining this flight.
     func covers(_ request: FetchRequest) -> Bool {
         let start = request.wanted.start
-        let isForSameKind = request.terms.isForPage == terms.isForPage
         var isSameObject = true
         if let wantedObject = request.object, wantedObject !== object {
             // An unnamed object cannot be found by a flight that does not have its object yet.
@@ -110,7 +109,7 @@ final class Flight {
             JoinFacts(
                 isSameQuestion: request.revalidates == machine.job.revalidates
                     && request.terms.rest === terms.rest
-                    && isForSameKind
+                    && isJoinedBy(isForPage: request.terms.isForPage)
                     && request.resource.live.directives == resource.live.directives
                     && request.takesCookies(of: resource.session)
                     && request.resource.mayStore == resource.mayStore
@@ -119,6 +118,14 @@ final class Flight {
                 wanted: request.wanted, position: position, hasObject: object != nil,
                 isAtHand: start >= body.writer?.written ?? machine.wanted.start
                     || object?.spans.contains(start) == true))
+    }
+
+    /// What is refused to a page of another site is not refused to a player, and a page waits for no
+    /// bytes that may come from a private host: until its head has come, a flight may be led there.
+    private func isJoinedBy(isForPage: Bool) -> Bool {
+        if isForPage == terms.isForPage { return true }
+        guard isForPage, let object, let facts = ObjectFacts.of(object) else { return false }
+        return !table.settings.mayBePrivate(finalURL: facts.head.finalURL)
     }
 
     /// True if this flight's object took the place of an object: a request to revalidate that was on

@@ -33,7 +33,8 @@ extension StoreCore {
         log.error(
             """
             the index is damaged: objects are served and kept, but listings, totals and the order of \
-            eviction lack some; restart the daemon, which then rebuilds the index from the objects
+            eviction lack some; if no line says soon that the index is rebuilt, restart the daemon, \
+            which then rebuilds it from the objects
             """, metadata: ["error": "\(error)"])
     }
 }

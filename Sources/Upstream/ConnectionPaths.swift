@@ -3,6 +3,7 @@
 // libcurl reuses an HTTP/2 connection until it is told of its end, which it never is where the
 // network path has changed (another network, a VPN, a router that forgot it): the kernel gives up
 // after a quarter of an hour.
+import CCurl
 import HTTP
 import Posix
 import Reactor
@@ -12,17 +13,31 @@ extension UpstreamClient {
     /// How often the path of a request that waits for its response is checked.
     static let pathPatience = Interval.seconds(3)
 
+    /// After how many repetitions of a packet a connection is ended on which nothing is lost by that:
+    /// 1.4 s or more without an acknowledgement.
+    private static let mostRepetitions = 3
+    /// The same for a connection that others receive bodies on, or send something on that cannot be
+    /// sent again: 6 s or more, which a change of the access point seldom takes.
+    private static let mostRepetitionsBesideBodies = 5
+
     /// How long an HTTP/2 connection may hold back the reset of a stream.
     private static let resetPatience = Interval.milliseconds(300)
 
     /// Ends the connection of a transfer if packets on it do not arrive: requests on it are then sent
     /// again on another.
     func checkPath(_ transfer: Transfer) {
-        guard let port = transfer.connection?.localPort, port != 0,
-            sockets.hasLostItsPath(localPort: port)
+        guard transfer.isRepeatable, let connection = transfer.connection,
+            connection.localPort != 0
+        else { return }
+        let count = sockets.retransmissions(localPort: connection.localPort)
+        guard count >= Self.mostRepetitions else { return }
+        let losesNothing = attached.values.allSatisfy { other in
+            other.connection != connection || other.isRepeatable && other.hasNoHead
+        }
+        guard losesNothing || count >= Self.mostRepetitionsBesideBodies,
+            sockets.shutDown(localPort: connection.localPort)
         else { return }
         ledger.figures.connections.lost += 1
-        sockets.shutDown(localPort: port)
     }
 
     /// Handles a connection that a transfer has left before the end of its response, while libcurl
@@ -35,13 +50,49 @@ extension UpstreamClient {
         let isMultiplexed =
             transfer.parser.version.major >= 2 || multiplexingOrigins.contains(connection.origin)
         guard isMultiplexed, connection.localPort != 0, users[connection] == nil else { return }
-        if transfer.hasTimedOut { return sockets.shutDown(localPort: connection.localPort) }
-        guard abandoned.insert(connection).inserted else { return }
-        loop.schedule(after: Self.resetPatience) { [weak self] _ in
-            guard let self, abandoned.remove(connection) != nil, users[connection] == nil else {
-                return
-            }
+        if transfer.hasTimedOut {
+            sockets.shutDown(localPort: connection.localPort)
+            return
+        }
+        forgetAbandoned(connection)
+        abandoned[connection] = loop.schedule(after: Self.resetPatience) { [weak self] _ in
+            guard let self, abandoned.removeValue(forKey: connection) != nil,
+                users[connection] == nil
+            else { return }
             sockets.shutDown(localPort: connection.localPort)
         }
+    }
+
+    /// Notes that something is written on a connection, with the reset of any stream.
+    func forgetAbandoned(_ connection: Connection) {
+        if let timer = abandoned.removeValue(forKey: connection) { loop.cancel(timer) }
+    }
+}
+
+extension Transfer {
+    /// libcurl's errors for a connection that has ended, while it was read or written.
+    private static let endsOfConnections = [
+        CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING,
+    ]
+
+    /// True if its request may be sent again (RFC 9110 section 9.2.2).
+    fileprivate var isRepeatable: Bool {
+        request.upload == nil && (hop.isPlainGet || hop.method == .head)
+    }
+
+    /// True before the head of the hop's response.
+    var hasNoHead: Bool {
+        if case .head = phase { return true }
+        return false
+    }
+
+    /// True if a kept connection ended before anything of the response was received, and libcurl has
+    /// not sent the request again itself.
+    ///
+    /// Over HTTP/2 it does not always. Once for each transfer.
+    func mayBeRepeated(after code: CURLcode) -> Bool {
+        Self.endsOfConnections.contains(code) && hasNoHead && fieldBytes == 0 && isRepeatable
+            && requestsOfHop == 1 && !isNewConnection && !hasBeenRepeated
+            && !request.usesFreshConnection
     }
 }

@@ -70,11 +70,13 @@ final class CurlEasy {
     /// (`multi_done`): here one that opens an empty file.
     func freeHeldBytes() {
         reset()
-        set(CURLOPT_PROTOCOLS_STR, "file")
+        // A libcurl without that protocol loses them.
+        let isPossible =
+            sluice_curl_set_string(handle, CURLOPT_PROTOCOLS_STR, "file") == CURLE_OK
+        guard isPossible else { return }
         set(CURLOPT_NOSIGNAL, flag: true)
         set(CURLOPT_NOBODY, flag: true)
         set(CURLOPT_URL, "file:///dev/null")
-        // Where libcurl has no such protocol, they are lost.
         _ = curl_easy_perform(handle)
     }
 

@@ -49,22 +49,26 @@ struct KnownSockets {
             number, CInt(IPPROTO_TCP), TCP_QUICKACK, &isOn, socklen_t(MemoryLayout<CInt>.size))
     }
 
-    /// Whether packets on the connection with this local port have ceased to arrive: the kernel has
-    /// sent the oldest twice again (RFC 6298), and nothing was acknowledged for two seconds.
-    mutating func hasLostItsPath(localPort: UInt16) -> Bool {
-        guard let number = descriptor(localPort: localPort),
-            let waiting = retransmissions(of: number)
-        else { return false }
-        return waiting.count >= 2 && waiting.silence >= .seconds(2)
+    /// Returns how often the oldest packet on the connection with this local port was sent again; 0 if
+    /// that is not known.
+    mutating func retransmissions(localPort: UInt16) -> Int {
+        descriptor(localPort: localPort).flatMap { Posix.retransmissions(of: $0) } ?? 0
     }
 
     /// Ends the connection with this local port for all who use it (shutdown(2)): libcurl, which owns
     /// the descriptor, closes it when it notices, and it is unknown from now on.
-    mutating func shutDown(localPort: UInt16) {
-        guard let number = descriptor(localPort: localPort) else { return }
+    ///
+    /// Connections to different hosts may have one port: then neither is ended.
+    ///
+    /// - Returns: true if it was ended.
+    @discardableResult
+    mutating func shutDown(localPort: UInt16) -> Bool {
+        let found = opened.filter { Self.port(of: $0) == localPort }
+        guard let number = found.first, found.count == 1 else { return false }
         shutdown(number, CInt(SHUT_RDWR))
         used[localPort] = nil
         opened.remove(number)
+        return true
     }
 
     private mutating func look(for localPort: UInt16) {

@@ -126,29 +126,8 @@ extension Transfer {
         return isConnected && easy.microseconds(CURLINFO_APPCONNECT_TIME_T) == 0
     }
 
-    private var hasNoHead: Bool {
-        if case .head = phase { return true }
-        return false
-    }
-
     /// True if a head or trailers are expected: libcurl may be inside a line of either.
     private var isReadingFields: Bool { hasNoHead || parser.isChunked }
-
-    /// libcurl's errors for a connection that has ended, while it was read or written.
-    private static let endsOfConnections = [
-        CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING,
-    ]
-
-    /// True if a kept connection ended before anything of the response was received, and libcurl has
-    /// not sent the request again itself: over HTTP/2 it seldom does.
-    ///
-    /// Only for requests that may be repeated (RFC 9110 section 9.2.2), and once for each transfer.
-    func mayBeRepeated(after code: CURLcode) -> Bool {
-        guard Self.endsOfConnections.contains(code), hasNoHead, fieldBytes == 0,
-            requestsOfHop == 1, !isNewConnection, !hasBeenRepeated, !request.usesFreshConnection
-        else { return false }
-        return hop.isPlainGet || hop.method == .head
-    }
 
     private func kind(of code: CURLcode) -> UpstreamError.Kind {
         switch code {

@@ -268,8 +268,7 @@ extension UpstreamClient {
         if transfer.isPaused || transfer.isReceivePaused || transfer.isUploadPaused {
             transfer.lastByteAt = loop.now
         }
-        var isWaitingForHead = false
-        if case .head = transfer.phase { isWaitingForHead = true }
+        let isWaitingForHead = transfer.hasNoHead
         if isWaitingForHead { checkPath(transfer) }
         let due =
             transfer.lastByteAt + (isWaitingForHead ? timeouts.firstByte : silence(transfer))

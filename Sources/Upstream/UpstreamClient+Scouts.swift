@@ -99,7 +99,7 @@ extension UpstreamClient {
         if let former = transfer.connection { leave(former) }
         transfer.connection = connection
         users[connection, default: 0] += 1
-        if !abandoned.isEmpty { abandoned.remove(connection) }
+        if !abandoned.isEmpty { forgetAbandoned(connection) }
         // With TCP Fast Open libcurl may not know the port.
         guard origin.scheme == .https, localPort != 0, users[connection] ?? 0 > 1 else {
             return false

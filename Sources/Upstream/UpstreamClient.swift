@@ -37,8 +37,8 @@ package final class UpstreamClient {
     /// Origins whose HTTP version is known.
     var spokenVersions: Set<Origin> = []
     var scoutings: [Origin: Scouting] = [:]
-    /// Connections on which libcurl may not have sent the reset of a stream yet.
-    var abandoned: Set<Connection> = []
+    /// The timers that end connections on which libcurl may not have sent the reset of a stream.
+    var abandoned: [Connection: TimerID] = [:]
     /// Transfers that waited for a scout and need not any more.
     @exclusivity(unchecked) var followers: [Transfer] = []
     /// The number of transfers on each connection.

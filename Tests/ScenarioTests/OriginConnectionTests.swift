@@ -146,12 +146,12 @@ extension Stories {
             let cdn = FixtureCDN()
             try cdn.start()
             defer { cdn.stop() }
-            let front = try NginxFront(.proxy(cdn), idleSeconds: 1)
+            let front = try NginxFront(.proxy(cdn), idleSeconds: 2)
             defer { front.stop() }
             let path = try FailingPath(to: front.port)
             defer { path.stop() }
             let story = try Story(["--ca-file", front.caFile])
-            for round in 0..<3 {
+            for round in 0..<2 {
                 let segment = segment("s\(round)", 9_000)
                 let url = "https://127.0.0.1:\(path.port)\(segment)"
                 #expect(

@@ -78,9 +78,8 @@ struct clinux_receiving {
 int clinux_receiving(int descriptor, struct clinux_receiving *_Nonnull receiving);
 
 /// How often the oldest packet that is not acknowledged was sent again, from TCP_INFO (tcp(7)); -1
-/// for what is no TCP connection over a single path. Stores the milliseconds since the last
-/// acknowledgement of anything.
-int clinux_retransmissions(int descriptor, uint32_t *_Nonnull milliseconds);
+/// for what is no TCP connection over a single path.
+int clinux_retransmissions(int descriptor);
 
 /// fcntl(2) with an integer argument.
 int clinux_fcntl(int descriptor, int command, int argument);
