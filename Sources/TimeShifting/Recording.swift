@@ -30,8 +30,9 @@ final class Recording {
     private let loop: EventLoop
     private(set) var followers: [TimeShiftFollower] = []
     /// Keys of objects that it needs but that were fetched for other titles.
-    private var sharedKeys: Set<ObjectKey> = []
-    private var pinnedKeys: Set<ObjectKey>?
+    var sharedKeys: Set<ObjectKey> = []
+    /// What it has pinned in this run; nil before.
+    var pinnedKeys: Set<ObjectKey>?
     private var shortage = RoomShortage()
     private var deadline: Monotonic?
     private var isStopped = false
@@ -63,11 +64,7 @@ final class Recording {
 
     /// Starts, or continues where an earlier run stopped.
     package func start() {
-        // What an earlier run pinned stays pinned.
-        let title = session.id.number
-        for known in services.store.pins() where known.title == title {
-            sharedKeys.formUnion(known.keys)
-        }
+        notePinned()
         pin()
         if !order.lists.isEmpty { return follow() }
         readEntry()
@@ -236,32 +233,6 @@ final class Recording {
         }
     }
 
-    /// Notes everything in the lists that another title fetched, also before an end of the daemon that
-    /// came before it was pinned.
-    private func noteShared() {
-        for chosen in order.lists {
-            let shift = services.timeShift.list(chosen.url, of: session).shift
-            var structures: Set<TimeShiftSegment.Structure> = []
-            for segment in shift.segments where !segment.isGap {
-                let marks = segment.marks
-                var needed: [(AbsoluteURL?, ResourceRole, UInt32)] = [
-                    (segment.url, .segment, marks.segment)
-                ]
-                if structures.insert(segment.structure).inserted {
-                    needed.append((segment.mapURL, .initialization, marks.map))
-                    needed += segment.keyURLs.map { ($0, .key, segment.mark(ofKey: $0)) }
-                }
-                for case (let url?, let role, let mark) in needed {
-                    let key = services.timeShift.storedKey(url, session, role: role, mark: mark)
-                    guard !sharedKeys.contains(key), let object = services.store.peek(key),
-                        object.title != session.id.number
-                    else { continue }
-                    sharedKeys.insert(key)
-                }
-            }
-        }
-    }
-
     /// Checks for the end of the recording; called once a second.
     func tick() {
         switch order.state {
@@ -382,18 +353,4 @@ final class Recording {
     }
 
     var fetchedBytes: Int64 { followers.map(\.fetches.fetchedBytes).saturatedSum() }
-
-    /// Pins everything that it needs of other titles, before one of them is removed.
-    func pinShared() { if sharedKeys != pinnedKeys { pin() } }
-
-    private func pin() {
-        do throws(StateFault) {
-            try services.store.pin(
-                title: session.id.number, url: order.choice.url.normalisedForKey,
-                keys: Array(sharedKeys))
-            pinnedKeys = sharedKeys
-        } catch {
-            services.log.error("a recording cannot be pinned", metadata: ["error": "\(error)"])
-        }
-    }
 }

@@ -280,9 +280,13 @@ package final class RecordingTable {
         let end = paused[id] == nil ? nil : version(of: order, .end)
         let removal = StateChange(removing: RecordingRecord.self, key: [.text(id)])
         let told = end.map { [StateChange($0.record)] } ?? []
+        // What another title needs too is named by its pin. Recordings pin late, and a new run of
+        // the daemon knows only what was pinned before.
+        for recording in running.values { try recording.pinShared() }
+        for other in paused.values where other.id != id {
+            try Recording(other, services, loop).pinShared()
+        }
         try services.store.unpin(title: session.id.number, with: [removal] + told)
-        // What another title needs too is named by its pin.
-        for recording in running.values { recording.pinShared() }
         let title = session.id.number
         let kept = Set(services.store.pins().flatMap(\.keys))
         services.store.removeAll(

@@ -86,15 +86,51 @@ extension Stories.RecordingTests {
         #expect(stream.id != first)
         #expect(try stream.has(3))
         let links = uriLines(try stream.stop().text)
-        _ = try story.api("recordings/\(first)/stop", method: "POST")
-        let isDone = try eventually {
-            try story.api("recordings/\(first)").contains("\"state\":\"done\"")
+        #expect(links.count == 3)
+        try forget(first, of: story)
+        story.cdn.stop()
+        try expectSegments(links, of: story)
+    }
+
+    @Test func `what a recording had not pinned before a restart outlives one that is forgotten`()
+        throws
+    {
+        let stream = try RecordedStream()
+        let story = stream.story
+        try stream.record()
+        #expect(try stream.has(3))
+        let first = stream.id
+        try stream.record()
+        #expect(try stream.has(3))
+        // The first segments leave what the next run asks for again.
+        for count in [6, 9, 12, 15] {
+            stream.window.advance(by: 3)
+            #expect(try stream.has(count))
         }
-        #expect(isDone && links.count == 3)
-        _ = try story.api("recordings/\(first)/forget", method: "POST")
+        let title = members("title", in: try stream.told()).first ?? ""
+        let unpinned = try story.api("unpin?title=\(title)", method: "POST")
+        #expect(unpinned.contains("\"unpinned\":1"), "\(unpinned)")
+        try story.restart()
+        try forget(first, of: story)
+        let links = uriLines(try stream.stop().text)
+        #expect(links.count == 15)
+        story.cdn.stop()
+        try expectSegments(links, of: story)
+    }
+
+    /// Stops a recording, and forgets it once it has ended.
+    private func forget(_ id: String, of story: Story) throws {
+        _ = try story.api("recordings/\(id)/stop", method: "POST")
+        let isDone = try eventually(within: .seconds(30)) {
+            try story.api("recordings/\(id)").contains("\"state\":\"done\"")
+        }
+        #expect(isDone)
+        _ = try story.api("recordings/\(id)/forget", method: "POST")
         // The purge ends after the removal, which the same thread has begun before.
         #expect(try story.ask("purge", "--older-than", "1h").status == 0)
-        story.cdn.stop()
+    }
+
+    private func expectSegments(_ links: [String], of story: Story) throws {
         for (number, link) in links.enumerated() {
             let body = try story.follow(link).body
             let isRight = isContent(body, of: segment("s\(number)", 3_000))
