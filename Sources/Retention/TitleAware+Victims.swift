@@ -10,6 +10,10 @@ extension TitleAware {
     private static let recent: UInt32 = 60
     /// A time more than this many seconds ahead of the clock was taken from a wrong clock.
     private static let mostAhead: UInt32 = 86_400
+    /// A clock that was set back is believed after this many seconds: after a start it may be years
+    /// behind until it is synchronised, and a use at such a time would end the weight of all
+    /// visits.
+    private static let trial: UInt32 = 3_600
 
     package func nextVictim(now: UInt32, isBarred: (UInt128) -> Bool) -> UInt128? {
         correctTimes(at: now)
@@ -97,14 +101,20 @@ extension TitleAware {
         }
     }
 
+    /// True if the clock was set back and has run on for so long that it is believed.
+    func isSetBackForGood(_ now: UInt32) -> Bool {
+        guard let setBackTo, now > setBackTo else { return false }
+        return now - setBackTo > Self.trial
+    }
+
     /// Takes uses that are still ahead of the clock for uses at the time when it was set back;
     /// their numbers keep their order.
     ///
     /// Looks at every object, but only once after the clock was set back: a clock that is behind
-    /// only for a moment after the start changes nothing.
+    /// only for a while after the start changes nothing.
     private func correctTimes(at now: UInt32) {
         noteClock(now)
-        guard let found = setBackTo else { return }
+        guard let found = setBackTo, isSetBackForGood(now) else { return }
         setBackTo = nil
         let time = min(found, now)
         for index in titles.records.indices where titles.records[index].lastUsed > now {

@@ -103,7 +103,9 @@ package final class TitleAware: RetentionPolicy {
         let owner = owners[Int(slot)]
         noteClock(now)
         // At once, since the visits of this title would not count until then.
-        if isAhead(titles.records[Int(owner)].lastUsed, of: now) { correct(Int(owner), to: now) }
+        if isAhead(titles.records[Int(owner)].lastUsed, of: now), isSetBackForGood(now) {
+            correct(Int(owner), to: now)
+        }
         noteUse(of: owner, at: now)
         return former
     }

@@ -182,6 +182,26 @@ import Testing
         #expect(victims(2, of: policy, now: 100_009_000) == [name(1, 0), name(3, 0)])
     }
 
+    @Test func `a clock that is years behind after the start costs no title its visits`() {
+        let policy = make()
+        let start: UInt32 = 100_000_000
+        watch(1, at: start, in: policy)
+        for second in [day, 2 * day] {
+            for number in 0..<10 {
+                let time = start + second + UInt32(number)
+                policy.touch(name(1, number), now: time, bytesRead: 100)
+            }
+        }
+        // Until it is synchronised.
+        policy.touch(name(1, 0), now: 1_000, bytesRead: 100)
+        watch(3, at: 1_001, in: policy)
+        #expect(victims(1, of: policy, now: 1_020) == [name(3, 9)])
+        policy.touch(name(1, 0), now: start + 3 * day, bytesRead: 100)
+        watch(2, at: start + 3 * day + 3_600, in: policy)
+        let gone = victims(10, of: policy, now: start + 3 * day + 7_200)
+        #expect(gone == (0..<9).reversed().map { name(3, $0) } + [name(2, 9)])
+    }
+
     @Test func `treats each object without a title separately`() {
         let policy = make()
         for number in 1...3 {
