@@ -32,6 +32,7 @@ extension OrderBoard {
     /// Notes that another key seals from now on: the nodes that have them write the orders anew, since
     /// the former key may be retired as soon as nobody plays its links.
     package mutating func sealAnew() {
+        seal += 1
         for (id, entry) in entries where entry.order != nil && entry.listed != nil {
             entries[id]?.hasFormerSeal = true
         }

@@ -71,6 +71,8 @@ package struct OrderBoard {
         /// True until the bucket has the version that was given here.
         var isUnwritten = false
         var isWriting = false
+        /// The number of the seal that its latest write began with.
+        var seal = 0
         /// The version that is carried out here.
         var applied: WallTime?
         var isHere = false
@@ -108,6 +110,8 @@ package struct OrderBoard {
     var newest: [SharedOrderID: String] = [:]
     var isConditional = true
     var listedAt: Monotonic?
+    /// The number of the key that seals: how many sealed before it in this run.
+    var seal = 0
 
     /// The most orders that are followed; more are not seen on other nodes.
     package static let most = 2_000
@@ -145,7 +149,7 @@ package struct OrderBoard {
         let isNew = entry.order.map { !$0.wish.needsNode } ?? true
         entry.order = order
         entry.isUnwritten = true
-        entry.isWriting = true
+        (entry.isWriting, entry.seal) = (true, seal)
         entry.applied = isHere || !wish.needsNode ? given : entry.applied
         entry.isHere = isHere && wish.needsNode
         entries[id] = entry
@@ -257,14 +261,15 @@ package struct OrderBoard {
             guard entry.hasFormerSeal, entry.listed == order.given, isMine(entry, order) else {
                 return []
             }
-            entries[id]?.isWriting = true
+            (entry.isWriting, entry.seal) = (true, seal)
+            entries[id] = entry
             return [.writeOrder(order)]
         }
         let dated = order.given.nanoseconds <= 1 ? Self.dated(order, wall) : order
         entry.order = dated
         if entry.isHere { entry.applied = dated.given }
         entry.isUnwritten = true
-        entry.isWriting = true
+        (entry.isWriting, entry.seal) = (true, seal)
         entries[id] = entry
         return [.writeOrder(dated)]
     }
@@ -356,43 +361,5 @@ package struct OrderBoard {
         entry.isClaiming = true
         entries[id] = entry
         return [.writeClaim(id, turn: entry.turn + 1, isConditional: isConditional)]
-    }
-
-    /// Reports how the write of an order ended.
-    package mutating func wrote(_ order: SharedOrder, _ isWritten: Bool) {
-        entries[order.id]?.isWriting = false
-        guard isWritten, entries[order.id]?.order?.given == order.given else { return }
-        entries[order.id]?.isUnwritten = false
-        entries[order.id]?.hasFormerSeal = false
-        entries[order.id]?.listed = order.given
-        newest[order.id] = order.name
-    }
-
-    /// Reports how the write of a claim ended.
-    package mutating func claimed(
-        _ id: SharedOrderID, turn: Int, _ result: ClaimResult
-    ) -> [Action] {
-        guard var entry = entries[id], entry.isClaiming else { return [] }
-        defer { entries[id] = entry }
-        switch result {
-        case .unsupported where isConditional:
-            isConditional = false
-            fallthrough
-        case .unsupported:
-            return [.writeClaim(id, turn: turn, isConditional: false)]
-        case .lost, .failed:
-            entry.isClaiming = false
-            return []
-        case .won:
-            entry.isClaiming = false
-            guard turn > entry.turn else { return [] }
-            // The next listing brings a tag that is not known, so that it is read once: a store that
-            // ignores the condition may have another node's by then.
-            (entry.turn, entry.holder, entry.claimTag) = (turn, node, nil)
-            guard let order = entry.order, order.wish.needsNode, !entry.isHere else { return [] }
-            entry.isHere = true
-            entry.applied = order.given
-            return [.take(order)]
-        }
     }
 }

@@ -78,4 +78,31 @@ import Testing
         for _ in 1...10 { world.poll() }
         #expect(world.holders(id) == ["b"])
     }
+
+    @Test(arguments: [false, true])
+    func `an order that is being written when the key changes is written anew`(
+        _ isChanged: Bool
+    ) throws {
+        var board = OrderBoard(node: "a", silence: .seconds(30 as Int64))
+        let (now, wall) = (Monotonic(nanoseconds: 1), WallTime(seconds: 1_700_000_001))
+        func order(_ wish: SharedOrder.Wish, _ given: WallTime) throws -> SharedOrder {
+            try #require(SharedOrder(id, wish, query: "url=x", given: given, node: "a"))
+        }
+        var written = try order(.run, WallTime(seconds: 1_700_000_000))
+        _ = board.give(written, isHere: true)
+        _ = board.claimed(id, turn: 0, .won)
+        if isChanged {
+            board.wrote(written, true)
+            written = try order(.pause, wall)
+            _ = board.give(written, isHere: true)
+        }
+        board.sealAnew()
+        board.wrote(written, true)
+        let actions = board.settle(now: now, wall: wall)
+        #expect(actions == [.writeOrder(written)])
+        // Once only.
+        board.wrote(written, true)
+        let further = board.settle(now: now, wall: wall)
+        #expect(further.isEmpty)
+    }
 }
