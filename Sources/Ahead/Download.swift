@@ -84,7 +84,7 @@ package final class Download {
     var failuresInARow = 0
     /// The reason for a pause that no client requested.
     var pauseReason: String?
-    /// True if the title was pinned before the order, so that this pin outlives a cancellation.
+    /// True if it was pinned before the order and ever since, so that this pin outlives `cancel`.
     var isPinnedBefore = false
     /// The time of the next retry.
     var retryAt: Monotonic?

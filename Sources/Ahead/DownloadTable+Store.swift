@@ -43,6 +43,11 @@ extension DownloadTable {
     }
 
     private func pin(_ download: Download, _ keys: [ObjectKey]) -> Bool {
+        if download.isPinnedBefore, !isPinned(download) {
+            // Unpinned since its order: this pin is the download's own.
+            download.isPinnedBefore = false
+            save(download)
+        }
         do throws(StateFault) {
             try services.store.pin(
                 title: download.id.number, url: download.order.url.normalisedForKey,

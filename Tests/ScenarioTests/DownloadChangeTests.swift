@@ -137,6 +137,28 @@ extension Stories.Downloads {
         #expect(titles.contains("\"pinned\":true") == isPinned)
     }
 
+    @Test(arguments: [true, false])
+    func `a cancelled download leaves no pin that was removed since its order`(
+        isResumed: Bool
+    ) throws {
+        let stage = try DownloadStage()
+        let url = stage.title()
+        let pin = try stage.ask("POST", "/api/pin?url=\(DownloadStage.encoded(url))")
+        #expect(pin.status == 200)
+        let id = try stage.order(url, "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        #expect(try stage.ask("POST", "/api/unpin?title=\(id)")["unpinned"] == "1")
+        if isResumed {
+            #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
+        } else {
+            #expect(try stage.order(url, "&audio=none&variant=360") == id)
+        }
+        _ = try stage.wait(id, for: "complete")
+        #expect(try stage.ask("GET", "/api/titles").text.contains("\"pinned\":true"))
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/cancel").status == 200)
+        #expect(try !stage.ask("GET", "/api/titles").text.contains("\"pinned\":true"))
+    }
+
     @Test func `a complete download takes an order for more, and fetches only that`() throws {
         let stage = try DownloadStage()
         let url = stage.title()
