@@ -5,6 +5,7 @@ import Library
 import Logging
 import Model
 import Origin
+import Posix
 import Reactor
 import Routing
 import SharedStore
@@ -113,7 +114,18 @@ extension DownloadTable {
             guard let order = DownloadOrder(sharedQuery: shared.query) else { return }
             // A change that cannot be met leaves the download as it is.
             if order != download.order { return add(here: order, isTold: false) { _ in } }
-            if download.state == .paused { resumeHere(download) }
+            resume(download, asOrdered: shared.given)
+        }
+    }
+
+    /// Does what `resume` at another node asks for, if anything is to be done.
+    private func resume(_ download: Download, asOrdered given: WallTime) {
+        switch download.state {
+        case .paused: resumeHere(download)
+        // After a restart each order comes once more, and asks for nothing new.
+        case .failed where given > started: resumeHere(download)
+        case .complete where given > started && !isWhole(download): resumeHere(download)
+        default: break
         }
     }
 

@@ -32,6 +32,8 @@ package final class DownloadTable {
     private var unsavedBytes: Int64 = 0
     private var isTicking = false
     private var tickedAt: Monotonic
+    /// The start of this run.
+    let started: WallTime
 
     init(services: AheadServices, rules: DownloadRules, loop: EventLoop) {
         self.services = services
@@ -40,6 +42,7 @@ package final class DownloadTable {
         let kept = services.store.state.records(DownloadDayRecord.self).first
         day = DownloadDay(day: kept?.day ?? "", bytes: kept?.bytes ?? 0)
         tickedAt = loop.now
+        started = loop.wallNow
         network = NetworkWatch(
             services.flights, services.concurrency, log: services.log, state: services.store.state,
             loop: loop)

@@ -236,6 +236,31 @@ extension Stories.SharedOrderTests {
         #expect(members("id", in: try stage.first.story.api("downloads")).isEmpty)
     }
 
+    @Test func `a download that is over is resumed through any node`() throws {
+        let stage = try OrderStage()
+        let segment = "/bytes/20000/c.ts"
+        stage.tier.cdn.setBehaviour("status=404", for: segment)
+        stage.tier.cdn.release(OrderStage.held)
+        try stage.order()
+        #expect(try stage.tells(stage.second, stage.isIn("failed")))
+        func resume() throws {
+            _ = try stage.second.story.api("downloads/\(stage.id)/resume", method: "POST")
+        }
+        stage.tier.cdn.setBehaviour(nil, for: segment)
+        try resume()
+        #expect(try stage.tells(stage.first, stage.isIn("complete")))
+        // It pins what lost its pin.
+        #expect(try stage.tells(stage.second, stage.isIn("complete")))
+        let first = stage.first.story
+        let unpinned = try first.api("unpin?title=\(stage.id)", method: "POST")
+        #expect(unpinned.contains("\"unpinned\":1"), "\(unpinned)")
+        try resume()
+        let isPinned = try eventually(within: .seconds(60)) {
+            try first.api("titles").contains("\"pinned\":true")
+        }
+        #expect(isPinned)
+    }
+
     @Test func `headers of an order reach the bucket sealed, or not at all`() throws {
         let folder = try TemporaryFolder()
         let key = try Cluster.key(folder.file("cluster.key"))
