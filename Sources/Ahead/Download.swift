@@ -88,6 +88,8 @@ package final class Download {
     var isPinnedBefore = false
     /// The time of the next retry.
     var retryAt: Monotonic?
+    /// True if it stays complete until it may be checked.
+    var isToBeChecked = false
     /// The number of checks that found missing pieces.
     var checks = 0
     /// True while the first part of a file is awaited, which reveals the file's length and kind.
@@ -203,10 +205,8 @@ package final class Download {
         let piece = plan.pieces[index]
         let resource = table.services.names.resource(
             piece.url, session, role: piece.role, forwarding: Fields())
-        var wanted = BackgroundFetch.Request(resource: resource)
-        wanted.range = piece.range
-        wanted.lane = .background
-        wanted.keepsEmpty = true
+        let wanted = BackgroundFetch.Request(
+            resource: resource, range: piece.range, lane: .background, keepsEmpty: true)
         let bound = LoopBound(self, to: table.loop)
         presentBefore[index] = table.present(index, of: self).bytes
         running[index] = table.services.flights.bring(wanted) { [run] end in
@@ -332,7 +332,7 @@ package final class Download {
         run += 1
         self.state = state
         if state != .paused { pauseReason = nil }
-        checks = 0
+        (checks, isToBeChecked) = (0, false)
         if !state.isActive, verdict == nil { table.services.crashes.forget(.download, id.text) }
         retryAt = nil
         keepSummary()

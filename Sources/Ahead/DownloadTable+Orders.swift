@@ -62,7 +62,8 @@ extension DownloadTable {
         _ download: Download, _ isTold: Bool
     ) throws(StateFault) -> SharedOrder? {
         let version = isTold ? version(of: download, .run) : nil
-        let state: Download.State = download.state.isActive ? download.state : .queued
+        let keepsState = download.state.isActive || mustWaitWhole(download)
+        let state: Download.State = keepsState ? download.state : .queued
         try services.store.state.keep(
             [StateChange(download.record(in: state))] + Self.changes(version))
         return version
@@ -176,6 +177,9 @@ extension DownloadTable {
             download.stop(as: .queued)
             download.renewFirst()
             wake()
+        case .complete where mustWaitWhole(download):
+            download.isToBeChecked = true
+            wake()
         case .complete:
             // Its stored playlists name what is missing.
             download.failuresInARow = 0
@@ -187,6 +191,12 @@ extension DownloadTable {
             wake()
         default: break
         }
+    }
+
+    /// True for a complete download of an earlier run that may not be checked now: it stays complete
+    /// meanwhile, since nothing says that any of it is missing.
+    private func mustWaitWhole(_ download: Download) -> Bool {
+        download.state == .complete && download.plan.pieces.isEmpty && obstacle() != nil
     }
 
     /// Removes a download once that is saved.

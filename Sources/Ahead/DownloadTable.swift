@@ -135,7 +135,7 @@ package final class DownloadTable {
             for download in downloads.values { measure(download, seconds) }
             look()
             saveDay(atOnce: false)
-            guard downloads.values.contains(where: \.state.isActive) else {
+            guard downloads.values.contains(where: { $0.state.isActive || $0.isToBeChecked }) else {
                 isTicking = false
                 return saveDay(atOnce: true)
             }
@@ -169,6 +169,7 @@ package final class DownloadTable {
                 }
                 continue
             }
+            if download.isToBeChecked, obstacle == nil { download.stop(as: .queued) }
             switch download.state {
             case .queued where running < Self.mostRunning: download.start()
             case .waiting
@@ -182,7 +183,7 @@ package final class DownloadTable {
     }
 
     /// Returns the reason that stops all downloads now; nil without one.
-    private func obstacle() -> String? {
+    func obstacle() -> String? {
         let now = LocalTime(.now())
         if let hours = rules.quietHours, hours.contains(minute: now.minute) {
             return "quiet hours last until \(hours.endText)"

@@ -109,11 +109,42 @@ extension Stories.Downloads {
         #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 409)
     }
 
-    @Test func `quiet hours hold every download`() throws {
+    /// The start and the end of hours around this one.
+    private func hoursAroundNow() -> [String] {
         var now = time(nil)
         var parts = tm()
         localtime_r(&now, &parts)
-        let hours = [23, 2].map { "\((Int(parts.tm_hour) + $0) % 24):00" }
+        return [23, 2].map { "\((Int(parts.tm_hour) + $0) % 24):00" }
+    }
+
+    @Test func `a complete download is complete until quiet hours let it be checked`() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        try writeFile(file, "{}".utf8)
+        let stage = try DownloadStage(["--config", file])
+        let id = try stage.order(stage.title(), "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        #expect(try stage.ask("POST", "/api/unpin?title=\(id)")["unpinned"] == "1")
+        let hours = hoursAroundNow().joined(separator: "-")
+        try writeFile(file, #"{"quiet-hours": "\#(hours)"}"#.utf8)
+        try stage.story.restart()
+        let answer = try stage.ask("POST", "/api/downloads/\(id)/resume")
+        #expect(answer.status == 200 && answer["state"] == "complete", "\(answer.text)")
+        try stage.story.restart(SIGKILL)
+        #expect(try stage.download(id)["state"] == "complete")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
+        #expect(try !stage.ask("GET", "/api/titles").text.contains("\"pinned\":true"))
+        try writeFile(file, "{}".utf8)
+        stage.story.daemon.kill(SIGHUP)
+        let isPinned = try eventually {
+            try stage.ask("GET", "/api/titles").text.contains("\"pinned\":true")
+        }
+        #expect(isPinned)
+        _ = try stage.wait(id, for: "complete")
+    }
+
+    @Test func `quiet hours hold every download`() throws {
+        let hours = hoursAroundNow()
         let stage = try DownloadStage(["--quiet-hours", hours.joined(separator: "-")])
         let answer = try stage.wait(try stage.order(stage.title()), for: "waiting")
         #expect(answer["reason"] == "quiet hours last until \(hours[1])")
