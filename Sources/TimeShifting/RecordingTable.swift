@@ -286,15 +286,33 @@ package final class RecordingTable {
         for other in paused.values where other.id != id {
             try Recording(other, services, loop).pinShared()
         }
-        try services.store.unpin(title: session.id.number, with: [removal] + told)
         let title = session.id.number
-        let kept = Set(services.store.pins().flatMap(\.keys))
-        services.store.removeAll(
-            where: { $0.title == title && !kept.contains($0.key) }, { _ in })
+        let shared = Set(services.store.pins().filter { $0.title == title }.flatMap(\.keys))
+        try services.store.unpin(title: title, with: [removal] + told)
         over[id] = nil
         paused[id] = nil
+        remove(title, shared)
         tellNodes(end)
         return .value(.ok, json(order, nil))
+    }
+
+    /// Removes the objects of a forgotten recording that no pin names, and, of those that it had in
+    /// common with others, what recordings have left that were forgotten before it.
+    private func remove(_ title: UInt64, _ shared: Set<ObjectKey>) {
+        let pins = services.store.pins()
+        let (pinned, kept) = (Set(pins.map(\.title)), Set(pins.flatMap(\.keys)))
+        let known = Set(running.keys).union(over.keys).union(paused.keys)
+        let sessions = services.sessions
+        services.store.removeAll(
+            where: { entry in
+                guard !kept.contains(entry.key) else { return false }
+                if entry.title == title { return true }
+                guard shared.contains(entry.key), !pinned.contains(entry.title) else {
+                    return false
+                }
+                let recording = sessions.session(SessionID(entry.title)).shift.recording
+                return recording.map { !known.contains($0) } ?? false
+            }, { _ in })
     }
 
     // MARK: JSON

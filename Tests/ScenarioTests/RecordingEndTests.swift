@@ -90,6 +90,9 @@ extension Stories.RecordingTests {
         try forget(first, of: story)
         story.cdn.stop()
         try expectSegments(links, of: story)
+        // The last one that needs it takes it away.
+        try forget(stream.id, of: story)
+        #expect(try story.api("titles").contains("\"total\":0"))
     }
 
     @Test func `what a recording had not pinned before a restart outlives one that is forgotten`()
