@@ -23,9 +23,16 @@ import Testing
         PurgeOrder(subject, given: WallTime(seconds: seconds))
     }
 
+    /// The pin of a title, which names the objects of these URLs.
+    private static func pin(_ title: UInt64, _ urls: String...) -> Pin {
+        Pin(
+            title: title, url: "", since: WallTime(seconds: 1),
+            keys: urls.map { ObjectKey(sha256Of: $0) })
+    }
+
     /// A selection by every kind of purge, by times in seconds; objects of title 99 are pinned.
     private static func selection() throws -> PurgeSelection {
-        var selection = PurgeSelection { $0.title == 99 }
+        var selection = PurgeSelection(pins: [pin(99)])
         selection.add([
             order(.texts(["http://a/1"]), at: 9), order(.texts(["http://a/1"]), at: 3),
             order(.texts(["http://a/2"]), at: 4), order(.titles([7, 99]), at: 9),
@@ -55,17 +62,32 @@ import Testing
     }
 
     @Test func `purges by host and by age spare pinned objects`() throws {
-        var selection = PurgeSelection { $0.title == 99 }
+        var selection = PurgeSelection(pins: [Self.pin(99, "http://b/1")])
         selection.add([
             Self.order(.host(try #require(PurgeHost("b"))), at: 9),
             Self.order(.unusedSince(WallTime(seconds: 8)), at: 9),
         ])
         #expect(selection.fits(Self.entry("http://b/")))
         #expect(!selection.fits(Self.entry("http://b/", title: 99)))
+        #expect(!selection.fits(Self.entry("http://b/1")))
+    }
+
+    @Test func `a purge by title spares what the pin of another title names`() {
+        let (own, common) = ("http://a/1", "http://a/2")
+        var selection = PurgeSelection(pins: [Self.pin(7, own, common), Self.pin(8, common)])
+        selection.add([Self.order(.titles([7]), at: 9)])
+        #expect(selection.fits(Self.entry(own, title: 7)))
+        #expect(!selection.fits(Self.entry(common, title: 7)))
+        // Unless that title is purged, too, or its URL is.
+        selection.add([Self.order(.titles([8]), at: 9)])
+        #expect(selection.fits(Self.entry(common, title: 7)))
+        var other = PurgeSelection(pins: [Self.pin(8, common)])
+        other.add([Self.order(.texts([common]), at: 9)])
+        #expect(other.fits(Self.entry(common, title: 7)))
     }
 
     @Test func `a purge given now removes what has a later time`() {
-        var selection = PurgeSelection { _ in false }
+        var selection = PurgeSelection(pins: [])
         selection.add([Self.order(.titles([7]), at: 1)], isGivenNow: true)
         #expect(selection.fits(Self.entry("http://a/", title: 7)))
     }

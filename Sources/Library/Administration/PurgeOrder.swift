@@ -10,7 +10,7 @@ package struct PurgeOrder: Equatable, Sendable {
     package enum Subject: Hashable, Sendable {
         /// Key texts of one URL; also removes pinned objects.
         case texts(Set<String>)
-        /// Numbers of titles; also removes pinned ones.
+        /// Numbers of titles; also removes pinned ones, but not what pins of other titles name.
         case titles(Set<UInt64>)
         /// A host, or one of its origins; spares pinned objects.
         case host(PurgeHost)

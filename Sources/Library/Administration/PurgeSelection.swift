@@ -12,10 +12,18 @@ struct PurgeSelection: Sendable {
     /// By the name of the host, with the purges of its origins.
     private var hosts: [Substring: [PurgeHost: WallTime]] = [:]
     private var unused: [(since: WallTime, given: WallTime)] = []
-    private let isPinned: @Sendable (StoreEntry) -> Bool
+    private let pins: [Pin]
+    private let pinnedTitles: Set<UInt64>
+    private let pinnedKeys: Set<ObjectKey>
+    /// What pins of titles that are not purged name: a purge of the title that it was fetched for
+    /// leaves it to them.
+    private var neededKeys: Set<ObjectKey> = []
 
-    /// - Parameter isPinned: called only where a purge spares pinned objects.
-    init(isPinned: @escaping @Sendable (StoreEntry) -> Bool) { self.isPinned = isPinned }
+    init(pins: [Pin]) {
+        self.pins = pins
+        pinnedTitles = Set(pins.map(\.title))
+        pinnedKeys = Set(pins.flatMap(\.keys))
+    }
 
     /// Adds purges.
     ///
@@ -32,6 +40,7 @@ struct PurgeSelection: Sendable {
             case .unusedSince(let time): unused.append((time, given))
             }
         }
+        neededKeys = Set(pins.filter { titles[$0.title] == nil }.flatMap(\.keys))
     }
 
     private static func add(_ given: WallTime, to latest: inout WallTime?) {
@@ -41,13 +50,13 @@ struct PurgeSelection: Sendable {
     /// True if an object is to be removed.
     func fits(_ entry: StoreEntry) -> Bool {
         func isBefore(_ given: WallTime?) -> Bool { given.map { entry.created <= $0 } ?? false }
-        if isBefore(texts[CacheKey.url(ofText: entry.url)]) || isBefore(titles[entry.title]) {
-            return true
-        }
+        if isBefore(texts[CacheKey.url(ofText: entry.url)]) { return true }
+        if isBefore(titles[entry.title]), !neededKeys.contains(entry.key) { return true }
         let isOfHost =
             PurgeHost.name(inURL: entry.url).flatMap { hosts[$0] }?
             .contains { isBefore($1) && $0.matches(entry.url) } ?? false
         let isUnused = unused.contains { isBefore($0.given) && entry.lastUsed < $0.since }
-        return (isOfHost || isUnused) && !isPinned(entry)
+        let isPinned = pinnedTitles.contains(entry.title) || pinnedKeys.contains(entry.key)
+        return (isOfHost || isUnused) && !isPinned
     }
 }

@@ -74,7 +74,8 @@ extension StoreAdministration {
     /// Removes the objects that a single argument names.
     ///
     /// Pins stay, so that objects fetched again are kept. A purge by URL or title also removes
-    /// pinned objects; one by host or age does not.
+    /// pinned objects, but one by title none that the pin of another title names; one by host or
+    /// age removes none.
     package func purge(_ arguments: AdministrationQuery) -> AdministrationAnswer {
         switch purgeSubject(arguments) {
         case .failure(let refusal): .failure(refusal.status, refusal.reason)

@@ -79,10 +79,7 @@ package final class StorePurge: Sendable {
 
     /// Returns the objects that orders of before select.
     private func selection(of orders: [PurgeOrder]) -> PurgeSelection {
-        let pins = store.pins()
-        let titles = Set(pins.map(\.title))
-        let keys = Set(pins.flatMap(\.keys))
-        var selection = PurgeSelection { titles.contains($0.title) || keys.contains($0.key) }
+        var selection = PurgeSelection(pins: store.pins())
         selection.add(orders)
         return selection
     }

@@ -11,9 +11,9 @@ struct PurgeCommand: ParsableCommand {
         abstract: "Remove stored objects by URL, title, host or time since last use.",
         discussion: """
             Exactly one of URL, --title, --host and --older-than selects what is removed. A URL or a title is \
-            removed even if it is pinned; by host or age pinned titles are spared. Pins stay: content fetched again \
-            for a pinned title is kept. Active players continue. A purge that the end of the daemon interrupts is \
-            continued by the next one.
+            removed even if it is pinned, a title without what another pinned title shares; by host or age pinned \
+            titles are spared. Pins stay: content fetched again for a pinned title is kept. Active players \
+            continue. A purge that the end of the daemon interrupts is continued by the next one.
             """)
 
     @Argument(help: "The origin's URL, or the daemon's link for it.")
