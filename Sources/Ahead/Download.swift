@@ -88,7 +88,7 @@ package final class Download {
     var isPinnedBefore = false
     /// The time of the next retry.
     var retryAt: Monotonic?
-    /// True if it stays complete until it may be checked.
+    /// True if it counts as complete until it may be checked; it is saved as running.
     var isToBeChecked = false
     /// The number of checks that found missing pieces.
     var checks = 0

@@ -62,8 +62,7 @@ extension DownloadTable {
         _ download: Download, _ isTold: Bool
     ) throws(StateFault) -> SharedOrder? {
         let version = isTold ? version(of: download, .run) : nil
-        let keepsState = download.state.isActive || mustWaitWhole(download)
-        let state: Download.State = keepsState ? download.state : .queued
+        let state: Download.State = download.state.isActive ? download.state : .queued
         try services.store.state.keep(
             [StateChange(download.record(in: state))] + Self.changes(version))
         return version
@@ -193,8 +192,10 @@ extension DownloadTable {
         }
     }
 
-    /// True for a complete download of an earlier run that may not be checked now: it stays complete
-    /// meanwhile, since nothing says that any of it is missing.
+    /// True for a complete download of an earlier run that may not be checked now: it counts as
+    /// complete meanwhile, since nothing says that any of it is missing.
+    ///
+    /// It is saved as one that goes on, so that a restart does not forget the check.
     private func mustWaitWhole(_ download: Download) -> Bool {
         download.state == .complete && download.plan.pieces.isEmpty && obstacle() != nil
     }

@@ -47,7 +47,7 @@ extension Download {
         record.isPinnedBefore = isPinnedBefore
         switch state {
         case .paused: (record.state, record.reason) = ("paused", pauseReason)
-        case .complete: record.state = "complete"
+        case .complete where !isToBeChecked: record.state = "complete"
         case .failed(let reason): (record.state, record.reason) = ("failed", reason)
         default: record.state = "running"
         }

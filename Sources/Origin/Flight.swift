@@ -120,14 +120,6 @@ final class Flight {
                     || object?.spans.contains(start) == true))
     }
 
-    /// What is refused to a page of another site is not refused to a player, and a page waits for no
-    /// bytes that may come from a private host: until its head has come, a flight may be led there.
-    private func isJoinedBy(isForPage: Bool) -> Bool {
-        if isForPage == terms.isForPage { return true }
-        guard isForPage, let object, let facts = ObjectFacts.of(object) else { return false }
-        return !table.settings.mayBePrivate(finalURL: facts.head.finalURL)
-    }
-
     /// True if this flight's object took the place of an object: a request to revalidate that was on
     /// its way meanwhile.
     private func hasReplaced(_ former: StoredObject) -> Bool {

@@ -27,3 +27,16 @@ extension FlightTable {
         return settings.mayBePrivate(finalURL: head.finalURL)
     }
 }
+
+extension Flight {
+    /// True if a request for a page of another site, or another one, may join by that.
+    ///
+    /// What is refused to a page of another site is not refused to a player, and a page waits for no
+    /// bytes that may come from a private host: until its head has come, a flight may be led there.
+    func isJoinedBy(isForPage: Bool) -> Bool {
+        if isForPage == terms.isForPage { return true }
+        guard isForPage, response != nil, let object, let facts = ObjectFacts.of(object)
+        else { return false }
+        return !table.settings.mayBePrivate(finalURL: facts.head.finalURL)
+    }
+}

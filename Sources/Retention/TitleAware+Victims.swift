@@ -69,7 +69,9 @@ extension TitleAware {
     /// age.
     private func value(of title: Slot, _ now: UInt32) -> Float {
         let record = titles.records[Int(title)]
-        let age = Float(now - min(now, record.lastUsed))
+        // While a clock that was set back is on trial, a use that is ahead of it counts as one before.
+        let isAhead = isAhead(record.lastUsed, of: now)
+        let age = isAhead ? Float(Self.trial) : Float(now - min(now, record.lastUsed))
         let rate = record.weight * exp2(-age / weights.halfLife) / weights.halfLife
         return rate + lately(lastVisit(of: record), age)
     }

@@ -18,8 +18,9 @@ extension Recording {
     }
 
     /// Notes everything in the lists that another title fetched, also before an end of the daemon
-    /// that came before it was pinned.
+    /// that came before it was pinned; opens the files of all segments.
     func noteShared() {
+        hasNotedShared = true
         for chosen in order.lists {
             let shift = services.timeShift.list(chosen.url, of: session).shift
             var structures: Set<TimeShiftSegment.Structure> = []
@@ -49,7 +50,7 @@ extension Recording {
     /// Blocks on the disk.
     func pinShared() throws(StateFault) {
         if pinnedKeys == nil { notePinned() }
-        noteShared()
+        if !hasNotedShared { noteShared() }
         if sharedKeys != pinnedKeys { try keepPin() }
     }
 

@@ -31,6 +31,8 @@ final class Recording {
     private(set) var followers: [TimeShiftFollower] = []
     /// Keys of objects that it needs but that were fetched for other titles.
     var sharedKeys: Set<ObjectKey> = []
+    /// True once what its lists held at the start of this run is among them.
+    var hasNotedShared = false
     /// What it has pinned in this run; nil before.
     var pinnedKeys: Set<ObjectKey>?
     private var shortage = RoomShortage()
