@@ -44,6 +44,9 @@ extension ObjectIndex {
     /// A time more than this many nanoseconds, a day, after the latest use was taken from a wrong
     /// clock.
     private static let mostAhead: Int64 = 86_400_000_000_000
+    /// The beginning of 2026: a clock that is behind it has not been set since the machine started,
+    /// and says nothing of other times.
+    private static let earliest = WallTime(seconds: 1_767_225_600)
 
     /// Writes a batch of changes and uses in one transaction.
     func apply(rows: [ObjectKey: RowChange], uses: [ObjectKey: Use]) throws {
@@ -60,6 +63,8 @@ extension ObjectIndex {
             for (key, use) in uses where rows[key] == nil {
                 let isRead = use.bytes > 0
                 let time = use.time.nanoseconds
+                let latest =
+                    use.time < Self.earliest ? .max : time.addingSaturated(Self.mostAhead)
                 try db.cachedStatement(
                     sql: """
                         UPDATE objects SET
@@ -67,8 +72,7 @@ extension ObjectIndex {
                           is_read = is_read OR ?, uses = MIN(uses + ?, 255) WHERE key = ?
                         """
                 ).execute(arguments: [
-                    time, time.addingSaturated(Self.mostAhead), time, isRead, isRead ? 1 : 0,
-                    key.hex,
+                    time, latest, time, isRead, isRead ? 1 : 0, key.hex,
                 ])
             }
         }

@@ -60,9 +60,10 @@ import Testing
             try String.fetchOne(db, sql: "SELECT key FROM objects WHERE url LIKE '%/a'")
         }
         let key = try #require(found.flatMap { ObjectKey(hex: $0) })
-        let seconds: [Int64] = [5_000_000, 4_950_000, 4_000_000, 4_000_001]
-        let times = seconds.map { WallTime(seconds: $0) }
-        let expected = [times[0], times[0], times[2], times[3]]
+        // The last one is of a clock that was not set yet.
+        let seconds: [Int64] = [5_000_000, 4_950_000, 4_000_000, 4_000_001, -1_999_999_000]
+        let times = seconds.map { WallTime(seconds: 2_000_000_000 + $0) }
+        let expected = [times[0], times[0], times[2], times[3], times[3]]
         try index.pool.write { try $0.execute(sql: "UPDATE objects SET last_used = 0") }
         for (time, last) in zip(times, expected) {
             try index.apply(rows: [:], uses: [key: Use(time: time, bytes: 1)])
