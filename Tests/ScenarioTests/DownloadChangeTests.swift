@@ -81,9 +81,10 @@ extension Stories.Downloads {
         #expect(try stage.download(id).text == before.text)
     }
 
-    @Test func `a pause ends the check of an order for more`() throws {
-        let stage = try DownloadStage(["--concurrency", "fixed:4"])
-        let url = stage.title()
+    /// Orders a title, and then for a variant whose playlist the origin holds; both wait.
+    private func orderTwice(
+        _ url: String, at stage: DownloadStage
+    ) throws -> (id: String, second: Background<DownloadStage.Answer>) {
         stage.cdn.hold("/bytes/film-v2-4/20000")
         let id = try stage.order(url, "&audio=none")
         #expect(eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") == 1 })
@@ -91,6 +92,13 @@ extension Stories.Downloads {
         let path = "/api/downloads?url=\(DownloadStage.encoded(url))&audio=none&variant=360"
         let order = Background { try stage.ask("POST", path) }
         #expect(eventually { stage.cdn.requestCount("/film/low.m3u8") == 1 })
+        return (id, order)
+    }
+
+    @Test func `a pause ends the check of an order for more`() throws {
+        let stage = try DownloadStage(["--concurrency", "fixed:4"])
+        let url = stage.title()
+        let (id, order) = try orderTwice(url, at: stage)
         #expect(try stage.ask("POST", "/api/downloads/\(id)/pause").status == 200)
         let answer = try order.value()
         #expect(answer.status == 409 && answer.text.contains("it was paused meanwhile"))
@@ -102,13 +110,7 @@ extension Stories.Downloads {
     @Test func `a repeated order ends the check of one for more in between`() throws {
         let stage = try DownloadStage(["--concurrency", "fixed:4"])
         let url = stage.title()
-        stage.cdn.hold("/bytes/film-v2-4/20000")
-        let id = try stage.order(url, "&audio=none")
-        #expect(eventually { stage.cdn.requestCount("/bytes/film-v2-4/20000") == 1 })
-        stage.cdn.hold("/film/low.m3u8")
-        let path = "/api/downloads?url=\(DownloadStage.encoded(url))&audio=none&variant=360"
-        let order = Background { try stage.ask("POST", path) }
-        #expect(eventually { stage.cdn.requestCount("/film/low.m3u8") == 1 })
+        let (id, order) = try orderTwice(url, at: stage)
         #expect(try stage.order(url, "&audio=none") == id)
         stage.cdn.release("/film/low.m3u8")
         let answer = try order.value()

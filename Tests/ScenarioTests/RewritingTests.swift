@@ -26,15 +26,17 @@ extension Stories.RewritingTests {
         #expect(reloaded)
     }
 
+    /// A multivariant playlist of `video.m3u8` with the subtitles `text.m3u8`.
+    private static let withSubtitles = [
+        "#EXTM3U",
+        "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"n\",URI=\"text.m3u8\"",
+        "#EXT-X-STREAM-INF:BANDWIDTH=1,SUBTITLES=\"s\"", "video.m3u8", "",
+    ].joined(separator: "\n")
+
     @Test
     func `links of subtitles without an extension end in that of WebVTT`() throws {
         let story = try Story()
-        let master = [
-            "#EXTM3U",
-            "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"n\",URI=\"text.m3u8\"",
-            "#EXT-X-STREAM-INF:BANDWIDTH=1,SUBTITLES=\"s\"", "video.m3u8", "",
-        ]
-        story.cdn.put("/m.m3u8", text: master.joined(separator: "\n"))
+        story.cdn.put("/m.m3u8", text: Self.withSubtitles)
         story.cdn.put(
             "/text.m3u8",
             text: vod(
@@ -50,12 +52,7 @@ extension Stories.RewritingTests {
     @Test
     func `links of subtitles are written again once their parent was read`() throws {
         let story = try Story()
-        let master = [
-            "#EXTM3U",
-            "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"s\",NAME=\"n\",URI=\"text.m3u8\"",
-            "#EXT-X-STREAM-INF:BANDWIDTH=1,SUBTITLES=\"s\"", "video.m3u8", "",
-        ]
-        story.cdn.put("/m.m3u8", text: master.joined(separator: "\n"))
+        story.cdn.put("/m.m3u8", text: Self.withSubtitles)
         story.cdn.put(
             "/text.m3u8", text: vod(["t?id=1"], head: ["#EXT-X-PLAYLIST-TYPE:VOD"]))
         let list = try story.links(in: "/m.m3u8")[0]

@@ -233,18 +233,20 @@ extension Stories.TextTests {
         #expect(try story.follow(uriLines(list.text)[0]).text == "bytes")
     }
 
+    /// A multivariant playlist whose variable `d` is the name of a folder with one segment.
+    private func put(_ name: String, _ folder: String, _ variants: [String], on cdn: FixtureCDN) {
+        let definition = "#EXT-X-DEFINE:NAME=\"d\",VALUE=\"\(folder)\""
+        let lines = variants.flatMap { ["#EXT-X-STREAM-INF:BANDWIDTH=1", "\($0).m3u8"] }
+        let text = (["#EXTM3U", definition] + lines + [""]).joined(separator: "\n")
+        cdn.put("/\(name).m3u8", text: text)
+        cdn.put("/\(folder)/a.ts", text: folder)
+    }
+
     @Test
     func `a list imports the variables of the multivariant playlist that names it`() throws {
         let story = try Story()
-        func put(_ name: String, _ folder: String, _ variants: [String]) {
-            let definition = "#EXT-X-DEFINE:NAME=\"d\",VALUE=\"\(folder)\""
-            let lines = variants.flatMap { ["#EXT-X-STREAM-INF:BANDWIDTH=1", "\($0).m3u8"] }
-            let text = (["#EXTM3U", definition] + lines + [""]).joined(separator: "\n")
-            story.cdn.put("/\(name).m3u8", text: text)
-            story.cdn.put("/\(folder)/a.ts", text: folder)
-        }
-        put("m", "x", ["v", "other"])
-        put("other", "y", ["w"])
+        put("m", "x", ["v", "other"], on: story.cdn)
+        put("other", "y", ["w"], on: story.cdn)
         for name in ["v", "w"] {
             let list = vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""])
             story.cdn.put("/\(name).m3u8", text: list)
@@ -261,15 +263,8 @@ extension Stories.TextTests {
     func `a list that another playlist names is rewritten again with the variables of that`() throws
     {
         let story = try Story()
-        func put(_ name: String, _ folder: String, _ variants: [String]) {
-            let definition = "#EXT-X-DEFINE:NAME=\"d\",VALUE=\"\(folder)\""
-            let lines = variants.flatMap { ["#EXT-X-STREAM-INF:BANDWIDTH=1", "\($0).m3u8"] }
-            let text = (["#EXTM3U", definition] + lines + [""]).joined(separator: "\n")
-            story.cdn.put("/\(name).m3u8", text: text)
-            story.cdn.put("/\(folder)/a.ts", text: folder)
-        }
-        put("m", "x", ["v", "other"])
-        put("other", "y", ["v"])
+        put("m", "x", ["v", "other"], on: story.cdn)
+        put("other", "y", ["v"], on: story.cdn)
         story.cdn.put("/v.m3u8", text: vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""]))
         let links = try story.links(in: "/m.m3u8")
         func content() throws -> String {
