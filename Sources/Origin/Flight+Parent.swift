@@ -21,7 +21,7 @@ extension Flight {
         let role = resource.role ?? .media
         request.parent = ParentWay(parent, role: role.letter)
         request.timeouts.connect = min(Self.connect, request.timeouts.connect)
-        if let hold = longestHold {
+        if let hold = allowedHold {
             request.timeouts.firstByte = max(hold, Self.firstByte)
         } else {
             request.timeouts.firstByte = min(Self.firstByte, request.timeouts.firstByte)

@@ -72,7 +72,8 @@ extension Flight {
     func sendToOrigin(_ attempt: FlightMachine.Attempt) {
         let range = attempt.rangeField
         var request = TransferRequest(
-            url: resource.url, lane: machine.lane, session: resource.session.id.number)
+            url: isPolled ? resource.url.withoutHolding : resource.url, lane: machine.lane,
+            session: resource.session.id.number)
         request.fields = requestFields(range: range)
         request.timeouts = table.settings.timeouts
         request.trace = trace
@@ -82,10 +83,11 @@ extension Flight {
         // A redirect is passed on and stored like any other response.
         request.followsRedirects = resource.kind == nil
         request.isTransparent = resource.kind != nil
-        if let hold = longestHold {
-            request.isLongPoll = true
+        if let hold = allowedHold {
+            request.isLongPoll = !isOneByOne
             if terms.hasDirectives { table.counters.add(.reloadsHeld) }
-            request.timeouts.firstByte = max(hold, request.timeouts.firstByte)
+            request.timeouts.firstByte =
+                isOneByOne ? hold : max(hold, request.timeouts.firstByte)
         }
         if machine.isPlaylist {
             request.bodyLimit = Int64(table.settings.playlistLimits.byteCount)

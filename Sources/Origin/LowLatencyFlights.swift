@@ -134,6 +134,28 @@ extension Flight {
         return resource.live.longestHold
     }
 
+    /// True if its host gets one request at a time.
+    ///
+    /// Segments and keys would wait while the host holds a request; sent beside it, they would look
+    /// like a second viewer to an account that allows one.
+    var isOneByOne: Bool { table.settings.hostLimit == 1 }
+
+    /// True if a reload is sent without the directives that make an origin hold it, and is polled
+    /// as at an origin that ignores them.
+    var isPolled: Bool {
+        isOneByOne && resource.role != .part && (terms.hasDirectives || resource.isVerbatim)
+    }
+
+    /// How long the origin may hold the request as it is sent; nil if it has no reason to.
+    ///
+    /// An announced resource cannot be polled. A host that gets one request at a time may hold it
+    /// for a target duration, in which a live origin produces a part; then others get their turn.
+    var allowedHold: Interval? {
+        if isPolled { return nil }
+        guard isOneByOne, let hold = longestHold else { return longestHold }
+        return max(Interval(nanoseconds: hold.nanoseconds / 3), machine.job.limits.firstTry)
+    }
+
     /// Has long lists parsed on another thread before the end of a blocking reload is decided: the
     /// received one, and the stored one.
     func readLists() {

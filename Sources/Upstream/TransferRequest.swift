@@ -82,7 +82,7 @@ package struct TransferRequest: Sendable {
     package var decodesContent: Bool
     package var lane: Lane
     /// True if the request asks the origin to hold it until there is something new; such requests
-    /// take no slot.
+    /// take no slot, and do not count against the limit of their host.
     package var isLongPoll: Bool
     /// The session of the request: sessions take turns inside a lane.
     package var session: UInt64

@@ -2,6 +2,7 @@
 import HLS
 import HTTP
 import Testing
+import URISyntax
 
 /// Which lists satisfy which delivery directives (8216bis 6.2.5).
 @Suite struct `Delivery directives` {
@@ -22,6 +23,20 @@ import Testing
     }
 
     private func part(_ name: String) -> String { "#EXT-X-PART:DURATION=1,URI=\"p\(name).ts\"\n" }
+
+    @Test(arguments: [
+        ("http://h/l.m3u8?_HLS_msn=9&_HLS_part=1", "http://h/l.m3u8"),
+        ("http://h/l.m3u8?a=1&_HLS_msn=9&_HLS_skip=YES", "http://h/l.m3u8?a=1&_HLS_skip=YES"),
+        ("http://h/l.m3u8?_HLS_part=1&_HLS_skip=v2&_HLS_msn=9", "http://h/l.m3u8?_HLS_skip=v2"),
+        ("http://h/l.m3u8?_HLS_id=1&_HLS_msn=9&&b=%26", "http://h/l.m3u8?_HLS_id=1&&b=%26"),
+        ("http://h/l.m3u8?a=_HLS_msn=1", "http://h/l.m3u8?a=_HLS_msn=1"),
+        ("http://h/l.m3u8", "http://h/l.m3u8"),
+    ])
+    func `without what makes an origin hold it, a reload still asks for a delta update`(
+        _ url: String, _ polled: String
+    ) throws {
+        #expect(try AbsoluteURL(url).withoutHolding.text == polled)
+    }
 
     @Test(arguments: [
         ("_HLS_msn=9", 0, true), ("_HLS_msn=10", 0, false), ("_HLS_msn=10", 2, false),

@@ -45,6 +45,21 @@ extension Stories.LowLatencyPartsTests {
         #expect(try held[0].value().status == 200)
     }
 
+    @Test func `an announced part takes its host's only connection, and a segment waits`() throws {
+        let stage = try LowLatencyStage(["--host-limit", "1"])
+        let link = try hint(stage)
+        let media = try #require(
+            uriLines(try stage.story.follow(stage.list).text).first { $0.hasPrefix("/s/") })
+        let held = stage.ask(link)
+        #expect(eventually { stage.story.cdn.activeRequests == 1 })
+        let waiting = stage.ask(media)
+        #expect(try stage.story.settled("transfers_waiting") { $0 == 1 } == 1)
+        stage.stream.advance()
+        #expect(try held[0].value().status == 200)
+        #expect(try waiting[0].value().body == stage.stream.bytes(ofSegment: 0))
+        #expect(stage.story.cdn.peakConcurrentRequests == 1)
+    }
+
     @Test func `parts that are ranges make up their segment, and no byte comes twice`() throws {
         let stage = try LowLatencyStage { $0.partsAreRanges = true }
         let number = stage.stream.position.segment

@@ -193,6 +193,25 @@ extension Stories.LowLatencyTests {
         #expect(try held.allSatisfy { try $0.value().status == 200 })
     }
 
+    /// An account for one viewer takes a held reload for the first, and a segment for the second.
+    @Test func `a reload that waits leaves a host's only connection to segments`() throws {
+        let stage = try LowLatencyStage(["--host-limit", "1"]) { $0.partDuration = 0.4 }
+        let media = try #require(
+            uriLines(try stage.story.follow(stage.list).text).first { $0.hasPrefix("/s/") })
+        let held = stage.ask(stage.next) + stage.ask(stage.next + "&_HLS_skip=YES")
+        #expect(eventually { stage.reloads >= 5 })
+        #expect(try stage.story.follow(media).body == stage.stream.bytes(ofSegment: 0))
+        let (segment, part) = stage.stream.position
+        stage.stream.advance()
+        for list in held {
+            #expect(try lastPart(list.value()) == "s\(segment).p\(part).ts")
+        }
+        let cdn = stage.story.cdn
+        #expect(cdn.peakConcurrentRequests == 1)
+        #expect(!cdn.requests.contains { $0.target.contains("_HLS_msn") })
+        #expect(cdn.requests.contains { $0.target.hasSuffix("?_HLS_skip=YES") })
+    }
+
     @Test func `a blocking reload outlasts the timeout of other requests`() throws {
         let stage = try LowLatencyStage(["--first-byte-timeout", "1"])
         let held = stage.ask(stage.next)

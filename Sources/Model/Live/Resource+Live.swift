@@ -42,15 +42,25 @@ extension AbsoluteURL {
     /// The URL without the delivery directives in its query, which players append to the URL that
     /// they were given; every other byte stays (8216bis 6.2.5.1).
     package var withoutDirectives: AbsoluteURL {
-        guard hasQueryItem(startingWith: Self.directive), let query = queryRange else {
-            return self
-        }
+        guard hasQueryItem(startingWith: Self.directive) else { return self }
+        return keepingItems { !$0.starts(with: Self.directive) }
+    }
+
+    /// The URL without the directives that make an origin hold a reload; every other byte stays.
+    package var withoutHolding: AbsoluteURL {
+        guard hasQueryItem(startingWith: Self.directive) else { return self }
+        return keepingItems { item in !Self.holding.contains { item.starts(with: $0) } }
+    }
+
+    private func keepingItems(where isKept: (ArraySlice<UInt8>) -> Bool) -> AbsoluteURL {
+        guard let query = queryRange else { return self }
         let kept = bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
-            .filter { !$0.starts(with: Self.directive) }
+            .filter(isKept)
         var shorter = Array(bytes[..<(query.lowerBound - 1)])
         if !kept.isEmpty { shorter += [0x3F] + Array(kept.joined(separator: [0x26])) }
         return (try? AbsoluteURL(bytes: shorter)) ?? self
     }
 
     private static let directive = Array("_HLS_".utf8)
+    private static let holding = [Array("_HLS_msn=".utf8), Array("_HLS_part=".utf8)]
 }
