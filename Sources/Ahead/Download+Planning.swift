@@ -191,3 +191,13 @@ extension Download {
         then(self)
     }
 }
+
+extension Download {
+    /// Whether a proposed order can be met.
+    package enum Verdict: Sendable {
+        case canBeMet
+        case cannotBeMet(String)
+        /// The origin does not respond.
+        case undecided(String)
+    }
+}

@@ -86,6 +86,8 @@ package final class Download {
     var pauseReason: String?
     /// True if it was pinned before the order and ever since, so that this pin outlives `cancel`.
     var isPinnedBefore = false
+    /// The time of the last order carried out in a cluster: each comes once more after a restart.
+    var carriedOut: WallTime?
     /// The time of the next retry.
     var retryAt: Monotonic?
     /// True if it counts as complete until it may be checked; it is saved as running.
@@ -107,14 +109,6 @@ package final class Download {
     package var run = 0
     /// The figures to show while it is not running, from its record.
     var kept = Summary()
-
-    /// Whether a proposed order can be met.
-    package enum Verdict: Sendable {
-        case canBeMet
-        case cannotBeMet(String)
-        /// The origin does not respond.
-        case undecided(String)
-    }
 
     /// Why a piece could not be fetched.
     struct Refusal: Sendable {

@@ -92,6 +92,7 @@ extension DownloadTable {
         let download = Download(order, id: session.id, session: session, table: self)
         download.state = shared.wish == .pause ? .paused : .queued
         download.isPinnedBefore = isPinned(download)
+        download.carriedOut = shared.given
         insert(download)
         save(download)
     }
@@ -111,22 +112,33 @@ extension DownloadTable {
         case .cancel, .end: remove(download)
         case .pause: pauseHere(download)
         case .run:
-            guard let order = DownloadOrder(sharedQuery: shared.query) else { return }
+            // After a restart each order comes once more, and asks for nothing new.
+            guard shared.given != download.carriedOut,
+                let order = DownloadOrder(sharedQuery: shared.query)
+            else { return }
+            if order == download.order { return resume(download, asOrdered: shared.given) }
             // A change that cannot be met leaves the download as it is.
-            if order != download.order { return add(here: order, isTold: false) { _ in } }
-            resume(download, asOrdered: shared.given)
+            add(here: order, isTold: false) { [weak self] reply in
+                guard case .taken(let changed, _) = reply else { return }
+                changed.carriedOut = shared.given
+                self?.save(changed)
+            }
         }
     }
 
     /// Does what `resume` at another node asks for, if anything is to be done.
     private func resume(_ download: Download, asOrdered given: WallTime) {
+        // The record of an earlier version does not tell which orders are old. Clocks of nodes differ,
+        // so that times tell it only for want of anything better.
+        let mayBeOld = download.carriedOut == nil && given <= started
         switch download.state {
         case .paused: resumeHere(download)
-        // After a restart each order comes once more, and asks for nothing new.
-        case .failed where given > started: resumeHere(download)
-        case .complete where given > started && !isWhole(download): resumeHere(download)
+        case .failed where !mayBeOld: resumeHere(download)
+        case .complete where !mayBeOld && !isWhole(download): resumeHere(download)
         default: break
         }
+        download.carriedOut = given
+        save(download)
     }
 
     private var shownToNodes: [SharedOrderProgress] {

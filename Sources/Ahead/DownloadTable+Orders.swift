@@ -63,8 +63,10 @@ extension DownloadTable {
     ) throws(StateFault) -> SharedOrder? {
         let version = isTold ? version(of: download, .run) : nil
         let state: Download.State = download.state.isActive ? download.state : .queued
-        try services.store.state.keep(
-            [StateChange(download.record(in: state))] + Self.changes(version))
+        var record = download.record(in: state)
+        if let version { record.carriedOut = version.given.nanoseconds }
+        try services.store.state.keep([StateChange(record)] + Self.changes(version))
+        if let version { download.carriedOut = version.given }
         return version
     }
 
@@ -92,6 +94,7 @@ extension DownloadTable {
         let proposal = Download(new, id: known.id, session: known.session, table: self)
         proposal.name = known.name
         proposal.isPinnedBefore = known.isPinnedBefore
+        proposal.carriedOut = known.carriedOut
         // Its playlists may name what the origin refused.
         if case .failed = known.state { proposal.renewFirst() }
         proposals[known.id] = proposal

@@ -62,6 +62,7 @@ package final class DownloadTable {
         download.state = saved.state
         download.pauseReason = saved.pauseReason
         download.isPinnedBefore = saved.isPinnedBefore
+        download.carriedOut = saved.carriedOut
         downloads[session.id] = download
         order.append(session.id)
         guard saved.state.isActive,

@@ -3,6 +3,7 @@
 // Stored pieces are not recorded: the store knows them.
 import DurableState
 import Library
+import Posix
 import Routing
 
 /// One download as read from its record.
@@ -14,6 +15,7 @@ struct SavedDownload {
     let name: String
     let summary: Download.Summary
     let isPinnedBefore: Bool
+    let carriedOut: WallTime?
 
     /// Nil if the record's order is invalid.
     init?(_ record: DownloadRecord) {
@@ -22,6 +24,7 @@ struct SavedDownload {
         id = SessionID(record.id)
         name = record.name
         isPinnedBefore = record.isPinnedBefore
+        carriedOut = record.carriedOut.map { WallTime(nanoseconds: $0) }
         switch record.state {
         case "paused": state = .paused
         case "complete": state = .complete
@@ -45,6 +48,7 @@ extension Download {
         var record = DownloadRecord(id: id.number, order: order.record)
         record.name = name
         record.isPinnedBefore = isPinnedBefore
+        record.carriedOut = carriedOut?.nanoseconds
         switch state {
         case .paused: (record.state, record.reason) = ("paused", pauseReason)
         case .complete where !isToBeChecked: record.state = "complete"

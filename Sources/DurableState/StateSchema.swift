@@ -104,6 +104,9 @@ enum StateSchema {
         migrator.registerMigration("8 pins before downloads") { db in
             try db.execute(sql: "ALTER TABLE downloads ADD COLUMN pinned_before INTEGER;")
         }
+        migrator.registerMigration("9 orders carried out by downloads") { db in
+            try db.execute(sql: "ALTER TABLE downloads ADD COLUMN carried_out INTEGER;")
+        }
         return migrator
     }
 

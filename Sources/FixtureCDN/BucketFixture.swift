@@ -112,6 +112,11 @@ package final class BucketFixture: Sendable {
         set { state.withLock { $0.objects = newValue } }
     }
 
+    /// Writes an object, as another node would.
+    package func put(_ bytes: [UInt8], as name: String) {
+        state.withLock { $0.objects[name] = bytes }
+    }
+
     /// The objects of the cache.
     package var cached: [String: [UInt8]] { objects.filter { $0.key.contains("/v1/o/") } }
 

@@ -98,6 +98,7 @@ extension RecordTests {
         (download.pieces, download.done, download.bytes, download.seconds) = (9, 8, 7, 0.25)
         download.labels = ["720p", "Deutsch"]
         download.isPinnedBefore = true
+        download.carriedOut = .max
         expectSame(download)
         expectSame(DownloadDayRecord(day: "2026-11-23", bytes: 5))
         var recording = RecordingRecord(

@@ -261,6 +261,46 @@ extension Stories.SharedOrderTests {
         #expect(isPinned)
     }
 
+    /// `seconds` is how far the clock of the other node is ahead.
+    @Test(arguments: [-3_600, 3_600] as [Int64])
+    func `resume at a node whose clock differs is carried out once`(seconds: Int64) throws {
+        let stage = try OrderStage()
+        let segment = "/bytes/20000/c.ts"
+        stage.tier.cdn.setBehaviour("status=404", for: segment)
+        stage.tier.cdn.release(OrderStage.held)
+        try stage.order()
+        #expect(try stage.tells(stage.first, stage.isIn("failed")))
+        let start = "tier/orders1/order/download-\(stage.id)-"
+        let isThere = eventually { stage.tier.bucket.objects.keys.contains { $0.hasPrefix(start) } }
+        #expect(isThere)
+        func restart() throws {
+            try stage.first.story.restart()
+            #expect(try stage.tells(stage.first, stage.isIn("failed")))
+        }
+        func looks() {
+            let before = stage.tier.bucket.requests.count
+            #expect(eventually { stage.tier.bucket.requests.count > before + 20 })
+        }
+        // Its start is now later than the order.
+        try restart()
+        looks()
+        let asked = stage.tier.cdn.requestCount(segment)
+        let found = stage.tier.bucket.objects.first { $0.key.hasPrefix(start) }
+        let (name, text) = try #require(found)
+        let parts = name.dropFirst(start.count).split(separator: "-")
+        let given = try #require(Int64(parts[0]))
+        // As a node dates its orders: after the one before, or by its own clock.
+        let time = max(given + 1, given + seconds * 1_000_000_000)
+        stage.tier.bucket.put(text, as: "\(start)\(time)-\(parts[1])")
+        #expect(eventually { stage.tier.cdn.requestCount(segment) > asked })
+        #expect(try stage.tells(stage.first, stage.isIn("failed")))
+        let again = stage.tier.cdn.requestCount(segment)
+        try restart()
+        looks()
+        #expect(stage.tier.cdn.requestCount(segment) == again)
+        #expect(try stage.tells(stage.first, stage.isIn("failed")))
+    }
+
     @Test func `headers of an order reach the bucket sealed, or not at all`() throws {
         let folder = try TemporaryFolder()
         let key = try Cluster.key(folder.file("cluster.key"))

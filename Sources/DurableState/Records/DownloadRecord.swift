@@ -11,7 +11,7 @@ package struct DownloadRecord: StateRecord {
             .text("reason", most: 1 << 16).orNull, .integer("pieces", in: OrderRecord.sum),
             .integer("done", in: OrderRecord.sum), .integer("bytes", in: OrderRecord.sum),
             .real("seconds", in: 0...1e15), .text("labels", most: 1 << 20),
-            .truth("pinned_before").orNull,
+            .truth("pinned_before").orNull, .integer("carried_out", in: 0...Int64.max).orNull,
         ])
 
     package let id: UInt64
@@ -27,6 +27,9 @@ package struct DownloadRecord: StateRecord {
     package var labels: [String] = []
     /// True if the title was pinned before the order.
     package var isPinnedBefore = false
+    /// The time of the order of a cluster that was carried out last, in nanoseconds since 1970; nil
+    /// if none was, or by an earlier version.
+    package var carriedOut: Int64?
 
     package init(id: UInt64, order: OrderRecord) {
         self.id = id
@@ -38,7 +41,7 @@ package struct DownloadRecord: StateRecord {
             .text(name), .text(state), .optional(reason), .integer(pieces), .integer(done),
             .integer(bytes), .real(seconds),
             .text(labels.map { "\($0.filter { !$0.isNewline })\n" }.joined()),
-            .truth(isPinnedBefore),
+            .truth(isPinnedBefore), .optional(carriedOut),
         ]
     }
 
@@ -53,6 +56,7 @@ package struct DownloadRecord: StateRecord {
         seconds = row.real(15)
         labels = row.text(16).split(whereSeparator: \.isNewline).map(String.init)
         isPinnedBefore = row.truth(17)
+        carriedOut = row.optionalInteger(18)
     }
 }
 
