@@ -4,8 +4,11 @@ import HLS
 import Library
 import Logging
 import Model
+import Posix
+import Reactor
 import Routing
 import Store
+import Synchronization
 import URISyntax
 
 extension Recording {
@@ -67,5 +70,49 @@ extension Recording {
             title: session.id.number, url: order.choice.url.normalisedForKey,
             keys: Array(sharedKeys))
         pinnedKeys = sharedKeys
+    }
+}
+
+extension RecordingTable {
+    /// Has all recordings but one pin what they need of other titles.
+    ///
+    /// Blocks on the disk.
+    func pinShared(besides id: String? = nil) throws(StateFault) {
+        for recording in running.values where recording.order.id != id {
+            try recording.pinShared()
+        }
+        for order in paused.values where order.id != id {
+            try Recording(order, services, loop).pinShared()
+        }
+    }
+
+    /// As `pinShared`, before a purge, which is made in any case.
+    fileprivate func pinBeforePurge() {
+        do throws(StateFault) {
+            try pinShared()
+        } catch {
+            services.log.error(
+                "a recording cannot be pinned before a purge", metadata: ["error": "\(error)"])
+        }
+    }
+}
+
+extension TimeShiftThread {
+    /// How long a purge waits: the files of a long recording may all have to be opened.
+    private static let patience = Interval.seconds(10 as Int64)
+
+    /// Has recordings pin what they need of titles that are about to be purged: they pin late.
+    ///
+    /// Blocks until they have, for some seconds at most; not before the keeper is started. Must not
+    /// be called on its thread.
+    package func willPurge() {
+        guard isStarted.load(ordering: .acquiring), let isDone = try? ThreadSemaphore() else {
+            return
+        }
+        onKeeper {
+            $0.recorder.pinBeforePurge()
+            isDone.signal()
+        }
+        _ = isDone.wait(atMost: Self.patience)
     }
 }

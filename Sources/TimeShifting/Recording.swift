@@ -349,6 +349,8 @@ final class Recording {
     /// Stops with the daemon; the recording continues in the next run.
     package func stop() {
         isStopped = true
+        // The next run knows only what is pinned.
+        if sharedKeys != pinnedKeys { pin() }
         order.bytes = bytes
         for follower in followers { follower.stop() }
         followers = []

@@ -23,7 +23,7 @@ package final class RecordingTable {
     var left: Set<String> = []
     private var over: [String: RecordingOrder] = [:]
     /// Recordings that start paused.
-    private var paused: [String: RecordingOrder] = [:]
+    private(set) var paused: [String: RecordingOrder] = [:]
     var services: TimeShiftServices { keeper.services }
     var loop: EventLoop { keeper.loop }
 
@@ -282,10 +282,7 @@ package final class RecordingTable {
         let told = end.map { [StateChange($0.record)] } ?? []
         // What another title needs too is named by its pin. Recordings pin late, and a new run of
         // the daemon knows only what was pinned before.
-        for recording in running.values { try recording.pinShared() }
-        for other in paused.values where other.id != id {
-            try Recording(other, services, loop).pinShared()
-        }
+        try pinShared(besides: id)
         let title = session.id.number
         let shared = Set(services.store.pins().filter { $0.title == title }.flatMap(\.keys))
         try services.store.unpin(title: title, with: [removal] + told)

@@ -17,6 +17,8 @@ package final class TimeShiftThread: Sendable {
     private let thread: LoopThread
     /// The server answers before the keeper is started: the keeper needs its addresses.
     private let keeper: LateLoopBound<TimeShiftKeeper>
+    /// True while there is a keeper that answers.
+    let isStarted = Atomic<Bool>(false)
 
     /// Starts the thread.
     package init() throws(SystemError) {
@@ -26,15 +28,17 @@ package final class TimeShiftThread: Sendable {
 
     /// Starts the keeper and resumes recordings of the previous run.
     package func start(_ services: TimeShiftServices) {
-        keeper.make { loop in
+        keeper.make { [self] loop in
             let made = TimeShiftKeeper(services, loop)
             made.start()
+            isStarted.store(true, ordering: .releasing)
             return made
         }
     }
 
     /// Saves all windows and ends the thread; blocks on the disk.
     package func stop() {
+        isStarted.store(false, ordering: .releasing)
         onKeeper { $0.stop() }
         thread.stopAndJoin()
         keeper.end()

@@ -99,9 +99,10 @@ extension Stories.RecordingTests {
         #expect(try story.api("titles").contains("\"total\":0"))
     }
 
-    @Test func `what a recording had not pinned before a restart outlives one that is forgotten`()
-        throws
-    {
+    @Test(arguments: [false, true])
+    func `what a recording had not pinned before a restart outlives the title that fetched it`(
+        isPurged: Bool
+    ) throws {
         let stream = try RecordedStream()
         let story = stream.story
         try stream.record()
@@ -118,7 +119,13 @@ extension Stories.RecordingTests {
         let unpinned = try story.api("unpin?title=\(title)", method: "POST")
         #expect(unpinned.contains("\"unpinned\":1"), "\(unpinned)")
         try story.restart()
-        try forget(first, of: story)
+        if isPurged {
+            #expect(try stream.has(15))
+            let other = members("title", in: try story.api("recordings/\(first)")).first ?? ""
+            #expect(try story.ask("purge", "--title", other).status == 0)
+        } else {
+            try forget(first, of: story)
+        }
         let links = uriLines(try stream.stop().text)
         #expect(links.count == 15)
         story.cdn.stop()

@@ -210,8 +210,12 @@ package final class ProxyCore: Sendable {
         return state == .up || parents.parent(for: resource) == nil ? state : .up
     }
 
-    /// Has parents asked past what they have stored of what is about to be purged.
+    /// Has parents asked past what they have stored of what is about to be purged, and recordings
+    /// pin what they need of other titles.
     package func willPurge(_ orders: [PurgeOrder]) {
+        if orders.contains(where: { if case .titles = $0.subject { true } else { false } }) {
+            keeper.willPurge()
+        }
         for order in orders {
             let subject: ParentPurges.Subject
             switch order.subject {
