@@ -8,6 +8,7 @@
 //                         the origin, the disk, quiet hours or the day's budget
 //     any of these ──pause──▶ paused ──resume──▶ queued
 //     planning, running, checking ──▶ failed ──resume──▶ queued ◀──resume── complete
+//     complete ──a part is purged or cleared──▶ failed
 //     running ──a part is refused: its playlists are read anew──▶ planning
 //
 // Fetched bytes are recorded only in the store: a resumed download looks them up there.

@@ -44,6 +44,13 @@ package final class DownloadService: Sendable {
         }
     }
 
+    /// Notes that titles have lost objects that their pins name.
+    package func note(removedFrom titles: Set<UInt64>) {
+        thread.handle.enqueue { [self] loop in
+            table.withLock { $0 }?.value(on: loop).note(removedFrom: titles)
+        }
+    }
+
     /// Ends the thread; active downloads continue in the next run of the daemon.
     ///
     /// Blocks.

@@ -149,6 +149,24 @@ extension DownloadTable {
             && missing(in: download).isEmpty
     }
 
+    /// Ends the completeness of downloads that have lost what their pins name, so that no listing
+    /// calls them complete; blocks on the disk.
+    func note(removedFrom titles: Set<UInt64>) {
+        for title in titles {
+            guard let download = downloads[SessionID(title)], download.state == .complete,
+                !download.isToBeChecked, hasLost(download)
+            else { continue }
+            download.fail("parts of it were removed from the cache; resume it to fetch them again")
+        }
+    }
+
+    private func hasLost(_ download: Download) -> Bool {
+        guard download.plan.pieces.isEmpty else { return !isWhole(download) }
+        return pinnedKeys(of: download).contains { key in
+            services.store.peek(key)?.isDiscarded ?? true
+        }
+    }
+
     /// Reports a complete download.
     func finished(_ download: Download) {
         services.store.makeCertain()

@@ -76,8 +76,10 @@ package final class Daemon {
             administration = try AdministrationWorker(
                 core.catalogue, log: core.log, hasPictures: pictures != nil,
                 origin: core.links.originURL, willPurge: core.willPurge)
-            downloads = try DownloadService(
+            let downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
+            administration.follow { downloads.note(removedFrom: $0) }
+            self.downloads = downloads
             history = try HistoryKeeper(folder: configuration.cacheFolder, core: core)
             // Before players can ask: they would get what was purged while this node was away.
             try core.followChanges(with: administration)

@@ -101,7 +101,11 @@ extension Stories.Downloads {
         #expect(try stage.ask("POST", "/api/purge?url=\(url)").status / 100 == 2)
         let isGone = try eventually { try stage.ask("GET", "/api/purge")["state"] == "done" }
         #expect(isGone)
-        if isRestarted { try stage.story.restart() }
+        for isLater in [false, true] where !isLater || isRestarted {
+            if isLater { try stage.story.restart() }
+            let told = try stage.download(id)
+            #expect(told["state"] == "failed" && told["reason"].contains("removed"))
+        }
         #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
         #expect(try stage.wait(id, for: "complete")["pieces"] == "8")
         #expect(stage.cdn.requestCount(lost) == 2)

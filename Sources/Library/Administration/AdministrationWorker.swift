@@ -37,6 +37,11 @@ package final class AdministrationWorker: Sendable {
         thread = try LoopThread(name: "titles") { _ in }
     }
 
+    /// Tells which pinned titles lose objects; on any thread.
+    package func follow(removals listener: @escaping StoreAdministration.DidRemove) {
+        administration.removals.follow(listener)
+    }
+
     /// Stops a purge where it is, finishes other requests that were begun and ends the thread;
     /// blocks.
     package func stop() {

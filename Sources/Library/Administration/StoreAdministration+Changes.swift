@@ -186,6 +186,7 @@ extension StoreAdministration {
         let keptPins = sparesPinned ? store.pins().count : 0
         do {
             let removed = try store.clear(sparingPinned: sparesPinned)
+            if !sparesPinned { removals.tell(Set(store.pins().map(\.title))) }
             return .value(
                 .ok,
                 .object([

@@ -28,6 +28,8 @@ package final class StoreAdministration: Sendable {
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
     /// Called with purges before anything is removed.
     package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Void
+    /// Called with the numbers of pinned titles after objects that their pins name were removed.
+    package typealias DidRemove = @Sendable (_ titles: Set<UInt64>) -> Void
 
     package let catalogue: TitleCatalogue
     /// The limits from the settings, if they differ from those the store was opened with.
@@ -37,6 +39,7 @@ package final class StoreAdministration: Sendable {
     let hasPictures: Bool
     let verification: StoreVerification
     let purging: StorePurge
+    let removals = RemovalNotices()
 
     package var store: ObjectStore { catalogue.store }
 
@@ -49,7 +52,8 @@ package final class StoreAdministration: Sendable {
         self.origin = origin
         self.hasPictures = hasPictures
         verification = StoreVerification(store: catalogue.store)
-        purging = StorePurge(store: catalogue.store, willPurge: willPurge)
+        purging = StorePurge(
+            store: catalogue.store, willPurge: willPurge, removals: removals)
     }
 
     /// Stops background work; blocks until it has ended.

@@ -24,14 +24,18 @@ package final class StorePurge: Sendable {
     private let store: ObjectStore
     private let kept: PurgeOrders
     private let willPurge: StoreAdministration.WillPurge?
+    private let removals: RemovalNotices
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
-    init(store: ObjectStore, willPurge: StoreAdministration.WillPurge?) {
+    init(
+        store: ObjectStore, willPurge: StoreAdministration.WillPurge?, removals: RemovalNotices
+    ) {
         self.store = store
         self.willPurge = willPurge
+        self.removals = removals
         kept = PurgeOrders(database: store.state)
     }
 
@@ -125,17 +129,33 @@ package final class StorePurge: Sendable {
     }
 
     private func run(_ fits: (StoreEntry) -> Bool) {
+        let pins = store.pins()
+        let pinned = Set(pins.flatMap(\.keys))
+        var lost: Set<ObjectKey> = []
+        func tellLosses() {
+            removals.tell(
+                Set(pins.filter { !lost.isDisjoint(with: $0.keys) }.map(\.title)))
+        }
         do {
-            let removal = try store.purge(where: fits) { removal in
-                state.withLock { $0 = .running(removal) }
-                return !isStopped.load(ordering: .acquiring)
-            }
+            let removal = try store.purge(
+                where: { entry in
+                    guard fits(entry) else { return false }
+                    if pinned.contains(entry.key) { lost.insert(entry.key) }
+                    return true
+                },
+                goesOn: { removal in
+                    state.withLock { $0 = .running(removal) }
+                    return !isStopped.load(ordering: .acquiring)
+                })
+            // Before its outcome, after which a listing is read.
+            tellLosses()
             if !isStopped.load(ordering: .acquiring) {
                 kept.removeAll()
                 store.hide(nil)
             }
             state.withLock { $0 = .done(removal) }
         } catch {
+            tellLosses()
             state.withLock { $0 = .failed("the purge ended early: \(error)") }
         }
     }
