@@ -194,8 +194,8 @@ extension Stories.RecordingTests {
         #expect(rest == whole.filter { !$0.hasSuffix("1") })
     }
 
-    @Test func `a recording of names that had been used before is whole`() throws {
-        let story = try Story()
+    /// Records three segments of a stream that has used their names before.
+    private func reused(on story: Story) throws -> RecordedStream {
         func window() -> LiveWindow {
             LiveWindow(
                 segments: (0..<50).map { .init(uri: "/r\($0).ts", duration: 1) },
@@ -216,9 +216,38 @@ extension Stories.RecordingTests {
         try stream.record()
         #expect(try stream.has(3))
         #expect(try stream.stop().segmentNames == ["r0", "r1", "r2"])
+        return stream
+    }
+
+    @Test func `a recording of names that had been used before is whole`() throws {
+        let story = try Story()
+        let stream = try reused(on: story)
         let title = members("title", in: try stream.told()).first ?? ""
         let told = try story.api("titles/\(title)")
         #expect(members("percent", in: told).first == "100", "\(told)")
+    }
+
+    @Test func `a recording of names that had been used before has a picture of its own`() throws {
+        let folder = try TemporaryFolder()
+        let program = folder.file("ffmpeg")
+        // A program that takes the first segment, and prints the markers of a JPEG file.
+        let script = """
+            #!/bin/sh
+            read -r line
+            test "$line" = 0 && printf '\\377\\330\\377\\340\\377\\331'
+
+            """
+        try writeFile(program, script.utf8)
+        #expect(chmod(program, 0o755) == 0)
+        let story = try Story(
+            ["--title-pictures", "on"], environment: [("PATH", folder.path)])
+        let stream = try reused(on: story)
+        let title = members("title", in: try stream.told()).first ?? ""
+        // Titles are read once the index has everything.
+        _ = try story.api("titles/\(title)")
+        let picture = try story.follow("/api/titles/\(title)/picture")
+        #expect(picture.status == 200, "\(picture.text)")
+        #expect(picture.body == [0xFF, 0xD8, 0xFF, 0xE0, 0xFF, 0xD9])
     }
 
     @Test func `a restart while a recording waits for its end adds nothing to it`() throws {

@@ -47,9 +47,9 @@ extension TitleReading {
 
     /// One segment with what decoding it needs.
     private struct Segment {
-        let url: AbsoluteURL
+        let key: ObjectKey
         let range: Range<Int64>?
-        let initialization: (url: AbsoluteURL, range: Range<Int64>?)?
+        let initialization: (key: ObjectKey, range: Range<Int64>?)?
     }
 
     fileprivate mutating func pictureSources(
@@ -65,7 +65,7 @@ extension TitleReading {
         }
         guard let list = playlist(root.object, root.head, variables: [:]) else { return [] }
         guard let multivariant = list.multivariant else {
-            return source(in: list, most).map { [$0] } ?? []
+            return source(in: list, at: root.head.finalURL, most).map { [$0] } ?? []
         }
         let variants = multivariant.variants.filter { $0.kind == .stream && $0.reference != nil }
             .prefix(Self.mostLists)
@@ -73,8 +73,8 @@ extension TitleReading {
         var found: [PictureSource] = []
         for variant in variants where found.count < Self.mostCandidates {
             guard let url = variant.reference?.url,
-                let media = playlist(at: url, variables: list.definedVariables),
-                let source = source(in: media, most)
+                let (media, base) = playlist(at: url, variables: list.definedVariables),
+                let source = source(in: media, at: base, most)
             else { continue }
             found.append(source)
         }
@@ -89,12 +89,15 @@ extension TitleReading {
         return movie?.bytes ?? read(object, nil, most)
     }
 
-    private func playlist(at url: AbsoluteURL, variables: [String: String]) -> Playlist? {
+    /// Returns a stored playlist, and the text of the URL that it came from.
+    private func playlist(
+        at url: AbsoluteURL, variables: [String: String]
+    ) -> (list: Playlist, base: String)? {
         for key in catalogue.keys.entryKeys(url, of: session) {
             if let object = catalogue.store.peek(key), let head = StoredHead(encoded: object.head),
                 head.isPlaylist, let list = playlist(object, head, variables: variables)
             {
-                return list
+                return (list, head.finalURL)
             }
         }
         return nil
@@ -114,40 +117,50 @@ extension TitleReading {
 
     /// Returns the first stored segment of a media playlist; nil without one, or if the playlist
     /// has any key.
-    private mutating func source(in list: Playlist, _ most: Int) -> PictureSource? {
+    ///
+    /// Names that the stream of a recording has used again mean what they did at that time.
+    private mutating func source(
+        in list: Playlist, at base: String, _ most: Int
+    ) -> PictureSource? {
         guard let media = list.media, media.keys.allSatisfy(\.isNone) else { return nil }
+        let isEnded = list.summary.playlistType == .vod && list.summary.hasEndList
+        let window = isEnded ? (try? AbsoluteURL(base)).flatMap { recordedWindow(at: $0) } : nil
+        let keys = catalogue.keys
+        func key(_ reference: ResourceReference) -> ObjectKey {
+            let epoch = window?.nameEpoch(of: reference, for: reference.mediaSequence)
+            return keys.mediaKey(reference.url, in: epoch ?? .first)
+        }
         var segments: [Segment] = []
-        var initialization: (url: AbsoluteURL, range: Range<Int64>?)?
+        var initialization: (key: ObjectKey, range: Range<Int64>?)?
         list.forEachReference { reference in
             switch reference.role {
             case .initialization where reference.tag != .preloadHint:
-                initialization = (reference.url, reference.byteRange?.bytes)
+                initialization = (key(reference), reference.byteRange?.bytes)
             case .segment, .media:
                 guard reference.tag == .inf, !reference.isGap, segments.count < Self.mostSegments
                 else { return }
                 segments.append(
                     Segment(
-                        url: reference.url, range: reference.byteRange?.bytes,
+                        key: key(reference), range: reference.byteRange?.bytes,
                         initialization: initialization))
             default: break
             }
         }
-        let keys = segments.map { catalogue.keys.mediaKey($0.url) }
-        note(Array(Set(keys)))
-        for (segment, key) in zip(segments, keys) {
-            guard let row = entries[key], row != nil, let object = catalogue.store.peek(key) else {
-                continue
-            }
+        note(Array(Set(segments.map(\.key))))
+        for segment in segments {
+            guard let row = entries[segment.key], row != nil,
+                let object = catalogue.store.peek(segment.key)
+            else { continue }
             var bytes: [UInt8] = []
             if let initialization = segment.initialization {
-                let key = catalogue.keys.mediaKey(initialization.url)
-                guard let object = catalogue.store.peek(key),
+                guard let object = catalogue.store.peek(initialization.key),
                     let read = read(object, initialization.range, most)
                 else { continue }
                 bytes = read
             }
             guard let read = read(object, segment.range, most - bytes.count) else { continue }
-            return PictureSource(name: name(object, key, segment.range), bytes: bytes + read)
+            return PictureSource(
+                name: name(object, segment.key, segment.range), bytes: bytes + read)
         }
         return nil
     }

@@ -183,7 +183,7 @@ struct TitleReading {
 
     /// Returns the window of a recording's playlist, which has the epochs of its names; nil if all
     /// are the first.
-    private func recordedWindow(at url: AbsoluteURL) -> TimeShift? {
+    func recordedWindow(at url: AbsoluteURL) -> TimeShift? {
         guard session.shift.recording != nil else { return nil }
         let name = WindowName(session: session.id, url: url)
         return TimeShiftFiles.recorded(
