@@ -105,8 +105,6 @@ package final class TimeShiftKeeper {
 
     /// How long a session is followed after a player's last request.
     private static let linger = Interval.seconds(300)
-    /// How long an unused list is kept in memory.
-    private static let idle = Interval.seconds(900)
     /// The ticks between checks of a list against the index.
     private static let verifyTicks = 120
 
@@ -248,15 +246,8 @@ package final class TimeShiftKeeper {
     }
 
     private func forgetIfIdle(_ list: ShiftedList) {
-        let now = loop.now
-        let isIdle = list.state.withLock { state in
-            guard state.followed == nil, !state.isUnsaved, list.session.shift.recording == nil
-            else {
-                return false
-            }
-            return state.lastAsked.map { now - $0 > Self.idle } ?? true
-        }
-        if isIdle { services.timeShift.forget(list) }
+        let isOver = services.keeper.isOver(list.session)
+        if list.isIdle(at: loop.now, isOver: isOver) { services.timeShift.forget(list) }
     }
 
     // MARK: Segments out of the window
@@ -283,6 +274,31 @@ package final class TimeShiftKeeper {
             else { continue }
             services.store.remove(key)
             services.counters.add(.shiftDropped)
+        }
+    }
+}
+
+extension ShiftedList {
+    /// How long an unused list is kept in memory.
+    private static let idle = Interval.seconds(900)
+
+    /// Tells whether the list was not used for long, so that its file is enough.
+    ///
+    /// - Parameters:
+    ///   - now: the time.
+    ///   - isOver: true for a list of a recording that does not run: it is read for the pins of a
+    ///     paused one, and for the names in an ended one. A running one holds its lists.
+    /// - Returns: true if it may leave memory.
+    package func isIdle(at now: Monotonic, isOver: Bool) -> Bool {
+        guard session.shift.recording == nil || isOver else { return false }
+        return state.withLock { state in
+            guard state.followed == nil || isOver, !state.isUnsaved else { return false }
+            guard let asked = state.lastAsked else {
+                // Nobody has asked for it since it was loaded, at the last look or since.
+                if isOver { state.lastAsked = now }
+                return !isOver
+            }
+            return now - asked > Self.idle
         }
     }
 }

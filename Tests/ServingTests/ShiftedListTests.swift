@@ -120,4 +120,18 @@ import URISyntax
         try merge(0...2, "b", wall: 50, steady: 1, generation: 8)
         #expect(fileNames.last == "b2.ts" && list.shift.epoch == 1)
     }
+
+    @Test func `a list of a recording that does not run leaves memory when it is idle`() throws {
+        let session = Session(
+            id: SessionID(9), fields: Fields(), shift: .init(recording: "0011aabb"))
+        let recorded = table.list(base, of: session)
+        let loaded = Monotonic(nanoseconds: 1)
+        let later = loaded + .seconds(901 as Int64)
+        #expect(!recorded.isIdle(at: loaded, isOver: true))
+        #expect(!recorded.isIdle(at: loaded + .seconds(900 as Int64), isOver: true))
+        #expect(recorded.isIdle(at: later, isOver: true))
+        #expect(!recorded.isIdle(at: later, isOver: false))
+        // A player's list that nobody asked for goes at once.
+        #expect(list.isIdle(at: loaded, isOver: false))
+    }
 }
