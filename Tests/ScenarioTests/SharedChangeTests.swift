@@ -104,6 +104,33 @@ extension Stories.SharedChangeTests {
         for path in paths { #expect(try second.get(path).text == "new") }
     }
 
+    @Test func `an unpin outlives restarts, though the clock of the node that pinned is ahead`()
+        throws
+    {
+        let tier = try Tier()
+        tier.cdn.put("/f/one.ts", text: "one")
+        let node = try tier.node(["--shared-store-poll", "1"])
+        #expect(try node.get("/f/one.ts").text == "one")
+        let id = try #require(members("id", in: try node.story.api("titles")).first)
+        _ = try node.story.api("pin?title=\(id)", method: "POST")
+        let start = "tier/v1/rules/"
+        func rules() -> [String: [UInt8]] {
+            tier.bucket.objects.filter { $0.key.hasPrefix(start) }
+        }
+        #expect(eventually { rules().count == 1 })
+        // The same by a node whose clock is an hour ahead.
+        let found = rules().first
+        let (name, text) = try #require(found)
+        let given = try #require(Int64(name.dropFirst(start.count).prefix(19)))
+        tier.bucket.put(text, as: "\(start)\(given + 3_600_000_000_000)-ab")
+        #expect(try node.settled("changes_total") { $0 == 1 } == 1)
+        _ = try node.story.api("unpin?title=\(id)", method: "POST")
+        #expect(eventually { rules().count == 3 })
+        try node.story.restart()
+        #expect(try node.settled("changes_total") { $0 == 3 } == 3)
+        #expect(try !node.story.api("titles").contains("\"pinned\":true"))
+    }
+
     @Test func `a pin by number reaches a node that has nothing of the title`() throws {
         let tier = try Tier()
         tier.cdn.put("/f/one.ts", text: "one")

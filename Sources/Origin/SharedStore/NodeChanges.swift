@@ -1,5 +1,6 @@
 import DurableState
 import Logging
+import Numbers
 import Posix
 package import SharedStore
 import Synchronization
@@ -18,6 +19,8 @@ package final class NodeChanges: Sendable {
     private let state: StateDatabase
     private let log: Logger
     private let unwritten = Atomic<Int>(0)
+    /// The latest time of a pin or unpin that was made here or is followed, in nanoseconds.
+    private let latestPin = Atomic<Int64>(0)
 
     init(_ state: StateDatabase, log: Logger) {
         self.state = state
@@ -35,15 +38,33 @@ package final class NodeChanges: Sendable {
         return changes
     }
 
+    /// Notes a change that was made here, or is followed.
+    func note(_ change: SharedChange) {
+        guard !change.isPurge else { return }
+        latestPin.max(change.given.nanoseconds, ordering: .relaxed)
+    }
+
+    /// The time of a pin or unpin that is made now.
+    ///
+    /// All nodes repeat these in the order of their times, and again after a restart: one that
+    /// follows another is later, also by the clock of a node that is ahead.
+    private func timeOfPin(at now: WallTime) -> WallTime {
+        let before = latestPin.load(ordering: .relaxed)
+        return max(now, WallTime(nanoseconds: before.addingSaturated(1)))
+    }
+
     /// Saves a change that was carried out here, before it is confirmed; blocks until it is synced.
     ///
     /// If the disk refuses, it is logged, and the change is saved once the disk accepts it.
     ///
     /// - Returns: nil for a request that concerns this node alone.
     func saved(path: String, query: String, now: WallTime) -> SharedChange? {
-        guard let change = SharedChange(path: path, query: query, given: now, node: node) else {
+        // A purge concerns what was stored before its time, and keeps it.
+        let given = path == "/api/purge" ? now : timeOfPin(at: now)
+        guard let change = SharedChange(path: path, query: query, given: given, node: node) else {
             return nil
         }
+        note(change)
         // More are not restored, and are lost if the store is not back before this run ends.
         guard unwritten.add(1, ordering: .relaxed).newValue <= NodeChangeRecord.most else {
             return change

@@ -44,7 +44,7 @@ final class SharedChanges {
         self.level = level
         self.keys = keys
         self.node = node
-        for change in node.restored() { publish(change) }
+        for change in node.restored() { publish(change, isRestored: true) }
     }
 
     /// Begins to look for changes.
@@ -75,8 +75,11 @@ final class SharedChanges {
     // MARK: Giving
 
     /// Writes a change that was made here and is saved.
-    func publish(_ change: SharedChange) {
-        known.insert(change.name)
+    ///
+    /// With `isRestored`, an earlier run made it: a pin or unpin is made again, in its order among
+    /// those that the listing shows.
+    func publish(_ change: SharedChange, isRestored: Bool = false) {
+        if change.isPurge || !isRestored { known.insert(change.name) }
         note(change)
         write(change, attempt: 1)
         guard change.mark != nil else { return }
@@ -114,6 +117,7 @@ final class SharedChanges {
     }
 
     private func note(_ change: SharedChange) {
+        node.note(change)
         level.forgetAll()
         guard let mark = change.mark.flatMap(marked) else { return }
         marks.append((mark, change.given))
