@@ -89,6 +89,8 @@ extension Stories.RecordingTests {
         #expect(links.count == 3)
         let left = members("title", in: try story.api("recordings/\(first)")).first ?? ""
         try forget(first, of: story)
+        // What it has left is no title of its own.
+        #expect(members("total", in: try story.api("titles")).first == "1")
         story.cdn.stop()
         try expectSegments(links, of: story)
         // Nor does a purge of what the first one has left take it away.

@@ -51,10 +51,13 @@ extension TitleCatalogue {
     /// - Returns: titles, last played first.
     package func page(after: TitlePlace?, limit: Int, within time: Interval) -> Page {
         let deadline = Monotonic.now() + time
-        var places = store.titleTotals().filter { $0.title != 0 }
+        let pins = store.pins()
+        let totals = store.titleTotals().filter { $0.title != 0 }
+        let known = Set(totals.map(\.title))
+        let left = leftToOthers(among: known, pins)
+        var places = totals.filter { !left.contains($0.title) }
             .map { TitlePlace(lastUsed: $0.lastUsed, title: $0.title) }
-        let known = Set(places.map(\.title))
-        places += store.pins().filter { !known.contains($0.title) }
+        places += pins.filter { !known.contains($0.title) }
             .map { TitlePlace(lastUsed: WallTime(nanoseconds: 0), title: $0.title) }
         var page = Page(titles: [], next: nil, total: places.count)
         let wanted = places.filter { place in after.map { $0 < place } ?? true }.sorted()
@@ -69,5 +72,18 @@ extension TitleCatalogue {
         }
         if page.next?.title == wanted.last?.title { page.next = nil }
         return page
+    }
+
+    /// Returns the titles that have nothing but what forgotten recordings have left to others, which
+    /// pin it and show it as shared bytes.
+    private func leftToOthers(among titles: Set<UInt64>, _ pins: [Pin]) -> Set<UInt64> {
+        let recordings = titles.subtracting(pins.map(\.title)).filter {
+            sessions.recording(of: SessionID($0)) != nil
+        }
+        guard !recordings.isEmpty else { return [] }
+        let named = Set(pins.flatMap(\.keys))
+        return recordings.filter { title in
+            store.rows(ofTitle: title).allSatisfy { named.contains($0.key) }
+        }
     }
 }

@@ -329,6 +329,11 @@ package final class SessionTable: Sendable {
             uses.add(1, ordering: .relaxed).newValue, ordering: .relaxed)
         return known
     }
+
+    /// Returns the recording that a stored session plays; does not count as a use.
+    package func recording(of id: SessionID) -> String? {
+        kept.withLock { $0.sessions[id]?.shift.recording }
+    }
 }
 
 extension Session {
