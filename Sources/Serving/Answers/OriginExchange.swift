@@ -26,6 +26,9 @@ final class OriginExchange {
     @exclusivity(unchecked) var resource: Resource
     /// The resource that the request names.
     let asked: Resource
+    /// The version of the key rules, read before `asked` was made by them: they may change while
+    /// the request waits for a text.
+    private let rules: UInt64
     /// True for a page of another site, which gets nothing that may come from a private host.
     let isForPage: Bool
     private(set) lazy var range = ByteRangeSpec.parse(request.fields)
@@ -54,13 +57,16 @@ final class OriginExchange {
     /// Sends the response.
     var responder: Responder {
         Responder(
-            core: core, exchange: exchange, resource: resource, budget: spent,
+            core: core, exchange: exchange, resource: resource, rules: rules, budget: spent,
             isAsked: resource === asked, isForPage: isForPage)
     }
 
-    init(core: ProxyCore, exchange: Exchange, resource: Resource, isForPage: Bool) {
+    init(
+        core: ProxyCore, exchange: Exchange, resource: Resource, rules: UInt64, isForPage: Bool
+    ) {
         self.core = core
         self.exchange = exchange
+        self.rules = rules
         self.isForPage = isForPage
         self.resource = resource
         asked = resource

@@ -44,6 +44,7 @@ final class RepeatedHit {
     /// - Parameters:
     ///   - core: what all exchanges share.
     ///   - resource: the resource that was requested.
+    ///   - rules: the version of the key rules, read before the resource was made by them.
     ///   - facts: the facts of the stored response.
     ///   - playlist: its rewritten form, if it is a playlist.
     ///   - held: what counts the text against a budget, if it is long.
@@ -51,13 +52,13 @@ final class RepeatedHit {
     ///   - isForPage: whether a page of another site asks, which may have the response.
     ///   - makeHead: makes the head for a time.
     init(
-        _ core: ProxyCore, _ resource: Resource, _ facts: ObjectFacts,
+        _ core: ProxyCore, _ resource: Resource, rules: UInt64, _ facts: ObjectFacts,
         playlist: PreparedPlaylist?, held: KeptPlaylist?, content: Content, isForPage: Bool,
         makeHead: @escaping (WallTime, Provenance) -> ResponseHead
     ) {
         self.core = core
         self.resource = resource
-        rules = core.keys.version
+        self.rules = rules
         self.facts = facts
         self.playlist = playlist
         self.held = held
@@ -76,7 +77,7 @@ final class RepeatedHit {
         else { return false }
         let how = Provenance(disposition: .hit, ttl: ttl)
         let responder = Responder(
-            core: core, exchange: exchange, resource: resource, isForPage: isForPage)
+            core: core, exchange: exchange, resource: resource, rules: rules, isForPage: isForPage)
         responder.count(.hit)
         let head = head(exchange.loop.wallNow, how)
         switch content {

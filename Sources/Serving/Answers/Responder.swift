@@ -35,6 +35,8 @@ struct Responder {
     let core: ProxyCore
     let exchange: Exchange
     let resource: Resource
+    /// The version of the key rules, read before `resource` was made by them.
+    let rules: UInt64
     /// The budget of the request; nil until an origin is contacted.
     var budget: OriginBudget?
     /// True if `resource` is the one that the request names, not one that took its place.
@@ -169,7 +171,7 @@ struct Responder {
             guard held != nil else { return }
         }
         repeated.finding = RepeatedHit(
-            core, resource, facts, playlist: playlist, held: held, content: content,
+            core, resource, rules: rules, facts, playlist: playlist, held: held, content: content,
             isForPage: isForPage, makeHead: makeHead)
     }
 

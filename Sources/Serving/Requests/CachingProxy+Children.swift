@@ -20,6 +20,7 @@ extension CachingProxy {
         if let failure = childFault(request, url) { return refuse(failure, exchange) }
         let session = core.sessions.session(for: Entry(url: url))
         let kind = core.settings.mountKind
+        let rules = core.keys.version
         var key = core.names.cacheKey(url, session: session, role: nil, isMounted: true)
         key.audience = .children(kind)
         var live = LiveTerms.none
@@ -37,7 +38,7 @@ extension CachingProxy {
                 role: role == .playlist || role == .json ? nil : role, policy: policy,
                 forwardedFields: fieldsForChild(request, kind), isMounted: true, kind: kind,
                 isVerbatim: true, live: live))
-        start(resource, for: page, exchange)
+        start(resource, by: rules, for: page, exchange)
     }
 
     /// The target duration, in seconds, of a list that nobody has read here.

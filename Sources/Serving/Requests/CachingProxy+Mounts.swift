@@ -40,6 +40,7 @@ extension CachingProxy {
         let live = LiveTerms(directives: DeliveryDirectives(directives))
         let named = live.directives == nil ? url : url.withoutDirectives
         let session = core.sessions.session(for: Entry(url: named))
+        let rules = core.keys.version
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         let kind = isPlaylist ? nil : core.settings.mountKind
         var key = core.names.cacheKey(named, session: session, role: nil, isMounted: true)
@@ -50,7 +51,7 @@ extension CachingProxy {
                 url: url, cacheKey: key, session: session, policy: policy,
                 forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
                 mount: mounted.mount, live: live))
-        start(resource, for: page, exchange)
+        start(resource, by: rules, for: page, exchange)
     }
 
     /// True if the store may serve the request; a GET with a body requests something that its URL

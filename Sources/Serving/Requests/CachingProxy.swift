@@ -49,11 +49,10 @@ package final class CachingProxy: RequestHandler {
         let page = ForeignPage(of: request, core.settings)
         // A target was remembered only after its token or signature was verified; entries are not
         // remembered if there is a token, since it may be outside the target.
-        if methodFault(request) == nil,
-            let resource = recent.resource(for: request, keys: core.keys.version)
-        {
+        let rules = core.keys.version
+        if methodFault(request) == nil, let resource = recent.resource(for: request, keys: rules) {
             if let failure = page?.fault(at: resource.url) { return refuse(failure, exchange) }
-            return start(resource, for: page, exchange)
+            return start(resource, by: rules, for: page, exchange)
         }
         let route = core.links.router.route(request)
         if case .mount(let mount, let url) = route {
@@ -310,6 +309,7 @@ package final class CachingProxy: RequestHandler {
         let directives = core.timeShift.translated(target.directives, for: target.url, session)
         let target = PlaybackTarget(
             url: target.url, role: target.role, directives: directives, epoch: target.epoch)
+        let rules = core.keys.version
         let resource = core.names.resource(
             for: target, session: session, exchange.request,
             forwarded: forwardedFields(exchange.request), isOver: core.keeper.isOver(session))
@@ -318,14 +318,23 @@ package final class CachingProxy: RequestHandler {
                 ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)
             return nil
         }
-        start(resource, for: page, exchange)
+        start(resource, by: rules, for: page, exchange)
         return resource.isSteady ? resource : nil
     }
 
     /// Starts the exchange for a resource whose URL the page, if it is one, may request.
-    func start(_ resource: Resource, for page: ForeignPage?, _ exchange: Exchange) {
+    ///
+    /// - Parameters:
+    ///   - resource: the resource.
+    ///   - rules: the version of the key rules, read before the resource was made by them.
+    ///   - page: the page of another site that asks, if one does.
+    ///   - exchange: the request.
+    func start(
+        _ resource: Resource, by rules: UInt64, for page: ForeignPage?, _ exchange: Exchange
+    ) {
         OriginExchange(
-            core: core, exchange: exchange, resource: resource, isForPage: page != nil
+            core: core, exchange: exchange, resource: resource, rules: rules,
+            isForPage: page != nil
         ).start()
     }
 
