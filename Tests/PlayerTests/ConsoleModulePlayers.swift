@@ -19,17 +19,23 @@ struct ConsoleModulePlayers {
     }
 
     @Test(arguments: [
-        ("/p/x/a.m3u8", "http://tv/", "http://tv/p/x/a.m3u8"),
-        ("/p/x/a.m3u8", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
-        ("/hls/p/x/a.m3u8", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
-        ("//other/a.m3u8", "http://tv/", "http://tv/other/a.m3u8"),
+        ("/p/x/a.m3u8", "", "http://tv/", "http://tv/p/x/a.m3u8"),
+        ("/p/x/a.m3u8", "", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
+        ("/hls/p/x/a.m3u8", "/hls", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
+        // The daemon is reached without the proxy that removes the base path.
+        ("/hls/p/x/a.m3u8", "/hls", "http://tv/", "http://tv/p/x/a.m3u8"),
+        // A proxy removes a prefix that the daemon does not know, and that is a role too.
+        ("/p/x/a.m3u8", "", "http://tv/p/", "http://tv/p/p/x/a.m3u8"),
+        ("/p/p/x/a.m3u8", "/p", "http://tv/p/", "http://tv/p/p/x/a.m3u8"),
+        ("//other/a.m3u8", "", "http://tv/", "http://tv/other/a.m3u8"),
+        ("/https://cdn/a.m3u8", "", "http://tv/hls/", "http://tv/hls/https://cdn/a.m3u8"),
     ])
     func `a path of the daemon has the base path once`(
-        _ path: String, _ base: String, _ url: String
+        _ path: String, _ own: String, _ base: String, _ url: String
     ) throws {
         let stage = try Stage()
         let browser = try browser(stage, "api")
-        let found = "window.module.ownURL('\(path)', new URL('\(base)')).href"
+        let found = "window.module.ownURL('\(path)', '\(own)', new URL('\(base)')).href"
         #expect(try browser.value(found) == url)
     }
 

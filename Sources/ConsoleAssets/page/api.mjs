@@ -3,9 +3,17 @@
 /** The daemon's own root, whatever path a proxy before it has put there. */
 export const root = new URL("../", import.meta.url);
 
-/** The URL of a path that the daemon wrote: its links begin with its base path, which is in `base` too. */
-export const ownURL = (path, base = root) =>
-  new URL(base.pathname !== "/" && path.startsWith(base.pathname) ? path : path.slice(1), base);
+/** The daemon's base path; until it tells (`hello`), what precedes the page, if the daemon's links begin with that. */
+let basePath = root.pathname.slice(0, -1);
+
+/**
+ * The URL of a path of the daemon, which may begin with its base path (its links do): `base` ends with that where a
+ * proxy in front removes it.
+ */
+export function ownURL(path, own = basePath, base = root) {
+  const inner = own && path.startsWith(`${own}/`) ? path.slice(own.length) : path;
+  return new URL(`./${inner.replace(/^\/+/, "")}`, base);
+}
 
 /** Asks for JSON; throws what the daemon says is wrong. */
 export async function api(path, method = "GET", headers = {}, body = null) {
@@ -53,6 +61,8 @@ let turn = 0;
 
 /** Calls `hear` with each event of a kind. */
 export function on(kind, hear) { hearers.get(kind).push(hear); }
+
+on("hello", ({ base }) => { basePath = base ?? basePath; });
 
 /** Listens until `close`, but not for a page that nobody sees; begins anew when the daemon was away. */
 export function listen(tellState) {

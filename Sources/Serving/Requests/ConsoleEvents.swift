@@ -59,7 +59,10 @@ final class ConsoleEvents {
         let hasToken = core.settings.token != nil
         stream.send(
             "hello",
-            .object([.init("version", .text(status.version)), .init("token", .truth(hasToken))]))
+            .object([
+                .init("version", .text(status.version)), .init("token", .truth(hasToken)),
+                .init("base", .text(core.settings.basePath)),
+            ]))
         tick(stream, exchange.loop)
     }
 
