@@ -8,13 +8,16 @@ import Synchronization
 enum IndexCheck {
     /// Starts a thread that reads the whole index once.
     static func start(_ core: StoreCore) throws(SystemError) -> PosixThread {
-        try PosixThread(name: "index-check") {
+        let checked = core.counters.indexRebuilds.load(ordering: .acquiring)
+        return try PosixThread(name: "index-check") {
             do {
                 try core.index.check()
             } catch {
-                guard ObjectIndex.isDamage(error) else { return }
-                let what = "\(error)"
-                core.channel.worker?.enqueue { worker, loop in worker.replaceIndex(what, on: loop) }
+                // Damage of an index that was replaced meanwhile is mended.
+                guard ObjectIndex.isDamage(error),
+                    core.counters.indexRebuilds.load(ordering: .acquiring) == checked
+                else { return }
+                core.noteDamage("\(error)")
             }
         }
     }
@@ -22,21 +25,26 @@ enum IndexCheck {
 
 extension StoreCore {
     /// Counts a failed access to the index; any thread may call it.
-    ///
-    /// Damage, which stays, is logged once and keeps the stop from being called clean: the next start
-    /// checks the index and rebuilds it.
     func noteIndexFailure(_ error: any Error) {
         counters.indexFailures.add(1, ordering: .relaxed)
-        guard ObjectIndex.isCorruption(error),
-            !counters.isIndexDamaged.exchange(true, ordering: .relaxed)
-        else { return }
-        log.error(
-            """
-            the index is damaged: objects are served and kept, but listings, totals and the order of \
-            eviction lack some; if no line says soon that the index is rebuilt, restart the daemon, \
-            which then rebuilds it from the objects
-            """, metadata: ["error": "\(error)"])
+        if ObjectIndex.isCorruption(error) { noteDamage("\(error)") }
     }
+
+    /// Has the store thread rebuild the damaged index; any thread may call it.
+    ///
+    /// Until that is done, a stop is not called clean: the next start checks the index, and rebuilds
+    /// it.
+    func noteDamage(_ reason: String) {
+        guard !counters.isIndexDamaged.exchange(true, ordering: .relaxed) else { return }
+        channel.worker?.enqueue { worker, loop in worker.replaceIndex(reason, on: loop) }
+    }
+}
+
+/// The objects that a new index does not have yet.
+struct Refill {
+    /// The first byte of the keys whose files are being read.
+    var byte = UInt8.min
+    var files: ArraySlice<FolderEntry> = []
 }
 
 extension StoreWorker {
@@ -45,28 +53,64 @@ extension StoreWorker {
 
     /// Sets the damaged index aside and fills a new one from the objects; disk usage and the object
     /// count stay unchanged, long URLs are lost.
+    ///
+    /// Once in a run: a disk that damages the new index too would fill with those that are set
+    /// aside.
     func replaceIndex(_ reason: String, on loop: EventLoop) {
+        let counters = core.counters
+        // Nothing must be written into a folder that was put in the place of the store's.
+        lookForFolder(loop)
+        // The start may have replaced the index since, or a new folder has another.
+        guard counters.isIndexDamaged.load(ordering: .relaxed) else { return }
+        guard counters.indexRebuilds.load(ordering: .relaxed) == 0 else {
+            return tellDamageStays("the index is damaged again since it was rebuilt", reason)
+        }
+        guard !core.folder.isLost else {
+            return tellDamageStays("the index is damaged, and its folder is gone", reason)
+        }
         core.log.error("the index is damaged and is rebuilt", metadata: ["error": "\(reason)"])
         compareToTheEnd()
         do {
             let aside = try core.folder.setIndexAside(at: .now())
+            // It is closed after its reads, and a check reads all of it.
+            core.index.interrupt()
             try core.index.openAnew(core.folder)
             core.log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
-            core.counters.start.withLock { $0.isIndexRebuilt = true }
-            core.counters.isIndexDamaged.store(false, ordering: .relaxed)
-            refill(from: 0, [], on: loop)
         } catch {
-            core.counters.indexFailures.add(1, ordering: .relaxed)
-            core.log.error("cannot rebuild the index", metadata: ["error": "\(error)"])
+            counters.indexFailures.add(1, ordering: .relaxed)
+            return tellDamageStays("cannot rebuild the index", "\(error)")
         }
+        // Until it is filled, a missing row does not prove that there is no object.
+        counters.isReconciled.store(false, ordering: .releasing)
+        refilling = Refill()
+        counters.start.withLock { $0.isIndexRebuilt = true }
+        counters.indexRebuilds.add(1, ordering: .releasing)
+        counters.isIndexDamaged.store(false, ordering: .relaxed)
+        refillMore(loop)
     }
 
-    private func refill(from byte: Int, _ files: ArraySlice<FolderEntry>, on loop: EventLoop) {
-        guard byte < 256 else { return flushIndex() }
-        let folder = core.folder.objectsFolder(of: UInt8(byte))
-        var (byte, files) = (byte, files)
-        if files.isEmpty { files = ((try? listFolder(folder)) ?? [])[...] }
-        for entry in files.prefix(Self.step) {
+    private func tellDamageStays(_ what: String, _ reason: String) {
+        core.log.error(
+            """
+            \(what): objects are served and kept, but listings, totals and the order of eviction \
+            lack some; check the disk and restart the daemon, which then rebuilds the index from \
+            the objects
+            """, metadata: ["error": "\(reason)"])
+    }
+
+    private func refillMore(_ loop: EventLoop) {
+        guard refill(Self.step) else { return }
+        loop.schedule(after: .zero) { [unowned self] loop in refillMore(loop) }
+    }
+
+    /// Reads up to `count` files for a new index.
+    ///
+    /// - Returns: false when it has all objects.
+    func refill(_ count: Int) -> Bool {
+        guard var left = refilling else { return false }
+        let folder = core.folder.objectsFolder(of: left.byte)
+        if left.files.isEmpty { left.files = ((try? listFolder(folder)) ?? [])[...] }
+        for entry in left.files.prefix(count) {
             guard let key = ObjectKey(hex: folder.suffix(2) + entry.name) else { continue }
             let row = core.find(key)?.row(lastUsed: nil)
             core.table.withName(of: key) {
@@ -75,9 +119,18 @@ extension StoreWorker {
                 }
             }
         }
-        files = files.dropFirst(Self.step)
-        if files.isEmpty { byte += 1 }
+        left.files = left.files.dropFirst(count)
         flushIndex()
-        loop.schedule(after: .zero) { [unowned self] loop in refill(from: byte, files, on: loop) }
+        if left.files.isEmpty {
+            guard left.byte < .max else {
+                refilling = nil
+                core.counters.isReconciled.store(true, ordering: .releasing)
+                core.log.info("the index is rebuilt")
+                return false
+            }
+            left.byte += 1
+        }
+        refilling = left
+        return true
     }
 }

@@ -1,4 +1,5 @@
 package import DurableState
+import Glibc
 import Logging
 import Numbers
 import Posix
@@ -129,6 +130,7 @@ extension ObjectStore {
     package func purge(
         where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
     ) throws -> Removal {
+        let rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
         let isReady = try ThreadSemaphore()
         onStoreThread { worker, loop in
             worker.compareToTheEnd()
@@ -138,7 +140,7 @@ extension ObjectStore {
         _ = isReady.wait(atMost: .seconds(3600 as Int64))
         var removal = Removal()
         every: for byte in UInt8.min...UInt8.max {
-            for (index, row) in try core.index.rows(startingWith: byte).enumerated() {
+            for (index, row) in try rows(startingWith: byte).enumerated() {
                 if index.isMultiple(of: 64), !goesOn(removal) { break every }
                 // An object that replaced this one meanwhile stays.
                 guard fits(StoreEntry(row)), core.remove(row.key, created: row.created) != nil
@@ -146,6 +148,10 @@ extension ObjectStore {
                 removal.objects += 1
                 removal.bytes = removal.bytes.addingSaturated(row.bytes)
             }
+        }
+        // A new index that replaced a damaged one had not all rows yet.
+        guard core.counters.indexRebuilds.load(ordering: .acquiring) == rebuilds else {
+            throw SystemError("purge while the index is rebuilt", code: EAGAIN)
         }
         // Purged objects must not reappear after a power cut.
         let isCertain = try ThreadSemaphore()
@@ -156,6 +162,15 @@ extension ObjectStore {
         }
         _ = isCertain.wait(atMost: .seconds(10 as Int64))
         return removal
+    }
+
+    private func rows(startingWith byte: UInt8) throws -> [IndexRow] {
+        do {
+            return try core.index.rows(startingWith: byte)
+        } catch {
+            core.noteIndexFailure(error)
+            throw error
+        }
     }
 
     // MARK: Pins

@@ -119,7 +119,7 @@ package struct StoreStatistics: Sendable, Equatable {
     package var commits = 0
     package var commitFailures = 0
     package var indexFailures = 0
-    /// True once damage was found in the index, until the next start rebuilds it.
+    /// True once damage was found in the index, until it is rebuilt.
     package var isIndexDamaged = false
     /// Writes that the disk refused for lack of space or health.
     package var storageFailures = 0
@@ -136,7 +136,7 @@ package struct StoreStatistics: Sendable, Equatable {
     package var adoptedObjects = 0
     /// Index rows that were found without a file, and deleted.
     package var droppedRows = 0
-    /// True once index and folder have been compared.
+    /// True once index and folder have been compared; false while a damaged index is rebuilt.
     package var isReconciled = false
     /// The result of the check at start.
     package var start = StartReport()
@@ -150,6 +150,8 @@ final class StoreCounters: Sendable {
     let commitFailures = Atomic<Int>(0)
     let indexFailures = Atomic<Int>(0)
     let isIndexDamaged = Atomic<Bool>(false)
+    /// How often a damaged index was replaced since the store was opened.
+    let indexRebuilds = Atomic<Int>(0)
     let storageFailures = Atomic<Int>(0)
     let damagedObjects = Atomic<Int>(0)
     let damagedExtents = Atomic<Int>(0)

@@ -19,6 +19,8 @@ extension StoreWorker {
             // The pinned objects must be known; the comparison of all others is no longer needed.
             if sparesPinned, !core.pins.all.isEmpty { compareToTheEnd() } else { endComparing() }
         }
+        // The totals of an index that is being rebuilt lack some.
+        while refill(.max) {}
         flushIndex()
         // A new folder of objects takes files before the former ones are deleted.
         evictor.makeRoom(files: StoreFolder.filesOfAside + FileFloor.least)

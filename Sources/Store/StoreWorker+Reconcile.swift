@@ -42,6 +42,10 @@ extension StoreWorker {
         // The index may be damaged: its count is a hint.
         comparison?.found.reserveCapacity(min(max(core.usage.objectCount, 0), 1 << 20))
         reloadPins()
+        if core.counters.isIndexDamaged.load(ordering: .relaxed) {
+            // Its damage showed before this thread could be told.
+            replaceIndex("damage found by the start", on: loop)
+        }
         compareMore(loop)
     }
 
@@ -50,9 +54,11 @@ extension StoreWorker {
         loop.schedule(after: .zero) { [unowned self] loop in compareMore(loop) }
     }
 
-    /// Runs the rest of the comparison; blocks until it is done.
+    /// Runs the rest of the comparison, and fills the rest of a rebuilt index; blocks until it is
+    /// done.
     func compareToTheEnd() {
         while compare(.max) {}
+        while refill(.max) {}
     }
 
     /// Compares up to `count` files.

@@ -17,6 +17,8 @@ final class StoreWorker {
     let evictor: Evictor
     /// The comparison of index and folder; nil once it is done.
     var comparison: Comparison? = Comparison()
+    /// What a rebuilt index lacks; nil if it has all.
+    var refilling: Refill?
     // Numbers and timers are read and replaced as a whole, so that accesses cannot overlap: no check of
     // exclusivity, which costs a hundred instructions for each piece of mail.
     /// The room requested and not freed yet, in bytes beyond current usage; nil if none was.
@@ -253,7 +255,7 @@ final class StoreWorker {
         absorb(core.channel.takeIndexMail())
         // Recently read objects must not be evicted.
         index.gatherUses(for: &evictor.policy)
-        // The order of use is complete only after the comparison.
+        // The order of use and the rows of the victims are complete only then.
         compareToTheEnd()
         let freed = evictor.evict(until: .now() + Self.evictionStep, wanted: wanted)
         if freed == nil {
@@ -346,8 +348,11 @@ final class StoreWorker {
         sync.moveIn()
         index.moveIn()
         comparison = nil
+        refilling = nil
         evictor.startAnew()
         try core.index.openAnew(core.folder)
+        core.counters.isIndexDamaged.store(false, ordering: .relaxed)
+        core.counters.isReconciled.store(true, ordering: .releasing)
         try core.state.moveIntoNewFolder()
     }
 }

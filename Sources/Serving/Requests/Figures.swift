@@ -173,7 +173,7 @@ struct Figures {
                 Int64(store.indexFailures)),
             Single(
                 .gauge, "index_damaged",
-                "1 while the index is damaged, which the next start of the daemon rebuilds, else 0.",
+                "1 while the index is damaged, else 0; if it stays 1, restart the daemon.",
                 store.isIndexDamaged ? 1 : 0),
             Single(
                 .counter, "damaged_objects_total",
