@@ -166,6 +166,7 @@ let package = Package(
                 "Numbers", "HostNames", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
                 "CachePolicy", "Retention", "Lookahead", "Endless", "DurableState", "Store",
                 "Upstream", "SharedStore", "COpenSSL", "CZlib",
+                .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ],

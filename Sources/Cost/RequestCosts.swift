@@ -79,6 +79,17 @@ extension CostCase {
                     let url = try? AbsoluteURL("http://h/a?\(query)")
                     return { if let url { _ = KeyMaker.key(of: url, rules: []) } }
                 },
+                CostCase(name: "steps of the readers of one body") { size in
+                    let readers = Readers()
+                    let ids = (0..<size).map { readers.enter(1, from: Int64($0), to: nil) }
+                    return {
+                        // The one furthest behind goes first.
+                        for (index, id) in ids.enumerated() {
+                            readers.move(id, of: 1, to: Int64(size + index))
+                            _ = readers.least(1)
+                        }
+                    }
+                },
                 CostCase(name: "order of JSON") { size in
                     let items = (0..<size).map { "{\"a\":\"\\u0041\",\"b\":[\($0)]}" }
                     let text = Array("{\"items\":[\(items.joined(separator: ","))]}".utf8)

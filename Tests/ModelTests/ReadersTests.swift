@@ -32,6 +32,28 @@ import Testing
         readers.leave(id, of: 1)
     }
 
+    @Test func `the least position is that of the reader furthest behind, whoever moves`() {
+        var positions: [Readers.ID: Int64] = [:]
+        for step in 0..<2_000 {
+            let place = Int64(step * 7_919 % 1_009)
+            let known = positions.keys.first
+            switch step % 5 {
+            case 0, 1: positions[readers.enter(1, from: place, to: nil)] = place
+            case 2, 3:
+                guard let known else { continue }
+                readers.move(known, of: 1, to: place)
+                positions[known] = place
+            default:
+                guard let known else { continue }
+                readers.leave(known, of: 1)
+                positions[known] = nil
+            }
+            #expect(readers.least(1) == positions.values.min())
+        }
+        for id in positions.keys { readers.leave(id, of: 1) }
+        #expect(readers.least(1) == nil && readers.count(1) == 0)
+    }
+
     @Test func `a watch fires once, when a reader arrives or leaves`() {
         let calls = Mutex(0)
         let wake: @Sendable () -> Void = { calls.withLock { $0 += 1 } }

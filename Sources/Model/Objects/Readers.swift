@@ -1,4 +1,5 @@
 // The readers of objects, so that a flight stops when its bytes are no longer needed.
+import HeapModule
 import Synchronization
 
 /// The readers of all objects, by generation, since a descriptor may outlive the object's place in
@@ -27,8 +28,59 @@ package final class Readers: Sendable {
         let wake: @Sendable () -> Void
     }
 
+    /// A position that a reader had when it was noted.
+    private struct Mark: Comparable {
+        let position: Int64
+        let id: ID
+
+        static func < (one: Mark, other: Mark) -> Bool { one.position < other.position }
+    }
+
+    /// The readers of one object.
+    private struct Group {
+        private(set) var interests: [ID: Interest] = [:]
+        /// The positions of all readers, and former ones, which are dropped when they come to the
+        /// top; nil until the least is asked for, as it is only of objects that are not stored.
+        private var marks: Heap<Mark>?
+
+        mutating func put(_ interest: Interest, _ id: ID) {
+            interests[id] = interest
+            mark(interest.position, id)
+        }
+
+        mutating func move(_ id: ID, to position: Int64) {
+            guard let known = interests.index(forKey: id) else { return }
+            interests.values[known].position = position
+            mark(position, id)
+        }
+
+        mutating func remove(_ id: ID) { interests[id] = nil }
+
+        private mutating func mark(_ position: Int64, _ id: ID) {
+            guard marks != nil else { return }
+            marks?.insert(Mark(position: position, id: id))
+            // Former positions of readers far ahead never come to the top.
+            if marks?.count ?? 0 > 2 * interests.count + 64 { marks = ordered() }
+        }
+
+        private func ordered() -> Heap<Mark> {
+            Heap(interests.map { Mark(position: $0.value.position, id: $0.key) })
+        }
+
+        /// Returns the least position; in logarithmic time per change, since each reader of very
+        /// many asks for it at each of its steps.
+        mutating func least() -> Int64? {
+            if marks == nil { marks = ordered() }
+            while let first = marks?.min {
+                if interests[first.id]?.position == first.position { return first.position }
+                marks?.removeMin()
+            }
+            return nil
+        }
+    }
+
     private struct Shared {
-        var interests: [UInt64: [ID: Interest]] = [:]
+        var groups: [UInt64: Group] = [:]
         /// Few: only paused flights have one.
         var watches: [UInt64: [Watch]] = [:]
 
@@ -52,7 +104,8 @@ package final class Readers: Sendable {
     package func enter(_ generation: UInt64, from start: Int64, to end: Int64?) -> ID {
         let id = ID(number: last.add(1, ordering: .relaxed).newValue)
         let fired = shared.withLock { shared in
-            shared.interests[generation, default: [:]][id] = Interest(position: start, end: end)
+            shared.groups[generation, default: Group()].put(
+                Interest(position: start, end: end), id)
             return shared.fired(generation, at: start)
         }
         for watch in fired { watch.wake() }
@@ -62,7 +115,7 @@ package final class Readers: Sendable {
     /// Updates a reader's position.
     package func move(_ id: ID, of generation: UInt64, to position: Int64) {
         let fired = shared.withLock { shared in
-            shared.interests[generation]?[id]?.position = position
+            shared.groups[generation]?.move(id, to: position)
             return shared.fired(generation, at: position)
         }
         for watch in fired { watch.wake() }
@@ -71,8 +124,10 @@ package final class Readers: Sendable {
     /// Removes a reader.
     package func leave(_ id: ID, of generation: UInt64) {
         let fired = shared.withLock { shared in
-            shared.interests[generation]?[id] = nil
-            if shared.interests[generation]?.isEmpty == true { shared.interests[generation] = nil }
+            shared.groups[generation]?.remove(id)
+            if shared.groups[generation]?.interests.isEmpty == true {
+                shared.groups[generation] = nil
+            }
             return shared.fired(generation, at: nil)
         }
         for watch in fired { watch.wake() }
@@ -106,12 +161,12 @@ package final class Readers: Sendable {
 
     /// Returns the position of the reader furthest behind; nil without readers.
     package func least(_ generation: UInt64) -> Int64? {
-        shared.withLock { $0.interests[generation]?.values.lazy.map(\.position).min() }
+        shared.withLock { $0.groups[generation]?.least() }
     }
 
     /// Returns the number of readers.
     package func count(_ generation: UInt64) -> Int {
-        shared.withLock { $0.interests[generation]?.count ?? 0 }
+        shared.withLock { $0.groups[generation]?.interests.count ?? 0 }
     }
 
     /// True if any reader needs bytes from `watermark` on and is not so far ahead of it that it
@@ -119,7 +174,7 @@ package final class Readers: Sendable {
     package func isWanted(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Bool
     {
         shared.withLock { shared in
-            shared.interests[generation]?.values.contains { reader in
+            shared.groups[generation]?.interests.values.contains { reader in
                 (reader.end.map { $0 > watermark } ?? true)
                     && reader.position <= watermark + distance
             } ?? false
@@ -130,7 +185,7 @@ package final class Readers: Sendable {
     /// none.
     package func lead(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Int64? {
         shared.withLock { shared in
-            shared.interests[generation]?.values.lazy.filter { reader in
+            shared.groups[generation]?.interests.values.lazy.filter { reader in
                 (reader.end.map { $0 > watermark } ?? true)
                     && reader.position <= watermark + distance
             }.map(\.position).max()
@@ -145,7 +200,7 @@ package final class Readers: Sendable {
         wake: @escaping @Sendable () -> Void
     ) {
         let isThere = shared.withLock { shared in
-            let readers = shared.interests[generation]?.values
+            let readers = shared.groups[generation]?.interests.values
             guard let readers, !readers.contains(where: { positions.contains($0.position) }) else {
                 return true
             }
