@@ -72,7 +72,10 @@ package struct EndlessTrial: Sendable {
     static let mostBytes: Int64 = 512_000_000
 
     private let isStation: Bool
-    private let begunAt: Monotonic
+    /// Later by the time for which the transfer was paused.
+    private var begunAt: Monotonic
+    /// When the transfer was paused; nil while it is not.
+    private var heldSince: Monotonic?
     private var settled: (at: Monotonic, media: Interval)?
     private var nextCheck = 0
 
@@ -84,6 +87,23 @@ package struct EndlessTrial: Sendable {
     package init(_ head: EndlessHead, now: Monotonic) {
         isStation = head.isStation
         begunAt = now
+    }
+
+    /// Notes that the transfer is paused, so that the origin's speed does not show.
+    ///
+    /// - Parameter now: the time.
+    package mutating func hold(now: Monotonic) {
+        if heldSince == nil { heldSince = now }
+    }
+
+    /// Notes that the transfer goes on: the time since `hold` does not count.
+    ///
+    /// - Parameter now: the time.
+    package mutating func release(now: Monotonic) {
+        guard let since = heldSince else { return }
+        heldSince = nil
+        begunAt = begunAt + (now - since)
+        if let former = settled { settled = (former.at + (now - since), former.media) }
     }
 
     /// Looks at what has arrived.
@@ -100,6 +120,7 @@ package struct EndlessTrial: Sendable {
             return bytes < (scanner.isPlausible ? Self.preamble : Self.prefix) ? .undecided : .file
         }
         if isStation { return .endless }
+        let now = heldSince ?? now
         let media = scanner.clock.elapsed
         let lead = media.inSeconds - (now - begunAt).inSeconds
         if lead > Self.longestLead.inSeconds || bytes > Self.mostBytes { return .file }

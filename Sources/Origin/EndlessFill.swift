@@ -97,6 +97,11 @@ final class EndlessFill {
         return verdict
     }
 
+    /// Notes whether the transfer is paused for its readers, whose speed is not the origin's.
+    func note(isHeld: Bool, now: Monotonic) {
+        if isHeld { trial?.hold(now: now) } else { trial?.release(now: now) }
+    }
+
     /// Decides which bytes to free, a few times a second or after each step of bytes.
     ///
     /// - Parameters:

@@ -59,6 +59,7 @@ extension Flight {
     func didWrite(_ endless: EndlessFill) -> Bool {
         guard let writer = body.writer else { return true }
         let now = table.loop.now
+        endless.note(isHeld: machine.heldSince != nil, now: now)
         switch endless.didWrite(to: writer.offset, now: now) {
         case .undecided: break
         case .endless: becomeEndless()
@@ -70,7 +71,9 @@ extension Flight {
         switch machine.extent {
         case .bounded: return false
         // What is undecided is passed on whole.
-        case .undecided: limitReadAhead()
+        case .undecided:
+            limitReadAhead()
+            endless.note(isHeld: machine.heldSince != nil, now: now)
         case .endless:
             guard let object else { return true }
             if let end = endless.disposableEnd(

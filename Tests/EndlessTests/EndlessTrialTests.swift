@@ -62,6 +62,73 @@ import Testing
         #expect(try Self.verdict(speed: 0.4, burst: 0).0 == .file)
     }
 
+    /// What a trial sees of media that is looked at by hand.
+    private struct Hand {
+        private var trial: EndlessTrial
+        private var scanner: StreamScanner
+        private var sent = 0
+        private let start = Monotonic(nanoseconds: 5_000_000_000)
+
+        init() throws {
+            let head = try #require(EndlessHead(.ok, EndlessTrialTests.panel))
+            trial = EndlessTrial(head, now: start)
+            scanner = StreamScanner(head.format)
+        }
+
+        /// The verdict once so many seconds of the media have arrived.
+        mutating func look(media seconds: Double, at time: Double) -> EndlessTrial.Verdict {
+            let media = Media.video
+            let due = Int(seconds * Double(media.count) / 12)
+            while sent < due {
+                let from = sent % media.count
+                let part = Array(media[from..<min(from + due - sent, media.count)])
+                scanner.take(part.span)
+                sent += part.count
+            }
+            return trial.observe(bytes: Int64(sent), scanner, now: start + Interval(seconds: time))
+        }
+
+        mutating func hold(at time: Double) { trial.hold(now: start + Interval(seconds: time)) }
+
+        mutating func release(at time: Double) {
+            trial.release(now: start + Interval(seconds: time))
+        }
+    }
+
+    @Test func `a file that is paused for its viewer is none the less a file`() throws {
+        var hand = try Hand()
+        #expect(hand.look(media: 32, at: 0.3) == .undecided)
+        hand.hold(at: 0.3)
+        // What was on its way arrives all the same.
+        #expect(hand.look(media: 32.1, at: 0.3) == .undecided)
+        var verdict = EndlessTrial.Verdict.undecided
+        for round in 1...3 where verdict == .undecided {
+            // The viewer has played half of the read-ahead.
+            let time = Double(round) * 16
+            hand.release(at: time)
+            verdict = hand.look(media: 16 + time + 0.1, at: time)
+            guard verdict == .undecided else { break }
+            verdict = hand.look(media: 32 + time, at: time + 0.2)
+            hand.hold(at: time + 0.2)
+        }
+        #expect(verdict == .file)
+    }
+
+    @Test(arguments: [0.5, 2])
+    func `a live stream that was paused once is live`(heldAt: Double) throws {
+        var hand = try Hand()
+        var verdict = EndlessTrial.Verdict.undecided
+        for step in 0...400 where verdict == .undecided {
+            let time = Double(step) / 10
+            if time == heldAt { hand.hold(at: time) }
+            if time > heldAt, time < heldAt + 5 { continue }
+            if time == heldAt + 5 { hand.release(at: time) }
+            // What it has made meanwhile comes at once.
+            verdict = hand.look(media: 10 + time, at: time)
+        }
+        #expect(verdict == .endless)
+    }
+
     @Test func `a radio station is believed at once`() throws {
         let fields = Self.fields([("Content-Type", "audio/aac"), ("icy-name", "x")])
         let (verdict, after) = try Self.verdict(

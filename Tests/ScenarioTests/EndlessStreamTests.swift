@@ -252,6 +252,18 @@ extension Stories {
             #expect(try story.stat("live_streams_total") == 0)
         }
 
+        @Test func `a long file without a length stays a file while it is watched`() throws {
+            let film = Self.padded(40)
+            let story = try Story(["--read-ahead", "1MB"])
+            story.cdn.put("/film", film, contentType: "video/mp2t")
+            story.cdn.setBehaviour("chunked=1&noetag=1&lastmod=&norange=1", for: "/film")
+            let viewer = try story.open("/film", receiveBuffer: 65_536)
+            let body = try viewer.readRest(bytesPerSecond: film.count / 12)
+            #expect(viewer.broken == nil && isSame(body, film))
+            #expect(try story.stat("read_ahead_pauses_total") > 1)
+            #expect(try story.stat("live_streams_total") == 0)
+        }
+
         @Test func `a radio station is shared without its titles`() throws {
             let audio = (0..<6).flatMap { (number: Int) -> [UInt8] in
                 (try? readFile(Fixture.repository + "/Fixtures/media/audio/seg00\(number).aac"))
