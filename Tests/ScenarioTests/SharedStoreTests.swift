@@ -181,6 +181,23 @@ extension Stories.SharedStoreTests {
         #expect(tier.cdn.requestCount("/f/missing.ts") == 1)
     }
 
+    @Test(arguments: [403, 404, 410])
+    func `an origin that refuses does not end the store's read`(_ status: Int) throws {
+        let tier = try Tier()
+        let path = "/bytes/20000/stored.ts"
+        let first = try tier.patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        tier.cdn.setBehaviour(Behaviour(query: "status=\(status)"), for: "/bytes/*")
+        tier.bucket.fault = .slow(1_000)
+        let second = try tier.node()
+        #expect(isContent(try second.get(path).body, of: path))
+        #expect(tier.cdn.requestCount(path) == 2, "the origin was asked, too")
+        #expect(try second.stat("hits_total") == 1 && second.stat("losses_total") == 0)
+        // Where the store has nothing, the refusal is the answer.
+        #expect(try second.get("/bytes/20000/missing.ts").status == status)
+    }
+
     @Test func `a store that is down costs no error, and is used again when it is back`() throws {
         let tier = try Tier()
         try fill(tier)

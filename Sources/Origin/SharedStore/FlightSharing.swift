@@ -35,6 +35,14 @@ final class FlightSharing {
     init(_ attempt: FlightMachine.Attempt) { self.attempt = attempt }
 
     var hasWon: Bool { head != nil }
+
+    /// True for an answer of the origin that is no use to a player, so that the second level did not
+    /// lose to it: the origin may refuse a token, or no longer have what is stored.
+    ///
+    /// 416 tells how long the body is.
+    static func mayBeSpared(_ status: HTTPStatus) -> Bool {
+        400...599 ~= status.rawValue && status.rawValue != 416
+    }
 }
 
 extension FlightTable {
@@ -127,16 +135,14 @@ extension Flight {
     /// - Returns: true if it is kept back, since it is a failure that the second level may spare.
     func keepsBack(_ head: TransferHead, _ transfer: Transfer) -> Bool {
         guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
-        switch head.status.rawValue {
-        case 408, 425, 429, 500...599:
-            sharing.heldTransfer = transfer
-            sharing.heldHead = head
-            return true
-        default:
+        guard FlightSharing.mayBeSpared(head.status) else {
             table.shared?.lost()
             dropSharing()
             return false
         }
+        sharing.heldTransfer = transfer
+        sharing.heldHead = head
+        return true
     }
 
     /// Notes the end of the origin's transfer.
