@@ -256,11 +256,12 @@ extension SharedRead: TransferDelegate {
     func transfer(_ transfer: Transfer, didReceive head: TransferHead) {
         guard transfer === self.transfer, failure == nil else { return }
         if let failure = BucketFailure(head.status) {
-            if case .missing = failure {
-                level.forget(key)
-                return fail(.missing)
-            }
-            return fail(.failed(failure.description))
+            let isMissing = if case .missing = failure { true } else { false }
+            // The header belongs to a former version, which was longer.
+            let isShorter = head.status == .rangeNotSatisfiable && header != nil
+            guard isMissing || isShorter else { return fail(.failed(failure.description)) }
+            level.forget(key)
+            return fail(.missing)
         }
         hasHead = true
         told = asked == nil ? head.contentLength : nil

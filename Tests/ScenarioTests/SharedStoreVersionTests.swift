@@ -1,0 +1,34 @@
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// Stories of objects that change while a node reads or writes them.
+extension Stories.SharedStoreTests {
+    @Test func `a shorter version in the store replaces the header of the longer one`() throws {
+        let tier = try Tier()
+        let path = "/f/film.ts"
+        let long = FixtureCDN.syntheticBytes("film.ts", 0..<900_000)
+        /// Has a fresh node write the version that the origin has.
+        func written() throws -> [String: [UInt8]] {
+            tier.bucket.objects = [:]
+            let node = try tier.patientNode()
+            _ = try node.get(path)
+            #expect(try node.settled("writes_total") { $0 == 1 } == 1)
+            return tier.bucket.cached
+        }
+        tier.cdn.put(path, text: "short")
+        let short = try written()
+        tier.cdn.put(path, long)
+        #expect(try written().keys == short.keys)
+        let node = try tier.patientNode()
+        #expect(isSame(try node.get(path, range: "bytes=0-99999").body, Array(long[..<100_000])))
+        #expect(try node.stat("hits_total") == 1)
+        tier.bucket.objects = short
+        for start in [300_000, 500_000, 700_000] {
+            let part = try node.get(path, range: "bytes=\(start)-\(start + 99_999)")
+            #expect(isSame(part.body, Array(long[start..<start + 100_000])))
+        }
+        #expect(try node.stat("failures_total") == 0 && node.stat("up") == 1)
+    }
+}
