@@ -145,7 +145,7 @@ extension Stories.SharedChangeTests {
         #expect(titles.contains("\"id\":\"\(id)\"") && titles.contains("\"pinned\":true"))
     }
 
-    @Test(arguments: [(503, 1), (403, 2)])
+    @Test(arguments: [(503, 1), (403, 2), (404, 2)])
     func `a change that cannot be read delays later ones only while the store itself fails`(
         _ status: Int, _ made: Int
     ) throws {

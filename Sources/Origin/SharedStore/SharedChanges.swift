@@ -183,9 +183,9 @@ final class SharedChanges {
                 } else {
                     known.insert(name)
                 }
-            case .failure(.missing): known.insert(name)
             // One object that cannot be read, archived or too long for instance, keeps the others from
-            // nobody; it is tried again with the next listing.
+            // nobody; it is tried again with the next listing. That goes for 404 too: a copy of the
+            // store may not have it yet, and what is deleted leaves the listing.
             case .failure(let failure) where failure.isOfObject: break
             case .failure:
                 failed = min(name, failed ?? name)
