@@ -31,4 +31,25 @@ extension Stories.SharedStoreTests {
         }
         #expect(try node.stat("failures_total") == 0 && node.stat("up") == 1)
     }
+
+    @Test func `an object that the own disk has lost is dropped, and the next one is written`()
+        throws
+    {
+        let tier = try Tier()
+        tier.bucket.fault = .slow(2_000)
+        let node = try tier.patientNode()
+        let path = "/bytes/20000000/film.mp4"
+        #expect(isContent(try node.get(path).body, of: path))
+        // Its checksums are known then, and no part of it was read.
+        #expect(eventually { tier.bucket.requests.contains { $0.method == "POST" } })
+        let file = try #require(storedFiles(node.story.cacheFolder).first)
+        #expect(truncate(file, 100_000) == 0)
+        #expect(try node.settled("dropped_writes_total") { $0 == 1 } == 1)
+        #expect(try node.stat("write_failures_total") == 0)
+        tier.bucket.fault = nil
+        let next = "/bytes/20000/next.ts"
+        #expect(isContent(try node.get(next).body, of: next))
+        #expect(try node.settled("writes_total") { $0 == 1 } == 1)
+        #expect(eventually { tier.bucket.openUploads == 0 })
+    }
 }

@@ -171,7 +171,7 @@ package final class Counters: Sendable {
             case .sharedBytesWritten: "Bytes written to the shared store."
             case .sharedWriteFailures: "Writes to the shared store that failed."
             case .sharedDropped:
-                "Objects not written to the shared store: too many waited, or all attempts failed."
+                "Objects not written to the shared store: too many, unreadable or failed for good."
             case .sharedChanges: "Purges and pins of other nodes that were carried out here."
             case .sharedOrders: "Downloads and recordings that this node took over from another."
             }

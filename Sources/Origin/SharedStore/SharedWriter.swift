@@ -214,12 +214,12 @@ final class SharedWriting {
 
     // MARK: Sending
 
-    /// Sends the next piece of an upload.
+    /// Sends the next piece of an upload; drops it if it cannot be read, after which `goOn` is due.
     private func step(_ upload: SharedUpload) {
         let name = SharedNames.object(upload.candidate.key.hex)
         if upload.length <= Int64(Self.partSize) {
             guard let bytes = upload.bytes(from: 0, count: Int(upload.length)) else {
-                return end(upload, .failure(.malformed))
+                return drop(upload)
             }
             return send(upload, bytes) { bucket, hash, done in
                 _ = bucket.put(name, bytes, hash: hash, done: done)
@@ -229,9 +229,7 @@ final class SharedWriting {
         let offset = Int64(upload.tags.count) * Int64(Self.partSize)
         guard offset < upload.length else { return complete(upload, name, number) }
         let count = Int(min(Int64(Self.partSize), upload.length - offset))
-        guard let bytes = upload.bytes(from: offset, count: count) else {
-            return end(upload, .failure(.malformed))
-        }
+        guard let bytes = upload.bytes(from: offset, count: count) else { return drop(upload) }
         let part = upload.tags.count + 1
         send(upload, bytes) { bucket, hash, done in
             bucket.putPart(name, of: number, number: part, bytes, hash: hash, done: done)
@@ -263,6 +261,7 @@ final class SharedWriting {
         guard let tag = reply.tag else { return end(upload, .failure(.malformed)) }
         upload.tags.append(tag)
         step(upload)
+        goOn()
     }
 
     private func beginParts(_ upload: SharedUpload, _ name: String) {
@@ -275,6 +274,7 @@ final class SharedWriting {
                     case .success(let number):
                         upload.number = number
                         writing.step(upload)
+                        writing.goOn()
                     case .failure(let failure): writing.end(upload, .failure(failure))
                     }
                 }
@@ -306,6 +306,24 @@ final class SharedWriting {
         pause = min(Self.longestPause, Interval(nanoseconds: pause.nanoseconds * 2))
     }
 
+    /// Gives up an object that this node cannot read, for which the store is not to blame.
+    private func drop(_ upload: SharedUpload) {
+        current = nil
+        removeParts(of: upload)
+        backlog.end()
+        counters.add(.sharedDropped)
+        log.info(
+            "an object is not written to the shared store, since this node cannot read it",
+            metadata: ["url": "\(upload.candidate.url.redacted)"])
+    }
+
+    /// Removes the parts that were sent.
+    private func removeParts(of upload: SharedUpload) {
+        guard let number = upload.number else { return }
+        let name = SharedNames.object(upload.candidate.key.hex)
+        level.enqueue { level, _ in level.bucket.abortUpload(name, of: number) }
+    }
+
     private func end(_ upload: SharedUpload, _ result: Result<Void, BucketFailure>) {
         current = nil
         switch result {
@@ -316,10 +334,7 @@ final class SharedWriting {
             level.enqueue { level, _ in level.wrote() }
         case .failure(let failure):
             counters.add(.sharedWriteFailures)
-            if let number = upload.number {
-                let name = SharedNames.object(upload.candidate.key.hex)
-                level.enqueue { level, _ in level.bucket.abortUpload(name, of: number) }
-            }
+            removeParts(of: upload)
             if upload.candidate.attempts + 1 < Self.mostAttempts {
                 backlog.postpone()
             } else {
