@@ -205,7 +205,10 @@ package final class BucketClient {
     package func list(
         _ start: String, from token: String? = nil, done: @escaping Reply<BucketListing>
     ) {
-        var query = [("list-type", "2"), ("prefix", location.prefix + start)]
+        var query = [
+            ("list-type", "2"), ("max-keys", "\(BucketListing.mostObjects)"),
+            ("prefix", location.prefix + start),
+        ]
         if let token { query.append(("continuation-token", token)) }
         _ = send(.get, nil, query: query) { result in
             done(

@@ -373,7 +373,8 @@ package final class BucketFixture: Sendable {
     private func list(_ request: WireRequest) -> Answer {
         let prefix = request.query["prefix"] ?? ""
         let after = request.query["continuation-token"] ?? ""
-        let (objects, size) = state.withLock { ($0.objects, $0.pageSize) }
+        let (objects, page) = state.withLock { ($0.objects, $0.pageSize) }
+        let size = min(page, request.query["max-keys"].flatMap { Int($0) } ?? page)
         let names = objects.keys.filter { $0.hasPrefix(prefix) && $0 > after }.sorted()
         var text = "<?xml version=\"1.0\"?><ListBucketResult><Name>\(bucket)</Name>"
         for name in names.prefix(size) {

@@ -17,7 +17,8 @@ package struct BucketListing: Sendable, Hashable {
     /// Where the next page starts; nil on the last one.
     package var next: String?
 
-    /// The most objects that a page is read for, as many as S3 gives.
+    /// The most objects that a page is asked for, as many as S3 gives; a store that gives more is
+    /// bounded by the length of its answer.
     package static let mostObjects = 1_000
 
     /// Parses a page; nil for any other text, and for a page that says that it goes on and does not
@@ -25,7 +26,7 @@ package struct BucketListing: Sendable, Hashable {
     package init?(_ text: [UInt8]) {
         let reader = ElementReader(text)
         guard let page = reader.first("ListBucketResult") else { return nil }
-        for content in reader.all("Contents", in: page).prefix(Self.mostObjects) {
+        for content in reader.all("Contents", in: page) {
             guard let name = reader.text("Key", in: content), !name.isEmpty,
                 let size = reader.text("Size", in: content).flatMap({
                     ExternalNumber.integer($0, in: 0...Int64(ExternalNumber.largest))

@@ -19,6 +19,14 @@ struct BucketXMLTests {
         #expect(page.next == "tok")
     }
 
+    @Test func `a page that is longer than S3's is read to its end`() throws {
+        let names = (1...BucketListing.mostObjects + 1).map { "name\($0)" }
+        let contents = names.map { "<Contents><Key>\($0)</Key><Size>1</Size></Contents>" }
+        let text = "<ListBucketResult>\(contents.joined())</ListBucketResult>"
+        let page = try #require(BucketListing(Array(text.utf8)))
+        #expect(page.objects.map(\.name) == names)
+    }
+
     @Test func `an empty bucket is one page`() throws {
         let page = try #require(
             BucketListing(
