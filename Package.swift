@@ -418,7 +418,7 @@ let package = Package(
             name: "OriginTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
-                "Store", "Endless", "Upstream", "Model", "Origin",
+                "Store", "Endless", "Upstream", "BucketClient", "Model", "Origin",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

@@ -26,6 +26,14 @@ package enum BucketFailure: Error, Sendable, CustomStringConvertible {
         }
     }
 
+    /// True if other credentials may change it: those in use have expired or were replaced, for
+    /// instance.
+    package var mayBeOfKeys: Bool {
+        guard case .refused(let status, let code) = self else { return false }
+        return status == 401 || status == 403
+            || code == "ExpiredToken" || code == "InvalidToken" || code == "TokenRefreshRequired"
+    }
+
     package var description: String {
         switch self {
         case .missing: "there is no such object"
@@ -52,6 +60,8 @@ package final class BucketClient {
     package let location: BucketLocation
     /// Replaced when the credentials file has others.
     package var keys: AccessKeys
+    /// Called when an operation other than `get` fails, possibly because of the credentials.
+    package var didRefuseKeys: (() -> Void)?
     package let client: UpstreamClient
 
     /// The most requests at once; players' reads are among them.
@@ -122,7 +132,11 @@ package final class BucketClient {
         request.bodyLimit = Self.largestAnswer
         request.timeouts.firstByte = limit
         request.timeouts.stall = limit
-        return client.start(request, delegate: BucketExchange(done))
+        let exchange = BucketExchange { [weak self] result in
+            if case .failure(let failure) = result, failure.mayBeOfKeys { self?.didRefuseKeys?() }
+            done(result)
+        }
+        return client.start(request, delegate: exchange)
     }
 
     // MARK: Objects

@@ -24,6 +24,8 @@ package final class BucketFixture: Sendable {
         var pageSize = 1_000
         var hanging = 0
         var conditions = Conditions.kept
+        /// The secret that counts; nil for the first one.
+        var secret: String?
     }
 
     package let bucket = "films"
@@ -137,6 +139,9 @@ package final class BucketFixture: Sendable {
     /// Uploads in parts that are neither completed nor removed.
     package var openUploads: Int { state.withLock { $0.uploads.count } }
 
+    /// Replaces the secret: requests that are signed with the former one are refused.
+    package func setSecret(_ secret: String) { state.withLock { $0.secret = secret } }
+
     /// Lists have so many names a page; with 0 they have none and do not end.
     package func setPageSize(_ size: Int) { state.withLock { $0.pageSize = size } }
 
@@ -248,6 +253,7 @@ package final class BucketFixture: Sendable {
     }
 
     private func decide(_ request: WireRequest, _ body: [UInt8], _ fault: Fault?) -> Answer {
+        let secret = state.withLock { $0.secret } ?? secret
         guard SignatureFour(keyID: keyID, secret: secret, token: token).fits(request, body) else {
             state.withLock { $0.unsigned += 1 }
             return error(403, "SignatureDoesNotMatch")

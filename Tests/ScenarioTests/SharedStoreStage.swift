@@ -24,11 +24,15 @@ final class Tier: Sendable {
     /// A node that asks the origin only where the bucket has nothing, however busy the machine is.
     func patientNode() throws -> Node { try node(["--shared-store-head-start", "5"]) }
 
-    /// A node that plays from the CDN of the tier.
-    func node(_ arguments: [String] = []) throws -> Node {
+    /// A node that plays from the CDN of the tier, with the credentials in variables unless it has
+    /// others.
+    func node(
+        _ arguments: [String] = [], environment: [(name: String, value: String)]? = nil
+    ) throws -> Node {
         Node(
             try Story(
-                ["--shared-store", bucket.location] + arguments, environment: bucket.environment),
+                ["--shared-store", bucket.location] + arguments,
+                environment: environment ?? bucket.environment),
             cdn: cdn)
     }
 

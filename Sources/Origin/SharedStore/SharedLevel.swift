@@ -26,6 +26,10 @@ final class SharedLevel {
     /// Headers of objects that were read in part, by key.
     private var headers = RecentMap<ObjectKey, KnownHeader>(capacity: 64)
     private(set) var isShutDown = false
+    /// When the credentials were last read again because of a refusal.
+    private var keysReadAt: Monotonic?
+    /// The shortest time between two such readings: a refusal may concern one object for good.
+    private static let keysPause = Interval.seconds(10 as Int64)
     /// Purges and pins of other nodes.
     private(set) lazy var changes = SharedChanges(self, keys: keys, node: node)
     /// Downloads and recordings of all nodes.
@@ -59,6 +63,7 @@ final class SharedLevel {
             limits: core.settings.playlistLimits, settings: settings,
             level: LoopBound(self, to: loop))
         orders = core.orders.map { SharedOrders(self, $0, state: core.store.state) }
+        bucket.didRefuseKeys = { [weak self] in self?.readKeysAgain() }
     }
 
     /// Makes the second level that the settings name; nil without one, and where libcurl has no
@@ -141,6 +146,15 @@ final class SharedLevel {
                 writer?.wake()
             }
         }
+    }
+
+    /// Reads the credentials again after a refusal: a node whose players miss nothing asks for no
+    /// object, so that the store is not left out and no probe does it.
+    private func readKeysAgain() {
+        let now = loop.now
+        if let last = keysReadAt, now - last < Self.keysPause { return }
+        keysReadAt = now
+        writer?.findKeys()
     }
 
     func take(_ keys: AccessKeys) { bucket.keys = keys }

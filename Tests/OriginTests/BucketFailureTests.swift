@@ -1,0 +1,20 @@
+import BucketClient
+import HTTP
+import Testing
+
+/// What a failure of the shared store is about.
+@Suite struct BucketFailureTests {
+    private func failure(_ status: UInt16, _ code: String? = nil) -> BucketFailure? {
+        let body = code.map { "<Error><Code>\($0)</Code></Error>" } ?? ""
+        return BucketFailure(HTTPStatus(rawValue: status), Array(body.utf8))
+    }
+
+    @Test func `a refusal that other credentials may change is told from others`() {
+        #expect(failure(401)?.mayBeOfKeys == true)
+        #expect(failure(403, "InvalidAccessKeyId")?.mayBeOfKeys == true)
+        #expect(failure(400, "ExpiredToken")?.mayBeOfKeys == true)
+        #expect(failure(400, "InvalidRequest")?.mayBeOfKeys == false)
+        #expect(failure(404)?.mayBeOfKeys == false)
+        #expect(failure(503, "SlowDown")?.mayBeOfKeys == false)
+    }
+}
