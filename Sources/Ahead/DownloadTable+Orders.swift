@@ -5,6 +5,7 @@ import Library
 import Logging
 import Model
 import Origin
+import Posix
 import Reactor
 import Routing
 import SharedStore

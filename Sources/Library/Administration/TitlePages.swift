@@ -1,4 +1,5 @@
 // A listing of many titles, last played first, in pages.
+import Model
 import Numbers
 package import Posix
 import Routing
