@@ -158,7 +158,8 @@ package final class LookaheadDriver {
         }
         let resource = services.names.resource(
             piece.url, example.session, role: piece.role, forwarding: example.forwardedFields)
-        let wanted = BackgroundFetch.Request(resource: resource, range: piece.range)
+        let wanted = BackgroundFetch.Request(
+            resource: resource, range: piece.range, isForPage: player.isForPage)
         services.counters.add(.aheadFetches)
         let bound = LoopBound(self, to: loop)
         fetches[id] = services.flights.bring(wanted) { end in

@@ -107,13 +107,16 @@ package final class LookaheadObserver: Sendable {
 
     // MARK: Requests of players
 
-    /// Reports that a player got media, from this byte on.
-    package func read(_ resource: Resource, from start: Int64, _ exchange: Exchange) {
+    /// Reports that a player, or a page of another site, got media, from this byte on.
+    package func read(
+        _ resource: Resource, from start: Int64, _ exchange: Exchange, isForPage: Bool
+    ) {
         guard isOn, resource.kind == nil, resource.role != .part else { return }
-        guard concernsPlanner(resource),
-            isNews(resource.key.hashValue ^ Int(truncatingIfNeeded: start), exchange)
-        else { return }
-        let (player, hints) = identify(resource, exchange)
+        var mark = resource.key.hashValue ^ Int(truncatingIfNeeded: start)
+        // A page's report must not stand for a player's.
+        if isForPage { mark = ~mark }
+        guard concernsPlanner(resource), isNews(mark, exchange) else { return }
+        let (player, hints) = identify(resource, exchange, isForPage: isForPage)
         enqueue { driver, _ in driver.read(resource, from: start, by: player, hints) }
     }
 
@@ -143,19 +146,19 @@ package final class LookaheadObserver: Sendable {
     /// for the player.
     package func list(
         _ resource: Resource, _ object: StoredObject, _ sketched: SketchedList?,
-        _ exchange: Exchange
+        _ exchange: Exchange, isForPage: Bool
     ) {
         guard isOn, mayBeList(resource) else { return }
         guard isNews(Self.mark(resource, object.generation), exchange) else { return }
-        let (player, _) = identify(resource, exchange)
+        let (player, _) = identify(resource, exchange, isForPage: isForPage)
         listed.withLock { $0.insert(player.session) }
         enqueue { driver, _ in driver.list(resource, object, sketched, by: player) }
     }
 
     /// Reports that a player aborted a body.
-    package func left(_ resource: Resource, _ exchange: Exchange) {
+    package func left(_ resource: Resource, _ exchange: Exchange, isForPage: Bool) {
         guard isOn, resource.kind == nil, concernsPlanner(resource) else { return }
-        let (player, _) = identify(resource, exchange)
+        let (player, _) = identify(resource, exchange, isForPage: isForPage)
         enqueue { driver, _ in driver.left(player, resource.url) }
     }
 
@@ -186,7 +189,7 @@ package final class LookaheadObserver: Sendable {
     /// Distinguishes players of one session by the session ID in their hints, otherwise by address
     /// and User-Agent.
     private func identify(
-        _ resource: Resource, _ exchange: Exchange
+        _ resource: Resource, _ exchange: Exchange, isForPage: Bool
     ) -> (PlayerID, PlayerHints?) {
         let request = exchange.request
         var texts = ["CMCD-Request", "CMCD-Object", "CMCD-Status", "CMCD-Session"].compactMap {
@@ -208,6 +211,8 @@ package final class LookaheadObserver: Sendable {
             hasher.combine(request.fields.first(.userAgent))
         }
         let client = UInt64(truncatingIfNeeded: hasher.finalize())
-        return (PlayerID(session: resource.session.id.number, client: client), hints)
+        let player = PlayerID(
+            session: resource.session.id.number, client: client, isForPage: isForPage)
+        return (player, hints)
     }
 }

@@ -7,10 +7,13 @@ package struct PlayerID: Sendable, Hashable {
     package let session: UInt64
     /// Distinguishes the players of one session, as well as addresses and user agents allow.
     package let client: UInt64
+    /// True for a page of another site, for which nothing may be requested from a private host.
+    package let isForPage: Bool
 
-    package init(session: UInt64, client: UInt64) {
+    package init(session: UInt64, client: UInt64, isForPage: Bool = false) {
         self.session = session
         self.client = client
+        self.isForPage = isForPage
     }
 }
 

@@ -103,11 +103,16 @@ final class AheadTask {
     // MARK: Fetching
 
     private func ask(_ object: StoredObject?, from start: Int64, to end: Int64?) {
+        // The page's own request would be refused, and so are redirects to such hosts.
+        if wanted.isForPage, table.settings.mayBePrivate(wanted.resource.url.asciiHost) {
+            return fail(.hiddenFromPages)
+        }
         var request = FetchRequest(
             resource: wanted.resource, wanted: .span(start: start, end: end), object: object,
             repliesAt: .completion, lane: wanted.lane)
         request.isAhead = true
         request.terms.keepsEmpty = wanted.keepsEmpty
+        request.terms.isForPage = wanted.isForPage
         let id = FetchID()
         fetchID = id
         setActive(true)

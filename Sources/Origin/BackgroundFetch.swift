@@ -25,16 +25,19 @@ package final class BackgroundFetch: Sendable {
         package var yields = true
         /// True if a body is stored although it is empty and states no lifetime.
         package var keepsEmpty = false
+        /// True if only a page of another site has a use for it: no private host is asked.
+        package var isForPage = false
 
         package init(
             resource: Resource, range: Range<Int64>? = nil, lane: Lane = Lane.prefetch,
-            yields: Bool = true, keepsEmpty: Bool = false
+            yields: Bool = true, keepsEmpty: Bool = false, isForPage: Bool = false
         ) {
             self.resource = resource
             self.range = range
             self.lane = lane
             self.yields = yields
             self.keepsEmpty = keepsEmpty
+            self.isForPage = isForPage
         }
     }
 

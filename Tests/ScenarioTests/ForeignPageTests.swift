@@ -141,6 +141,51 @@ extension Stories.ForeignPageTests {
         #expect(home.requestCount("/x.m3u8") == 1)
     }
 
+    @Test func `nothing is fetched ahead of a page of another site from a private host`() throws {
+        let (daemon, home, evil, folder) = try between(lookAhead: "12")
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        evil.put("/l.m3u8", text: vod(["a.ts", home.url("/b.ts"), "c.ts"]))
+        evil.put("/a.ts", Array("media".utf8))
+        home.put("/b.ts", Array("media".utf8))
+        evil.setBehaviour(Behaviour(query: "location=\(home.url("/b.ts"))"), for: "/c.ts")
+        let player = ScriptedPlayer(daemon.baseURL)
+        let list = try player.get("/http://evil.example/l.m3u8", headers: foreign[0])
+        let links = uriLines(list.text)
+        try #require(links.count == 3)
+        #expect(try player.get(links[0], headers: foreign[0]).status == 200)
+        #expect(eventually { evil.requestCount("/c.ts") == 1 })
+        let hasEnded = try eventually {
+            try figure("ahead_running", in: player.get("/api/stats").text) == 0
+        }
+        #expect(hasEnded)
+        #expect(home.requestCount() == 0)
+    }
+
+    @Test func `no private host is asked whether it answers for a page of another site`() throws {
+        let (daemon, home, evil, folder) = try between()
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        evil.put("/l.m3u8", text: vod(["a.ts", home.url("/b.ts")]))
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry = "/http://evil.example/l.m3u8"
+        for _ in 0..<2 {
+            #expect(try player.get(entry, headers: foreign[0]).status == 200)
+        }
+        #expect(home.requestCount() == 0)
+        // Before a player is served a list that lacks something, it is.
+        #expect(try player.get(entry).status == 200)
+        #expect(eventually { home.requestCount() > 0 })
+    }
+
     @Test func `links that a person follows, and pages with consent, reach it`() throws {
         let story = try Story(["--cors-origin", "https://site.example"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -207,11 +252,13 @@ extension Stories.ForeignPageTests {
 
     /// A daemon, a host that it may reach on this machine, and the site of a page that has a public
     /// name.
-    private func between() throws -> (DaemonProcess, FixtureCDN, FixtureCDN, TemporaryFolder) {
+    private func between(
+        lookAhead: String = "off"
+    ) throws -> (DaemonProcess, FixtureCDN, FixtureCDN, TemporaryFolder) {
         let evil = FixtureCDN()
         try evil.start()
         let (daemon, home, folder) = try served([
-            "--allow-host", "127.0.0.1", "--look-ahead", "off",
+            "--allow-host", "127.0.0.1", "--look-ahead", lookAhead,
             "--origin-proxy", "evil.example=http://127.0.0.1:\(evil.port)",
         ])
         return (daemon, home, evil, folder)

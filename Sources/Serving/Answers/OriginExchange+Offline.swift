@@ -59,10 +59,13 @@ extension OriginExchange {
 
     /// Checks whether the origins of what a stored list lacks answer, then continues; if it lacks
     /// nothing, no origin is contacted.
+    ///
+    /// No private host is contacted for a page of another site, which would also learn from the
+    /// list that it is served whether the host answers.
     func learnOriginConfirmation(
         _ object: StoredObject, _ stored: ObjectFacts, _ decision: Decision
     ) {
-        let losses = core.store.losses
+        let (losses, isForPage) = (core.store.losses, isForPage)
         let bound = LoopBound((self, decision), to: exchange.loop)
         core.offline.lacking(question(about: object)) { [core] lacking in
             let isWhole = lacking?.isEmpty == true
@@ -82,8 +85,11 @@ extension OriginExchange {
                     this.decide(decision)
                 }
             }
-            guard let lacking, !lacking.isEmpty else { return goOn() }
-            core.flights.inquire(of: lacking, reply: goOn)
+            let asked = (lacking ?? []).filter { url in
+                !isForPage || !core.settings.mayBePrivate(url.asciiHost)
+            }
+            guard !asked.isEmpty else { return goOn() }
+            core.flights.inquire(of: asked, reply: goOn)
         }
     }
 

@@ -240,7 +240,8 @@ final class OriginExchange {
         if how.status == .ok, let shared = progress.shared?.object, shared !== object {
             ObjectFacts.of(shared)?.noteMade(shared, object)
         }
-        core.lookahead.list(resource, object, texts.sketch(of: object), exchange)
+        core.lookahead.list(
+            resource, object, texts.sketch(of: object), exchange, isForPage: isForPage)
         TextResponse(
             responder: responder, playlist: playlist, text: servable(object, stored), how: how
         ).send(texts)

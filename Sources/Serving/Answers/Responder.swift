@@ -80,8 +80,10 @@ struct Responder {
     func countBytes(_ how: Provenance) {
         let isHit = if case .hit = how.disposition { true } else { false }
         let player = core.lookahead.isOn ? (resource, exchange) : nil
-        exchange.onFinish = { [core] outcome in
-            if outcome.ending == .aborted, let player { core.lookahead.left(player.0, player.1) }
+        exchange.onFinish = { [core, isForPage] outcome in
+            if outcome.ending == .aborted, let player {
+                core.lookahead.left(player.0, player.1, isForPage: isForPage)
+            }
             core.counters.add(.bytesToPlayers, outcome.bodyBytes)
             if isHit { core.counters.add(.bytesFromStore, outcome.bodyBytes) }
         }
@@ -105,7 +107,7 @@ struct Responder {
         // The reader is created first, so that an ahead fetch for it does not end before it is
         // registered.
         let body = body(of: object, from: start, to: end)
-        core.lookahead.read(resource, from: start, exchange)
+        core.lookahead.read(resource, from: start, exchange, isForPage: isForPage)
         exchange.respond(head, body: body)
     }
 
