@@ -38,11 +38,14 @@ package struct FetchedPlaylist: Sendable {
         var takesFresh = true
         /// True if the cookies that its response sets are wanted too.
         var wantsCookies = false
+        /// True if only a page of another site has a use for it: no redirect to a private host is
+        /// followed.
+        var isForPage = false
 
         package init(
             url: AbsoluteURL, session: Session, variables: [String: String] = [:],
             forwardedFields: Fields = Fields(), lane: Lane = Lane.prefetch, takesFresh: Bool = true,
-            wantsCookies: Bool = false
+            wantsCookies: Bool = false, isForPage: Bool = false
         ) {
             self.url = url
             self.session = session
@@ -51,6 +54,7 @@ package struct FetchedPlaylist: Sendable {
             self.lane = lane
             self.takesFresh = takesFresh
             self.wantsCookies = wantsCookies
+            self.isForPage = isForPage
         }
     }
 }
@@ -195,6 +199,7 @@ private final class OwnReading {
             resource: resource, wanted: .whole, object: wanted.wantsCookies ? nil : object,
             revalidates: object != nil, repliesAt: .completion, lane: wanted.lane)
         request.terms.wantsCookies = wanted.wantsCookies
+        request.terms.isForPage = wanted.isForPage
         request.isAhead = true
         let bound = LoopBound(self, to: loop)
         reader.flights.fetch(request, id: FetchID()) { reply in

@@ -34,6 +34,8 @@ final class TimeShiftFetches {
     /// Called with nil when a piece is stored, or with the failure of an attempt; failed attempts
     /// are retried for a while.
     var didEnd: ((Piece, ProxyFailure?) -> Void)?
+    /// True while only pages of other sites have a use for the fetches.
+    var isForPage = false
     /// The bytes fetched so far.
     private(set) var fetchedBytes: Int64 = 0
     /// Numbers of the stored segments; those that have left the longer window are forgotten.
@@ -120,7 +122,7 @@ final class TimeShiftFetches {
             running[piece] = services.flights.bring(
                 .init(
                     resource: resource, range: piece.range?.bytes, lane: .prefetch, yields: yields,
-                    keepsEmpty: true)
+                    keepsEmpty: true, isForPage: isForPage)
             ) { end in bound.enqueue { fetches, _ in fetches.receive(end, of: piece) } }
         }
     }

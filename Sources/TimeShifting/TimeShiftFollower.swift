@@ -52,13 +52,19 @@ final class TimeShiftFollower {
         fetches = TimeShiftFetches(services, loop, for: resource, yields: yields)
     }
 
+    /// True if only pages of other sites have requested the list: no private host gets a request
+    /// for its sake.
+    private var isForPage: Bool {
+        list.session.shift.recording == nil && !list.state.withLock { $0.isOfPlayer }
+    }
+
     /// Reloads the playlist, now and then periodically.
     package func reload() {
         guard !isStopped else { return }
         let wanted = FetchedPlaylist.Request(
             url: source, session: list.session,
             variables: services.playlistMemory.variables(of: list.session.id, in: source),
-            forwardedFields: resource.forwardedFields, lane: .express)
+            forwardedFields: resource.forwardedFields, lane: .express, isForPage: isForPage)
         let bound = LoopBound(self, to: loop)
         services.playlists.read(wanted) { result in
             bound.enqueue { follower, _ in follower.receive(result) }
@@ -88,6 +94,7 @@ final class TimeShiftFollower {
         list.lookForKept(services.timeShift)
         let shift = list.shift
         if bringsSegments {
+            fetches.isForPage = isForPage
             fetches.want(shift)
             if failure == nil { fetches.tryLapsed(from: shift.windowStart) }
         }

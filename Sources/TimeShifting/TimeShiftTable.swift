@@ -165,6 +165,8 @@ package final class ShiftedList: Sendable {
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?
         var lastAsked: Monotonic?
+        /// False while only pages of other sites have requested the list.
+        var isOfPlayer = false
         /// The time of the last save.
         var savedAt: Monotonic?
         var isUnsaved = false
@@ -286,11 +288,12 @@ package final class ShiftedList: Sendable {
         return shift.playlist(ending: ending) { !missing.contains($0.number) }
     }
 
-    /// Records a player's request under a URL.
-    package func noteAsked(_ url: AbsoluteURL, at now: Monotonic) {
+    /// Records a request of a player, or of a page of another site, under a URL.
+    package func noteAsked(_ url: AbsoluteURL, at now: Monotonic, isForPage: Bool) {
         let url = url.withoutDirectives
         state.withLock { state in
             state.lastAsked = now
+            if !isForPage { state.isOfPlayer = true }
             if state.url != url { state.url = url }
         }
     }

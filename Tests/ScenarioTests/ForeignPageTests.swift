@@ -186,6 +186,31 @@ extension Stories.ForeignPageTests {
         #expect(eventually { home.requestCount() > 0 })
     }
 
+    @Test func `a window for a page of another site takes nothing from a private host`() throws {
+        let (daemon, home, evil, folder) = try between()
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        evil.put("/l.m3u8", text: liveList([home.url("/b.ts"), "a.ts"]))
+        evil.put("/a.ts", Array("media".utf8))
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry = "/proxy?url=\(percentEncoded("http://evil.example/l.m3u8"))&dvr=60s"
+        #expect(try player.get(entry, headers: foreign[0]).status == 200)
+        #expect(eventually { evil.requestCount("/a.ts") == 1 })
+        let hasEnded = try eventually {
+            try figure("ahead_running", in: player.get("/api/stats").text) == 0
+        }
+        #expect(hasEnded && home.requestCount() == 0)
+        // Nor does a redirect of the list lead there.
+        evil.setBehaviour(Behaviour(query: "location=\(home.url("/l.m3u8"))"), for: "/l.m3u8")
+        let reloads = evil.requestCount("/l.m3u8")
+        #expect(eventually { evil.requestCount("/l.m3u8") > reloads + 2 })
+        #expect(home.requestCount() == 0)
+    }
+
     @Test func `links that a person follows, and pages with consent, reach it`() throws {
         let story = try Story(["--cors-origin", "https://site.example"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -248,6 +273,19 @@ extension Stories.ForeignPageTests {
             let preflight = try story.follow(path, headers: question, method: "OPTIONS")
             #expect(preflight["Access-Control-Allow-Origin"] == nil, "\(path)")
         }
+    }
+
+    /// A live list of these segments, the first of which has number `start`.
+    private func liveList(_ uris: [String], from start: Int = 0) -> String {
+        // Lists with parts are reused for half a part target.
+        let head = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:1
+            #EXT-X-PART-INF:PART-TARGET=0.1
+            #EXT-X-MEDIA-SEQUENCE:\(start)
+
+            """
+        return uris.reduce(head) { $0 + "#EXTINF:1,\n\($1)\n" }
     }
 
     /// A daemon, a host that it may reach on this machine, and the site of a page that has a public

@@ -161,7 +161,9 @@ extension OriginExchange {
 
     /// Returns a stored text as this request may be served it.
     func servable(_ object: StoredObject, _ facts: ObjectFacts) -> ServableText {
-        ServableText(resource: resource, object: object, facts: facts, cut: progress.offline?.cut)
+        ServableText(
+            resource: resource, object: object, facts: facts, cut: progress.offline?.cut,
+            isForPage: isForPage)
     }
 
     /// True if a playlist or key was fetched by another session and must not be shared.

@@ -97,7 +97,8 @@ final class RepeatedHit {
     private func freshness(of object: StoredObject, for exchange: Exchange) -> Freshness? {
         if let playlist {
             let now = exchange.loop.now
-            let text = ServableText(resource: resource, object: object, facts: facts, cut: nil)
+            let text = ServableText(
+                resource: resource, object: object, facts: facts, cut: nil, isForPage: isForPage)
             guard !takesOfflineForm, !needsOriginConfirmation(playlist, now: now),
                 !core.isShiftLong(resource), core.form(of: text, now: now) == playlist.form
             else { return nil }

@@ -19,7 +19,7 @@ extension ProxyCore {
     /// First merges the window of a live list if time shift needs it.
     func form(of text: ServableText, now: Monotonic) -> PlaylistForm {
         var form = PlaylistForm.origin
-        form.timeShift = shiftVersion(of: text.object, text.facts, text.resource, now: now)
+        form.timeShift = shiftVersion(of: text, now: now)
         if let cut = text.cut { form.offline = cut.number }
         return form
     }

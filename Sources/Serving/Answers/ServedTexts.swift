@@ -19,6 +19,8 @@ struct ServableText {
     let facts: ObjectFacts
     /// The offline form, if it is to be served.
     let cut: OfflineText?
+    /// True for a page of another site.
+    let isForPage: Bool
 }
 
 /// The rewritten texts of one exchange.

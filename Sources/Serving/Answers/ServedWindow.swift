@@ -12,14 +12,13 @@ extension ProxyCore {
     /// Returns the version of the extended window for this playlist; 0 for the origin's text.
     ///
     /// First merges the playlist's window, if it is a new one.
-    func shiftVersion(
-        of object: StoredObject, _ facts: ObjectFacts, _ resource: Resource, now: Monotonic
-    ) -> UInt64 {
-        guard resource.session.isShifted, resource.kind == nil, facts.head.isPlaylist,
-            !keeper.isOver(resource.session)
+    func shiftVersion(of text: ServableText, now: Monotonic) -> UInt64 {
+        guard text.resource.session.isShifted, text.resource.kind == nil,
+            text.facts.head.isPlaylist, !keeper.isOver(text.resource.session)
         else { return 0 }
+        let (object, facts, resource) = (text.object, text.facts, text.resource)
         let list = timeShift.list(resource.url, of: resource.session)
-        list.noteAsked(resource.url, at: now)
+        list.noteAsked(resource.url, at: now, isForPage: text.isForPage)
         if !list.hasMerged(object.generation), !merge(object, facts, resource, into: list) {
             return 0
         }
