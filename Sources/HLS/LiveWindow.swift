@@ -53,6 +53,8 @@ struct LiveWindow {
     private(set) var reports: [UInt8] = []
     /// The epoch of the list that `TimeShift.snapshot` wrote.
     private(set) var listEpoch: Epoch?
+    /// The note that `TimeShift.snapshot` wrote of segments that a private host listed.
+    private(set) var privateSegments: PrivateSegmentsNote?
     private(set) var tailDateRanges: [DateRange] = []
     /// The IDs of date ranges that a delta update removes.
     var removedDateRanges: [String] { list.media?.skip?.removedDateRanges ?? [] }
@@ -110,6 +112,8 @@ struct LiveWindow {
                 builder.note = note
             } else if let epoch = Epoch(note: list.source[line.range]) {
                 listEpoch = epoch
+            } else if let note = PrivateSegmentsNote(list.source[line.range]) {
+                privateSegments = note
             } else {
                 builder.lines += bytes(line)
             }

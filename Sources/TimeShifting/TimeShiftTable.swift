@@ -36,6 +36,8 @@ package final class TimeShiftTable: Sendable {
     package let counters: Counters
     /// Removes segments that have left windows.
     package let thread: TimeShiftThread
+    /// Which hosts may be private.
+    private let settings: ProxySettings
 
     /// Creates the table; snapshots are in the folder of the store, each kind in its own folder.
     ///
@@ -46,10 +48,11 @@ package final class TimeShiftTable: Sendable {
     ///   - memory: variables of multivariant playlists.
     ///   - counters: counters of missed segments and epochs.
     ///   - thread: removes segments that have left windows.
+    ///   - settings: which hosts may be private.
     ///   - log: receives reports of damaged snapshots.
     package init(
         store: ObjectStore, names: ResourceNames, live: LiveMemory, memory: PlaylistMemory,
-        counters: Counters, thread: TimeShiftThread, log: Logger
+        counters: Counters, thread: TimeShiftThread, settings: ProxySettings, log: Logger
     ) {
         self.store = store
         self.names = names
@@ -57,6 +60,7 @@ package final class TimeShiftTable: Sendable {
         self.memory = memory
         self.counters = counters
         self.thread = thread
+        self.settings = settings
         let folder = store.folderPath
         windows = TimeShiftFiles(folder: folder + "/windows", log: log)
         recorded = .ofRecordings(in: folder, log: log)
@@ -95,6 +99,11 @@ package final class TimeShiftTable: Sendable {
     package func known(_ url: AbsoluteURL, of session: Session) -> ShiftedList? {
         let name = name(of: url, in: session)
         return lists.withLock { $0.byName[name] }
+    }
+
+    /// True if what came from a URL may come from a private host.
+    fileprivate func mayBePrivate(_ url: AbsoluteURL) -> Bool {
+        settings.reachesPrivate && settings.mayBePrivate(url.asciiHost)
     }
 
     /// All lists in memory.
@@ -198,6 +207,9 @@ package final class ShiftedList: Sendable {
     package var shift: TimeShift { state.withLock { $0.shift } }
 
     package var version: UInt64 { state.withLock { $0.isOther ? 0 : $0.version } }
+
+    /// True if a redirect to a private host may have brought something of it.
+    package var mayBePrivate: Bool { state.withLock { $0.shift.mayBePrivate } }
 
     /// True if an object has already been merged.
     package func hasMerged(_ generation: UInt64) -> Bool {
@@ -330,6 +342,7 @@ extension ShiftedList.State {
         }
         let merge = try shift.merge(reading.body, base: reading.base, in: context)
         outcome.relation = merge.relation
+        if merge.relation != .stale, table.mayBePrivate(reading.base) { shift.markPrivate() }
         outcome.missed = merge.missed
         var known: (structure: TimeShiftSegment.Structure, marks: TimeShiftSegment.Marks)?
         for number in merge.added {

@@ -211,6 +211,34 @@ extension Stories.ForeignPageTests {
         #expect(home.requestCount() == 0)
     }
 
+    @Test func `no window shows a page of another site what a private host listed`() throws {
+        let (daemon, home, evil, folder) = try between()
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        home.put("/l.m3u8", text: liveList(["secret.ts"]))
+        evil.put("/l.m3u8", text: liveList(["open.ts"], from: 1))
+        evil.setBehaviour(Behaviour(query: "location=\(home.url("/l.m3u8"))"), for: "/l.m3u8")
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry = "/proxy?url=\(percentEncoded("http://evil.example/l.m3u8"))&dvr=60s"
+        #expect(try player.get(entry).text.contains("secret"))
+        evil.setBehaviour(nil, for: "/l.m3u8")
+        #expect(try eventually { try player.get(entry).text.contains("open") })
+        #expect(try player.get(entry).text.contains("secret"))
+        for page in foreign {
+            for _ in 0..<2 {
+                let answer = try player.get(entry, headers: page)
+                #expect(answer.status == 403 && !answer.text.contains("secret"), "\(page)")
+            }
+        }
+        // Without a longer window the list is any page's.
+        let plain = try player.get("/http://evil.example/l.m3u8", headers: foreign[0])
+        #expect(plain.status == 200 && plain.text.contains("open"))
+    }
+
     @Test func `links that a person follows, and pages with consent, reach it`() throws {
         let story = try Story(["--cors-origin", "https://site.example"])
         story.cdn.put("/a.ts", Array("bytes".utf8))
@@ -275,7 +303,7 @@ extension Stories.ForeignPageTests {
         }
     }
 
-    /// A live list of these segments, the first of which has number `start`.
+    /// A live list of these segments, with their URIs as titles; the first has number `start`.
     private func liveList(_ uris: [String], from start: Int = 0) -> String {
         // Lists with parts are reused for half a part target.
         let head = """
@@ -285,7 +313,7 @@ extension Stories.ForeignPageTests {
             #EXT-X-MEDIA-SEQUENCE:\(start)
 
             """
-        return uris.reduce(head) { $0 + "#EXTINF:1,\n\($1)\n" }
+        return uris.reduce(head) { $0 + "#EXTINF:1,\($1)\n\($1)\n" }
     }
 
     /// A daemon, a host that it may reach on this machine, and the site of a page that has a public

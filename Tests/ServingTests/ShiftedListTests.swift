@@ -29,10 +29,12 @@ import URISyntax
             keys: KeyTable(
                 settings: KeySettings(), database: store.state, counters: counters),
             live: live, store: store, addresses: OwnAddresses(hostNames: []))
+        var settings = ProxySettings()
+        settings.privateHosts = ["nas.lan"]
         table = TimeShiftTable(
             store: store, names: names, live: live,
             memory: PlaylistMemory(database: store.state), counters: counters,
-            thread: try TimeShiftThread(), log: log)
+            thread: try TimeShiftThread(), settings: settings, log: log)
         base = try AbsoluteURL("http://h/l.m3u8")
         list = table.list(
             base, of: Session(id: SessionID(7), fields: Fields(), shift: .init(window: 600)))
@@ -48,7 +50,7 @@ import URISyntax
     @discardableResult
     private func merge(
         _ numbers: ClosedRange<Int>, _ letter: String, wall: Int64, steady: Int64?,
-        generation: UInt64, into other: ShiftedList? = nil
+        generation: UInt64, into other: ShiftedList? = nil, from source: String? = nil
     ) throws -> ShiftedList.Outcome {
         let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
         let text = numbers.reduce(head) { $0 + "#EXTINF:2,\n\(letter)\($1).ts\n" }
@@ -57,6 +59,7 @@ import URISyntax
                 requested: Monotonic(nanoseconds: $0), received: Monotonic(nanoseconds: $0))
         }
         let time = WallTime(seconds: wall)
+        let base = try source.map { try AbsoluteURL($0) } ?? base
         let facts = ObjectFacts(
             head: StoredHead(
                 status: .ok, fields: Fields(), requestTime: time, responseTime: time,
@@ -84,6 +87,22 @@ import URISyntax
         #expect(list.hasMerged(901))
         try merge(0...2, "b", wall: 92, steady: 3, generation: 902)
         #expect(fileNames.last == "b2.ts" && list.shift.epoch == 1)
+    }
+
+    @Test func `a window is private until what a private host listed has left it`() throws {
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        #expect(!list.mayBePrivate)
+        let home = "http://nas.lan/l.m3u8"
+        try merge(1...3, "a", wall: 102, steady: 2, generation: 2, from: home)
+        #expect(list.mayBePrivate)
+        try merge(2...4, "a", wall: 104, steady: 3, generation: 3)
+        #expect(fileNames == ["a0.ts", "a1.ts", "a2.ts", "a3.ts", "a4.ts"])
+        #expect(list.mayBePrivate)
+        #expect(try TimeShift(snapshot: list.shift.snapshot()).mayBePrivate)
+        // 600 s of newer segments.
+        try merge(4...310, "a", wall: 700, steady: 4, generation: 4)
+        #expect(fileNames.first == "a4.ts" && !list.mayBePrivate)
+        #expect(try !TimeShift(snapshot: list.shift.snapshot()).mayBePrivate)
     }
 
     @Test(arguments: [false, true])

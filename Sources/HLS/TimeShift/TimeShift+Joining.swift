@@ -25,6 +25,7 @@ extension TimeShift {
             }
         }
         dateRanges.add(older.dateRanges, before: first.number)
+        privateEnd = [privateEnd, older.privateEnd].compactMap { $0 }.max()
         dropExcess()
         return true
     }

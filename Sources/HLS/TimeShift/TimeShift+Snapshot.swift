@@ -11,6 +11,7 @@ extension TimeShift {
         let longest = segments.lazy.map(\.duration).max() ?? .zero
         appendHeader(longest, first, .live, isLive: true, isSnapshot: true, to: &output)
         if let listEpoch { output += Array(listEpoch.note.utf8) }
+        if let privateEnd { output += Array(PrivateSegmentsNote(end: privateEnd).line.utf8) }
         var writer = TimeShiftWriter(output: output)
         var expected: TimeShiftNote?
         for segment in segments {
@@ -43,6 +44,7 @@ extension TimeShift {
         header = window.header
         isEnded = window.summary.hasEndList
         listEpoch = window.listEpoch
+        privateEnd = window.privateSegments?.end
         var note = TimeShiftNote(
             epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
         for seen in window.segments {

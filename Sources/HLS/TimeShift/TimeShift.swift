@@ -99,6 +99,8 @@ package struct TimeShift: Sendable {
     /// this list.
     package internal(set) var windowStart = 0
     package let limits: Limits
+    /// Segments before this number may have been listed by a private host; nil if none was.
+    var privateEnd: Int?
 
     var summary = PlaylistSummary()
     var header: [UInt8] = []

@@ -10,6 +10,7 @@ import Playlists
 import Posix
 import Reactor
 import Store
+import TimeShifting
 import URISyntax
 
 /// One request and its response.
@@ -211,8 +212,13 @@ final class OriginExchange {
 
     /// True if a page asks for what may come from a private host: a player's request may have
     /// followed a redirect there.
+    ///
+    /// A longer window may have what such a request brought earlier.
     func hides(_ head: StoredHead) -> Bool {
-        isForPage && core.settings.mayBePrivate(finalURL: head.finalURL)
+        guard isForPage else { return false }
+        if core.settings.mayBePrivate(finalURL: head.finalURL) { return true }
+        guard resource.session.isShifted, resource.kind == nil else { return false }
+        return core.timeShift.known(resource.url, of: resource.session)?.mayBePrivate ?? false
     }
 
     /// Serves an object's content.

@@ -143,7 +143,7 @@ package final class ProxyCore: Sendable {
         keeper = try TimeShiftThread()
         timeShift = TimeShiftTable(
             store: store, names: names, live: live, memory: playlistMemory, counters: counters,
-            thread: keeper, log: log)
+            thread: keeper, settings: settings, log: log)
         links = Links(
             mounts: settings.mounts, basePath: settings.basePath, addresses: addresses,
             names: names, sessions: sessions, live: live, store: store, timeShift: timeShift,
