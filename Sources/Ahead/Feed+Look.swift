@@ -2,7 +2,7 @@ import CachePolicy
 import HLS
 import HTTP
 import Lookahead
-package import Model
+import Model
 import Origin
 import Reactor
 import Store
@@ -35,7 +35,7 @@ extension Feed {
         case .failed(let failure, _):
             // Generated resources, as playlists may be, have no ranges.
             guard failure.originStatus == .rangeNotSatisfiable else {
-                return failed(content, failure)
+                return failed(content, failure, at: resource.url)
             }
             readPlaylist(resource.url, content)
         case .cancelled:
@@ -67,7 +67,17 @@ extension Feed {
     }
 
     /// Reports to the planner that an item could not be read, or a piece of it not be fetched.
-    package func failed(_ content: Int, _ failure: ProxyFailure) {
+    ///
+    /// - Parameters:
+    ///   - content: the item.
+    ///   - failure: why.
+    ///   - url: the URL that failed: that of the item, or one that its playlists name.
+    func failed(_ content: Int, _ failure: ProxyFailure, at url: AbsoluteURL) {
+        // A stored playlist stays fresh for as long as it is kept, its tokens do not.
+        if failure.isOfToken, !isEntry(url, of: content), mayRenew(content) {
+            renewals[content] = .due
+            return perform(planner.hasExpired(content, failure.message, at: now))
+        }
         // A player with a new token renews the stored playlist, which has the same key.
         guard !failure.isOfContent, !failure.isOfToken else {
             return perform(planner.isRefused(content, failure.message, at: now))

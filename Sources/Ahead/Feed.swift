@@ -27,6 +27,8 @@ package final class Feed {
     private(set) var fetches: [AheadID: BackgroundFetch] = [:]
     /// Fetches of the first bytes of items whose names do not reveal their kind.
     var looks: [Int: BackgroundFetch] = [:]
+    /// Items whose stored playlists named what the origin refused.
+    var renewals: [Int: Renewal] = [:]
     private var playedHeight: Int?
     /// The player's User-Agent, sent in addition to the entries' headers.
     private(set) var agent = Fields()
@@ -36,6 +38,16 @@ package final class Feed {
     private var isAwake = false
     /// The reason why it is not resumed after a restart; nil if it may be.
     var pauseReason: String?
+
+    /// How far the reading of an item past the cache is.
+    enum Renewal {
+        case due, begun
+        case done(at: Double)
+    }
+
+    /// The seconds during which URLs of an item that was read past the cache are not taken for
+    /// expired again: the origin refuses them for another reason.
+    private static let renewalPause = 300.0
 
     package var services: AheadServices { driver.services }
     package var now: Double { driver.loop.now.inSeconds }
@@ -174,11 +186,13 @@ package final class Feed {
         services.counters.add(.aheadFetches)
         let bound = LoopBound(self, to: driver.loop)
         fetches[id] = services.flights.bring(wanted) { end in
-            bound.enqueue { feed, _ in feed.ended(id, content, end) }
+            bound.enqueue { feed, _ in feed.ended(id, content, piece.url, end) }
         }
     }
 
-    private func ended(_ id: AheadID, _ content: Int, _ end: BackgroundFetch.End) {
+    private func ended(
+        _ id: AheadID, _ content: Int, _ url: AbsoluteURL, _ end: BackgroundFetch.End
+    ) {
         guard !isOver else { return }
         fetches[id] = nil
         driver.measured(end.report)
@@ -187,7 +201,7 @@ package final class Feed {
             reason = failure.message
             if failure.isForGood {
                 perform(planner.ended(id, AheadResult(end, size: nil), at: now))
-                return failed(content, failure)
+                return failed(content, failure, at: url)
             }
         }
         perform(planner.ended(id, AheadResult(end, size: nil), reason: reason, at: now))
@@ -197,6 +211,7 @@ package final class Feed {
 
     private func read(_ content: Int) {
         guard let place = places[content] else { return }
+        if case .due? = renewals[content] { renewals[content] = .begun }
         guard let entry = order.items[place].entry else {
             let fault = order.items[place].fault ?? "it cannot be asked for"
             return later { $0.planner.isDead(content, fault, forGood: true, at: $0.now) }
@@ -210,6 +225,26 @@ package final class Feed {
             later { $0.planner.learned(content, .file(entry.url), at: $0.now) }
         default: look(at: entry.url, content, session)
         }
+    }
+
+    /// True if an item may be read past the cache because a URL in its playlists was refused; several
+    /// may be at the same time.
+    func mayRenew(_ content: Int) -> Bool {
+        switch renewals[content] {
+        case nil, .due?: true
+        case .begun?: false
+        case .done(let time)?: now - time >= Self.renewalPause
+        }
+    }
+
+    /// True if an item is being read past the cache.
+    private func isRenewing(_ content: Int) -> Bool {
+        if case .begun? = renewals[content] { true } else { false }
+    }
+
+    /// True if a URL is that of an item, and not one that its playlists name.
+    func isEntry(_ url: AbsoluteURL, of content: Int) -> Bool {
+        places[content].flatMap { order.items[$0].entry }?.url == url
     }
 
     func readPlaylist(_ url: AbsoluteURL, _ content: Int) {
@@ -229,16 +264,16 @@ package final class Feed {
         _ next: @escaping @Sendable (Feed, FetchedPlaylist) -> Void
     ) {
         guard let session = sessions[content] else { return }
-        var wanted = FetchedPlaylist.Request(url: url, session: session)
-        wanted.variables = variables
-        wanted.forwardedFields = agent
+        let wanted = FetchedPlaylist.Request(
+            url: url, session: session, variables: variables, forwardedFields: agent,
+            takesFresh: !isRenewing(content))
         let bound = LoopBound(self, to: driver.loop)
         services.playlists.read(wanted) { result in
             bound.enqueue { feed, _ in
                 guard !feed.isOver else { return }
                 switch result {
                 case .success(let list): next(feed, list)
-                case .failure(let failure): feed.failed(content, failure)
+                case .failure(let failure): feed.failed(content, failure, at: url)
                 }
             }
         }
@@ -280,6 +315,7 @@ package final class Feed {
     }
 
     private func learned(_ content: Int, _ lists: [FetchedPlaylist], rate: Double?) {
+        if isRenewing(content) { renewals[content] = .done(at: now) }
         let pictures = lists.map { list in
             let picture = CompactMediaList(list.list)
             // Players start a live stream three segments before its end (RFC 8216 section 6.3.3).

@@ -165,6 +165,18 @@ package struct FeedPlanner: Sendable {
         return plan(at: now)
     }
 
+    /// Records that the origin refused a URL that a playlist of an item names: the item is read again
+    /// after a second, whatever failed before.
+    package mutating func hasExpired(
+        _ content: Int, _ reason: String, at now: Double
+    ) -> [FeedAction] {
+        guard known[content] != nil else { return [] }
+        known[content]?.knowledge = .unknown
+        known[content]?.failures = 0
+        rest(content, reason, at: now)
+        return plan(at: now)
+    }
+
     /// Discards the plans of other items, since another rendition is played now.
     package mutating func choseOtherwise(at now: Double) -> [FeedAction] {
         let seen = active

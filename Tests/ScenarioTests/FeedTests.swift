@@ -90,6 +90,39 @@ extension Stories {
             #expect(try feed.state().contains("404"))
         }
 
+        @Test(arguments: [401, 403, 410])
+        func `a stored playlist whose URLs have expired is read past the cache`(_ status: Int) throws
+        {
+            let feed = try ShownFeed(items: 2, isMultivariant: true)
+            let cdn = feed.story.cdn
+            let expired = "?token=a&status=\(status)"
+            // One names a playlist that is refused, the other one segments.
+            let (title, list) = (feed.entry(0), "/i1/low.m3u8")
+            func name(_ query: String) {
+                let stream = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=240000\nlow.m3u8\(query)\n"
+                cdn.put(title, text: stream)
+                cdn.put(list, text: vod((0..<5).map { feed.segment(1, $0) + query }))
+            }
+            name(expired)
+            for path in [title, list] { _ = try feed.story.get(path) }
+            name("?token=b")
+            let urls = [title, list].map { #""\#(cdn.url($0))""# }.joined(separator: ",")
+            #expect(try feed.send("PUT", "", #"{"entries":[\#(urls)]}"#).status == 200)
+            #expect(try feed.settles(0, "whole"))
+            _ = try feed.move(to: 1)
+            #expect(try feed.settles(1, "whole"))
+            #expect(cdn.requestCount(title) == 2 && cdn.requestCount(list) == 2)
+        }
+
+        @Test func `what is refused with new URLs too is given up`() throws {
+            let feed = try ShownFeed(items: 1, isMultivariant: true)
+            feed.story.cdn.setBehaviour("status=403", for: "/i0/low.m3u8")
+            _ = try feed.put(#","height":360"#)
+            #expect(try feed.settles(0, "dead"))
+            #expect(feed.story.cdn.requestCount("/i0/low.m3u8") == 2)
+            #expect(feed.story.cdn.requestCount(feed.entry(0)) == 2)
+        }
+
         @Test func `an unreachable origin is retried, and stored bytes are kept`() throws {
             let feed = try ShownFeed(items: 3)
             feed.story.cdn.setBehaviour("status=503", for: feed.segment(0, 2))
