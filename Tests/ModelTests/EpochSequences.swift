@@ -85,11 +85,15 @@ struct EpochSequences {
         isTaken: Bool
     ) -> String? {
         let id = (list.key, list.known.epoch)
+        // Places at which parts are ranges of several resources lead nowhere.
+        let parts = Dictionary(grouping: reading.names.filter { $0.role == .part }) { $0.position }
+        let shared = parts.filter { Set($0.value.map { $0.place.url.path }).count > 1 }
         for (name, key) in zip(reading.names, names.keys) {
             if isTaken, epochs.since(key) == nil { return "a name of the window is not known" }
             guard isTaken, let place = name.position, !name.isHint, !name.isSection else {
                 continue
             }
+            if name.role == .part, case .segment = place, shared[place] != nil { continue }
             let found = places.find(place, role: name.role, in: id) { epochs.epoch(of: $0) }
             guard case .url = found else { return "\(place) is not found" }
         }

@@ -65,6 +65,10 @@ package struct LivePlaces: Sendable {
     private var ownLists = RecentMap<OwnName, ObjectKey>(capacity: 4 * EpochTable.mostLists)
     private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
         capacity: LivePlaces.mostLeft)
+    /// The same for parts, of which there are many; the URL is nil where several resources had one
+    /// place.
+    private var leftParts = RecentMap<Left, (url: AbsoluteURL?, epoch: Epoch)>(
+        capacity: LivePlaces.mostLeft)
 
     /// Notes which list is served under the name that a path contains.
     ///
@@ -112,10 +116,18 @@ package struct LivePlaces: Sendable {
             let end = stays ? former.names.firstIndex { $0.sequence >= first } : nil
             let gone = former.names.indices.prefix(end ?? former.names.count)
             for index in gone.suffix(Self.mostLeft) {
-                let name = former.names[index]
-                guard let place = former.position(of: name), !name.isHint else { continue }
-                left[Left(list: list.key, epoch: former.epoch, role: name.role, place: place)] =
-                    (name.place.url, epochOf(former.keys[index]))
+                remember(index, of: former, in: list.key, epochOf)
+            }
+            // Segments stay in a list for longer than their parts (8216bis 4.4.4.9).
+            if let end, reading.summary.partTarget != nil {
+                let parts = (end..<former.names.count).filter { former.names[$0].isListedPart }
+                let listed = reading.names.first { $0.isListedPart }
+                let unlisted =
+                    listed.map { listed in parts.prefix { former.names[$0].precedes(listed) } }
+                    ?? parts[...]
+                for index in unlisted.suffix(Self.mostLeft) {
+                    remember(index, of: former, in: list.key, epochOf)
+                }
             }
         }
         let named = reading.sections.isEmpty ? [] : list.known.sections
@@ -126,20 +138,45 @@ package struct LivePlaces: Sendable {
         return former
     }
 
+    /// Remembers a name that a list no longer contains.
+    private mutating func remember(
+        _ index: Int, of former: Window, in list: ObjectKey, _ epochOf: (ObjectKey) -> Epoch
+    ) {
+        let name = former.names[index]
+        guard let place = former.position(of: name), !name.isHint else { return }
+        let key = Left(list: list, epoch: former.epoch, role: name.role, place: place)
+        let (url, epoch) = (name.place.url, epochOf(former.keys[index]))
+        guard name.role == .part else { return left[key] = (url, epoch) }
+        let isOne = leftParts[key].map { $0.url?.path == url.path } ?? true
+        leftParts[key] = (isOne ? url : nil, epoch)
+    }
+
     /// Returns what the last reading of a list contained at a place.
+    ///
+    /// Parts of one segment that are ranges share a place. If they are ranges of several resources,
+    /// it leads nowhere: only the query of a link says which one is meant.
     package func find(
         _ place: LivePlace, role: ResourceRole, in list: (key: ObjectKey, epoch: Epoch),
         epochOf: (ObjectKey) -> Epoch
     ) -> Finding {
         guard let window = windows[list.key] else { return .unread(list.key) }
-        if list.epoch == window.epoch,
-            let index = window.names.lastIndex(where: {
-                $0.role == role && window.position(of: $0) == place
-            })
-        {
-            return .url(window.names[index].place.url, epochOf(window.keys[index]))
+        let isThere = { (name: LiveReading.Name) in
+            name.role == role && window.position(of: name) == place
         }
-        let known = left[Left(list: list.key, epoch: list.epoch, role: role, place: place)]
-        return known.map { .url($0.url, $0.epoch) } ?? .noPlace
+        if list.epoch == window.epoch, let index = window.names.lastIndex(where: isThere) {
+            let url = window.names[index].place.url
+            if role == .part, case .segment = place,
+                window.names.contains(where: { isThere($0) && $0.place.url.path != url.path })
+            {
+                return .noPlace
+            }
+            return .url(url, epochOf(window.keys[index]))
+        }
+        let key = Left(list: list.key, epoch: list.epoch, role: role, place: place)
+        if role == .part {
+            guard let known = leftParts[key], let url = known.url else { return .noPlace }
+            return .url(url, known.epoch)
+        }
+        return left[key].map { .url($0.url, $0.epoch) } ?? .noPlace
     }
 }

@@ -26,6 +26,17 @@ package struct LiveReading {
         /// Its place in link paths; nil where the link is made from the URL.
         package var position: LivePlace?
 
+        /// True if EXT-X-PART names it.
+        var isListedPart: Bool { role == .part && !isHint }
+
+        /// True if a part is listed before another one, and has no place in common with it.
+        func precedes(_ part: Name) -> Bool {
+            guard sequence == part.sequence else { return sequence < part.sequence }
+            guard case .part(_, let index)? = position, case .part(_, let other)? = part.position
+            else { return false }
+            return index < other
+        }
+
         /// True if EXT-X-MAP names it.
         var isSection: Bool { role == .initialization && !isHint && position != nil }
     }

@@ -1,0 +1,70 @@
+@testable import Model
+import HLS
+import Routing
+import Store
+import Testing
+import URISyntax
+
+/// Where the paths of links into a live list lead without their queries.
+@Suite struct LivePlacesTests {
+    /// The file names of the parts at some places after readings of a list.
+    private static func find(
+        _ places: [LivePlace], after texts: [String]
+    ) throws -> [String?] {
+        var known = LivePlaces()
+        let list = ObjectKey(sha256Of: "list")
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-PART-INF:PART-TARGET=1\n"
+        for text in texts {
+            let reading = try #require(
+                try LiveReading(
+                    Array((head + text).utf8), base: try AbsoluteURL("http://h/l.m3u8"),
+                    options: PlaylistReading()))
+            let keys = reading.names.map { ObjectKey(sha256Of: $0.place.url.text) }
+            _ = known.take(reading, keys: keys, of: (list, EpochTable.List())) { _ in Epoch.first }
+        }
+        return places.map { place in
+            let found = known.find(place, role: .part, in: (list, Epoch.first)) { _ in Epoch.first }
+            guard case .url(let url, _) = found else { return nil }
+            return url.lastPathSegment
+        }
+    }
+
+    @Test func `parts are found after their segment is listed without them`() throws {
+        var texts = [segment(0) + segment(1, own(1)) + segment(2, own(2))]
+        texts.append(segment(0) + segment(1) + segment(2, own(2)) + segment(3, own(3)))
+        let places = (1...3).flatMap { number in
+            (0..<3).map { LivePlace.part(number, index: $0) }
+        }
+        let names = (1...3).flatMap { number -> [String?] in
+            ["p\(number).0.ts", "p\(number).1.ts", nil]
+        }
+        #expect(try Self.find(places, after: texts) == names)
+        // No segment has parts, and then the first two have left the window.
+        texts.append((0...4).map { segment($0) }.joined())
+        #expect(try Self.find(places, after: texts) == names)
+        texts.append("#EXT-X-MEDIA-SEQUENCE:2\n" + (2...5).map { segment($0) }.joined())
+        #expect(try Self.find(places, after: texts) == names)
+    }
+
+    @Test func `ranges of several resources are not taken for each other`() throws {
+        let first =
+            segment(0, ranges("a.ts", "a.ts")) + segment(1, ranges("b.ts", "c.ts", "b.ts"))
+        let places = [LivePlace.segment(0), .segment(1)]
+        #expect(try Self.find(places, after: [first]) == ["a.ts", nil])
+        #expect(try Self.find(places, after: [first, segment(0) + segment(1)]) == ["a.ts", nil])
+    }
+}
+
+private func segment(_ number: Int, _ parts: [String] = []) -> String {
+    parts.map { "#EXT-X-PART:DURATION=1,\($0)\n" }.joined() + "#EXTINF:2,\ns\(number).ts\n"
+}
+
+/// Attributes of two parts that are resources of their own.
+private func own(_ number: Int) -> [String] {
+    (0..<2).map { "URI=\"p\(number).\($0).ts\"" }
+}
+
+/// Attributes of parts that are ranges of resources.
+private func ranges(_ names: String...) -> [String] {
+    names.enumerated().map { "BYTERANGE=\"100@\($0.offset * 100)\",URI=\"\($0.element)\"" }
+}
