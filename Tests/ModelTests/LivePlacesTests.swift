@@ -46,6 +46,39 @@ import URISyntax
         #expect(try Self.find(places, after: texts) == names)
     }
 
+    @Test func `sections keep their names in a list without some of its segments`() throws {
+        let base = try AbsoluteURL("http://h/l.m3u8")
+        let list = ObjectKey(sha256Of: "list")
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:"
+        let parts = (0..<4).map {
+            (map: "#EXT-X-MAP:URI=\"token/\($0).mp4\"\n", media: "#EXTINF:2,\ns\($0).m4s\n")
+        }
+        let text = head + "0\n" + parts.map { $0.map + $0.media }.joined()
+        let reading = try #require(
+            try LiveReading(Array(text.utf8), base: base, options: PlaylistReading()))
+        // They have had these names since the token was another one.
+        var known = EpochTable.List()
+        known.sections = (0..<4).map { LiveSection(number: $0, name: 100 + UInt32($0)) }
+        var places = LivePlaces()
+        let keys = reading.names.map { ObjectKey(sha256Of: $0.place.url.text) }
+        _ = places.take(reading, keys: keys, of: (list, known)) { _ in Epoch.first }
+        let names = LiveNames(
+            list: (list.listName, Epoch.first), sections: [0: 100, 1: 101, 2: 102, 3: 103],
+            sectionsByURL: places.sectionNames(in: list))
+        // The first segment and the third one are missing.
+        let cut = [
+            head, "1\n", parts[0].map, parts[1].map, parts[1].media, parts[2].map, parts[3].map,
+            parts[3].media, "#EXT-X-ENDLIST\n",
+        ].joined()
+        var found: [LivePlace?] = []
+        _ = try PlaylistRewriter.rewrite(Array(cut.utf8), base: base) { reference, _ in
+            if reference.tag == .map { found.append(names.place(of: reference)) }
+            return false
+        }
+        let named: [LivePlace?] = [.section(100), .section(101), .section(102), .section(103)]
+        #expect(found == named)
+    }
+
     @Test func `ranges of several resources are not taken for each other`() throws {
         let first =
             segment(0, ranges("a.ts", "a.ts")) + segment(1, ranges("b.ts", "c.ts", "b.ts"))

@@ -131,9 +131,11 @@ package final class LiveMemory: Sendable {
     ///   - isShifted: whether the numbers are those of a longer window; these keep rising whatever
     ///     the origin does, and each segment keeps the initialization section that it was read
     ///     with.
+    ///   - isCut: whether the list is served without the segments that are not stored.
     /// - Returns: nil for a list that neither is nor was live.
     package func names(
-        in list: ObjectKey, named asked: ObjectKey, for owner: SessionID?, isShifted: Bool
+        in list: ObjectKey, named asked: ObjectKey, for owner: SessionID?, isShifted: Bool,
+        isCut: Bool
     ) -> LiveNames? {
         state.withLock { state in
             guard let known = state.epochs.lists[list] else { return nil }
@@ -144,7 +146,8 @@ package final class LiveMemory: Sendable {
             let sections = known.sections.map { ($0.number, $0.name) }
             return LiveNames(
                 list: (asked.listName, known.epoch),
-                sections: Dictionary(sections, uniquingKeysWith: { $1 }))
+                sections: Dictionary(sections, uniquingKeysWith: { $1 }),
+                sectionsByURL: isCut ? state.places.sectionNames(in: list) : nil)
         }
     }
 

@@ -98,14 +98,16 @@ package struct LiveNames {
     package let list: (name: UInt64, epoch: Epoch)
     /// The names of initialization sections by the number that they are listed at.
     let sections: [Int: UInt32]
+    /// The same by the names that their URLs alone give them, for a form without some of the
+    /// segments: those behind a hole have other numbers. Nil for all other forms.
+    var sectionsByURL: [UInt32: UInt32]?
 
     /// Returns the place of a reference in the list; nil where its link is made from its URL.
     package func place(of reference: ResourceReference) -> LivePlace? {
         guard let place = LivePlace(of: reference) else { return nil }
-        guard reference.tag == .map, let name = sections[reference.mediaSequence] else {
-            return place
-        }
-        return .section(name)
+        guard reference.tag == .map, case .section(let ofURL) = place else { return place }
+        let name: UInt32? = sectionsByURL.map { $0[ofURL] } ?? sections[reference.mediaSequence]
+        return .section(name ?? ofURL)
     }
 }
 

@@ -138,6 +138,20 @@ package struct LivePlaces: Sendable {
         return former
     }
 
+    /// Returns the names of the sections of a list's last window, by those that their URLs alone
+    /// give them.
+    package func sectionNames(in list: ObjectKey) -> [UInt32: UInt32] {
+        guard let window = windows[list] else { return [:] }
+        var names: [UInt32: UInt32] = [:]
+        for name in window.names where name.isSection {
+            guard case .section(let ofURL)? = name.position,
+                case .section(let given)? = window.position(of: name)
+            else { continue }
+            names[ofURL] = given
+        }
+        return names
+    }
+
     /// Remembers a name that a list no longer contains.
     private mutating func remember(
         _ index: Int, of former: Window, in list: ObjectKey, _ epochOf: (ObjectKey) -> Epoch

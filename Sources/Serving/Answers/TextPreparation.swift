@@ -183,7 +183,7 @@ struct TextPreparation: Sendable {
         let names = core.live.names(
             in: resource.listKey, named: asked,
             for: resource.isKept(for: resource.session) ? resource.session.id : nil,
-            isShifted: shift != nil)
+            isShifted: shift != nil, isCut: form.offline != 0)
         var head = KeptHead(core.settings, count: core.aheadServices.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is checked once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
