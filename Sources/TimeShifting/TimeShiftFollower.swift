@@ -1,4 +1,5 @@
 // Follows one live playlist as a player would, so that no segment is missed.
+import Synchronization
 import HLS
 import HTTP
 import Library
