@@ -107,6 +107,9 @@ enum StateSchema {
         migrator.registerMigration("9 orders carried out by downloads") { db in
             try db.execute(sql: "ALTER TABLE downloads ADD COLUMN carried_out INTEGER;")
         }
+        migrator.registerMigration("10 recordings that other nodes go on with") { db in
+            try db.execute(sql: "ALTER TABLE recordings ADD COLUMN is_left INTEGER;")
+        }
         return migrator
     }
 

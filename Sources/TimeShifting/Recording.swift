@@ -292,6 +292,21 @@ final class Recording {
         didChange?()
     }
 
+    /// Finishes what is recorded here, since another node goes on.
+    func leave(to node: String) {
+        switch order.state {
+        case .running:
+            order.isLeft = true
+            finish("node \(node) took it over")
+        // Only this node has no room.
+        case .finishing where order.reason == Self.noRoom:
+            order.isLeft = true
+            didChange?()
+        // Its end is that of the whole recording.
+        case .finishing, .paused, .done, .failed: break
+        }
+    }
+
     private func makeEnding() -> RecordingEnding {
         for follower in followers { follower.stop() }
         let ending = RecordingEnding(playlists, entry: entry, services, loop)

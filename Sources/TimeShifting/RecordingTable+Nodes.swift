@@ -19,20 +19,16 @@ extension RecordingTable {
             NodeOrders.Keeper(
                 take: { order in bound.enqueue { table, _ in table.take(order) } },
                 release: { order, node in
-                    bound.enqueue { table, _ in
-                        let id = order.id.number
-                        if table.running[id] != nil { table.left.insert(id) }
-                        table.end(id, "node \(node) took it over")
-                    }
+                    bound.enqueue { table, _ in table.part(of: order.id.number)?.leave(to: node) }
                 },
                 change: { order in
                     bound.enqueue { table, _ in
                         guard !order.wish.needsNode else { return }
-                        table.end(order.id.number, "it was stopped")
+                        table.part(of: order.id.number)?.finish("it was stopped")
                     }
                 },
                 progress: { done in bound.enqueue { table, _ in done(table.shownToNodes) } }))
-        for recording in running.values {
+        for recording in running.values where !recording.order.isLeft {
             guard let id = shared(recording.order) else { continue }
             services.flights.holdOrder(id, .run, query: recording.order.query)
         }
@@ -42,7 +38,7 @@ extension RecordingTable {
         guard let orders = services.flights.orders,
             orders.keepsSecrets || !order.choice.holdsSecrets
         else { return nil }
-        return SharedOrderID(.recording, order.id)
+        return SharedOrderID(.recording, order.number)
     }
 
     /// What the other nodes are to be told of a recording, to be saved and then told; nil if it stays
@@ -62,8 +58,9 @@ extension RecordingTable {
     /// Saves that the node that holds a recording shall end it, and tells that node; nil if no other
     /// node holds it.
     func stopElsewhere(_ id: String) -> AdministrationAnswer? {
-        guard let found = elsewhere.first(where: { $0.order.id == id }),
-            let shared = SharedOrderID(.recording, id),
+        let number = RecordingOrder.number(of: id)
+        guard let found = elsewhere.first(where: { $0.order.id == number }),
+            let shared = SharedOrderID(.recording, number),
             let version = services.flights.orders?.version(
                 of: shared, .end, query: found.order.query, now: loop.wallNow)
         else { return nil }
@@ -77,14 +74,16 @@ extension RecordingTable {
     }
 
     private func take(_ shared: SharedOrder) {
-        guard let order = RecordingOrder(id: shared.id.number, sharedQuery: shared.query) else {
+        let number = shared.id.number
+        guard part(of: number) == nil else { return }
+        // Going on with a part that was left would write over what is stored of it.
+        let id = RecordingOrder.id(ofNextPartOf: number, after: ids)
+        guard let order = RecordingOrder(id: id, sharedQuery: shared.query) else {
             return services.log.error(
                 "an order of another node cannot be read", metadata: ["order": "\(shared.id.text)"])
         }
-        guard running[order.id] == nil else { return }
-        switch stopped(order.id) {
+        switch stopped(number) {
         case .paused: return
-        // Going on would write over the part that is stored here.
         case .over: return tellNodes(version(of: order, .end))
         case nil: break
         }
@@ -96,12 +95,10 @@ extension RecordingTable {
         begin(order)
     }
 
-    private func end(_ id: String, _ reason: String) { running[id]?.finish(reason) }
-
     private var shownToNodes: [SharedOrderProgress] {
         running.values.compactMap { recording in
             let order = recording.order
-            guard let id = shared(order) else { return nil }
+            guard !order.isLeft, let id = shared(order) else { return nil }
             return SharedOrderProgress(
                 id: id, state: order.state.rawValue, percent: 0, bytes: recording.fetchedBytes,
                 name: order.name ?? TitleName.derived(from: order.choice.url))
@@ -111,7 +108,7 @@ extension RecordingTable {
     /// The recordings of other nodes.
     var elsewhere: [(order: RecordingOrder, json: JSONValue)] {
         (services.flights.orders?.elsewhere(.recording) ?? []).compactMap { view in
-            guard view.order.wish.needsNode, running[view.order.id.number] == nil,
+            guard view.order.wish.needsNode, part(of: view.order.id.number) == nil,
                 var order = RecordingOrder(
                     id: view.order.id.number, sharedQuery: view.order.query)
             else { return nil }

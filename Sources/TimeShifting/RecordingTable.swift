@@ -19,8 +19,6 @@ import URISyntax
 package final class RecordingTable {
     private unowned let keeper: TimeShiftKeeper
     private(set) var running: [String: Recording] = [:]
-    /// Running ones that another node goes on with.
-    var left: Set<String> = []
     private var over: [String: RecordingOrder] = [:]
     /// Recordings that start paused.
     private(set) var paused: [String: RecordingOrder] = [:]
@@ -40,13 +38,24 @@ package final class RecordingTable {
     enum Stopped {
         /// It waits until its user resumes it, after repeated crashes.
         case paused
+        /// It ended here, and was not left to another node.
         case over
     }
 
-    /// Returns why a recording does not run here; nil for one that runs or is unknown.
-    func stopped(_ id: String) -> Stopped? {
-        paused[id] != nil ? .paused : over[id] != nil ? .over : nil
+    /// Returns why a recording is not to run here; nil for one that runs, was left or is unknown.
+    func stopped(_ number: String) -> Stopped? {
+        func isPart(_ order: RecordingOrder) -> Bool { !order.isLeft && order.number == number }
+        return paused.values.contains(where: isPart)
+            ? .paused : over.values.contains(where: isPart) ? .over : nil
     }
+
+    /// The part that this node records; nil if it records none.
+    func part(of number: String) -> Recording? {
+        running.values.first { !$0.order.isLeft && $0.order.number == number }
+    }
+
+    /// The ids of all recordings of this node.
+    var ids: [String] { Array(running.keys) + over.keys + paused.keys }
 
     // MARK: Life cycle
 
@@ -113,7 +122,7 @@ package final class RecordingTable {
         running[order.id] = nil
         over[order.id] = order
         // What another node goes on with is not over.
-        let end = left.remove(order.id) == nil ? version(of: order, .end) : nil
+        let end = order.isLeft ? nil : version(of: order, .end)
         if save(order, telling: end) { recording.forgetWindows() }
         tellNodes(end)
         services.crashes.forget(.recording, order.id)
@@ -190,11 +199,13 @@ package final class RecordingTable {
             switch action {
             case "stop":
                 if let answer = stopElsewhere(id) { return answer }
-                if let order = over[id] { return .value(.ok, json(order, nil, wasOver: true)) }
-                try resume(id)
+                // An earlier part stands for the one that runs.
+                let part = part(of: RecordingOrder.number(of: id))?.order.id ?? id
+                if let order = over[part] { return .value(.ok, json(order, nil, wasOver: true)) }
+                try resume(part)
                 let reason = "it was stopped"
-                if let recording = running[id] { try keep(recording.order(finishedFor: reason)) }
-                return answer(id) { $0.finish(reason) }
+                if let recording = running[part] { try keep(recording.order(finishedFor: reason)) }
+                return answer(part) { $0.finish(reason) }
             case "resume":
                 if over[id] != nil {
                     return .failure(.conflict, "the recording \(id) is over; start another one")
@@ -259,7 +270,7 @@ package final class RecordingTable {
     /// Starts a paused recording; has no effect on others.
     private func resume(_ id: String) throws(StateFault) {
         guard var order = paused[id] else { return }
-        order.state = .running
+        order.state = order.isLeft ? .finishing : .running
         order.reason = ""
         try keep(order)
         paused[id] = nil
@@ -277,7 +288,7 @@ package final class RecordingTable {
         }
         let session = services.sessions.session(for: order.entry, recording: order.id)
         // A paused one is still to be recorded for all that the other nodes know.
-        let end = paused[id] == nil ? nil : version(of: order, .end)
+        let end = paused[id] == nil || order.isLeft ? nil : version(of: order, .end)
         let removal = StateChange(removing: RecordingRecord.self, key: [.text(id)])
         let told = end.map { [StateChange($0.record)] } ?? []
         // What another title needs too is named by its pin. Recordings pin late, and a new run of
@@ -298,7 +309,7 @@ package final class RecordingTable {
     private func remove(_ title: UInt64, _ shared: Set<ObjectKey>) {
         let pins = services.store.pins()
         let (pinned, kept) = (Set(pins.map(\.title)), Set(pins.flatMap(\.keys)))
-        let known = Set(running.keys).union(over.keys).union(paused.keys)
+        let known = Set(ids)
         let sessions = services.sessions
         services.store.removeAll(
             where: { entry in

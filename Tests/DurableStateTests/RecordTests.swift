@@ -108,6 +108,7 @@ extension RecordTests {
         recording.lists = [
             .init(url: "http://h/a", label: "720p 2 Mbit/s"), .init(url: "b", label: ""),
         ]
+        recording.isLeft = true
         expectSame(recording)
     }
 

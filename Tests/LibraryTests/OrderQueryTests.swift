@@ -29,6 +29,18 @@ import URISyntax
         #expect(other == order)
     }
 
+    @Test(
+        arguments: [
+            ([], "12345678"), (["1234567a", "1234567a-2"], "12345678"),
+            (["12345678"], "12345678-2"),
+            (["12345678-9", "12345678", "12345678-10"], "12345678-11"),
+            (["12345678-x", "12345678-"], "12345678-2"),
+        ] as [([String], String)])
+    func `each part of a recording has an id of its own`(_ known: [String], _ id: String) {
+        #expect(RecordingOrder.id(ofNextPartOf: "12345678", after: known) == id)
+        #expect(RecordingOrder.number(of: id) == "12345678")
+    }
+
     @Test(arguments: [
         "", "url=http%3A%2F%2Fa%2F", "url=x&started=1&until=2",
         "url=http%3A%2F%2Fa%2F&started=5&until=2", "url=http%3A%2F%2Fa%2F&started=5&until=99999999",

@@ -366,9 +366,11 @@ extension Stories.SharedOrderTests {
         let begun = try first.story.api(
             "recordings?url=\(url)&for=1h&name=Evening%20news", method: "POST")
         let id = try #require(members("id", in: begun).first)
-        func told(_ node: Tier.Node, _ isExpected: (String) -> Bool) throws -> Bool {
+        func told(
+            _ node: Tier.Node, _ part: String? = nil, _ isExpected: (String) -> Bool
+        ) throws -> Bool {
             try eventually(within: .seconds(60)) {
-                isExpected(try node.story.api("recordings/\(id)"))
+                isExpected(try node.story.api("recordings/\(part ?? id)"))
             }
         }
         #expect(try told(first) { members("segments", in: $0).first == "3" })
@@ -378,8 +380,11 @@ extension Stories.SharedOrderTests {
         let printed = try sluice("record", "--list", "--daemon", second.story.daemon.baseURL)
         #expect(printed.stdout.contains("\(id)  node \(node)  Evening news: "))
         // State and window are saved within a few seconds.
-        let windows = first.story.cacheFolder + "/recordings/windows"
-        #expect(eventually { listFolder(windows).contains { !$0.hasSuffix(".new") } })
+        func isSaved(_ node: Tier.Node) -> Bool {
+            let windows = node.story.cacheFolder + "/recordings/windows"
+            return eventually { listFolder(windows).contains { !$0.hasSuffix(".new") } }
+        }
+        #expect(isSaved(first))
         first.story.stop(SIGKILL)
         #expect(try told(second) { members("segments", in: $0).first == "3" })
         window.advance(by: 2)
@@ -391,8 +396,18 @@ extension Stories.SharedOrderTests {
             $0.contains("\"state\":\"done\"") && $0.contains("took it over")
         }
         #expect(isLeft)
-        let stopped = try first.story.api("recordings/\(id)/stop", method: "POST")
-        #expect(stopped.contains(hasNode))
+        // It takes it up again when the other one goes, as a further part, and ends nothing there.
+        #expect(isSaved(second))
+        second.story.stop(SIGKILL)
+        window.advance(by: 2)
+        let part = "\(id)-2"
+        #expect(try told(first, part) { members("segments", in: $0).first == "3" })
+        try second.story.restart()
         #expect(try told(second) { $0.contains("\"state\":\"done\"") })
+        #expect(try told(second) { $0.contains("took it over") })
+        #expect(try told(first, part) { $0.contains("\"state\":\"running\"") })
+        let stopped = try second.story.api("recordings/\(id)/stop", method: "POST")
+        #expect(stopped.contains(hasNode))
+        #expect(try told(first, part) { $0.contains("\"state\":\"done\"") })
     }
 }

@@ -10,7 +10,7 @@ package struct RecordingRecord: StateRecord {
             .text("state", most: 64), .text("reason", most: 1 << 16), .truth("multivariant"),
             .text("lists", most: 4 << 20), .integer("bytes", in: OrderRecord.sum),
             .real("seconds", in: 0...1e15), .integer("segments", in: OrderRecord.sum),
-            .integer("lost", in: OrderRecord.sum),
+            .integer("lost", in: OrderRecord.sum), .truth("is_left").orNull,
         ])
 
     /// A media playlist that is recorded.
@@ -40,6 +40,8 @@ package struct RecordingRecord: StateRecord {
     package var seconds = 0.0
     package var segments: Int64 = 0
     package var lost: Int64 = 0
+    /// True if another node goes on with it.
+    package var isLeft = false
 
     package init(id: String, order: OrderRecord, started: Int64, until: Int64, state: String) {
         self.id = id
@@ -55,7 +57,7 @@ package struct RecordingRecord: StateRecord {
         return [.text(id)] + order.values + [
             .optional(name), .integer(started), .integer(until), .optional(ended), .text(state),
             .text(reason), .truth(isMultivariant), .text(lines.joined()), .integer(bytes),
-            .real(seconds), .integer(segments), .integer(lost),
+            .real(seconds), .integer(segments), .integer(lost), .truth(isLeft),
         ]
     }
 
@@ -72,6 +74,7 @@ package struct RecordingRecord: StateRecord {
         seconds = row.real(18)
         segments = row.integer(19)
         lost = row.integer(20)
+        isLeft = row.truth(21)
     }
 
     /// Parses a URL and, after a blank, a label.

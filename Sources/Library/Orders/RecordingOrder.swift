@@ -22,7 +22,8 @@ package struct RecordingOrder: Sendable, Equatable {
         package var isOver: Bool { self == .done || self == .failed }
     }
 
-    /// Eight hexadecimal digits.
+    /// Its number, eight hexadecimal digits; after it `-2` for the second part of a recording that
+    /// this node takes up again, and so on.
     package let id: String
     /// URL, headers, variants and renditions.
     package var choice: DownloadOrder
@@ -46,6 +47,8 @@ package struct RecordingOrder: Sendable, Equatable {
     package var seconds = 0.0
     package var segments = 0
     package var lost = 0
+    /// True if another node goes on with it, so that what is here is a part with an end of its own.
+    package var isLeft = false
 
     package init(id: String, choice: DownloadOrder, started: WallTime, until: WallTime) {
         self.id = id
@@ -56,6 +59,22 @@ package struct RecordingOrder: Sendable, Equatable {
 
     /// The entry that a player would start from.
     package var entry: Entry { choice.entry }
+
+    /// The number by which all nodes know it.
+    package var number: String { Self.number(of: id) }
+
+    package static func number(of id: String) -> String { String(id.prefix { $0 != "-" }) }
+
+    /// Returns the id of the next part that a node records, given the ids of all that it has.
+    package static func id(
+        ofNextPartOf number: String, after known: some Sequence<String>
+    ) -> String {
+        let parts = known.filter { Self.number(of: $0) == number }.map { id in
+            ExternalNumber.integer(id.dropFirst(number.count + 1), in: 2...ExternalNumber.largest)
+                ?? 1
+        }
+        return parts.max().map { "\(number)-\($0.addingSaturated(1))" } ?? number
+    }
 }
 
 // MARK: Records
@@ -78,6 +97,7 @@ extension RecordingOrder {
         record.seconds = seconds.isFinite ? min(max(0, seconds), 1e15) : 0
         record.segments = sum(Int64(segments))
         record.lost = sum(Int64(lost))
+        record.isLeft = isLeft
         return record
     }
 
@@ -100,5 +120,6 @@ extension RecordingOrder {
         seconds = record.seconds
         segments = Int(record.segments)
         lost = Int(record.lost)
+        isLeft = record.isLeft
     }
 }

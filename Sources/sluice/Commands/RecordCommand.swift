@@ -74,7 +74,9 @@ struct RecordCommand: ParsableCommand {
         guard url == nil || length != nil else {
             throw ValidationError("the duration is missing; give --for, such as --for 2h")
         }
-        if let id = stop ?? resumed ?? forget, id.isEmpty || !id.allSatisfy(\.isHexDigit) {
+        if let id = stop ?? resumed ?? forget,
+            id.isEmpty || !id.allSatisfy({ $0.isHexDigit || $0 == "-" })
+        {
             throw ValidationError("a recording is named by its id in --list, not '\(id)'")
         }
     }
