@@ -42,7 +42,8 @@ extension OrderBoard {
         }
         for (id, entry) in entries.sorted(by: { $0.key < $1.key }) {
             if let listed = entry.listed, listed > entry.order?.given ?? .init(nanoseconds: 0),
-                let name = newest[id]
+                let name = newest[id],
+                entry.unread.map({ $0.given != listed || now >= $0.until }) ?? true
             {
                 reads.append(.read(name))
             }
@@ -98,17 +99,22 @@ extension OrderBoard {
     ///   - name: its name.
     ///   - text: its bytes; nil if it is gone, cannot be read or cannot be opened.
     ///   - now: the monotonic time.
+    ///   - isThere: true if the store has given it.
     ///   - hasFormerSeal: true if it was sealed with a key that seals no more.
     package mutating func read(
-        _ name: String, _ text: [UInt8]?, now: Monotonic, hasFormerSeal: Bool = false
+        _ name: String, _ text: [UInt8]?, now: Monotonic, isThere: Bool = true,
+        hasFormerSeal: Bool = false
     ) {
         switch SharedOrderNames.Meaning(name) {
         case nil: return
-        case .order(let id, _, _)?:
-            guard let text, let order = SharedOrder(name: name, text: text),
-                order.given > entries[id]?.order?.given ?? .init(nanoseconds: 0)
-            else { return }
+        case .order(let id, let given, _)?:
+            guard let text, let order = SharedOrder(name: name, text: text) else {
+                if isThere { cannotRead(id, given, now: now) }
+                return
+            }
+            guard order.given > entries[id]?.order?.given ?? .init(nanoseconds: 0) else { return }
             entries[id]?.order = order
+            entries[id]?.unread = nil
             entries[id]?.isUnwritten = false
             entries[id]?.hasFormerSeal = hasFormerSeal
         case .claim(let id, let turn)?:

@@ -2,8 +2,36 @@
 package import Posix
 
 extension OrderBoard {
-    private static let shortestRefusal = Interval.seconds(10 as Int64)
+    /// A version that this node could not begin, though it has its claim, or could not read.
+    struct Postponed {
+        let given: WallTime
+        let pause: Interval
+        let until: Monotonic
+
+        /// Starts with 10 seconds, and twice as long each further time for the same version.
+        init(
+            _ given: WallTime, after before: Postponed?, atMost longest: Interval, now: Monotonic
+        ) {
+            self.given = given
+            if let before, before.given == given {
+                pause = min(longest, Interval(nanoseconds: before.pause.nanoseconds * 2))
+            } else {
+                pause = .seconds(10 as Int64)
+            }
+            until = now + pause
+        }
+    }
+
     private static let longestRefusal = Interval.seconds(60 as Int64)
+    private static let longestUnread = Interval.seconds(600 as Int64)
+
+    /// Notes that a version in the bucket says nothing to this node: its text is damaged, or sealed
+    /// with a key that this node does not have.
+    mutating func cannotRead(_ id: SharedOrderID, _ given: WallTime, now: Monotonic) {
+        guard var entry = entries[id] else { return }
+        entry.unread = Postponed(given, after: entry.unread, atMost: Self.longestUnread, now: now)
+        entries[id] = entry
+    }
 
     /// Notes that an order cannot be carried out here now.
     ///
@@ -14,12 +42,8 @@ extension OrderBoard {
         entry.isHere = false
         entry.applied = nil
         if let given = entry.order?.given {
-            var pause = Self.shortestRefusal
-            if let before = entry.refusal, before.given == given {
-                pause = min(
-                    Self.longestRefusal, Interval(nanoseconds: before.pause.nanoseconds * 2))
-            }
-            entry.refusal = Refusal(given: given, pause: pause, until: now + pause)
+            entry.refusal = Postponed(
+                given, after: entry.refusal, atMost: Self.longestRefusal, now: now)
         }
         entries[id] = entry
     }
@@ -33,6 +57,8 @@ extension OrderBoard {
     /// the former key may be retired as soon as nobody plays its links.
     package mutating func sealAnew() {
         seal += 1
+        // What could not be read may be sealed with the new key.
+        for id in entries.keys { entries[id]?.unread = nil }
         for (id, entry) in entries where entry.order != nil && entry.listed != nil {
             entries[id]?.hasFormerSeal = true
         }

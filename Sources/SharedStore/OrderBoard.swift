@@ -84,14 +84,9 @@ package struct OrderBoard {
         var isClaiming = false
         /// True if the bucket has the order sealed with a key that seals no more.
         var hasFormerSeal = false
-        var refusal: Refusal?
-    }
-
-    /// A version that this node could not begin, though it has its claim.
-    struct Refusal {
-        let given: WallTime
-        let pause: Interval
-        let until: Monotonic
+        var refusal: Postponed?
+        /// The version that could not be read.
+        var unread: Postponed?
     }
 
     struct Node {

@@ -12,6 +12,8 @@ final class BoardWorld {
     /// Nodes that cannot begin what they take, and how often each node was offered something.
     var refusing: Set<String> = []
     var offers: [String: Int] = [:]
+    /// How often each node has read an order.
+    var reads: [String: Int] = [:]
     var held: [String: Set<SharedOrderID>] = [:]
     /// What each node has on its disk of orders that the bucket does not have.
     private var saved: [String: [SharedOrderID: SharedOrder]] = [:]
@@ -86,6 +88,7 @@ final class BoardWorld {
             put(SharedOrderNames.node(node), SharedHeartbeat(name: "m:\(node)", count: beats).text)
             let listing = objects.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value.version)") }
             for case .read(let name) in boards[node]?.list(listing, now: monotonic) ?? [] {
+                if name.contains("/order/") { reads[node, default: 0] += 1 }
                 let isOpen = !name.contains("/order/") || keys.contains(objects[name]?.key ?? 0)
                 boards[node]?.read(
                     name, isOpen ? objects[name]?.text : nil, now: monotonic,

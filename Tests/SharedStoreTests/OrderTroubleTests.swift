@@ -79,6 +79,24 @@ import Testing
         #expect(world.holders(id) == ["b"])
     }
 
+    @Test func `an order that cannot be opened is read ever more rarely until a key changes`() {
+        let world = BoardWorld("a", "b")
+        world.give("a", id, .run)
+        world.poll()
+        world.kill("a")
+        world.keys = 2...2
+        world.restart("b")
+        world.reads = [:]
+        // Within 600 s: at once, then after 10, 20, 40 s and so on.
+        for _ in 1...120 { world.poll() }
+        #expect((4...7).contains(world.reads["b", default: 0]), "\(world.reads)")
+        #expect(world.views("b").isEmpty)
+        world.keys = 1...2
+        world.boards["b"]?.sealAnew()
+        world.poll()
+        #expect(world.views("b").first?.order.id == id)
+    }
+
     @Test(arguments: [false, true])
     func `an order that is being written when the key changes is written anew`(
         _ isChanged: Bool

@@ -174,7 +174,9 @@ final class SharedOrders {
             let text = try? result.get().body
             let opened = text.flatMap { orders.opened($0, named: name) }
             let hasFormerSeal = text.map { orders.hasFormerSeal($0) } ?? false
-            board.read(name, opened, now: level.loop.now, hasFormerSeal: hasFormerSeal)
+            board.read(
+                name, opened, now: level.loop.now, isThere: text != nil,
+                hasFormerSeal: hasFormerSeal)
             return true
         } done: { [self] in
             sealAnew()
