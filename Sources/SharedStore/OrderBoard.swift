@@ -116,6 +116,8 @@ package struct OrderBoard {
     package static let longSilence = Interval.seconds(86_400)
     /// Cancelled orders are remembered for so long, for nodes that are away.
     private static let memory: Int64 = 30 * 86_400
+    /// After this further time any node removes them.
+    private static let grace: Int64 = 86_400
 
     /// - Parameters:
     ///   - node: hexadecimal digits, the same after a restart.
@@ -217,7 +219,8 @@ package struct OrderBoard {
 
     /// Removes what is left of nodes that have been silent for very long and hold nothing.
     private mutating func forgetNodes(_ now: Monotonic) -> [Action] {
-        let holders = Set(entries.values.compactMap(\.holder))
+        let held = entries.values.filter { $0.order?.wish.needsNode ?? true }
+        let holders = Set(held.compactMap(\.holder))
         let gone = nodes.keys.filter {
             $0 != node && !holders.contains($0) && !isHeard($0, within: Self.longSilence, now)
         }
@@ -239,7 +242,8 @@ package struct OrderBoard {
             actions += (entry.older + entry.olderClaims).map { .delete($0) }
         }
         return actions
-            + (order.wish.needsNode ? assign(id, now, &candidates) : settleEnded(id, wall))
+            + (order.wish.needsNode
+                ? assign(id, now, &candidates) : settleEnded(id, now, wall, &candidates))
     }
 
     /// True for the node that removes what is left of an order.
@@ -270,7 +274,9 @@ package struct OrderBoard {
     }
 
     /// Decides on an order that no node shall carry out any more.
-    private mutating func settleEnded(_ id: SharedOrderID, _ wall: WallTime) -> [Action] {
+    private mutating func settleEnded(
+        _ id: SharedOrderID, _ now: Monotonic, _ wall: WallTime, _ candidates: inout OrderCandidates
+    ) -> [Action] {
         guard var entry = entries[id], let order = entry.order else { return [] }
         var actions: [Action] = []
         if entry.isHere {
@@ -280,7 +286,14 @@ package struct OrderBoard {
             entries[id] = entry
         }
         let age = wall.seconds.subtractingSaturated(order.given.seconds)
-        guard isMine(entry, order), age > Self.memory, !entry.isUnwritten else { return actions }
+        guard age > Self.memory, !entry.isUnwritten else { return actions }
+        if !isMine(entry, order) {
+            // The nodes that had it may be gone for good.
+            guard age > Self.memory + Self.grace, chosen(for: id, now, &candidates) == node else {
+                return actions
+            }
+            actions += (entry.older + entry.olderClaims).map { .delete($0) }
+        }
         actions.append(.delete(order.name))
         if entry.turn >= 0 {
             actions.append(.delete(SharedOrderNames.claim(id, turn: entry.turn)))

@@ -191,6 +191,25 @@ private struct SeededGenerator: RandomNumberGenerator {
         #expect(world.views("b").isEmpty)
     }
 
+    @Test func `what nodes that are gone for good have left is removed by others`() {
+        let world = BoardWorld("a", "b", "c")
+        world.give("a", id, .run)
+        world.poll()
+        world.poll()
+        world.give("a", id, .cancel)
+        world.poll()
+        world.kill("a")
+        let beat = SharedOrderNames.node("a")
+        #expect(world.objects[beat] != nil)
+        for _ in 1...(86_400 / 14 + 10) { world.poll(seconds: 14) }
+        #expect(world.objects[beat] == nil, "a cancelled order needs no node")
+        #expect(world.views("b").first?.order.wish == .cancel, "others may be away")
+        world.poll(seconds: 31 * 86_400)
+        for _ in 1...6 { world.poll(seconds: 14) }
+        #expect(!world.objects.keys.contains { $0.contains(id.text) })
+        #expect(world.views("b").isEmpty && world.views("c").isEmpty)
+    }
+
     @Test func `a complete title is not moved by a restart that takes longer`() {
         let world = BoardWorld("a", "b")
         world.give("a", id, .run)

@@ -81,6 +81,11 @@ final class SharedOrders {
     func give(_ order: SharedOrder, isHere: Bool) {
         saved[order.id, default: []].insert(order.given)
         let actions = board.give(order, isHere: isHere)
+        if actions.isEmpty {
+            level.log.warning(
+                "the other nodes are not told of an order, since as many exist as they follow",
+                metadata: ["order": "\(order.id.text)", "most": "\(OrderBoard.most)"])
+        }
         if let moved = board.unwritten(order.id), moved > order.given {
             // Another node's version was found since this one was dated.
             var later = order
