@@ -2,7 +2,6 @@
 import DurableState
 import HTTP
 import Library
-import Logging
 import Model
 import Origin
 import Posix
@@ -84,11 +83,15 @@ extension DownloadTable {
 
     private func take(_ shared: SharedOrder) {
         guard let order = DownloadOrder(sharedQuery: shared.query) else {
-            return services.log.error(
-                "an order of another node cannot be read", metadata: ["order": "\(shared.id.text)"])
+            return services.flights.refuseOrder(
+                shared.id, "it has arguments that this version does not know")
         }
         let session = services.sessions.session(for: order.entry)
-        guard session.id.text == shared.id.number, downloads[session.id] == nil else { return }
+        guard session.id.text == shared.id.number else {
+            return services.flights.refuseOrder(
+                shared.id, "its title has the number \(session.id.text) in this version")
+        }
+        guard downloads[session.id] == nil else { return }
         let download = Download(order, id: session.id, session: session, table: self)
         download.state = shared.wish == .pause ? .paused : .queued
         download.isPinnedBefore = isPinned(download)
@@ -158,7 +161,8 @@ extension OrderBoard.View {
             .init("id", .text(order.id.number)),
             .init("name", .text(progress?.name ?? derived)),
             .init("url", .text(url?.redacted ?? "")),
-            .init("state", .text(isHeard ? progress?.state ?? "queued" : "waiting")),
+            .init(
+                "state", .text(isHeard && !isRefused ? progress?.state ?? "queued" : "waiting")),
             .init("reason", obstacle.map(JSONValue.text) ?? .null),
             .init("streams", .list([])),
             .init("pieces", .number(0)),

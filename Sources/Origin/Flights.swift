@@ -245,8 +245,8 @@ package final class Flights: Sendable {
     }
 
     /// Tells that an order that was to be taken over cannot be carried out here now.
-    package func refuseOrder(_ id: SharedOrderID) {
-        enqueue { $0.shared?.orders?.refuse(id) }
+    package func refuseOrder(_ id: SharedOrderID, _ reason: String) {
+        enqueue { $0.shared?.orders?.refuse(id, reason) }
     }
 
     /// Reports that a reader of an incomplete object has left.

@@ -143,6 +143,7 @@ extension OrderBoard {
             }
             progress[node]?.orders = Dictionary(
                 all.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+            note(refusals: all, of: node)
         }
     }
 
@@ -153,11 +154,13 @@ extension OrderBoard {
         entries.sorted { $0.key < $1.key }.compactMap { id, entry in
             guard let order = entry.order else { return nil }
             let holder = entry.holder ?? (entry.isHere ? node : nil)
+            let told = holder.flatMap { progress[$0]?.orders[id] }
             return View(
                 order: order, holder: holder, holderName: holder.flatMap { nodes[$0]?.name },
-                progress: holder.flatMap { progress[$0]?.orders[id] },
+                progress: told?.refused == nil ? told : nil,
                 isHeard: holder.map { $0 == node || isHeard($0, within: silence, now) } ?? false,
-                isHere: entry.isHere)
+                isHere: entry.isHere,
+                isRefused: holder.map { unable(entry, order).contains($0) } ?? false)
         }
     }
 

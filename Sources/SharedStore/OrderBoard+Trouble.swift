@@ -37,8 +37,12 @@ extension OrderBoard {
     ///
     /// It is offered again after 10 seconds, after twice as long for each further refusal until that
     /// is a minute, and at once when it is changed.
-    package mutating func refuse(_ id: SharedOrderID, now: Monotonic) {
-        guard var entry = entries[id] else { return }
+    ///
+    /// - Returns: true the first time for this version.
+    @discardableResult
+    package mutating func refuse(_ id: SharedOrderID, now: Monotonic) -> Bool {
+        guard var entry = entries[id] else { return false }
+        let isFirst = entry.refusal == nil || entry.refusal?.given != entry.order?.given
         entry.isHere = false
         entry.applied = nil
         if let given = entry.order?.given {
@@ -46,6 +50,42 @@ extension OrderBoard {
                 given, after: entry.refusal, atMost: Self.longestRefusal, now: now)
         }
         entries[id] = entry
+        return isFirst
+    }
+
+    /// What this node tells of the orders that it cannot begin, so that others take them.
+    package var refused: [SharedOrderProgress] {
+        entries.compactMap { id, entry in
+            guard let order = entry.order, order.wish.needsNode, isUnable(entry, order) else {
+                return nil
+            }
+            return SharedOrderProgress(refused: order.given, id)
+        }
+    }
+
+    private func isUnable(_ entry: Entry, _ order: SharedOrder) -> Bool {
+        !entry.isHere && entry.refusal?.given == order.given
+    }
+
+    /// The nodes that cannot begin this version of an order.
+    func unable(_ entry: Entry, _ order: SharedOrder) -> Set<String> {
+        var nodes: Set<String> = []
+        for (node, given) in refusals[order.id] ?? [:] where given == order.given {
+            nodes.insert(node)
+        }
+        if isUnable(entry, order) { nodes.insert(node) }
+        return nodes
+    }
+
+    /// Notes which orders another node cannot begin, according to all that it tells.
+    mutating func note(refusals told: [SharedOrderProgress], of node: String) {
+        for (id, nodes) in refusals where nodes[node] != nil {
+            refusals[id]?[node] = nil
+            if nodes.count == 1 { refusals[id] = nil }
+        }
+        for one in told where entries[one.id] != nil {
+            if let given = one.refused { refusals[one.id, default: [:]][node] = given }
+        }
     }
 
     /// True if this node has refused this version of an order before.

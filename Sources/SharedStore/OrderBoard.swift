@@ -54,11 +54,14 @@ package struct OrderBoard {
         package let isHeard: Bool
         /// True if this node holds it.
         package let isHere: Bool
+        /// True if its node cannot begin it.
+        package let isRefused: Bool
 
         /// Why it does not go on, as a listing tells people; nil while a node that is heard has it.
         package var obstacle: String? {
             guard let holderName else { return "no node has it yet" }
-            return isHeard ? nil : "node \(holderName) is silent; another one takes it over"
+            guard isHeard else { return "node \(holderName) is silent; another one takes it over" }
+            return isRefused ? "node \(holderName) cannot begin it; it tries again" : nil
         }
     }
 
@@ -101,6 +104,8 @@ package struct OrderBoard {
     var nodes: [String: Node] = [:]
     var progress: [String: (tag: String, orders: [SharedOrderID: SharedOrderProgress])] =
         [:]
+    /// The versions that other nodes cannot begin.
+    var refusals: [SharedOrderID: [String: WallTime]] = [:]
     /// The names of the latest versions in the bucket.
     var newest: [SharedOrderID: String] = [:]
     var isConditional = true
@@ -206,6 +211,7 @@ package struct OrderBoard {
                 // Deleted in the bucket, by a node that has remembered it for long enough.
                 entries[id] = nil
                 newest[id] = nil
+                refusals[id] = nil
                 continue
             }
             actions += settle(id, now, wall, &candidates)
@@ -227,6 +233,7 @@ package struct OrderBoard {
         return gone.sorted().flatMap { id -> [Action] in
             nodes[id] = nil
             progress[id] = nil
+            note(refusals: [], of: id)
             return [
                 .delete(SharedOrderNames.node(id)), .delete(SharedOrderNames.progress(of: id)),
             ]
@@ -318,22 +325,30 @@ package struct OrderBoard {
             entries[id]?.applied = order.given
             return [entry.isHere ? .change(order) : .take(order)]
         }
-        entries[id]?.refusal = nil
         let former = entry.holder ?? order.node
         // A node whose heartbeat is still to come, or is gone, has as long as one that falls silent.
         if nodes[former] == nil, nodes.count < Self.mostNodes {
             nodes[former] = Node(tag: "", changed: now)
             if !candidates.isEmpty { candidates.add(former) }
         }
+        let unable = unable(entry, order)
         let isDone = progress[former]?.orders[id]?.isDone == true
         guard former != node, isHeard(former, within: isDone ? Self.longSilence : silence, now)
         else {
-            let isOurs = former == node || chosen(for: id, now, &candidates) == node
+            let isOurs =
+                former == node
+                || (chosen(for: id, now, &candidates, without: unable)
+                    ?? chosen(for: id, now, &candidates)) == node
             return isOurs ? claim(id) : []
+        }
+        if unable.contains(former), chosen(for: id, now, &candidates, without: unable) == node {
+            return claim(id)
         }
         guard entry.isHere, entry.holder != nil else { return [] }
         entries[id]?.isHere = false
         entries[id]?.applied = nil
+        // It began at last.
+        entries[id]?.refusal = nil
         return [.release(order, holder: former)]
     }
 
@@ -349,17 +364,19 @@ package struct OrderBoard {
     ///   - id: the order.
     ///   - now: the time.
     ///   - candidates: the living nodes, found at the first call.
-    /// - Returns: the node.
+    ///   - excluded: nodes that do not take it.
+    /// - Returns: the node; nil if all are left out.
     private func chosen(
-        for id: SharedOrderID, _ now: Monotonic, _ candidates: inout OrderCandidates
-    ) -> String {
+        for id: SharedOrderID, _ now: Monotonic, _ candidates: inout OrderCandidates,
+        without excluded: Set<String> = []
+    ) -> String? {
         if candidates.isEmpty {
             for other in nodes.keys where isHeard(other, within: silence, now) {
                 candidates.add(other)
             }
             candidates.add(node)
         }
-        return candidates.choice(for: id) ?? node
+        return candidates.choice(for: id, without: excluded)
     }
 
     private mutating func claim(_ id: SharedOrderID) -> [Action] {

@@ -20,12 +20,12 @@ struct OrderCandidates {
         all.append(Candidate(node: node, hash: StableHash("\(node) ")))
     }
 
-    /// Returns the node with the greatest weight; nil without nodes.
-    func choice(for id: SharedOrderID) -> String? {
+    /// Returns the node with the greatest weight that is not left out; nil without one.
+    func choice(for id: SharedOrderID, without excluded: Set<String> = []) -> String? {
         let text = id.text
         var best: Candidate?
         var greatest: UInt64 = 0
-        for candidate in all {
+        for candidate in all where excluded.isEmpty || !excluded.contains(candidate.node) {
             var hash = candidate.hash
             hash.add(text)
             let weight = hash.value

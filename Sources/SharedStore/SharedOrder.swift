@@ -128,6 +128,20 @@ package struct SharedOrderProgress: Hashable, Sendable {
         self.name = name
     }
 
+    private static let refusedState = "refused"
+
+    /// Tells that the node cannot begin this version of an order.
+    init(refused given: WallTime, _ id: SharedOrderID) {
+        self.init(
+            id: id, state: Self.refusedState, percent: 0, bytes: 0, name: "\(given.nanoseconds)")
+    }
+
+    /// The version that the node cannot begin; nil for an order that it carries out.
+    var refused: WallTime? {
+        guard state == Self.refusedState else { return nil }
+        return ExternalNumber.integer(name, in: 1...Int64.max).map { WallTime(nanoseconds: $0) }
+    }
+
     /// True once nothing of it is left to do, so that its node may be away for long.
     var isDone: Bool { ["complete", "done", "failed"].contains(state) }
 

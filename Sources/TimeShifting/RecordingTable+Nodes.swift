@@ -2,7 +2,6 @@
 import DurableState
 import HTTP
 import Library
-import Logging
 import Model
 import Origin
 import Reactor
@@ -79,8 +78,8 @@ extension RecordingTable {
         // Going on with a part that was left would write over what is stored of it.
         let id = RecordingOrder.id(ofNextPartOf: number, after: ids)
         guard let order = RecordingOrder(id: id, sharedQuery: shared.query) else {
-            return services.log.error(
-                "an order of another node cannot be read", metadata: ["order": "\(shared.id.text)"])
+            return services.flights.refuseOrder(
+                shared.id, "it has arguments that this version does not know")
         }
         switch stopped(number) {
         case .paused: return
@@ -89,7 +88,8 @@ extension RecordingTable {
         }
         guard loop.wallNow < order.until else { return tellNodes(version(of: order, .end)) }
         guard running.count < Self.mostRunning else {
-            return services.flights.refuseOrder(shared.id)
+            return services.flights.refuseOrder(
+                shared.id, "\(running.count) recordings run here already")
         }
         save(order)
         begin(order)

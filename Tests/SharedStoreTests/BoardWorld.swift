@@ -22,6 +22,7 @@ final class BoardWorld {
     var conditions = Conditions.kept
     /// Nodes that do not run.
     var dead: Set<String> = []
+    private var told: [String: [SharedOrderProgress]] = [:]
     private var version = 0
     private var beats: Int64 = 0
     var wishes: [String: [SharedOrder.Wish]] = [:]
@@ -96,7 +97,15 @@ final class BoardWorld {
             }
             perform(node, boards[node]?.settle(now: monotonic, wall: wall) ?? [])
             forgetWritten(node)
+            tellRefusals(node)
         }
+    }
+
+    private func tellRefusals(_ node: String) {
+        let refused = (boards[node]?.refused ?? []).sorted { $0.id < $1.id }
+        guard refused != told[node, default: []] else { return }
+        told[node] = refused
+        put(SharedOrderNames.progress(of: node), SharedOrderProgress.text(refused))
     }
 
     private func perform(_ node: String, _ actions: [OrderBoard.Action]) {

@@ -24,6 +24,25 @@ import Testing
         #expect(world.holders(id) == ["a"])
     }
 
+    @Test func `an order that its node cannot begin is taken by one that can`() throws {
+        let world = BoardWorld("a", "b", "c")
+        let ids = try (0..<20).map { number in
+            try #require(SharedOrderID(.download, String(0x1000 + number, radix: 16)))
+        }
+        for id in ids { world.give("b", id, .run) }
+        world.poll()
+        world.poll()
+        world.kill("b")
+        // As of another version, which does not know the arguments.
+        world.refusing = ["a"]
+        for _ in 1...12 { world.poll() }
+        #expect(world.offers["a", default: 0] > 0)
+        #expect(ids.allSatisfy { world.holders($0) == ["c"] })
+        let offers = world.offers
+        for _ in 1...30 { world.poll() }
+        #expect(world.offers == offers, "once is enough")
+    }
+
     @Test func `a changed order is offered at once, and only further attempts are repeated ones`()
         throws
     {
@@ -34,7 +53,12 @@ import Testing
         world.kill("b")
         world.refusing = ["a", "c"]
         for _ in 1...30 { world.poll() }
-        let taker = try #require(world.offers.keys.first)
+        // Each was asked, and the last one keeps it.
+        #expect(Set(world.offers.keys) == ["a", "c"])
+        #expect(world.objects[SharedOrderNames.claim(id, turn: 3)] == nil)
+        let view = try #require(world.views("a").first)
+        #expect(view.isRefused && view.progress == nil)
+        let taker = try #require(view.holder)
         let offers = world.offers[taker, default: 0]
         let order = try #require(world.views(taker).first?.order)
         #expect(world.boards[taker]?.hasRefused(order) == true)

@@ -102,7 +102,12 @@ final class SharedOrders {
         board.hold(id, wish, query: query, now: level.loop.wallNow)
     }
 
-    func refuse(_ id: SharedOrderID) { board.refuse(id, now: level.loop.now) }
+    func refuse(_ id: SharedOrderID, _ reason: String) {
+        guard board.refuse(id, now: level.loop.now) else { return }
+        level.log.warning(
+            "an order of another node cannot be begun here; a node that can takes it",
+            metadata: ["order": "\(id.text)", "reason": "\(reason)"])
+    }
 
     private func show() { orders.show(board.views(now: level.loop.now)) }
 
@@ -295,7 +300,8 @@ final class SharedOrders {
     }
 
     private func write(_ progress: [SharedOrderProgress]) {
-        let text = SharedOrderProgress.text(progress.sorted { $0.id < $1.id })
+        let all = progress + board.refused
+        let text = SharedOrderProgress.text(all.sorted { $0.id < $1.id })
         guard text != written, !level.isShutDown else { return }
         let name = SharedOrderNames.progress(of: orders.node)
         guard let box = sealed(text, named: name) else { return }
