@@ -131,6 +131,36 @@ extension Stories.SharedChangeTests {
         #expect(try !node.story.api("titles").contains("\"pinned\":true"))
     }
 
+    @Test func `a pin that reaches the store later than its unpin is not made`() throws {
+        let tier = try Tier()
+        tier.cdn.put("/f/one.ts", text: "one")
+        let node = try tier.node(["--shared-store-poll", "1"])
+        #expect(try node.get("/f/one.ts").text == "one")
+        let id = try #require(members("id", in: try node.story.api("titles")).first)
+        _ = try node.story.api("pin?title=\(id)", method: "POST")
+        let start = "tier/v1/rules/"
+        func rules() -> [String: [UInt8]] {
+            tier.bucket.objects.filter { $0.key.hasPrefix(start) }
+        }
+        #expect(eventually { rules().count == 1 })
+        let found = rules().first
+        let (name, text) = try #require(found)
+        _ = try node.story.api("unpin?title=\(id)", method: "POST")
+        #expect(eventually { rules().count == 2 })
+        // As a node writes it that could not reach the store before.
+        let given = try #require(Int64(name.dropFirst(start.count).prefix(19)))
+        let late = "\(start)\(given + 1)-ab"
+        tier.bucket.put(text, as: late)
+        let isRead = eventually {
+            tier.bucket.requests.contains { $0.method == "GET" && $0.target.contains(late) }
+        }
+        #expect(isRead)
+        let looks = tier.bucket.requests.count
+        #expect(eventually { tier.bucket.requests.count > looks + 10 })
+        #expect(try !node.story.api("titles").contains("\"pinned\":true"))
+        #expect(try node.stat("changes_total") == 0)
+    }
+
     @Test func `a pin by number reaches a node that has nothing of the title`() throws {
         let tier = try Tier()
         tier.cdn.put("/f/one.ts", text: "one")

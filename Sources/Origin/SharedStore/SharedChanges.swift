@@ -1,6 +1,7 @@
 // Purges and pins of other nodes: looked for in the store's listing, and repeated here in their order.
 import BucketClient
 import CachePolicy
+import HTTP
 import Logging
 import Model
 import Posix
@@ -20,6 +21,9 @@ final class SharedChanges {
     private var hasListed = false
     private var hasCaughtUp: (@Sendable () -> Void)?
     private var known: Set<String> = []
+    /// Names of changes that were made here and that no listing has shown yet.
+    private var unlisted: Set<String> = []
+    private var pins = LatestPins(most: most)
     private var pending: [SharedChange] = []
     /// The names of those in `pending` that were made here.
     private var own: Set<String> = []
@@ -79,7 +83,11 @@ final class SharedChanges {
     /// With `isRestored`, an earlier run made it: a pin or unpin is made again, in its order among
     /// those that the listing shows.
     func publish(_ change: SharedChange, isRestored: Bool = false) {
-        if change.isPurge || !isRestored { known.insert(change.name) }
+        if change.isPurge || !isRestored {
+            known.insert(change.name)
+            unlisted.insert(change.name)
+        }
+        _ = isLatest(change)
         note(change)
         write(change, attempt: 1)
         guard change.mark != nil else { return }
@@ -116,6 +124,18 @@ final class SharedChanges {
         texts(ofURL: text).map { SharedNames.object(ObjectKey(sha256Of: $0).hex) }
     }
 
+    /// False for a pin or unpin of a title that a later one concerns.
+    private func isLatest(_ change: SharedChange) -> Bool {
+        guard !change.isPurge else { return true }
+        let text = QueryItem.items(of: change.query).first?.value() ?? ""
+        return pins.note(change.name, of: Self.title(text)?.text ?? text)
+    }
+
+    private static func title(_ text: String) -> SessionID? {
+        SessionID(text: text)
+            ?? (try? AbsoluteURL(text)).map { SessionTable.unkept(for: Entry(url: $0)).id }
+    }
+
     private func note(_ change: SharedChange) {
         node.note(change)
         level.forgetAll()
@@ -131,9 +151,7 @@ final class SharedChanges {
         case .host(let text): PurgeHost(text).map { .host($0) }
         case .title(let text):
             // Only what was fetched without a viewer's headers is shared.
-            (SessionID(text: text)
-                ?? (try? AbsoluteURL(text)).map { SessionTable.unkept(for: Entry(url: $0)).id })
-                .map { .title($0) }
+            Self.title(text).map { .title($0) }
         }
     }
 
@@ -167,7 +185,8 @@ final class SharedChanges {
             }
             let unread = listed.sorted().suffix(Self.most).filter { !self.known.contains($0) }
             // What has expired in the bucket need not be remembered.
-            known.formIntersection(listed)
+            unlisted.subtract(listed)
+            known.formIntersection(unlisted.union(listed))
             read(unread)
         }
     }
@@ -197,6 +216,7 @@ final class SharedChanges {
             for change in found.sorted(by: { $0.name < $1.name }) {
                 if let failed, change.name > failed { break }
                 known.insert(change.name)
+                guard isLatest(change) else { continue }
                 note(change)
                 pending.append(change)
             }
