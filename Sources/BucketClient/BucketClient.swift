@@ -215,15 +215,21 @@ package final class BucketClient {
     /// - Parameters:
     ///   - start: the beginning after the prefix.
     ///   - token: where the page starts; nil for the first one.
+    ///   - name: a name after the prefix that the first page begins behind; nil for all names.
     ///   - done: called once.
     package func list(
-        _ start: String, from token: String? = nil, done: @escaping Reply<BucketListing>
+        _ start: String, from token: String? = nil, after name: String? = nil,
+        done: @escaping Reply<BucketListing>
     ) {
         var query = [
             ("list-type", "2"), ("max-keys", "\(BucketListing.mostObjects)"),
             ("prefix", location.prefix + start),
         ]
-        if let token { query.append(("continuation-token", token)) }
+        if let token {
+            query.append(("continuation-token", token))
+        } else if let name {
+            query.append(("start-after", location.prefix + name))
+        }
         _ = send(.get, nil, query: query) { result in
             done(
                 result.flatMap { reply in

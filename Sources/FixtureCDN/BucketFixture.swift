@@ -378,7 +378,7 @@ package final class BucketFixture: Sendable {
 
     private func list(_ request: WireRequest) -> Answer {
         let prefix = request.query["prefix"] ?? ""
-        let after = request.query["continuation-token"] ?? ""
+        let after = request.query["continuation-token"] ?? request.query["start-after"] ?? ""
         let (objects, page) = state.withLock { ($0.objects, $0.pageSize) }
         let size = min(page, request.query["max-keys"].flatMap { Int($0) } ?? page)
         let names = objects.keys.filter { $0.hasPrefix(prefix) && $0 > after }.sorted()

@@ -24,6 +24,7 @@ final class SharedChanges {
     /// Names of changes that were made here and that no listing has shown yet.
     private var unlisted: Set<String> = []
     private var pins = LatestPins(most: most)
+    private var listing = RuleListing(most: most)
     private var pending: [SharedChange] = []
     /// The names of those in `pending` that were made here.
     private var own: Set<String> = []
@@ -160,7 +161,8 @@ final class SharedChanges {
     private func poll() {
         guard !level.isShutDown else { return }
         guard level.isUp else { return pollLater() }
-        list(from: nil, [])
+        listing.begin(now: level.loop.now)
+        list(from: nil)
     }
 
     private func pollLater() {
@@ -169,26 +171,31 @@ final class SharedChanges {
         level.loop.schedule(after: level.settings.pollInterval) { [weak self] _ in self?.poll() }
     }
 
-    private func list(from token: String?, _ names: [String], page number: Int = 1) {
-        level.bucket.list(SharedNames.rules, from: token) { [weak self] result in
+    private func list(from token: String?) {
+        level.bucket.list(SharedNames.rules, from: token, after: listing.start) {
+            [weak self] result in
             guard let self, !level.isShutDown else { return }
-            guard case .success(let page) = result else { return pollLater() }
-            let all = names + page.objects.map(\.name)
-            if let next = page.next, next != token, all.count < 10 * Self.most,
-                number < SharedLevel.mostPages
-            {
-                return list(from: next, all, page: number + 1)
+            guard case .success(let page) = result else {
+                listing.fail()
+                return pollLater()
             }
             let start = level.settings.location.prefix
-            let listed = all.filter { $0.hasPrefix(start) }.map {
-                String($0.dropFirst(start.count))
-            }
-            let unread = listed.sorted().suffix(Self.most).filter { !self.known.contains($0) }
-            // What has expired in the bucket need not be remembered.
-            unlisted.subtract(listed)
-            known.formIntersection(unlisted.union(listed))
-            read(unread)
+            let names = page.objects.map(\.name).filter { $0.hasPrefix(start) }
+            let goesOn = listing.add(names.map { String($0.dropFirst(start.count)) })
+            if goesOn, let next = page.next, next != token { return list(from: next) }
+            take(listing.end(now: level.loop.now, wall: level.loop.wallNow))
         }
+    }
+
+    /// Takes the latest names of a listing, sorted.
+    private func take(_ listed: [String]) {
+        let unread = listed.filter { !known.contains($0) }
+        unlisted.subtract(listed)
+        let kept = unlisted.union(listed)
+        let start = listing.start ?? ""
+        // What has expired in the bucket need not be remembered.
+        known = known.filter { $0 <= start || kept.contains($0) }
+        read(unread)
     }
 
     private func read(_ names: [String]) {

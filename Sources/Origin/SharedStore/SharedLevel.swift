@@ -13,7 +13,7 @@ import Upstream
 
 /// The object store that nodes share; lives on the upstream loop.
 final class SharedLevel {
-    /// The most pages of a listing: those that all names fill, of 1,000 each, and as many again.
+    /// The most pages of a listing: gateways that ignore the token of a page repeat it for ever.
     static let mostPages = 200
     let settings: SharedStoreSettings
     let bucket: BucketClient
