@@ -367,7 +367,13 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
                 close(.aborted)
             }
         case .linger: linger()
-        case .abort: close(.aborted, reset: true)
+        case .abort:
+            let unread = unacknowledgedBytes(of: number) + (tls?.unsentCount ?? 0)
+            if state.extendWriting(unread: unread, now: server.loop.now, limits: server.limits) {
+                armTimer()
+            } else {
+                close(.aborted, reset: true)
+            }
         case .answerTimeout:
             contentFailed(.requestTimeout, "The request did not arrive in time.")
         }

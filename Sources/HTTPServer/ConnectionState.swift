@@ -11,7 +11,7 @@ import Reactor
 /// | `head` | the rest of a head | `headTimeout` | answer 408 |
 /// | `handling` | the handler's answer, | | |
 /// | | or content that the handler waits for | `bodyTimeout` per step | answer 408 |
-/// | `sending` | the source, or room in the socket, | `writeTimeout` without progress | abort |
+/// | `sending` | the source, or room in the socket, | `writeTimeout` without reading | abort |
 /// | | or content as above | `bodyTimeout` per step | abort |
 /// | `body` | the rest of content to be discarded | `bodyTimeout` | linger |
 /// | `lingering` | the client's end | `lingerTimeout` without reading | close |
@@ -47,6 +47,8 @@ struct ConnectionState {
     private(set) var isPeerClosed = false
     /// True if the socket had no room, or the turn was over.
     private(set) var isBlocked = false
+    /// What the client has read at the deadlines since the socket last accepted bytes.
+    private var progress = WriteProgress()
 
     /// The bytes of content that must arrive within `bodyTimeout`, so that a trickle cannot hold a
     /// connection.
@@ -167,7 +169,24 @@ struct ConnectionState {
     mutating func block(madeProgress: Bool, now: Monotonic, limits: ServerLimits) {
         isBlocked = true
         guard isBusy else { return }
-        if madeProgress || phaseDeadline == nil { phaseDeadline = now + limits.writeTimeout }
+        guard madeProgress || phaseDeadline == nil else { return }
+        phaseDeadline = now + limits.writeTimeout
+        progress = WriteProgress()
+    }
+
+    /// Extends the passed deadline of a full socket if the client has read since the one before.
+    ///
+    /// - Parameters:
+    ///   - unread: the bytes that the client has not acknowledged, and those that wait for room.
+    ///   - now: the current time.
+    ///   - limits: the limits of the server.
+    /// - Returns: false if it has read nothing, or if another deadline has passed.
+    mutating func extendWriting(unread: Int, now: Monotonic, limits: ServerLimits) -> Bool {
+        guard let due = phaseDeadline, due <= now, contentDeadline.map({ $0 > now }) ?? true,
+            progress.hasRead(unread)
+        else { return false }
+        phaseDeadline = now + limits.writeTimeout
+        return true
     }
 
     /// Records that all output is written, and clears the write deadline.

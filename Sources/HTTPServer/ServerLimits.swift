@@ -9,7 +9,7 @@ package import Posix
 /// | `headTimeout` | time | 10 s | 50 ms to 1 h | a head sent slowly holds a descriptor |
 /// | `bodyTimeout` | time | 30 s | 50 ms to 1 h | the same for 4 KiB of a request body |
 /// | `idleTimeout` | time | 75 s | 50 ms to 1 h | players pause between segments |
-/// | `writeTimeout` | time | 60 s | 50 ms to 1 h | without any progress the reader is gone |
+/// | `writeTimeout` | time | 60 s | 50 ms to 1 h | a client that reads nothing is gone |
 /// | `halfCloseTimeout` | time | 500 ms | 50 ms to 1 h | a closed client looks half-closed |
 /// | `lingerTimeout` | time | 2 s | 0 to 1 min | lets a client read the response before the end |
 /// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | bounds the input discarded meanwhile |
@@ -25,7 +25,8 @@ package struct ServerLimits: Sendable, Hashable {
     package var bodyTimeout = Interval.milliseconds(30_000)
     /// The time from the end of a response to the first byte of the next request.
     package var idleTimeout = Interval.milliseconds(75_000)
-    /// How long the kernel may accept no byte of a response; slow readers that progress are kept.
+    /// How long the client of a full socket may read nothing; compared when it has passed, so that
+    /// such a client is disconnected after at most twice as long. Slow readers are kept.
     package var writeTimeout = Interval.milliseconds(60_000)
     /// How long a client that shut its sending side is kept while there is nothing to send to it.
     package var halfCloseTimeout = Interval.milliseconds(500)

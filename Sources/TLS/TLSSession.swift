@@ -105,6 +105,9 @@ package final class TLSSession {
     /// True while records wait for room in the socket.
     package var hasUnsent: Bool { unsentStart < unsent.count }
 
+    /// The number of bytes of records that wait for room in the socket.
+    package var unsentCount: Int { unsent.count - unsentStart }
+
     // MARK: Receiving
 
     /// Reads what has arrived on a socket and decrypts it; never blocks.

@@ -63,6 +63,34 @@ struct ConnectionStateTests {
         #expect(state.expiry == .abort)
     }
 
+    @Test func `the client of a full socket is kept as long as it reads between deadlines`() {
+        var state = state(.handling, .sending)
+        state.block(madeProgress: true, now: start, limits: limits)
+        func due(_ count: Int64) -> Monotonic {
+            start + Interval(nanoseconds: count * limits.writeTimeout.nanoseconds)
+        }
+        func keeps(unread: Int, at now: Monotonic) -> Bool {
+            state.extendWriting(unread: unread, now: now, limits: limits)
+        }
+        #expect(!keeps(unread: 900, at: start))
+        #expect(keeps(unread: 900, at: due(1)))
+        #expect(state.deadline == due(2))
+        #expect(keeps(unread: 899, at: due(2)))
+        // Bytes that the socket accepts begin the comparison anew: there is more to read.
+        state.block(madeProgress: true, now: due(2), limits: limits)
+        #expect(keeps(unread: 5000, at: due(3)))
+        #expect(!keeps(unread: 5000, at: due(4)))
+    }
+
+    @Test func `a client that reads but sends no content is not kept`() {
+        var state = state(.handling, .sending)
+        state.wantContent(now: start, limits: limits)
+        let due = start + limits.writeTimeout
+        state.block(madeProgress: true, now: start, limits: limits)
+        let isKept = state.extendWriting(unread: 900, now: due, limits: limits)
+        #expect(!isKept)
+    }
+
     @Test func `a body that is discarded for too long leads to lingering`() {
         #expect(state(.handling, .sending, .body).expiry == .linger)
         #expect(state(.handling, .sending, .lingering).expiry == .close)

@@ -114,6 +114,26 @@ struct TimeoutTests {
         #expect(isWhole, "\(body.count) bytes")
     }
 
+    @Test func `a reader too slow for the kernel to report room is not disconnected`() throws {
+        let sent = pattern(12_000_000)
+        let server = try server { _, _, exchange in
+            exchange.respond(ok(), body: .bytes(sent))
+        }
+        let client = client(server, receiveBuffer: 65536)
+        client.get("/")
+        #expect(client.readHead()?.status == 200)
+        var body: [UInt8] = []
+        for _ in 0..<4 {
+            // Less than a third of the send buffer in all.
+            body += client.read(200_000)
+            clock.advance(by: limits.writeTimeout)
+            server.passDeadlines()
+        }
+        body += client.read(sent.count - body.count)
+        let isWhole = body == sent
+        #expect(isWhole, "\(body.count) bytes")
+    }
+
     @Test func `a client that still reads its last response is not disconnected`() throws {
         let record = Record(), sent = pattern(120_000)
         let server = try server { _, _, exchange in

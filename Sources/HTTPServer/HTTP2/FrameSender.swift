@@ -9,8 +9,10 @@ struct FrameSender {
     private let tls: TLSSession?
     private var unsent: [UInt8] = []
     private var start = 0
-    /// When the socket must have accepted bytes; nil while nothing waits.
+    /// When the client must have read; nil while nothing waits.
     private(set) var deadline: Monotonic?
+    /// What the client has read at the deadlines since the socket last accepted bytes.
+    private var progress = WriteProgress()
 
     init(to number: CInt, through tls: TLSSession?) {
         self.number = number
@@ -20,8 +22,8 @@ struct FrameSender {
     /// True while bytes wait for room in the socket.
     var hasUnsent: Bool { start < unsent.count || (tls?.hasUnsent ?? false) }
 
-    /// Sends the waiting bytes, then `frames`, and keeps the rest; the socket may accept nothing
-    /// for at most `patience`.
+    /// Sends the waiting bytes, then `frames`, and keeps the rest; the client of a full socket must
+    /// read within `patience`.
     ///
     /// - Returns: `.bytes` once everything is in the kernel or in the TLS session's records.
     mutating func send(
@@ -69,7 +71,20 @@ struct FrameSender {
     private mutating func wait(
         _ outcome: WriteOutcome, _ now: Monotonic, _ patience: Interval
     ) -> WriteOutcome {
-        if deadline == nil { deadline = now + patience }
+        if deadline == nil {
+            deadline = now + patience
+            progress = WriteProgress()
+        }
         return outcome
+    }
+
+    /// Extends the passed deadline if the client has read since the one before.
+    ///
+    /// - Returns: false if it has read nothing.
+    mutating func extendDeadline(now: Monotonic, patience: Interval) -> Bool {
+        let waiting = tls?.unsentCount ?? 0
+        guard progress.hasRead(unacknowledgedBytes(of: number) + waiting) else { return false }
+        deadline = now + patience
+        return true
     }
 }

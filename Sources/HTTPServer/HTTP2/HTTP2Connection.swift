@@ -341,7 +341,12 @@ final class HTTP2Connection: ReadinessHandler {
         guard let deadline, state.phase != .closed else { return }
         let now = server.loop.now
         guard deadline <= now else { return armTimer() }
-        if let due = sender.deadline, due <= now { return close(.aborted) }
+        let patience = server.limits.writeTimeout
+        if let due = sender.deadline, due <= now,
+            !sender.extendDeadline(now: now, patience: patience)
+        {
+            return close(.aborted)
+        }
         if state.isOver(now: now) { return expire() }
         if state.takeRest(now: now), streams.isEmpty, over.isEmpty, !sender.hasUnsent {
             rest()

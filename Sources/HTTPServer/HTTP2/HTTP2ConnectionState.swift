@@ -100,7 +100,7 @@ struct HTTP2ConnectionState {
 
     /// Returns the earliest deadline; nil for none.
     ///
-    /// - Parameter writing: when the socket must have accepted bytes.
+    /// - Parameter writing: when the client of a full socket must have read.
     /// - Returns: the earliest of all deadlines.
     func deadline(writing: Monotonic?) -> Monotonic? {
         var first = isPhaseTimed ? phaseDeadline : nil

@@ -1,0 +1,29 @@
+// Clients of HTTP/2 that read slowly, by a clock that the tests move.
+import HTTP
+import HTTPServer
+import Posix
+import Reactor
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct HTTP2SlowReaderTests {
+    @Test func `a connection too slow for the kernel to report room is not disconnected`() throws {
+        let clock = ManualClock(), limits = distinctLimits(), sent = pattern(12_000_000)
+        let server = try TestServer(limits: limits, clock: clock) { _, _, exchange in
+            exchange.respond(ok(), body: .bytes(sent))
+        }
+        let client = server.frameClient(receiveBuffer: 65536)
+        client.acknowledgesData = false
+        client.open([(Frame.Setting.initialWindowSize, 1 << 30)])
+        client.write(.windowUpdate(0, 1 << 30))
+        client.get(1)
+        for round in 1...4 {
+            // Less than a third of the send buffer in all.
+            #expect(client.read { $0.streams[1]?.body.count ?? 0 >= round * 200_000 })
+            clock.advance(by: limits.writeTimeout)
+            server.passDeadlines()
+        }
+        let isWhole = client.response(1, timeout: .seconds(60)).body == sent
+        #expect(isWhole)
+    }
+}
