@@ -26,4 +26,30 @@ struct HTTP2SlowReaderTests {
         let isWhole = client.response(1, timeout: .seconds(60)).body == sent
         #expect(isWhole)
     }
+
+    @Test func `a large window may stay closed while the client reads half of it`() throws {
+        let clock = ManualClock(), limits = distinctLimits(), window = 1 << 20
+        let server = try TestServer(limits: limits, clock: clock) { _, _, exchange in
+            exchange.respond(ok(), body: .bytes(pattern(4 << 20)))
+        }
+        let client = server.frameClient()
+        client.acknowledgesData = false
+        client.open([(Frame.Setting.initialWindowSize, UInt32(window))])
+        client.write(.windowUpdate(0, 1 << 30))
+        client.get(1)
+        #expect(client.read { $0.streams[1]?.body.count == window })
+        let pass = {
+            clock.advance(by: limits.writeTimeout)
+            server.passDeadlines()
+        }
+        // Half a mebibyte takes a slow reader 64 seconds: more than one deadline, less than two.
+        for round in 2...3 {
+            for _ in 0..<2 { pass() }
+            client.write(.windowUpdate(1, UInt32(window)))
+            #expect(client.read { $0.streams[1]?.body.count == round * window })
+        }
+        #expect(client.streams[1]?.reset == nil)
+        for _ in 0..<6 { pass() }
+        #expect(client.response(1).reset == .cancel)
+    }
 }

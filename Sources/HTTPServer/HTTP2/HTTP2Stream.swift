@@ -24,6 +24,8 @@ final class HTTP2Stream: ExchangeCarrier {
     private(set) var checkAt: Monotonic?
     private var sentAtCheck: Int64 = -1
     private var sentByAllAtCheck: Int64 = -1
+    /// The time of the last check that found progress, or no need for it.
+    private var movedAt = Monotonic(nanoseconds: 0)
     private var request = Request.none
     private var isRefused = false
     /// True if the server failed to complete the response.
@@ -232,6 +234,7 @@ final class HTTP2Stream: ExchangeCarrier {
     ///
     /// A stream without progress is stuck if the client keeps its window closed, or keeps the
     /// connection's window closed while no stream makes progress; otherwise it waits for its turn.
+    /// A window stays closed while the client reads what the window has allowed.
     ///
     /// - Parameters:
     ///   - now: the current time.
@@ -252,7 +255,25 @@ final class HTTP2Stream: ExchangeCarrier {
         sentAtCheck = response.sent
         sentByAllAtCheck = sentByAll
         checkAt = now + server.limits.writeTimeout
-        return isStuck ? .abort : .none
+        guard isStuck else {
+            movedAt = now
+            return .none
+        }
+        let allowed = isWindowOpen ? sentByAll : response.sent
+        return now - movedAt >= Self.readingTime(of: allowed) ? .abort : .none
+    }
+
+    /// The bytes per second of the slowest reader that is waited for: audio at 64 kbit/s.
+    private static let slowestReading: Int64 = 8 << 10
+    /// The largest window that is waited for; browsers have 6 to 12 MiB.
+    private static let mostWindow: Int64 = 8 << 20
+
+    /// Returns how long a closed window may stay closed although the client reads.
+    ///
+    /// Clients send WINDOW_UPDATE once they have read half a window. The size of the window is not
+    /// known; it is at most what was sent.
+    private static func readingTime(of sent: Int64) -> Interval {
+        .seconds(min(sent, mostWindow) / 2 / slowestReading)
     }
 
     /// The next time to check the stream; nil for never.
