@@ -52,4 +52,29 @@ struct HTTP2SlowReaderTests {
         for _ in 0..<6 { pass() }
         #expect(client.response(1).reset == .cancel)
     }
+
+    @Test func `responses whose last frames were not sent do not count as complete`() throws {
+        let record = Record(), count = 128
+        let server = try TestServer { _, _, exchange in
+            exchange.onFinish = { record.note($0) }
+            // Less than the frames of one write: each write has the end of a response.
+            exchange.respond(ok(), body: .bytes(pattern(60_000)))
+            record.note("answered")
+        }
+        let client = server.frameClient(receiveBuffer: 4096)
+        client.open([(Frame.Setting.initialWindowSize, 1 << 30)])
+        client.write(.windowUpdate(0, 1 << 30))
+        // More than the largest send buffer in all.
+        client.write((0..<count).flatMap { getFrame(UInt32($0 * 2 + 1)).bytes() })
+        #expect(eventually { record.count("answered") == count })
+        var sent = -1
+        while sent != record.outcomes.count {
+            sent = record.outcomes.count
+            server.passDeadlines()
+        }
+        #expect(sent < count)
+        client.transport.reset()
+        #expect(eventually { record.outcomes.count == count })
+        #expect(record.outcomes.count { $0.ending == .complete } == sent)
+    }
 }

@@ -282,7 +282,9 @@ final class HTTP2Connection: ReadinessHandler {
         streams = [:]
         over = []
         arrived = []
-        for (stream, ending) in ended { stream.end(ending) }
+        // Complete responses whose last frames were not sent have not arrived.
+        let isCut = sender.hasUnsent
+        for (stream, own) in ended { stream.end(isCut && own == .complete ? ending : own) }
         for stream in open.values { stream.end(ending) }
     }
 
