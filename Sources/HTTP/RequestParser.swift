@@ -51,6 +51,11 @@ package struct RequestParser: Sendable {
     /// True if part of a head has been scanned, so that a connection that ends now is truncated.
     package var isMidHead: Bool { progress.position > 0 }
 
+    /// True if the request line has begun; false after the empty line that may precede it.
+    package var hasBegun: Bool {
+        progress.requestLine != nil || progress.position > progress.lineStart
+    }
+
     /// Parses a complete request head at the start of `input`.
     ///
     /// - Parameter input: Every byte received since the last head and its content.

@@ -158,7 +158,7 @@ final class Connection: ReadinessHandler, ExchangeCarrier {
         if let tls { return tls.isHTTP2 && state.phase == .fresh }
         let fresh = server.input
         let bytes = fresh.span.extracting(0..<count)
-        if state.phase == .fresh { return HTTP2Connection.isPreface(bytes) }
+        if state.phase == .fresh, reader.heldCount == 0 { return HTTP2Connection.isPreface(bytes) }
         // The preface may arrive in pieces; a longer incomplete head cannot be one.
         guard reader.heldCount < HTTP2Connection.distinctBytes else { return false }
         var whole = reader.heldBytes

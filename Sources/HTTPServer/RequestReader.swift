@@ -69,7 +69,8 @@ struct RequestReader {
 
     var place: Place {
         if open != nil { return .body }
-        return parser.isMidHead ? .head : .betweenRequests
+        // Old clients send an extra CRLF after a body: that begins no request.
+        return parser.hasBegun ? .head : .betweenRequests
     }
 
     /// True if the next byte begins a head, with no earlier bytes held.

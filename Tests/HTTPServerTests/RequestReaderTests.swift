@@ -105,4 +105,22 @@ struct RequestReaderTests {
         #expect(reader.heldCount == 5)
         #expect(reader.place == .head)
     }
+
+    @Test func `an empty line after a body does not begin a request`() {
+        var reader = reader()
+        let body = Array("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\nabc\r\n".utf8)
+        _ = reader.take(body.span)
+        guard case .needsMore = reader.next() else {
+            Issue.record("the empty line is taken for a request")
+            return
+        }
+        #expect(reader.place == .betweenRequests)
+        _ = reader.take(body.span.extracting(0..<1))
+        #expect(reader.place == .head)
+        guard case .request(let head) = reader.take(body.span.extracting(1...)) else {
+            Issue.record("the request after the empty line is not read")
+            return
+        }
+        #expect(head.target == "/")
+    }
 }

@@ -74,6 +74,17 @@ struct TimeoutTests {
         #expect(client.end == .clean)
     }
 
+    @Test func `an empty line after a body leaves the connection idle`() throws {
+        let server = try server(), client = client(server)
+        client.get("/a", "Content-Length: 3\r\n", method: "POST")
+        client.write("abc\r\n")
+        #expect(client.answer()?.text == "/a")
+        clock.advance(by: limits.headTimeout)
+        server.passDeadlines()
+        client.get("/b")
+        #expect(client.answer()?.text == "/b")
+    }
+
     @Test func `a reader that takes nothing is disconnected, its source cancelled once`() throws {
         let record = Record()
         let server = try server { _, _, exchange in
