@@ -8,9 +8,13 @@ package struct PaceBudget: Sendable, Equatable {
     private static let stepSeconds = 0.02
     /// The smallest step in bytes; fewer are not worth a system call.
     private static let smallestStep = 16_384
+    /// The most steps sent at once after a pause: a player that stops reading within a body must
+    /// not measure the speed of the store afterwards.
+    private static let mostSteps = 8
 
     private let rate: Double
-    private let start: Double
+    /// When the bytes taken so far began at the rate; later if there were pauses.
+    private var start: Double
     private var taken = 0
 
     /// - Parameters:
@@ -27,7 +31,9 @@ package struct PaceBudget: Sendable, Equatable {
     /// Returns the number of bytes that may be sent now; 0 until a whole step has accumulated.
     ///
     /// The first step is available immediately, so that a player sees that its request is answered.
-    package func allowance(at now: Double) -> Int {
+    package mutating func allowance(at now: Double) -> Int {
+        let saved = Double((Self.mostSteps - 1) * step)
+        start = max(start, now - (Double(taken) + saved) / rate)
         let earned = Int(min(max(0, now - start) * rate, 1e15)) + step
         let left = earned - taken
         return left >= step ? left : 0
