@@ -24,7 +24,13 @@ package final class LookaheadDriver {
     private var players = RecentMap<PlayerID, Resource>(capacity: 256)
     /// The video playlist that each session plays.
     private var pictures = RecentMap<UInt64, AbsoluteURL>(capacity: 256)
-    private var generations = RecentMap<ListID, UInt64>(capacity: 512)
+    private var readings = RecentMap<ListID, Reading>(capacity: 512)
+
+    /// The generation in which a list was read, and whether it was passed to the planner.
+    private struct Reading {
+        let generation: UInt64
+        var isPlanned = false
+    }
 
     /// By name.
     var feeds: [String: Feed] = [:]
@@ -88,13 +94,13 @@ package final class LookaheadDriver {
         let id = ListID(session: resource.session.id.number, url: resource.url)
         // Feeds read the playlists of their items themselves.
         guard observer.runsAhead else {
-            generations[id] = nil
+            readings[id] = nil
             return planner.forget(id)
         }
-        guard generations[id] != object.generation, object.isComplete,
+        guard !isRead(id, object), object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
         else { return perform(planner.read(resource.url, by: player, at: now)) }
-        generations[id] = object.generation
+        readings[id] = Reading(generation: object.generation)
         if let sketched, sketched.summary.kind == .media { return learn(sketched, id, resource) }
         guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
@@ -110,12 +116,21 @@ package final class LookaheadDriver {
         graphs[id.session] = StreamGraph(multivariant)
     }
 
+    /// True if this generation of a list was read, and the planner has not dropped it since.
+    private func isRead(_ id: ListID, _ object: StoredObject) -> Bool {
+        guard let reading = readings[id], reading.generation == object.generation else {
+            return false
+        }
+        return !reading.isPlanned || planner.knows(id)
+    }
+
     /// Passes a media playlist that a player got to the planner.
     private func learn(_ list: SketchedList, _ id: ListID, _ resource: Resource) {
         // A delta update lacks the skipped segments; parts are left to the player.
         // The entries of a channel list do not follow each other.
         guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly, !list.summary.isChannelList
         else { return }
+        readings[id]?.isPlanned = true
         let graph = graphs[id.session]
         let terms = LookaheadPlanner.ListTerms(
             kind: graph?.kind(of: resource.url) ?? .picture,

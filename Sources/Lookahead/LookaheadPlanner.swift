@@ -136,6 +136,9 @@ package struct LookaheadPlanner: Sendable {
         return plan(session: id.session, at: now)
     }
 
+    /// True if the planner has a list: it drops the least recently used ones.
+    package func knows(_ id: ListID) -> Bool { lists[id] != nil }
+
     /// Stops look-ahead for a list.
     package mutating func forget(_ id: ListID) { lists[id] = nil }
 

@@ -14,6 +14,23 @@ import URISyntax
         #expect(story.finishAll() == ["v1.ts", "v2.ts", "v3.ts"])
     }
 
+    @Test func `a list that was dropped for others is planned again once it is seen again`() {
+        var story = LookaheadStory()
+        let first = ListID(session: 1, url: LookaheadStory.url("v.m3u8"))
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        for number in 0..<LookaheadPlanner.mostLists {
+            #expect(story.planner.knows(first))
+            story.now += 1
+            story.see("other\(number)-", LookaheadStory.picture("other\(number)-", 0..<2))
+        }
+        #expect(!story.planner.knows(first))
+        story.read("v0.ts")
+        #expect(story.running.isEmpty)
+        story.see("v", LookaheadStory.picture("v", 0..<20))
+        story.read("v0.ts")
+        #expect(Set(story.running.keys) == ["v1.ts", "v2.ts"])
+    }
+
     @Test func `each requested segment allows one more fetch`() {
         var story = LookaheadStory()
         story.see("v", LookaheadStory.picture("v", 0..<20))
