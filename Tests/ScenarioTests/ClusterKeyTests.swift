@@ -224,6 +224,22 @@ extension Stories.ClusterKeyTests {
         #expect(try pair.get(link, from: 0).text == "a")
     }
 
+    @Test func `a list that is requested again has the cookies that were set since`() throws {
+        // One loop, which repeats its responses to heads that it has received before.
+        let pair = try Pair(["--loops", "1"])
+        pair.cdn.put("/l.m3u8", text: vod(["a.ts", "b.ts"]))
+        pair.cdn.setBehaviour("cookie=pass=old; Path=/", for: "/l.m3u8")
+        pair.cdn.put("/a.ts", text: "a")
+        pair.cdn.setBehaviour("cookie=pass=new; Path=/", for: "/a.ts")
+        pair.cdn.put("/b.ts", text: "b")
+        pair.cdn.setBehaviour("needcookie=pass=new", for: "/b.ts")
+        let entry = "/\(pair.cdn.url("/l.m3u8"))"
+        let before = try (0..<4).map { _ in try pair.links(entry, from: 0) }
+        #expect(try pair.get(before[3][0], from: 0).text == "a")
+        let after = try pair.links(entry, from: 0)
+        #expect(try pair.get(after[1], from: 1).text == "b")
+    }
+
     @Test func `keys change in three steps without an error for anybody`() throws {
         let pair = try Pair()
         pair.putGuarded()

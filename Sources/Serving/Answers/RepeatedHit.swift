@@ -99,7 +99,8 @@ final class RepeatedHit {
             let now = exchange.loop.now
             let text = ServableText(
                 resource: resource, object: object, facts: facts, cut: nil, isForPage: isForPage)
-            guard !takesOfflineForm, !needsOriginConfirmation(playlist, now: now),
+            guard !core.linksCarryCookies(resource), !takesOfflineForm,
+                !needsOriginConfirmation(playlist, now: now),
                 !core.isShiftLong(resource), core.form(of: text, now: now) == playlist.form
             else { return nil }
         }
@@ -128,5 +129,12 @@ final class RepeatedHit {
         head = made
         second = now.seconds
         return made
+    }
+}
+
+extension ProxyCore {
+    /// True if the links of a session carry cookies: they change without a change of the playlist.
+    func linksCarryCookies(_ resource: Resource) -> Bool {
+        cookies?.text(of: resource.session.id) != nil
     }
 }

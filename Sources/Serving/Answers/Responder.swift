@@ -162,7 +162,8 @@ struct Responder {
         // Only for the resource of the request itself: HTTP's rules choose among variants, and a
         // substitute may have to yield to the original.
         guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
-            isAsked, resource.kind == nil, !core.logsAnswers, isAllowedByItsBytes
+            isAsked, resource.kind == nil, !core.logsAnswers, isAllowedByItsBytes,
+            playlist == nil || !core.linksCarryCookies(resource)
         else { return }
         var held: KeptPlaylist?
         if let playlist, case .text(let bytes) = content, bytes.count > RepeatedHit.shortText {
