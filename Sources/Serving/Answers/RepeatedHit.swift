@@ -1,5 +1,6 @@
 // Hits that repeat with an identical request head: the result of the first is kept, and later ones
 // check only what may have changed since.
+import Ahead
 import CachePolicy
 import HTTP
 import HTTPServer
@@ -40,6 +41,11 @@ final class RepeatedHit {
     /// The head for the current second: nothing in it changes faster.
     @exclusivity(unchecked) private var head: ResponseHead?
     @exclusivity(unchecked) private var second: Int64 = 0
+    /// When a repetition was last reported to look-ahead.
+    @exclusivity(unchecked) private var reportedAt = Monotonic(nanoseconds: 0)
+
+    /// How often repetitions of a list are reported: look-ahead drops lists that are not used.
+    private static let reportPause = Interval.seconds(60 as Int64)
 
     /// - Parameters:
     ///   - core: what all exchanges share.
@@ -86,11 +92,19 @@ final class RepeatedHit {
             exchange.respond(head, body: .none)
         case .text(let bytes):
             core.store.noteRead(object, bytes: max(1, object.total ?? 1))
+            report(object, exchange)
             responder.deliver(bytes, head, how)
         case .part(let start, let end):
             responder.deliver(object, head, from: start, to: end, how)
         }
         return true
+    }
+
+    private func report(_ object: StoredObject, _ exchange: Exchange) {
+        let now = exchange.loop.now
+        guard now - reportedAt >= Self.reportPause else { return }
+        reportedAt = now
+        core.lookahead.list(resource, object, nil, exchange)
     }
 
     /// Returns how fresh the response is now; nil if it would be served in another form.
