@@ -2,12 +2,16 @@
 import Synchronization
 import TLS
 
-/// The number of connections over all loops.
+/// The number of connections over all loops, and of the places that they take together.
+///
+/// A connection takes one place, and each request that it answers besides the first takes another.
 final class ConnectionCounter: Sendable {
     private let value = Atomic<Int>(0)
+    private let streams = Atomic<Int>(0)
     private let rests = Atomic<Int>(0)
 
-    var count: Int { value.load(ordering: .relaxed) }
+    /// The number of connections.
+    var count: Int { value.load(ordering: .relaxed) - streams.load(ordering: .relaxed) }
 
     /// How often a connection has given back memory.
     var restCount: Int { rests.load(ordering: .relaxed) }
@@ -25,6 +29,18 @@ final class ConnectionCounter: Sendable {
 
     func leave() {
         value.subtract(1, ordering: .relaxed)
+    }
+
+    /// Counts one more stream besides the first of its connection; false if the limit is reached.
+    func enterStream(limit: Int) -> Bool {
+        guard enter(limit: limit) else { return false }
+        streams.add(1, ordering: .relaxed)
+        return true
+    }
+
+    func leaveStream() {
+        streams.subtract(1, ordering: .relaxed)
+        leave()
     }
 }
 

@@ -2,9 +2,10 @@
 
 /// The number of connections and files for a descriptor limit (RLIMIT_NOFILE, getrlimit(2)).
 ///
-/// A player's connection takes a socket and, while it is answered, an object's file. The
-/// descriptors that the program itself and transfers from origins need are reserved first, so that
-/// a crowd of players is rejected before files or origins can no longer be opened.
+/// A player's connection takes a socket and, while it is answered, an object's file; each further
+/// stream of HTTP/2 counts as a connection, since it takes another file. The descriptors that the
+/// program itself and transfers from origins need are reserved first, so that a crowd of players is
+/// rejected before files or origins can no longer be opened.
 package struct DescriptorBudget: Sendable, Equatable {
     /// The demand of the configured daemon.
     package struct Demand: Sendable {

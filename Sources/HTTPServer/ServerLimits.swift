@@ -15,7 +15,8 @@ package import Posix
 /// | `lingerBytes` | bytes | 1 MiB | 0 to 1 GiB | bounds the input discarded meanwhile |
 /// | `drainTimeout` | time | 10 s | 0 to 1 h | how long a stop waits for responses in flight |
 /// | `bodyBytes` | bytes | 16 GiB | 0 to 1 TiB | bodies are passed on, not held in memory |
-/// | `connections` | count, all loops | 20000 | 1 to 1 million | up to two descriptors each |
+/// | `connections` | count, all loops | 20000 | 1 to 1 million | up to two descriptors each; |
+/// | | | | | HTTP/2 streams besides the first count too |
 /// | `roundBytes` | bytes | 2 MiB | 4 KiB to 64 MiB | one reader's turn before the others' |
 /// | `request` | see `RequestLimits` | | | |
 package struct ServerLimits: Sendable, Hashable {

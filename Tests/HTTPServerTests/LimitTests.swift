@@ -55,6 +55,38 @@ struct LimitTests {
         #expect(fourth.answer()?.status == 200)
     }
 
+    @Test func `streams over the limit get 503 and leave no place for connections`() throws {
+        let record = Record()
+        var limits = ServerLimits()
+        limits.connections = 4
+        let server = try TestServer(limits: limits) { request, _, exchange in
+            guard request.path == "/held" else { return echoPath(request, [], exchange) }
+            exchange.respond(ok(), body: .source(StalledSource(record), length: nil))
+            record.note("held")
+        }
+        let client = server.frameClient()
+        #expect(client.open())
+        for stream: UInt32 in [1, 3, 5, 7] { client.get(stream, "/held") }
+        #expect(eventually { record.count("held") == 4 })
+        client.get(9, "/more")
+        let refused = client.response(9)
+        #expect(refused.status == 503 && refused.field("retry-after") == "1")
+        #expect(server.server.connectionCount == 1)
+        let other = server.client()
+        #expect(other.answer()?.status == 503)
+        client.write(.reset(7))
+        #expect(eventually { record.count("source cancelled") == 1 })
+        client.get(11, "/more")
+        #expect(client.response(11).text == "/more")
+        client.transport.close()
+        #expect(eventually { server.server.connectionCount == 0 })
+        for _ in 0..<limits.connections {
+            let next = server.client()
+            next.get("/in")
+            #expect(next.answer()?.status == 200)
+        }
+    }
+
     @Test func `limits are clamped to their ranges`() {
         var limits = ServerLimits()
         limits.headTimeout = .zero

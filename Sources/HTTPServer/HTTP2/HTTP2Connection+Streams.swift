@@ -74,6 +74,23 @@ extension HTTP2Connection {
         arrived.append(stream)
     }
 
+    /// Takes a place for a request, which may open a file; the first has that of the connection.
+    ///
+    /// - Returns: false if the server has no place left.
+    func takePlace() -> Bool {
+        guard placed == 0 || server.counter.enterStream(limit: server.limits.connections) else {
+            return false
+        }
+        placed += 1
+        return true
+    }
+
+    /// Gives back the place of a request that is over.
+    func leavePlace() {
+        placed -= 1
+        if placed > 0 { server.counter.leaveStream() }
+    }
+
     /// Stores content of a request.
     func contentArrived(_ id: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
         guard let stream = streams[id], stream.wantsContent else {

@@ -35,6 +35,8 @@ final class HTTP2Connection: ReadinessHandler {
     /// The fields of the request head that is arriving.
     var block: HeaderBlock?
     var allowance: FrameAllowance
+    /// The number of requests that have a place of the server's.
+    var placed = 0
     /// The bytes of content put into frames, of all responses together.
     var contentSent: Int64 = 0
     /// The frames collected in the current turn.

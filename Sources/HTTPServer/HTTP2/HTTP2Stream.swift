@@ -28,6 +28,8 @@ final class HTTP2Stream: ExchangeCarrier {
     private var movedAt = Monotonic(nanoseconds: 0)
     private var request = Request.none
     private var isRefused = false
+    /// True while the request has a place among those that the server answers.
+    private var hasPlace = false
     /// True if the server failed to complete the response.
     var isBroken = false
 
@@ -79,6 +81,8 @@ final class HTTP2Stream: ExchangeCarrier {
         if head.method == .connect {
             return refuse(.notImplemented, "CONNECT is not supported.")
         }
+        guard let connection, connection.takePlace() else { return turnAway() }
+        hasPlace = true
         var body: RequestBody?
         if !content.isEnded || content.count > 0 {
             var length: Int64?
@@ -130,6 +134,15 @@ final class HTTP2Stream: ExchangeCarrier {
         isRefused = true
         content.stop()
         answer(status, reason)
+    }
+
+    /// Rejects the request with the response that a connection over the limit gets.
+    private func turnAway() {
+        isRefused = true
+        content.stop()
+        var head = ResponseHead(status: .serviceUnavailable)
+        head.fields.append(.retryAfter, "1")
+        send(head, .none, isHead: false)
     }
 
     private func send(_ head: ResponseHead, _ body: ResponseBody, isHead: Bool) {
@@ -288,6 +301,8 @@ final class HTTP2Stream: ExchangeCarrier {
     func end(_ ending: ResponseOutcome.Ending) {
         let over = exchange
         let ended = response
+        if hasPlace { connection?.leavePlace() }
+        hasPlace = false
         exchange = nil
         response = nil
         connection = nil
