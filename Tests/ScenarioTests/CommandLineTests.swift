@@ -35,6 +35,26 @@ extension Stories.CommandLineTests {
                 == "\(origin)\n\(origin)\n")
     }
 
+    @Test(arguments: [
+        [], ["--dvr", "2h"], ["--header", "Referer: https://a.b/"],
+        ["--dvr", "2h", "--header", "Referer: https://a.b/"], ["--token", "s3cret-token"],
+    ])
+    func `a URL that url has printed is not put behind the daemon twice`(_ options: [String])
+        throws
+    {
+        func url(_ arguments: [String]) throws -> String {
+            let program = try DaemonProcess.builtBinary()
+            return String(try Tool.run([program, "url"] + arguments).stdout.dropLast())
+        }
+        let origin = "https://cdn.example.com/v/a.m3u8?x=1&y=%2F"
+        let once = try url([origin] + options)
+        let token = options.first == "--token" ? options : []
+        #expect(try url([once] + token) == once)
+        // Options of the second time replace what the URL has.
+        let other = ["--dvr", "1h", "--header", "referer: https://c.d/"]
+        #expect(try url([once] + token + other) == url([origin] + token + other))
+    }
+
     @Test func `url prints a host beyond ASCII in its ASCII form`() throws {
         let given = try sluice("url", "http://me@b\u{FC}cher.example:81/\u{FC}.ts").stdout
         #expect(

@@ -267,6 +267,26 @@ extension Stories.DoctorTests {
         #expect(!result.stdout.contains("hidden"))
     }
 
+    @Test(arguments: [["--header", "User-Agent: my-player"], ["--dvr", "2h"]])
+    func `what url prints is tested as the origin's in it, with its headers`(_ options: [String])
+        throws
+    {
+        let cdn = try sample()
+        defer { cdn.stop() }
+        let path = "/bytes/50000/film.mp4"
+        let needed = options[1].split(separator: " ").last ?? ""
+        if options[0] == "--header" {
+            cdn.setBehaviour(.init(query: "needheader=User-Agent:\(needed)"), for: path)
+        }
+        let program = try DaemonProcess.builtBinary()
+        let entry = try Tool.run([program, "url", cdn.url(path + "?tok=hidden")] + options).stdout
+        let result = try sluice(
+            "doctor", "--port", "0", "--allow-private", String(entry.dropLast()))
+        #expect(result.status == 0, "\(result.stdout)")
+        #expect(result.stdout.contains("50000 bytes are the same direct and through Sluice"))
+        #expect(!result.stdout.contains("hidden") && !result.stdout.contains("my-player"))
+    }
+
     @Test(arguments: ["doctor", "report"])
     func `a URL that is none is named, with what to try and without its query`(_ command: String)
         throws

@@ -1,5 +1,6 @@
 import ArgumentParser
 import HTTP
+import Model
 import Routing
 import URISyntax
 
@@ -10,6 +11,8 @@ struct GivenURL {
     let text: String
     /// Those behind the URL last.
     let headers: [(name: String, value: String)]
+    /// The length of the time-shift window in seconds that a daemon's URL had; nil for none.
+    private(set) var window: Int?
 
     /// - Parameters:
     ///   - text: a URL, or `URL|Name=value&Name=value` with percent-encoded values.
@@ -40,7 +43,10 @@ struct GivenURL {
         }
     }
 
-    /// Returns the origin's URL in one of a daemon, `http://127.0.0.1:9000/https://host/path`.
+    /// Returns the origin's URL in one of a daemon: in an entry of any form, or in a link.
+    ///
+    /// Its headers are those of the entry, and those that were given here, which win; its access
+    /// token is dropped.
     ///
     /// - Parameters:
     ///   - base: the base URL of the daemon that is meant, without a slash at its end.
@@ -49,10 +55,23 @@ struct GivenURL {
     ///   there may be a proxy that is meant.
     /// - Throws: `ValidationError` if what is behind the daemon's address is no URL.
     func behindDaemon(at base: String? = nil, basePath: String = "") throws -> GivenURL? {
-        guard let rest = rest(at: base, basePath: basePath),
-            rest.hasPrefix("http://") || rest.hasPrefix("https://")
-        else { return nil }
-        return try GivenURL(String(rest), fields: headers)
+        guard let rest = rest(at: base, basePath: basePath) else { return nil }
+        // Kept as it is written.
+        if rest.hasPrefix("http://") || rest.hasPrefix("https://") {
+            return try GivenURL(String(rest), fields: headers)
+        }
+        switch Router(mounts: []).route(RequestHead(method: .get, target: "/\(rest)")) {
+        case .entry(let entry):
+            let given = Set(headers.map { ASCII.lowercased($0.name) })
+            let others = entry.headers.filter { !given.contains(ASCII.lowercased($0.name)) }
+                .map { (name: $0.name, value: $0.value) }
+            var found = try GivenURL(entry.url.text, fields: others + headers)
+            found.window = entry.window
+            return found
+        case .rewritten(let link):
+            return try link.uncheckedURL.map { try GivenURL($0.text, fields: headers) }
+        default: return nil
+        }
     }
 
     /// Returns what is behind the slash after a daemon's base URL; nil for a URL of no daemon.
@@ -115,5 +134,16 @@ struct GivenURL {
             }
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension RewrittenLink {
+    /// The origin's URL in a link, without checking signatures; nil where only the daemon knows it.
+    var uncheckedURL: AbsoluteURL? {
+        switch unchecked?.target {
+        case .url(let url): url
+        case .packed(let packed): LongURL.url(of: packed)
+        case .name, .list, nil: nil
+        }
     }
 }

@@ -47,6 +47,7 @@ struct URLCommand: ParsableCommand {
         let given = try given
         let url = given.text
         let base = daemon.base, token = daemon.token ?? DaemonOptions.environmentToken
+        let dvr = dvr ?? given.window.map { WindowLength.text($0) }
         if given.headers.isEmpty, token == nil {
             print("\(base)/\(dvr.map { "dvr=\($0)/" } ?? "")\(url)")
         } else {

@@ -74,7 +74,6 @@ struct Doctor {
                 .problem("configuration", "it cannot be read: \(error)", "look at its file"))
         }
         configuration = found
-        redaction = Redaction(secrets: Self.secrets(options, found, given))
         findings += MachineChecks(configuration: found).findings
         let probe = found.map { DaemonProbe($0) }
         findings += probe?.findings ?? []
@@ -82,6 +81,8 @@ struct Doctor {
         // What people have at hand is the URL that they play.
         let basePath = probe?.daemon?.basePath ?? found?.proxy.basePath ?? ""
         let origin = try? given?.behindDaemon(basePath: basePath)
+        redaction = Redaction(
+            secrets: Self.secrets(options, found, [given, origin].compactMap { $0 }))
         if let origin {
             let text = "it leads through a daemon; its origin's \(origin.url.redacted) is tested"
             findings.append(.ok("URL", text))
@@ -94,11 +95,11 @@ struct Doctor {
 
     /// Secrets, which are removed wherever they occur in the report.
     private static func secrets(
-        _ options: ServeOptions, _ configuration: DaemonConfiguration?, _ given: GivenURL?
+        _ options: ServeOptions, _ configuration: DaemonConfiguration?, _ given: [GivenURL]
     ) -> [String] {
         var secrets = [configuration?.proxy.token, options.scalars["token"]].compactMap { $0 }
         secrets += DaemonOptions.environmentToken.map { [$0] } ?? []
-        if let given {
+        for given in given {
             secrets += Redaction.secrets(of: given.url)
             secrets += given.headers.map(\.value)
         }
