@@ -47,6 +47,14 @@ package final class AnsweringOrigin: Sendable {
         _ = eventually { state.withLock { $0.listener < 0 && $0.active == 0 } }
     }
 
+    /// Closes the listener; may be called while a request is answered.
+    package func stopListening() {
+        state.withLock {
+            if $0.listener >= 0 { shutdown($0.listener, Int32(SHUT_RDWR)) }
+        }
+        _ = eventually { state.withLock { $0.listener < 0 } }
+    }
+
     private func accept(_ listener: Int32) {
         while true {
             let descriptor = clinux_accept(listener, nil, nil)

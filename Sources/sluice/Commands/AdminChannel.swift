@@ -76,6 +76,8 @@ final class AdminChannel {
     private let options: StoreOptions
     private let client: AdminClient
     private var opened: OpenedStore?
+    /// True once a daemon has answered: its folder is opened no more, since it may start again.
+    private var wasAnswered = false
 
     /// - Throws: `ExitCode` after printing what is wrong with the configuration file, if one is named.
     init(_ options: StoreOptions) throws {
@@ -109,8 +111,10 @@ final class AdminChannel {
             || (options.daemon == nil && (options.config != nil || options.namedDaemon == nil))
         if mayAsk {
             switch client.ask(method.name, target) {
-            case .answered(let text): return text
-            case .refused where mayOpen: break
+            case .answered(let text):
+                wasAnswered = true
+                return text
+            case .refused where mayOpen && !wasAnswered: break
             case .failed(let failure), .refused(let failure):
                 printError(failure.message)
                 throw failure.code
@@ -119,6 +123,28 @@ final class AdminChannel {
         let store = try OpenedStore(options, wasAsked: mayAsk ? client.base : nil)
         opened = store
         return try store.send(method, target)
+    }
+
+    /// Requests the progress of work that an earlier request has begun; blocks.
+    ///
+    /// - Parameters:
+    ///   - target: the page of the work.
+    ///   - lost: what became of the work if the daemon was restarted since, and what to do.
+    /// - Returns: the answer, of work that runs or has ended.
+    /// - Throws: `ExitCode` after printing the error to standard error.
+    func progress(_ target: String, lost: String) throws -> String {
+        let text = try send(.get, target)
+        let work: Work = try decodeJSON(text)
+        guard work.state != "none" else {
+            printError("sluice: the daemon was restarted meanwhile; \(lost)")
+            throw ExitCodes.unreachable
+        }
+        return text
+    }
+
+    private struct Work: Decodable {
+        /// `none` from a daemon that has begun no such work.
+        let state: String
     }
 }
 

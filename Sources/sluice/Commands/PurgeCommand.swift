@@ -62,7 +62,9 @@ struct PurgeCommand: ParsableCommand {
                     "removed \(done.removed) objects so far; the daemon continues if this command is interrupted"
                 )
                 usleep(200_000)
-                text = try channel.send(.get, "/api/purge")
+                text = try channel.progress(
+                    "/api/purge",
+                    lost: "it removes what was left: run the purge again to see that none is")
                 done = try decodeJSON(text)
             }
             endProgress()

@@ -10,7 +10,8 @@ struct VerifyCommand: ParsableCommand {
         discussion: """
             Every stored extent is compared with its checksum. Damaged extents are deleted and fetched again when \
             they are needed. Players are served meanwhile. Exits with 0 if everything is intact, and with 1 if \
-            something was damaged or could not be read. If the command is interrupted, the daemon continues.
+            something was damaged or could not be read. If the command is interrupted, the daemon continues; if the \
+            daemon is restarted, the check ends unfinished, and the command with 5.
             """)
 
     @Flag(help: "Print the report as JSON.")
@@ -26,7 +27,8 @@ struct VerifyCommand: ParsableCommand {
             let showsProgress = isatty(STDERR_FILENO) == 1
             while report.state == "running" {
                 usleep(100_000)
-                text = try channel.send(.get, "/api/verify")
+                text = try channel.progress(
+                    "/api/verify", lost: "the check was not finished: run it again")
                 report = try decodeJSON(text)
                 if showsProgress { show(report) }
             }
