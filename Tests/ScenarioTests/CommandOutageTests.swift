@@ -55,3 +55,61 @@ extension Stories.CommandOutageTests {
         #expect(result.stdout.isEmpty)
     }
 }
+
+// MARK: Exports
+
+extension Stories.CommandOutageTests {
+    /// An export of two segments, as the daemon describes it.
+    private static let export = #"""
+        {"name":"film","entry":"index.m3u8","files":[
+        {"name":"index.m3u8","text":"#EXTM3U\n#EXT-X-TARGETDURATION:4\n","source":"","ranges":[]},
+        {"name":"1.ts","source":"/one","ranges":[]},{"name":"2.ts","source":"/two","ranges":[]}]}
+        """#
+
+    @Test func `an export that fails leaves no playlist that names what is missing`() throws {
+        let daemon = try AnsweringOrigin { head, _ in
+            switch head.path {
+            case "/api/export": Self.json(200, Self.export)
+            case "/one": .response(200, [], Array("segment".utf8))
+            default: .nothing
+            }
+        }
+        defer { daemon.stop() }
+        let folder = try TemporaryFolder()
+        let target = folder.file("film")
+        let result = try sluice("export", "1", target, "--daemon", daemon.baseURL)
+        #expect(result.status == 1, "\(result)")
+        #expect(result.stderr.contains("/film/2.ts cannot be fetched"), "\(result.stderr)")
+        #expect(try Tool.run(["ls", "-A", target]).stdout == "1.ts\n")
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a signal that ends an export to a file leaves nothing of it`(_ number: CInt) throws {
+        let released = Barrier("released")
+        let isAsked = Shared(false)
+        let daemon = try AnsweringOrigin { head, _ in
+            switch head.path {
+            case "/api/export": return Self.json(200, Self.export)
+            case "/one": return .response(200, [], Array("segment".utf8))
+            default:
+                isAsked.update { $0 = true }
+                try? released.wait(within: .seconds(60))
+                return .nothing
+            }
+        }
+        defer {
+            released.arrive()
+            daemon.stop()
+        }
+        let folder = try TemporaryFolder()
+        let export = try ChildProcess([
+            DaemonProcess.builtBinary(), "export", "1", folder.file("film.mp4"), "--daemon",
+            daemon.baseURL,
+        ])
+        #expect(eventually(within: .seconds(30)) { isAsked.value })
+        #expect(listFolder(folder.path) == ["film.mp4.parts"])
+        export.kill(number)
+        #expect(export.waitForExit() == .signal(number))
+        #expect(listFolder(folder.path).isEmpty)
+    }
+}

@@ -35,6 +35,7 @@ struct ExportCommand: ParsableCommand {
                 "an export is a folder, or a file that ends in .mp4, .m4v, .mov or .mkv, not \(target)"
             )
         }
+        if format != .folder { Interruption.watch() }
         let client = daemon.client()
         let text = try client.send(
             "GET", "/api/export?title=\(PercentCoding.queryComponent(title))")
@@ -61,21 +62,24 @@ struct ExportCommand: ParsableCommand {
         guard access(folder, F_OK) != 0 else {
             throw commandFailure("\(folder) is in the way; remove it")
         }
-        defer { try? FileManager.default.removeItem(atPath: folder) }
+        Interruption.register(folder: folder)
+        defer { Interruption.removeFolder() }
         _ = try export.write(to: folder, mode: 0o700, client)
         let input = "\(folder)/\(export.entry)"
+        // Its name is of the format, and of no file of an export.
+        let made = "\(folder)/.made.\(target.split(separator: ".").last ?? "")"
         let hasSubtitles = export.hasSubtitles
         var hasThem = hasSubtitles
-        var isMade = hasSubtitles && Self.mux(input, to: target, format, withSubtitles: true)
+        var isMade = hasSubtitles && Self.mux(input, to: made, format, withSubtitles: true)
         if !isMade {
-            unlink(target)
+            unlink(made)
             hasThem = false
-            isMade = Self.mux(input, to: target, format, withSubtitles: false)
+            isMade = Self.mux(input, to: made, format, withSubtitles: false)
         }
         guard isMade else {
-            unlink(target)
             throw commandFailure("ffmpeg could not make \(target); is it installed?")
         }
+        try renameFile(made, to: target)
         print("\(export.name) is in \(target)")
         if hasSubtitles, !hasThem {
             printError(
@@ -95,7 +99,7 @@ struct ExportCommand: ParsableCommand {
         if withSubtitles { command += ["-map", "0:s", "-c:s", format.subtitleCodec] }
         command += ["-c:v", "copy", "-c:a", "copy"]
         if format == .mp4 { command += ["-movflags", "+faststart"] }
-        return (try? ChildProgram(command + [target]))?.waitForEnd() == 0
+        return Interruption.run(command + [target]) == 0
     }
 }
 
@@ -142,28 +146,40 @@ private struct Export: Decodable {
         files.contains { $0.text?.contains("TYPE=SUBTITLES") ?? false }
     }
 
+    /// The files in the order in which they are written: playlists behind all that they may name,
+    /// the entry last, so that nothing plays before everything is there.
+    private var filesInOrder: [File] {
+        let others = files.filter { $0.name != entry }
+        return others.filter { $0.text == nil } + others.filter { $0.text != nil }
+            + files.filter { $0.name == entry }
+    }
+
     /// Writes the files into a folder, made with a mode, and returns the number of bytes written.
     func write(to folder: String, mode: UInt32, _ daemon: AdminClient) throws -> Int64 {
         try makeFolder(folder, mode: mode)
         // One client for all files, so that they share one connection.
         let client = BlockingClient()
+        // A file has its name when it is whole; no file of an export begins with a dot.
+        let part = "\(folder)/.part"
+        defer { unlink(part) }
         var bytes: Int64 = 0
-        for file in files {
+        for file in filesInOrder {
             guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
             let path = "\(folder)/\(file.name)"
             if let text = file.text {
-                guard OutputFile.write(text, to: path) else {
+                guard OutputFile.write(text, to: part) else {
                     throw commandFailure("\(path) cannot be written")
                 }
                 bytes += Int64(text.utf8.count)
-                continue
+            } else {
+                let fetch = try FileFetch(path: path, part: part, daemon, client)
+                if file.ranges.isEmpty { try fetch.get(file.source, from: 0, to: nil) }
+                for range in file.ranges where range.count == 2 {
+                    try fetch.get(file.source, from: range[0], to: range[1])
+                }
+                bytes += fetch.bytes
             }
-            let fetch = try FileFetch(path: path, daemon, client)
-            if file.ranges.isEmpty { try fetch.get(file.source, from: 0, to: nil) }
-            for range in file.ranges where range.count == 2 {
-                try fetch.get(file.source, from: range[0], to: range[1])
-            }
-            bytes += fetch.bytes
+            try renameFile(part, to: path)
         }
         return bytes
     }
@@ -178,11 +194,14 @@ private final class FileFetch {
     private var offset: Int64 = 0
     private(set) var bytes: Int64 = 0
 
-    init(path: String, _ daemon: AdminClient, _ client: BlockingClient) throws {
+    /// Makes the file `part`, which must not exist; errors show `path`.
+    init(
+        path: String, part: String, _ daemon: AdminClient, _ client: BlockingClient
+    ) throws {
         self.path = path
         self.daemon = daemon
         self.client = client
-        file = try openFile(path, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o666)
+        file = try openFile(part, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o666)
     }
 
     /// Fetches the whole resource, or a range to its position; blocks.

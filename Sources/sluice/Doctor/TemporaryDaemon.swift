@@ -4,9 +4,10 @@ import Posix
 import Reactor
 import Synchronization
 
-/// Ends the temporary daemon and removes its folder before a signal ends this process.
+/// Ends the program that a command has started, and removes its folder, before a signal ends this
+/// process.
 enum Interruption {
-    /// The process ID, if it runs already, and the folder of the temporary daemon.
+    /// The process ID of that program, if it runs already, and the folder.
     fileprivate static let running = Mutex<(id: CInt?, folder: String)?>(nil)
 
     /// Lets a thread wait for the signals that end commands; to be called before other threads start.
@@ -28,6 +29,36 @@ enum Interruption {
         }
     }
 
+    /// Has a folder removed if a signal ends this process, until `removeFolder`.
+    static func register(folder: String) { running.withLock { $0 = (nil, folder) } }
+
+    /// Removes the registered folder; never returns once a signal ends this process.
+    static func removeFolder() {
+        running.withLock { running in
+            if let folder = running?.folder { removeTree(folder) }
+            running = nil
+        }
+    }
+
+    /// Runs a program that works in the registered folder; blocks until it has ended.
+    ///
+    /// - Returns: its exit status; nil if it could not be started, or if a signal ended it.
+    static func run(_ command: [String]) -> CInt? {
+        let child = running.withLock { running in
+            let child = try? ChildProgram(command)
+            running?.id = child?.id
+            return child
+        }
+        guard let child else { return nil }
+        var found = siginfo_t()
+        while waitid(P_PID, id_t(child.id), &found, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        // Its process ID is free from here on, and must not be sent a signal.
+        return running.withLock { running in
+            running?.id = nil
+            return child.waitForEnd()
+        }
+    }
+
     /// Never returns.
     ///
     /// The lock is held to the end: the command finds out at once that its daemon is gone, and would
@@ -40,7 +71,8 @@ enum Interruption {
                     kill(id, SIGKILL)
                     waitpid(id, nil, 0)
                 }
-                removeTree(folder)
+                // The command may be making files in it; without the folder it can make no more.
+                for _ in 0..<1_000 where access(folder, F_OK) == 0 { removeTree(folder) }
             }
             // Whoever waits for this process is told which signal ended it.
             var signals = watched
