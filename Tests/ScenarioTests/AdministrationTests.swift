@@ -257,6 +257,26 @@ extension Stories.AdministrationTests {
     }
 }
 
+extension Stories.AdministrationTests {
+    @Test(.enabled(if: geteuid() == 0 && Tool.exists("setpriv"), "needs setpriv and root"))
+    func `a folder that this user may not open is not called empty`() throws {
+        let story = try Story()
+        _ = try story.get(segment("mine", 1_000))
+        story.stop()
+        #expect(chown(story.cacheFolder, 65_534, 65_534) == 0)
+        #expect(chmod(story.cacheFolder, 0o700) == 0)
+        let without = "-dac_override,-dac_read_search"
+        let result = try Tool.run([
+            "setpriv", "--bounding-set", without, "--inh-caps", without,
+            DaemonProcess.builtBinary(), "ls", "--cache-dir", story.cacheFolder,
+        ])
+        #expect(result.status == 4, "\(result)")
+        #expect(result.stderr.contains("cannot be opened"), "\(result.stderr)")
+        #expect(result.stderr.contains("run this as its owner"), "\(result.stderr)")
+        #expect(!result.stderr.contains("no store"), "\(result.stderr)")
+    }
+}
+
 // MARK: Disk and checks
 
 extension Stories.AdministrationTests {

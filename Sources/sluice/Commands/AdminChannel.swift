@@ -159,10 +159,42 @@ private final class OpenedStore {
         guard geteuid() == 0, stat("\(folder)/objects", &found) == 0, found.st_uid != 0 else {
             return
         }
-        let name = getpwuid(found.st_uid).flatMap { $0.pointee.pw_name.map { String(cString: $0) } }
+        let user = owner(found.st_uid)
         throw commandFailure(
-            "the store \(folder) belongs to the user \(name ?? String(found.st_uid)); run this as that user, for example with sudo -u \(name ?? "#\(found.st_uid)")"
+            "the store \(folder) belongs to the user \(user.name); run this as that user, for example with sudo -u \(user.argument)"
         )
+    }
+
+    /// Returns the name of a user, and the argument that names it for sudo.
+    private static func owner(_ id: uid_t) -> (name: String, argument: String) {
+        let name = getpwuid(id).flatMap { $0.pointee.pw_name.map { String(cString: $0) } }
+        return (name ?? String(id), name ?? "#\(id)")
+    }
+
+    /// Makes sure that there is a store that this user may open.
+    ///
+    /// - Parameters:
+    ///   - folder: the cache folder.
+    ///   - asked: "no daemon answers ..., and ", if one was asked; else empty.
+    /// - Throws: `ExitCode` after printing the error to standard error.
+    private static func checkStore(_ folder: String, asked: String) throws {
+        do throws(SystemError) {
+            _ = try openFile(folder + "/format", flags: 0)
+        } catch {
+            guard error.code != ENOENT, error.code != ENOTDIR else {
+                printError("sluice: \(asked)there is no store in \(folder)")
+                throw asked.isEmpty ? ExitCodes.cacheFolder : ExitCodes.unreachable
+            }
+            var found = stat()
+            var advice = ""
+            if stat(folder, &found) == 0, found.st_uid != geteuid() {
+                let user = owner(found.st_uid)
+                advice = "; run this as its owner, for example with sudo -u \(user.argument)"
+            }
+            printError(
+                "sluice: \(asked)the store in \(folder) cannot be opened: \(error)\(advice)")
+            throw ExitCodes.cacheFolder
+        }
     }
 
     private let store: ObjectStore
@@ -175,11 +207,8 @@ private final class OpenedStore {
             file: options.config)
         let folder = configuration.cacheFolder
         try Self.checkOwner(of: folder)
-        guard (try? openFile(folder + "/format", flags: 0)) != nil else {
-            let asked = daemon.map { "no daemon answers at \($0), and " } ?? ""
-            printError("sluice: \(asked)there is no store in \(folder)")
-            throw daemon == nil ? ExitCodes.cacheFolder : ExitCodes.unreachable
-        }
+        try Self.checkStore(
+            folder, asked: daemon.map { "no daemon answers at \($0), and " } ?? "")
         // Only the daemon knows the limits in force: nothing is evicted here.
         var settings = configuration.store
         settings.budgetBytes = max(settings.budgetBytes, 1_000_000_000_000_000)
