@@ -8,6 +8,14 @@ package enum PrintableText {
             String.UnicodeScalarView(text.unicodeScalars.map { isActive($0) ? " " : $0 }))
     }
 
+    /// Does the same with the lines of a text, whose ends it keeps.
+    package static func lines(_ text: String) -> String {
+        let isActive: (Unicode.Scalar) -> Bool = { $0 != "\n" && Self.isActive($0) }
+        guard text.unicodeScalars.contains(where: isActive) else { return text }
+        return String(
+            String.UnicodeScalarView(text.unicodeScalars.map { isActive($0) ? " " : $0 }))
+    }
+
     private static func isActive(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.value < 0x7F { return scalar.value < 0x20 }
         switch scalar.properties.generalCategory {

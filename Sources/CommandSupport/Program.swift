@@ -20,9 +20,10 @@ package enum ExitCodes {
 /// The version that `--version` and the daemon's pages show.
 package let sluiceVersion = "0.5.0"
 
-/// Prints a line to standard error.
+/// Prints a line to standard error; what of it acts on a terminal is left out, since it may quote
+/// origins.
 package func printError(_ text: String) {
-    let bytes = Array((text + "\n").utf8)
+    let bytes = Array((PrintableText.lines(text) + "\n").utf8)
     _ = write(STDERR_FILENO, bytes, bytes.count)
 }
 

@@ -10,4 +10,9 @@ struct PrintableTextTests {
     func `characters that a terminal acts on are blanks`(_ text: String, _ shown: String) {
         #expect(PrintableText.oneLine(text) == shown)
     }
+
+    @Test func `the ends of lines stay where a text has several`() {
+        #expect(PrintableText.lines("a\u{9B}2J\nb\r\n\u{1B}c\n") == "a 2J\nb \n c\n")
+        #expect(PrintableText.lines("a\nb") == "a\nb")
+    }
 }

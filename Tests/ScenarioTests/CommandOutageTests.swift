@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Commands whose daemon ends, or is another, while they are at work.
+/// Commands whose daemon ends, or is another while they are at work; and its texts.
 extension Stories {
     @Suite(.tags(.crowded)) struct CommandOutageTests {}
 }
@@ -111,5 +111,32 @@ extension Stories.CommandOutageTests {
         export.kill(number)
         #expect(export.waitForExit() == .signal(number))
         #expect(listFolder(folder.path).isEmpty)
+    }
+}
+
+// MARK: Texts of others
+
+extension Stories.CommandOutageTests {
+    @Test func `what origins write does not act on the terminal`() throws {
+        let report = #"""
+            {"url":"http://h/a.ts","place":"entry","policy":{"name":"media","from":"default"},
+            "key":{"text":"k","digest":"d","mode":"standard","steps":[]},
+            "stored":{"status":200,"complete":true,"total":1,"present":1,"spans":[],
+            "filling":false,"playlist":false,"title":"t","pinned":false,
+            "etag":"\"\u009b31mX\"","cache-control":"max-age=5,x=\u001b[2J"},
+            "next":{"outcome":"hit","what":"it is served"}}
+            """#
+        let daemon = try AnsweringOrigin { head, _ in
+            head.path == "/api/why"
+                ? Self.json(200, report) : Self.json(409, "refused: \u{1B}[2J\u{9B}1m")
+        }
+        defer { daemon.stop() }
+        let why = try sluice("why", "http://h/a.ts", "--daemon", daemon.baseURL)
+        #expect(why.status == 0 && why.stdout.contains("31mX"), "\(why)")
+        let other = try sluice("pin", "http://h/a.ts", "--daemon", daemon.baseURL)
+        #expect(other.status == 1 && other.stderr.contains("refused:"), "\(other)")
+        for scalar in (why.stdout + other.stderr).unicodeScalars where scalar != "\n" {
+            #expect(scalar.properties.generalCategory != .control)
+        }
     }
 }

@@ -67,7 +67,7 @@ struct StoreOptions: ParsableArguments {
             printError("sluice: the daemon's answer has an unknown form")
             throw ExitCode.failure
         }
-        print(lines(report).joined(separator: "\n"))
+        print(PrintableText.lines(lines(report).joined(separator: "\n")))
     }
 }
 
