@@ -1,6 +1,7 @@
 import HTTPServer
 import Model
 import Posix
+import Serving
 import URISyntax
 import Upstream
 
@@ -23,12 +24,13 @@ extension DaemonConfiguration {
         case let text: reader.fault("early-connect is on or off, not '\(text)'")
         }
         if let text = reader.text("doh-url") {
-            // libcurl accepts no other scheme, and would show a password in its messages.
+            // libcurl accepts no other scheme, and would show a password in its messages. Nor do ours show
+            // one, or the key that a query may have.
             if let url = try? AbsoluteURL(text), url.scheme == .https, url.userinfo == nil {
                 upstream.dohURL = text
             } else {
                 reader.fault(
-                    "doh-url is the https URL of a DNS server, such as https://9.9.9.9/dns-query, not '\(text)'"
+                    "doh-url is the https URL of a DNS server, such as https://9.9.9.9/dns-query, not '\(SettingsList.withoutSecrets("doh-url", text))'"
                 )
             }
         }

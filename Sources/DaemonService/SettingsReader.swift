@@ -147,8 +147,22 @@ package struct SettingsReader {
         return origins
     }
 
-    /// Adds an error.
-    mutating func fault(_ text: String) { faults.append(text) }
+    /// Adds an error, which may quote a value: user information of URLs in it is left out.
+    mutating func fault(_ text: String) { faults.append(Self.withoutUserInformation(text)) }
+
+    private static func withoutUserInformation(_ text: String) -> String {
+        var shown = ""
+        var rest = text[...]
+        while let scheme = rest.firstRange(of: "://") {
+            shown += rest[..<scheme.upperBound]
+            rest = rest[scheme.upperBound...]
+            if let at = rest.prefix(while: { !"/?# ".contains($0) }).lastIndex(of: "@") {
+                shown += "***"
+                rest = rest[at...]
+            }
+        }
+        return shown + rest
+    }
 
     /// Returns a text; nil if it is set nowhere.
     func text(_ name: String) -> String? { Self.text(name, in: reader) }

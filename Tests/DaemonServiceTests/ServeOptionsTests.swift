@@ -54,4 +54,32 @@ import Testing
         let free = try await DaemonConfiguration(scalars: ["port": "0"], lists: [:], file: nil)
         #expect(free.localBases == [])
     }
+
+    /// The error of settings; empty without one.
+    private func fault(
+        _ scalars: [String: String], _ lists: [String: [String]] = [:]
+    ) async -> String {
+        do {
+            _ = try await DaemonConfiguration(scalars: scalars, lists: lists, file: nil)
+            return ""
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    @Test(arguments: [
+        "doh-url", "cors-origin", "allow-host", "host-name", "origin-policy", "key-rule", "resolve",
+        "base-path", "mount", "origin-proxy", "pace",
+    ])
+    func `an error shows no password of a URL in a setting`(name: String) async {
+        let value = "https://u:pAssw0rd@h.example/x"
+        let isList = ServeOptions.listNames.contains(name)
+        let text = await fault(isList ? [:] : [name: value], isList ? [name: [value]] : [:])
+        #expect(text.contains(name) && !text.contains("pAssw0rd"), "\(text)")
+    }
+
+    @Test func `an error shows no query of a server's URL`() async {
+        let text = await fault(["doh-url": "http://d.example/q?key=hidden"])
+        #expect(text.contains("'http://d.example/q?***'"), "\(text)")
+    }
 }
