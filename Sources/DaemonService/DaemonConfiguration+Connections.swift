@@ -24,8 +24,8 @@ extension DaemonConfiguration {
         case let text: reader.fault("early-connect is on or off, not '\(text)'")
         }
         if let text = reader.text("doh-url") {
-            // libcurl accepts no other scheme, and would show a password in its messages. Nor do ours show
-            // one, or the key that a query may have.
+            // libcurl accepts no other scheme, and would show a password in its messages. Ours show
+            // neither that nor the key that a query may have.
             if let url = try? AbsoluteURL(text), url.scheme == .https, url.userinfo == nil {
                 upstream.dohURL = text
             } else {

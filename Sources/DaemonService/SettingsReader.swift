@@ -301,10 +301,21 @@ package struct SettingsReader {
         defaults[name] = Self.parseBytes(words) == standard ? words : String(standard)
         guard let text = text(name) else { return standard }
         guard let value = Self.parseBytes(text), range.contains(value) else {
-            fault("\(name) is a size such as 500MB or 10GB, not '\(text)'")
+            let bounds =
+                "\(Self.bytesInWords(range.lowerBound)) to \(Self.bytesInWords(range.upperBound))"
+            fault("\(name) is a size from \(bounds), such as 500MB or 10GB, not '\(text)'")
             return standard
         }
         return value
+    }
+
+    /// Returns the shortest text that `parseBytes` reads as a size.
+    private static func bytesInWords(_ bytes: Int64) -> String {
+        let units: [(String, Int64)] = [
+            ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000),
+        ]
+        let unit = units.first { bytes >= $0.1 && bytes % $0.1 == 0 }
+        return unit.map { "\(bytes / $0.1)\($0.0)" } ?? String(bytes)
     }
 
     /// Parses a size; nil if it is malformed.

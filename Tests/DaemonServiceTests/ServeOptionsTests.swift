@@ -82,4 +82,13 @@ import Testing
         let text = await fault(["doh-url": "http://d.example/q?key=hidden"])
         #expect(text.contains("'http://d.example/q?***'"), "\(text)")
     }
+
+    @Test(arguments: [
+        ("read-ahead", "1KB", "1MB to 1000TB"), ("cache-size", "2000TB", "1MB to 1000TB"),
+        ("min-free", "-1", "0 to 1000TB"), ("download-rate", "much", "1KB to 1000TB"),
+    ])
+    func `the error of a size names its range`(name: String, value: String, range: String) async {
+        let text = await fault([name: value])
+        #expect(text.contains("\(name) is a size from \(range), "), "\(text)")
+    }
 }
