@@ -103,6 +103,18 @@ extension Stories.InspectTests {
         #expect(try sluice("inspect", cdn.url("/good.m3u8")).status == 0)
     }
 
+    @Test func `a named playlist that cannot be read ends with 1`() throws {
+        let cdn = try Self.origin()
+        defer { cdn.stop() }
+        cdn.put("/good.m3u8", text: "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n")
+        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=9,CODECS=\"x\"\n"
+        cdn.put("/part.m3u8", text: "#EXTM3U\n\(variant)good.m3u8\n\(variant)gone.m3u8\n")
+        let result = try sluice("inspect", cdn.url("/part.m3u8"))
+        #expect(result.status == 1, "\(result.stdout)")
+        #expect(result.stdout.contains("not read: the origin answered 404"))
+        #expect(try sluice("inspect", "--no-strict", cdn.url("/part.m3u8")).status == 0)
+    }
+
     @Test(arguments: ["ts", "fmp4", "aes", "byterange", "audio"])
     func `the sample files violate no MUST`(name: String) throws {
         let path = Fixture.repository + "/Fixtures/media/\(name)/master.m3u8"

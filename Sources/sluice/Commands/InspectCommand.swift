@@ -11,8 +11,9 @@ struct InspectCommand: ParsableCommand {
         abstract:
             "Print a playlist and the playlists it references as a tree, with every violation of RFC 8216bis.",
         discussion: """
-            Reads playlists only, no segments and no keys. Exit codes: 0 read, and no MUST of the RFC is violated; 1 \
-            not read; 2 read, and a MUST is violated (0 with --no-strict).
+            Reads playlists only, no segments and no keys. Exit codes: 0 all read, and no MUST of the RFC is \
+            violated; 1 the first playlist, or one that it names, could not be read; 2 a MUST is violated. With \
+            --no-strict only the first playlist has to be read.
             """)
 
     @Argument(
@@ -41,7 +42,10 @@ struct InspectCommand: ParsableCommand {
     var fullURLs = false
 
     @Flag(
-        inversion: .prefixedNo, help: "Exit with 2 if a MUST of the RFC is violated.")
+        inversion: .prefixedNo,
+        help:
+            "Exit with 2 if a MUST of the RFC is violated, with 1 if a named playlist could not be read."
+    )
     var strict = true
 
     func validate() throws {
@@ -64,7 +68,9 @@ struct InspectCommand: ParsableCommand {
         }
         if tree.isCut { printError("sluice: only the first \(limit) playlists were read") }
         if case .failure = root.result { throw ExitCode.failure }
-        if strict, tree.mustCount > 0 { throw ExitCodes.violations }
+        guard strict else { return }
+        if tree.mustCount > 0 { throw ExitCodes.violations }
+        if root.children.contains(where: \.isUnread) { throw ExitCode.failure }
     }
 
     /// Returns the URL to start from, and the loader for URLs and files.

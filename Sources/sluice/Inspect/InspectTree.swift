@@ -10,6 +10,11 @@ struct InspectNode {
     /// The outline, or why there is none.
     let result: Result<PlaylistOutline, InspectFailure>
     var children: [InspectNode] = []
+
+    /// True if the playlist could not be read.
+    var isUnread: Bool {
+        if case .failure = result { true } else { false }
+    }
 }
 
 /// Reads each URL once, at most `limit` of them, and no deeper than playlists can be nested.
