@@ -242,6 +242,26 @@ extension Stories.AdministrationTests {
     }
 
     @Test
+    func `without a daemon its URLs are known by the names that its settings have`() throws {
+        let story = try Story()
+        story.cdn.put("/a.ts", Array("bytes".utf8))
+        _ = try story.get("/a.ts")
+        story.stop()
+        let folder = try TemporaryFolder()
+        let file = folder.file("settings.json")
+        try writeFile(
+            file, #"{"host-name":["nas.test"],"bind":["127.0.0.9"],"port":9000}"#.utf8)
+        let path = "/proxy?url=\(percentEncoded(story.cdn.url("/a.ts")))"
+        // Another server of that machine.
+        let other = try story.onFolder("purge", "http://nas.test:8080\(path)", "--config", file)
+        #expect(other.stdout.hasPrefix("removed 0 objects"), "\(other)")
+        let why = try story.onFolder("why", "http://127.0.0.9:9000\(path)", "--config", file)
+        #expect(why.stdout.contains("whole: 5 of 5 bytes"), "\(why)")
+        let purged = try story.onFolder("purge", "http://nas.test:9000\(path)", "--config", file)
+        #expect(purged.stdout.hasPrefix("removed 1 object,"), "\(purged)")
+    }
+
+    @Test
     func `a folder without a store is not changed`() throws {
         let folder = try TemporaryFolder()
         let photos = folder.makeFolder("photos")

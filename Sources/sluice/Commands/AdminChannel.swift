@@ -231,14 +231,20 @@ private final class OpenedStore {
         let keys = KeyTable(
             settings: configuration.proxy.keys, database: store.state, counters: Counters())
         let basePath = configuration.proxy.basePath
+        // Other names count on the daemon's ports only: an origin may have the same name.
+        let addresses = OwnAddresses(hostNames: configuration.proxy.hostNames)
+        addresses.listen(on: configuration.listeningPlaces)
+        let isOwn: @Sendable (AbsoluteURL) -> Bool = {
+            Self.isOnThisMachine($0) || addresses.contains($0)
+        }
         administration = StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,
-            origin: { Self.origin($0, basePath: basePath) })
+            origin: { Self.origin($0, basePath: basePath, isOwn: isOwn) })
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
         context.isShared = configuration.isShared
         context.mountKind = configuration.proxy.mountKind
-        context.isOwn = { Self.isOnThisMachine($0) }
+        context.isOwn = isOwn
         context.guessesOwn = true
         let router = Router(mounts: configuration.proxy.mounts, basePath: basePath)
         context.router = { router }
@@ -256,18 +262,16 @@ private final class OpenedStore {
         while !store.statistics().isReconciled, .now() < deadline { usleep(2_000) }
     }
 
-    /// Returns the origin's URL for a text, which may be a URL of any daemon on this machine.
-    private static func origin(_ text: String, basePath: String) -> AbsoluteURL? {
+    /// Returns the origin's URL for a text, which may be a URL of a daemon.
+    private static func origin(
+        _ text: String, basePath: String, isOwn: (AbsoluteURL) -> Bool
+    ) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(text) else { return nil }
-        guard isOnThisMachine(url) else { return url }
-        switch Router(mounts: [], basePath: basePath).route(given: url) {
-        case .entry(let entry): return entry.url
-        case .rewritten(let link):
-            if case .url(let target)? = link.unchecked?.target {
-                return target
-            }
-            return url
-        default: return url
+        guard isOwn(url) else { return url }
+        return switch Router(mounts: [], basePath: basePath).route(given: url) {
+        case .entry(let entry): entry.url
+        case .rewritten(let link): link.uncheckedURL ?? url
+        default: url
         }
     }
 
