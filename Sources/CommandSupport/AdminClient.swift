@@ -2,7 +2,7 @@ package import ArgumentParser
 import FoundationEssentials
 
 /// A blocking client for the daemon's own pages.
-package struct AdminClient {
+package struct AdminClient: Sendable {
     /// Without a trailing slash.
     package let base: String
     package let token: String?

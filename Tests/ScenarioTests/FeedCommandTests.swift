@@ -1,4 +1,5 @@
 import FixtureCDN
+import Glibc
 import ScenarioSupport
 import Testing
 
@@ -40,6 +41,27 @@ extension Stories {
         @Test func `the feed ends with its input`() throws {
             let feed = try ShownFeed(items: 3)
             #expect(try run(feed, input: ["next"]).status == 0)
+            #expect(try feed.send("GET", "").status == 404)
+        }
+
+        @Test(arguments: [SIGINT, SIGTERM])
+        func `a signal that ends the command ends the feed`(_ number: CInt) throws {
+            let feed = try ShownFeed(items: 3)
+            let folder = try TemporaryFolder()
+            let urls = (0..<feed.items).map { feed.story.cdn.url(feed.entry($0)) }
+            try writeFile(folder.file("f.txt"), urls.joined(separator: "\n").utf8)
+            // An input that does not end.
+            let input = folder.file("input")
+            #expect(mkfifo(input, 0o600) == 0)
+            let writer = open(input, O_RDWR | O_CLOEXEC)
+            defer { close(writer) }
+            let command = try ChildProcess([
+                "sh", "-c", "exec \"$@\" < \"$0\"", input, DaemonProcess.builtBinary(), "feed",
+                folder.file("f.txt"), "--daemon", feed.story.daemon.baseURL,
+            ])
+            #expect(try eventually { try feed.send("GET", "").status == 200 })
+            command.kill(number)
+            #expect(command.waitForExit() == .signal(number))
             #expect(try feed.send("GET", "").status == 404)
         }
 

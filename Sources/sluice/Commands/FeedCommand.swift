@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import HTTP
 import Numbers
+import Synchronization
 import URISyntax
 
 /// `sluice feed`: sends the daemon a list, and reports the viewer's position.
@@ -15,8 +16,8 @@ struct FeedCommand: ParsableCommand {
             FILE is a JSON order as PUT /api/feeds/<name> takes it, or a list of URLs, one a line. The viewer's \
             position is read from standard input, one line each: a position in the list (0 is the first), next, back, \
             state, or quit. `state` prints a table of the items being fetched, with --json the daemon's \
-            answer. The feed ends with the input unless --stay is given. Invalid lines are reported \
-            on standard error and change nothing.
+            answer. The feed ends with the input, or with a signal that ends the command, unless --stay is \
+            given. Invalid lines are reported on standard error and change nothing.
             """)
 
     @Argument(help: "The file with the list.")
@@ -46,7 +47,9 @@ struct FeedCommand: ParsableCommand {
         let order = try readOrder()
         let client = daemon.client()
         let path = "/api/feeds/" + PercentCoding.queryComponent(feedName)
-        let state: FeedState = try decodeJSON(try client.send("PUT", path, sending: order))
+        let feed = OrderedFeed(client, path, stays: stay)
+        Interruption.watch { _ = try? feed.end() }
+        let state: FeedState = try decodeJSON(try feed.begin(order))
         print("feed \(feedName): \(state.entries) entries, at \(state.index)")
         for fault in state.faults {
             printError("sluice: entry \(fault.index) is left out: \(fault.reason)")
@@ -81,7 +84,41 @@ struct FeedCommand: ParsableCommand {
             }
             fflush(nil)
         }
-        if !stay { _ = try client.send("DELETE", path) }
+        try feed.end()
+    }
+
+    /// A feed of the daemon that ends with this command, unless it stays.
+    private final class OrderedFeed: Sendable {
+        private let client: AdminClient
+        private let path: String
+        private let stays: Bool
+        /// True while the daemon has a feed that is to be ended; held during requests, so that a
+        /// signal ends what was just ordered, once.
+        private let isToEnd = Mutex(false)
+
+        init(_ client: AdminClient, _ path: String, stays: Bool) {
+            self.client = client
+            self.path = path
+            self.stays = stays
+        }
+
+        /// Orders the feed and returns the daemon's answer; blocks.
+        func begin(_ order: [UInt8]) throws -> String {
+            try isToEnd.withLock { isToEnd in
+                let answer = try client.send("PUT", path, sending: order)
+                isToEnd = !stays
+                return answer
+            }
+        }
+
+        /// Ends the feed; blocks.
+        func end() throws {
+            try isToEnd.withLock { isToEnd in
+                guard isToEnd else { return }
+                isToEnd = false
+                _ = try client.send("DELETE", path)
+            }
+        }
     }
 
     private static func place(_ word: String, from place: Int) -> Int? {

@@ -11,7 +11,10 @@ enum Interruption {
     fileprivate static let running = Mutex<(id: CInt?, folder: String)?>(nil)
 
     /// Lets a thread wait for the signals that end commands; to be called before other threads start.
-    static func watch() {
+    ///
+    /// - Parameter cleanUp: what that thread does first when such a signal has come; a second signal
+    ///   ends the process meanwhile.
+    static func watch(_ cleanUp: (@Sendable () -> Void)? = nil) {
         var signals = sigset_t()
         sigemptyset(&signals)
         for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
@@ -22,6 +25,11 @@ enum Interruption {
                 var signals = watched
                 var number: CInt = 0
                 while sigwait(&signals, &number) != 0 {}
+                if let cleanUp {
+                    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+                    cleanUp()
+                    pthread_sigmask(SIG_BLOCK, &signals, nil)
+                }
                 end(by: number, watched: signals)
             }
         } catch {
