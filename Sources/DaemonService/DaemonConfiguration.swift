@@ -158,6 +158,10 @@ package struct DaemonConfiguration: Sendable {
     private static func fault(ofLog path: String) -> String? {
         if path.isEmpty { return "access-log is a path or -" }
         if path == "-" { return nil }
+        var found = stat()
+        if stat(path, &found) == 0, found.st_mode & S_IFMT == S_IFDIR {
+            return "access-log \(path) is a folder; name a file in it, such as access.log"
+        }
         let end = path.lastIndex(of: "/")
         let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         guard access(access(path, F_OK) == 0 ? path : folder, W_OK) != 0 else { return nil }

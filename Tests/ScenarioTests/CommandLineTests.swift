@@ -292,6 +292,17 @@ extension Stories.CommandLineTests {
         #expect(try sluice("check", "--cors-origin", "https://app.example/").status == 0)
     }
 
+    @Test func `an access log that is a folder is a wrong setting`() throws {
+        let folder = try TemporaryFolder()
+        for command in ["check", "serve"] {
+            let run = try sluice(
+                command, "--port", "0", "--cache-dir", folder.file("cache"), "--access-log",
+                folder.path)
+            #expect(run.status == 78, "\(run)")
+            #expect(run.stderr.contains("access-log \(folder.path) is a folder"), "\(run.stderr)")
+        }
+    }
+
     @Test
     func `a wrong switch in the environment is an error too`() throws {
         #expect(try sluice("check", environment: ["SLUICE_ALLOW_PRIVATE=perhaps"]).status == 78)
