@@ -3,7 +3,7 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// Commands whose daemon ends, or is another while they are at work; and its texts.
+/// Commands whose daemon ends or is restarted while they work, and what they print of its texts.
 extension Stories {
     @Suite(.tags(.crowded)) struct CommandOutageTests {}
 }
@@ -83,11 +83,11 @@ extension Stories.CommandOutageTests {
         #expect(try Tool.run(["ls", "-A", target]).stdout == "1.ts\n")
     }
 
-    @Test(arguments: [SIGINT, SIGTERM])
-    func `a signal that ends an export to a file leaves nothing of it`(_ number: CInt) throws {
-        let released = Barrier("released")
-        let isAsked = Shared(false)
-        let daemon = try AnsweringOrigin { head, _ in
+    /// A daemon that holds the second segment until `released`, and notes that it was asked for.
+    private func holdingDaemon(_ released: Barrier, _ isAsked: Shared<Bool>) throws
+        -> AnsweringOrigin
+    {
+        try AnsweringOrigin { head, _ in
             switch head.path {
             case "/api/export": return Self.json(200, Self.export)
             case "/one": return .response(200, [], Array("segment".utf8))
@@ -97,6 +97,13 @@ extension Stories.CommandOutageTests {
                 return .nothing
             }
         }
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a signal that ends an export to a file leaves nothing of it`(_ number: CInt) throws {
+        let released = Barrier("released")
+        let isAsked = Shared(false)
+        let daemon = try holdingDaemon(released, isAsked)
         defer {
             released.arrive()
             daemon.stop()
@@ -111,6 +118,26 @@ extension Stories.CommandOutageTests {
         export.kill(number)
         #expect(export.waitForExit() == .signal(number))
         #expect(listFolder(folder.path).isEmpty)
+    }
+
+    @Test func `an export goes on when its terminal closes if it was started to do so`() throws {
+        let released = Barrier("released")
+        let isAsked = Shared(false)
+        let daemon = try holdingDaemon(released, isAsked)
+        defer {
+            released.arrive()
+            daemon.stop()
+        }
+        let folder = try TemporaryFolder()
+        let export = try ChildProcess([
+            "sh", "-c", "trap '' HUP; exec \"$@\"", "sh", DaemonProcess.builtBinary(), "export",
+            "1", folder.file("film.mp4"), "--daemon", daemon.baseURL,
+        ])
+        #expect(eventually(within: .seconds(30)) { isAsked.value })
+        // Of two signals that wait, the one with the lower number is taken first.
+        export.kill(SIGHUP)
+        export.kill(SIGTERM)
+        #expect(export.waitForExit() == .signal(SIGTERM))
     }
 }
 

@@ -17,7 +17,9 @@ enum Interruption {
     static func watch(_ cleanUp: (@Sendable () -> Void)? = nil) {
         var signals = sigset_t()
         sigemptyset(&signals)
-        for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
+        for number in [SIGINT, SIGTERM] { sigaddset(&signals, number) }
+        // What nohup(1) started goes on when its terminal closes.
+        if !isIgnored(SIGHUP) { sigaddset(&signals, SIGHUP) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         let watched = signals
         do throws(SystemError) {
@@ -35,6 +37,14 @@ enum Interruption {
         } catch {
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
         }
+    }
+
+    /// True if whoever started this process has it ignore a signal.
+    private static func isIgnored(_ number: CInt) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     /// Has a folder removed if a signal ends this process, until `removeFolder`.
