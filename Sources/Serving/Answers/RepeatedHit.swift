@@ -104,7 +104,7 @@ final class RepeatedHit {
         let now = exchange.loop.now
         guard now - reportedAt >= Self.reportPause else { return }
         reportedAt = now
-        core.lookahead.list(resource, object, nil, exchange)
+        core.lookahead.list(resource, object, nil, exchange, isForPage: isForPage)
     }
 
     /// Returns how fresh the response is now; nil if it would be served in another form.
