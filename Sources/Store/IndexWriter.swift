@@ -21,6 +21,8 @@ final class IndexWriter {
     private var isFailing = false
     /// The number of long URLs saved in this run.
     private var savedLongURLs = 0
+    /// The value of `savedLongURLs` when the oldest were last deleted.
+    private var trimmedLongURLs = 0
 
     init(core: StoreCore) {
         self.core = core
@@ -152,26 +154,30 @@ final class IndexWriter {
     func saveLongURLs() throws {
         do {
             while case let batch = core.unsavedLongURLs.withLock({ $0.next() }), !batch.isEmpty {
-                for (id, url) in batch {
-                    try saveLongURL(id: id, url: url)
-                    core.unsavedLongURLs.withLock { $0.noteSaved(id) }
-                }
+                try core.index.saveLongURLs(batch, now: .now())
+                core.unsavedLongURLs.withLock { $0.noteSaved(batch) }
+                savedLongURLs += batch.count
+                // The first trim of a run waits for the end: meanwhile a kill loses what waits.
+                if savedLongURLs > longURLStep { try trimLongURLs() }
             }
+            try trimLongURLs()
         } catch {
             core.unsavedLongURLs.withLock { $0.noteFailure() }
             throw error
         }
     }
 
-    /// Saves a long URL; at the first one of a run and then now and then, deletes the oldest.
-    private func saveLongURL(id: [UInt8], url: String) throws {
-        try core.index.saveLongURL(id: id, url: url, now: .now())
-        let limit = core.configuration.longURLLimit
-        // Trim after every tenth of the limit: each trim scans all rows.
-        if savedLongURLs % max(1, limit / 10) == 0 {
-            try core.index.trimLongURLs(keeping: limit)
+    /// The oldest long URLs are deleted after each tenth of the limit: that scans all rows.
+    private var longURLStep: Int { max(1, core.configuration.longURLLimit / 10) }
+
+    /// Deletes the oldest long URLs after the first one of a run, and at each step.
+    private func trimLongURLs() throws {
+        let step = longURLStep
+        let steps = { (saved: Int) in (saved + step - 1) / step }
+        if steps(savedLongURLs) != steps(trimmedLongURLs) {
+            try core.index.trimLongURLs(keeping: core.configuration.longURLLimit)
         }
-        savedLongURLs += 1
+        trimmedLongURLs = savedLongURLs
     }
 
     // MARK: Rows

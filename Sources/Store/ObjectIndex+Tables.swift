@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GRDB
+import Numbers
 import Posix
 
 /// The small tables besides `objects`.
@@ -41,11 +42,16 @@ extension ObjectIndex {
     /// The maximum for all rows, which are in memory together for a moment.
     private static let mostSessionBytes = 128 << 20
 
-    func saveLongURL(id: [UInt8], url: String, now: WallTime) throws {
+    /// Saves long URLs in one transaction: all of them or none.
+    func saveLongURLs(_ batch: [(id: [UInt8], url: String)], now: WallTime) throws {
         try pool.write { db in
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO long_urls (id, url, used) VALUES (?, ?, ?)",
-                arguments: [Data(id), url, now.nanoseconds])
+            let statement = try db.cachedStatement(
+                sql: "INSERT OR REPLACE INTO long_urls (id, url, used) VALUES (?, ?, ?)")
+            for (place, entry) in batch.enumerated() {
+                // Times differ, so that those saved first are deleted first.
+                let time = now.nanoseconds.addingSaturated(Int64(place))
+                try statement.execute(arguments: [Data(entry.id), entry.url, time])
+            }
         }
     }
 

@@ -3,6 +3,8 @@ struct UnsavedLongURLs: Sendable {
     /// The maximum number kept while the index cannot be written; a list may bring more at once
     /// while it can.
     static let mostWhileFailing = 1_024
+    /// The maximum number saved in one transaction.
+    static let mostAtOnce = 1_024
 
     private(set) var urls: [[UInt8]: String] = [:]
     /// The IDs, first added first; also some that were saved.
@@ -23,11 +25,13 @@ struct UnsavedLongURLs: Sendable {
     mutating func next() -> [(id: [UInt8], url: String)] {
         order.removeAll { urls[$0] == nil }
         if order.isEmpty { isScheduled = false }
-        return order.map { ($0, urls[$0] ?? "") }
+        return order.prefix(Self.mostAtOnce).map { ($0, urls[$0] ?? "") }
     }
 
-    /// Removes a URL that was saved.
-    mutating func noteSaved(_ id: [UInt8]) { urls[id] = nil }
+    /// Removes URLs that were saved.
+    mutating func noteSaved(_ batch: [(id: [UInt8], url: String)]) {
+        for (id, _) in batch { urls[id] = nil }
+    }
 
     /// Keeps what could not be saved for the next attempt, the newest up to the limit.
     mutating func noteFailure() {

@@ -277,6 +277,28 @@ import Testing
         #expect(store.core.unsavedLongURLs.withLock { $0.urls.isEmpty })
     }
 
+    /// Each transaction takes its time, in which a kill loses all links but the first of a list.
+    @Test func `the long URLs of a list are saved in one transaction`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let index = try DatabaseQueue(path: folder.path + "/index.sqlite")
+        try index.write {
+            try $0.execute(
+                sql: """
+                    CREATE TRIGGER refuse_bad BEFORE INSERT ON long_urls WHEN new.url = 'bad'
+                    BEGIN SELECT RAISE(ABORT, 'no'); END
+                    """)
+        }
+        let list: [(id: [UInt8], url: String)] = [([1], "a"), ([2], "b"), ([3], "bad")]
+        #expect(throws: DatabaseError.self) {
+            try store.core.index.saveLongURLs(list, now: .now())
+        }
+        #expect(store.longURL(id: [1]) == nil, "all of them or none")
+        try store.core.index.saveLongURLs(Array(list.prefix(2)), now: .now())
+        #expect(store.longURL(id: [1]) == "a" && store.longURL(id: [2]) == "b")
+    }
+
     @Test func `of long URLs the most recently used are kept`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.longURLLimit = 20 }
