@@ -19,6 +19,8 @@ final class IndexWriter {
     /// When the oldest use was recorded that the index does not have yet.
     @exclusivity(unchecked) private var usesSince: Monotonic?
     private var isFailing = false
+    /// True while long URLs wait for the next tick, since the index rejected them.
+    @exclusivity(unchecked) private(set) var failsLongURLs = false
     /// The number of long URLs saved in this run.
     private var savedLongURLs = 0
     /// The value of `savedLongURLs` when the oldest were last deleted.
@@ -29,7 +31,7 @@ final class IndexWriter {
     }
 
     /// True if there is something to write at the next tick.
-    var hasWork: Bool { !rows.isEmpty || hasTouches || usesSince != nil }
+    var hasWork: Bool { !rows.isEmpty || hasTouches || usesSince != nil || failsLongURLs }
 
     /// Records a change of a row.
     func note(_ change: RowChange, of key: ObjectKey) {
@@ -105,7 +107,6 @@ final class IndexWriter {
             rows.removeAll(keepingCapacity: true)
             keysByName = nil
             removeWritten(dueUses, all: isDue)
-            if isFailing { try? saveLongURLs() }
             isFailing = false
         } catch {
             core.noteIndexFailure(error)
@@ -150,8 +151,10 @@ final class IndexWriter {
         if uses.isEmpty { usesSince = nil }
     }
 
-    /// Saves the long URLs that are not in the index yet; those that fail are kept for the next time.
-    func saveLongURLs() throws {
+    // MARK: Long URLs
+
+    /// Saves the long URLs that are not in the index yet; the next tick tries again if that fails.
+    func saveLongURLs() {
         do {
             while case let batch = core.unsavedLongURLs.withLock({ $0.next() }), !batch.isEmpty {
                 try core.index.saveLongURLs(batch, now: .now())
@@ -161,9 +164,17 @@ final class IndexWriter {
                 if savedLongURLs > longURLStep { try trimLongURLs() }
             }
             try trimLongURLs()
+            failsLongURLs = false
         } catch {
             core.unsavedLongURLs.withLock { $0.noteFailure() }
-            throw error
+            core.noteIndexFailure(error)
+            if !failsLongURLs {
+                core.log.error(
+                    "cannot save the short names of long URLs: links are written in full",
+                    metadata: ["error": "\(error)"])
+            }
+            failsLongURLs = true
+            openAgain(after: error)
         }
     }
 

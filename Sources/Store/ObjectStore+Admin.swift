@@ -208,13 +208,15 @@ extension ObjectStore {
 
     // MARK: Long URLs
 
+    /// False while the index rejects long URLs or is far behind: links should then do without
+    /// short names, which only memory has.
+    package var takesLongURLs: Bool { core.unsavedLongURLs.withLock { $0.hasRoom } }
+
     /// Saves a URL under a short ID; `longURL` finds it immediately, the disk has it a moment
     /// later.
     package func saveLongURL(id: [UInt8], url: String) {
         guard core.unsavedLongURLs.withLock({ $0.add(url, id: id) }) else { return }
-        onStoreThread { worker, _ in
-            self.indexed("save a URL", ()) { try worker.index.saveLongURLs() }
-        }
+        onStoreThread { worker, loop in worker.saveLongURLs(loop) }
     }
 
     /// Returns the URL saved under a short ID.

@@ -170,7 +170,7 @@ final class StoreWorker {
         let isDone = committer.commitAll(mail, by: deadline)
         absorb(mail)
         flushIndex()
-        try? index.saveLongURLs()
+        index.saveLongURLs()
         let isSynced = sync.syncAll(by: deadline)
         return isDone && isSynced && index.rows.isEmpty
     }
@@ -218,6 +218,13 @@ final class StoreWorker {
         absorb(core.channel.takeIndexMail())
         index.gatherUses(for: &evictor.policy)
         index.write(isTick: isTick)
+        if index.failsLongURLs { index.saveLongURLs() }
+    }
+
+    /// Saves long URLs; while the index rejects them, each tick tries again.
+    func saveLongURLs(_ loop: EventLoop) {
+        index.saveLongURLs()
+        scheduleTick(loop)
     }
 
     /// Loads the pins, after the index has all rows.

@@ -1,44 +1,91 @@
 /// Long URLs that are not in the index yet, by ID.
+///
+/// Bounded in bytes, whether the index is slow or rejects them. `hasRoom` tells callers in time to
+/// do without a short name, so that only URLs that fit in no link can displace others.
 struct UnsavedLongURLs: Sendable {
-    /// The maximum number kept while the index cannot be written; a list may bring more at once
-    /// while it can.
-    static let mostWhileFailing = 1_024
+    /// The estimated memory of one entry besides its URL, in bytes: the ID twice, and headers.
+    static let overhead = 200
     /// The maximum number saved in one transaction.
     static let mostAtOnce = 1_024
 
+    /// The maximum for all entries, in bytes.
+    private let limit: Int
     private(set) var urls: [[UInt8]: String] = [:]
-    /// The IDs, first added first; also some that were saved.
+    /// The IDs, first added first; from `first` on also some that were saved meanwhile.
     private var order: [[UInt8]] = []
+    /// The index in `order` of the oldest ID that waits.
+    private var first = 0
+    private var bytes = 0
     /// True while the store thread is to save them.
     private var isScheduled = false
+    /// True from a failure until one of them is saved.
+    private var isFailing = false
 
-    /// Adds a URL.
-    ///
-    /// - Returns: true if the store thread must be told.
-    mutating func add(_ url: String, id: [UInt8]) -> Bool {
-        if urls.updateValue(url, forKey: id) == nil { order.append(id) }
-        defer { isScheduled = true }
-        return !isScheduled
+    /// 64 MiB are some 45,000 URLs of 1,200 bytes: all renditions of several films.
+    init(limit: Int = 64 << 20) {
+        self.limit = limit
     }
 
-    /// Returns those to save next; none ends the work.
+    /// True if the index takes URLs, and as fast as they come.
+    var hasRoom: Bool { !isFailing && bytes <= limit / 2 }
+
+    /// Adds a URL; beyond the limit, drops those added first.
+    ///
+    /// - Returns: true if the store thread must be told. While saving fails, it tries by itself.
+    mutating func add(_ url: String, id: [UInt8]) -> Bool {
+        let former = urls.updateValue(url, forKey: id)
+        bytes += Self.size(of: url) - (former.map(Self.size) ?? 0)
+        if former == nil { order.append(id) }
+        while bytes > limit, first < order.count {
+            remove(order[first])
+            first += 1
+        }
+        compact()
+        guard !isFailing, !isScheduled else { return false }
+        isScheduled = true
+        return true
+    }
+
+    /// Returns those to save next, only one while saving fails; none ends the work.
     mutating func next() -> [(id: [UInt8], url: String)] {
-        order.removeAll { urls[$0] == nil }
-        if order.isEmpty { isScheduled = false }
-        return order.prefix(Self.mostAtOnce).map { ($0, urls[$0] ?? "") }
+        let most = isFailing ? 1 : Self.mostAtOnce
+        var batch: [(id: [UInt8], url: String)] = []
+        for id in order[first...] {
+            guard batch.count < most else { break }
+            if let url = urls[id] { batch.append((id, url)) }
+        }
+        if batch.isEmpty {
+            isScheduled = false
+            isFailing = false
+        }
+        return batch
     }
 
     /// Removes URLs that were saved.
     mutating func noteSaved(_ batch: [(id: [UInt8], url: String)]) {
-        for (id, _) in batch { urls[id] = nil }
+        isFailing = false
+        for (id, _) in batch { remove(id) }
+        while first < order.count, urls[order[first]] == nil { first += 1 }
+        compact()
     }
 
-    /// Keeps what could not be saved for the next attempt, the newest up to the limit.
+    /// Keeps what could not be saved for the next attempt.
     mutating func noteFailure() {
         isScheduled = false
-        order.removeAll { urls[$0] == nil }
-        let surplus = order.prefix(max(0, order.count - Self.mostWhileFailing))
-        for id in surplus { urls[id] = nil }
-        order.removeFirst(surplus.count)
+        isFailing = true
     }
+
+    private mutating func remove(_ id: [UInt8]) {
+        guard let url = urls.removeValue(forKey: id) else { return }
+        bytes -= Self.size(of: url)
+    }
+
+    /// Drops the IDs before `first` once they are the greater half, so that each is moved once.
+    private mutating func compact() {
+        guard first > order.count / 2 else { return }
+        order.removeFirst(first)
+        first = 0
+    }
+
+    private static func size(of url: String) -> Int { url.utf8.count + overhead }
 }

@@ -160,15 +160,15 @@ package final class ResourceNames: Sendable {
 
     /// Returns the handle of a URL in a session.
     ///
-    /// A long URL is saved in the persistent table; nodes of a cluster write it into the handle
-    /// unless it is too long for that.
+    /// A long URL is saved in the persistent table. Nodes of a cluster write it into the handle
+    /// unless it is too long for that, and so does every daemon while the index cannot be written.
     package func handle(
         for url: AbsoluteURL, session: SessionID, epoch: Epoch = .first
     ) -> Handle {
         guard url.bytes.count > Handle.longestURL else {
             return Handle(session: session, target: .url(url), epoch: epoch)
         }
-        if isShared, let target = LongURL.target(url) {
+        if isShared || !store.takesLongURLs, let target = LongURL.target(url) {
             return Handle(session: session, target: target, epoch: epoch)
         }
         let name = Array(SHA256Digest.of(url.bytes).prefix(16))

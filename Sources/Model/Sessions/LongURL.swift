@@ -1,4 +1,5 @@
-// Long URLs in links of a cluster: every node must read them, so none is named by a local table.
+// Long URLs in links that need no table: those of a cluster, which every node must read, and those
+// written while the index takes no names.
 import CZlib
 package import Routing
 package import URISyntax
