@@ -26,8 +26,9 @@ package struct ServerLimits: Sendable, Hashable {
     package var bodyTimeout = Interval.milliseconds(30_000)
     /// The time from the end of a response to the first byte of the next request.
     package var idleTimeout = Interval.milliseconds(75_000)
-    /// How long the client of a full socket may read nothing; compared when it has passed, so that
-    /// such a client is disconnected after at most twice as long. Slow readers are kept.
+    /// How long the client of a full socket may read nothing; slow readers are kept.
+    ///
+    /// Compared when it has passed: such a client is disconnected after at most twice as long.
     package var writeTimeout = Interval.milliseconds(60_000)
     /// How long a client that shut its sending side is kept while there is nothing to send to it.
     package var halfCloseTimeout = Interval.milliseconds(500)

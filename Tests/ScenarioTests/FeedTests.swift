@@ -91,7 +91,8 @@ extension Stories {
         }
 
         @Test(arguments: [401, 403, 410])
-        func `a stored playlist whose URLs have expired is read past the cache`(_ status: Int) throws
+        func `a stored playlist whose URLs have expired is read past the cache`(_ status: Int)
+            throws
         {
             let feed = try ShownFeed(items: 2, isMultivariant: true)
             let cdn = feed.story.cdn

@@ -98,8 +98,9 @@ package struct LiveNames {
     package let list: (name: UInt64, epoch: Epoch)
     /// The names of initialization sections by the number that they are listed at.
     let sections: [Int: UInt32]
-    /// The same by the names that their URLs alone give them, for a form without some of the
-    /// segments: those behind a hole have other numbers. Nil for all other forms.
+    /// The same by the names that their URLs alone give them; nil but for a form without segments.
+    ///
+    /// Segments behind a hole have other numbers there.
     var sectionsByURL: [UInt32: UInt32]?
 
     /// Returns the place of a reference in the list; nil where its link is made from its URL.
