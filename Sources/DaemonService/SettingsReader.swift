@@ -150,13 +150,18 @@ package struct SettingsReader {
     /// Adds an error, which may quote a value: user information of URLs in it is left out.
     mutating func fault(_ text: String) { faults.append(Self.withoutUserInformation(text)) }
 
+    /// How errors that explain the syntax of a URL write user information.
+    private static let syntaxOfUserInformation = "[USER:PASSWORD"
+
     private static func withoutUserInformation(_ text: String) -> String {
         var shown = ""
         var rest = text[...]
         while let scheme = rest.firstRange(of: "://") {
             shown += rest[..<scheme.upperBound]
             rest = rest[scheme.upperBound...]
-            if let at = rest.prefix(while: { !"/?# ".contains($0) }).lastIndex(of: "@") {
+            if let at = rest.prefix(while: { !"/?# ".contains($0) }).lastIndex(of: "@"),
+                rest[..<at] != syntaxOfUserInformation
+            {
                 shown += "***"
                 rest = rest[at...]
             }

@@ -104,11 +104,12 @@ enum StateSchema {
         migrator.registerMigration("8 pins before downloads") { db in
             try db.execute(sql: "ALTER TABLE downloads ADD COLUMN pinned_before INTEGER;")
         }
-        migrator.registerMigration("9 orders carried out by downloads") { db in
-            try db.execute(sql: "ALTER TABLE downloads ADD COLUMN carried_out INTEGER;")
-        }
-        migrator.registerMigration("10 recordings that other nodes go on with") { db in
-            try db.execute(sql: "ALTER TABLE recordings ADD COLUMN is_left INTEGER;")
+        migrator.registerMigration("9 orders that nodes share") { db in
+            try db.execute(
+                sql: """
+                    ALTER TABLE downloads ADD COLUMN carried_out INTEGER;
+                    ALTER TABLE recordings ADD COLUMN is_left INTEGER;
+                    """)
         }
         return migrator
     }
