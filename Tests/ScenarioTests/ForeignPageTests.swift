@@ -220,6 +220,8 @@ extension Stories.ForeignPageTests {
             }
         }
         home.put("/l.m3u8", text: liveList(["secret.ts"]))
+        // A window begins with a segment that can be had.
+        home.put("/secret.ts", Array("media".utf8))
         evil.put("/l.m3u8", text: liveList(["open.ts"], from: 1))
         evil.setBehaviour(Behaviour(query: "location=\(home.url("/l.m3u8"))"), for: "/l.m3u8")
         let player = ScriptedPlayer(daemon.baseURL)
@@ -227,6 +229,7 @@ extension Stories.ForeignPageTests {
         #expect(try player.get(entry).text.contains("secret"))
         evil.setBehaviour(nil, for: "/l.m3u8")
         #expect(try eventually { try player.get(entry).text.contains("open") })
+        #expect(try player.get(entry).text.contains("secret"))
         for page in foreign {
             for _ in 0..<2 {
                 let answer = try player.get(entry, headers: page)
