@@ -83,61 +83,55 @@ extension Stories.CommandOutageTests {
         #expect(try Tool.run(["ls", "-A", target]).stdout == "1.ts\n")
     }
 
-    /// A daemon that holds the second segment until `released`, and notes that it was asked for.
-    private func holdingDaemon(_ released: Barrier, _ isAsked: Shared<Bool>) throws
-        -> AnsweringOrigin
-    {
-        try AnsweringOrigin { head, _ in
+    /// Starts an export into `film.mp4` of a folder, from a daemon that holds the second segment,
+    /// and runs `body` once that was requested.
+    private func withHeldExport(
+        launcher: [String] = [], _ body: (ChildProcess, TemporaryFolder) throws -> Void
+    ) throws {
+        let released = Barrier("released")
+        let isRequested = Shared(false)
+        let daemon = try AnsweringOrigin { head, _ in
             switch head.path {
             case "/api/export": return Self.json(200, Self.export)
             case "/one": return .response(200, [], Array("segment".utf8))
             default:
-                isAsked.update { $0 = true }
+                isRequested.update { $0 = true }
                 try? released.wait(within: .seconds(60))
                 return .nothing
             }
         }
+        defer {
+            released.arrive()
+            daemon.stop()
+        }
+        let folder = try TemporaryFolder()
+        let export = try ChildProcess(
+            launcher + [
+                DaemonProcess.builtBinary(), "export", "1", folder.file("film.mp4"), "--daemon",
+                daemon.baseURL,
+            ])
+        #expect(eventually(within: .seconds(30)) { isRequested.value })
+        try body(export, folder)
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
     func `a signal that ends an export to a file leaves nothing of it`(_ number: CInt) throws {
-        let released = Barrier("released")
-        let isAsked = Shared(false)
-        let daemon = try holdingDaemon(released, isAsked)
-        defer {
-            released.arrive()
-            daemon.stop()
+        try withHeldExport { export, folder in
+            #expect(listFolder(folder.path) == ["film.mp4.parts"])
+            export.kill(number)
+            #expect(export.waitForExit() == .signal(number))
+            #expect(listFolder(folder.path).isEmpty)
         }
-        let folder = try TemporaryFolder()
-        let export = try ChildProcess([
-            DaemonProcess.builtBinary(), "export", "1", folder.file("film.mp4"), "--daemon",
-            daemon.baseURL,
-        ])
-        #expect(eventually(within: .seconds(30)) { isAsked.value })
-        #expect(listFolder(folder.path) == ["film.mp4.parts"])
-        export.kill(number)
-        #expect(export.waitForExit() == .signal(number))
-        #expect(listFolder(folder.path).isEmpty)
     }
 
     @Test func `an export goes on when its terminal closes if it was started to do so`() throws {
-        let released = Barrier("released")
-        let isAsked = Shared(false)
-        let daemon = try holdingDaemon(released, isAsked)
-        defer {
-            released.arrive()
-            daemon.stop()
+        let launcher = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]
+        try withHeldExport(launcher: launcher) { export, _ in
+            // Of two signals that wait, the one with the lower number is taken first.
+            export.kill(SIGHUP)
+            export.kill(SIGTERM)
+            #expect(export.waitForExit() == .signal(SIGTERM))
         }
-        let folder = try TemporaryFolder()
-        let export = try ChildProcess([
-            "sh", "-c", "trap '' HUP; exec \"$@\"", "sh", DaemonProcess.builtBinary(), "export",
-            "1", folder.file("film.mp4"), "--daemon", daemon.baseURL,
-        ])
-        #expect(eventually(within: .seconds(30)) { isAsked.value })
-        // Of two signals that wait, the one with the lower number is taken first.
-        export.kill(SIGHUP)
-        export.kill(SIGTERM)
-        #expect(export.waitForExit() == .signal(SIGTERM))
     }
 }
 

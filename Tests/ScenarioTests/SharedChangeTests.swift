@@ -8,6 +8,49 @@ extension Stories {
     @Suite(.tags(.crowded)) struct SharedChangeTests {}
 }
 
+/// A node with one pinned title, and the rule in the bucket that tells other nodes of the pin.
+private struct PinnedTitle {
+    let tier: Tier
+    let node: Tier.Node
+    let id: String
+    private let rule: [UInt8]
+    /// When the pin was given, in nanoseconds: rules are named by it.
+    private let given: Int64
+    private static let start = "tier/v1/rules/"
+
+    init() throws {
+        let tier = try Tier()
+        tier.cdn.put("/f/one.ts", text: "one")
+        node = try tier.node(["--shared-store-poll", "1"])
+        #expect(try node.get("/f/one.ts").text == "one")
+        id = try #require(members("id", in: try node.story.api("titles")).first)
+        _ = try node.story.api("pin?title=\(id)", method: "POST")
+        #expect(eventually { Self.rules(of: tier).count == 1 })
+        let found = Self.rules(of: tier).first
+        let (name, text) = try #require(found)
+        given = try #require(Int64(name.dropFirst(Self.start.count).prefix(19)))
+        rule = text
+        self.tier = tier
+    }
+
+    var ruleCount: Int { Self.rules(of: tier).count }
+
+    func unpin() throws { _ = try node.story.api("unpin?title=\(id)", method: "POST") }
+
+    /// Writes the rule as a node does that gave the same pin `time` nanoseconds later; returns its
+    /// name.
+    @discardableResult
+    func repeatRule(after time: Int64) -> String {
+        let name = "\(Self.start)\(given + time)-ab"
+        tier.bucket.put(rule, as: name)
+        return name
+    }
+
+    private static func rules(of tier: Tier) -> [String: [UInt8]] {
+        tier.bucket.objects.filter { $0.key.hasPrefix(start) }
+    }
+}
+
 extension Stories.SharedChangeTests {
     @Test func `a purge on one node reaches the others and the store`() throws {
         let tier = try Tier()
@@ -107,56 +150,31 @@ extension Stories.SharedChangeTests {
     @Test func `an unpin outlives restarts, though the clock of the node that pinned is ahead`()
         throws
     {
-        let tier = try Tier()
-        tier.cdn.put("/f/one.ts", text: "one")
-        let node = try tier.node(["--shared-store-poll", "1"])
-        #expect(try node.get("/f/one.ts").text == "one")
-        let id = try #require(members("id", in: try node.story.api("titles")).first)
-        _ = try node.story.api("pin?title=\(id)", method: "POST")
-        let start = "tier/v1/rules/"
-        func rules() -> [String: [UInt8]] {
-            tier.bucket.objects.filter { $0.key.hasPrefix(start) }
-        }
-        #expect(eventually { rules().count == 1 })
+        let pinned = try PinnedTitle()
+        let node = pinned.node
         // The same by a node whose clock is an hour ahead.
-        let found = rules().first
-        let (name, text) = try #require(found)
-        let given = try #require(Int64(name.dropFirst(start.count).prefix(19)))
-        tier.bucket.put(text, as: "\(start)\(given + 3_600_000_000_000)-ab")
+        pinned.repeatRule(after: 3_600_000_000_000)
         #expect(try node.settled("changes_total") { $0 == 1 } == 1)
-        _ = try node.story.api("unpin?title=\(id)", method: "POST")
-        #expect(eventually { rules().count == 3 })
+        try pinned.unpin()
+        #expect(eventually { pinned.ruleCount == 3 })
         try node.story.restart()
         #expect(try node.settled("changes_total") { $0 == 3 } == 3)
         #expect(try !node.story.api("titles").contains("\"pinned\":true"))
     }
 
     @Test func `a pin that reaches the store later than its unpin is not made`() throws {
-        let tier = try Tier()
-        tier.cdn.put("/f/one.ts", text: "one")
-        let node = try tier.node(["--shared-store-poll", "1"])
-        #expect(try node.get("/f/one.ts").text == "one")
-        let id = try #require(members("id", in: try node.story.api("titles")).first)
-        _ = try node.story.api("pin?title=\(id)", method: "POST")
-        let start = "tier/v1/rules/"
-        func rules() -> [String: [UInt8]] {
-            tier.bucket.objects.filter { $0.key.hasPrefix(start) }
-        }
-        #expect(eventually { rules().count == 1 })
-        let found = rules().first
-        let (name, text) = try #require(found)
-        _ = try node.story.api("unpin?title=\(id)", method: "POST")
-        #expect(eventually { rules().count == 2 })
+        let pinned = try PinnedTitle()
+        let (node, bucket) = (pinned.node, pinned.tier.bucket)
+        try pinned.unpin()
+        #expect(eventually { pinned.ruleCount == 2 })
         // As a node writes it that could not reach the store before.
-        let given = try #require(Int64(name.dropFirst(start.count).prefix(19)))
-        let late = "\(start)\(given + 1)-ab"
-        tier.bucket.put(text, as: late)
+        let late = pinned.repeatRule(after: 1)
         let isRead = eventually {
-            tier.bucket.requests.contains { $0.method == "GET" && $0.target.contains(late) }
+            bucket.requests.contains { $0.method == "GET" && $0.target.contains(late) }
         }
         #expect(isRead)
-        let looks = tier.bucket.requests.count
-        #expect(eventually { tier.bucket.requests.count > looks + 10 })
+        let looks = bucket.requests.count
+        #expect(eventually { bucket.requests.count > looks + 10 })
         #expect(try !node.story.api("titles").contains("\"pinned\":true"))
         #expect(try node.stat("changes_total") == 0)
     }
