@@ -111,11 +111,12 @@ package final class LookaheadObserver: Sendable {
     package func read(
         _ resource: Resource, from start: Int64, _ exchange: Exchange, isForPage: Bool
     ) {
-        guard isOn, resource.kind == nil, resource.role != .part else { return }
+        guard isOn, resource.kind == nil, resource.role != .part, concernsPlanner(resource)
+        else { return }
         var mark = resource.key.hashValue ^ Int(truncatingIfNeeded: start)
         // A page's report must not stand for a player's.
         if isForPage { mark = ~mark }
-        guard concernsPlanner(resource), isNews(mark, exchange) else { return }
+        guard isNews(mark, exchange) else { return }
         let (player, hints) = identify(resource, exchange, isForPage: isForPage)
         enqueue { driver, _ in driver.read(resource, from: start, by: player, hints) }
     }

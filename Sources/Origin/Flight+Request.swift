@@ -84,6 +84,7 @@ extension Flight {
         request.followsRedirects = resource.kind == nil
         request.isTransparent = resource.kind != nil
         if let hold = allowedHold {
+            request.isHeld = true
             request.isLongPoll = !isOneByOne
             if terms.hasDirectives { table.counters.add(.reloadsHeld) }
             request.timeouts.firstByte =
@@ -95,7 +96,7 @@ extension Flight {
         sendToParent(&request)
         if request.parent == nil {
             request.timeouts.firstByte = machine.firstByteLimit(
-                request.timeouts.firstByte, isHeld: request.isLongPoll)
+                request.timeouts.firstByte, isHeld: request.isHeld)
         }
         transfer = table.client.start(request, delegate: self)
         table.ahead.scheduleRoundEnd(table)

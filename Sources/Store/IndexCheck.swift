@@ -51,8 +51,8 @@ extension StoreWorker {
     /// The number of files read per loop turn to fill a new index.
     private static let step = 200
 
-    /// Sets the damaged index aside and fills a new one from the objects; disk usage and the object
-    /// count stay unchanged, long URLs are lost.
+    /// Sets the damaged index aside and fills a new one from the objects, and from the long URLs
+    /// that can be read; disk usage and the object count stay unchanged.
     ///
     /// Once in a run: a disk that damages the new index too would fill with those that are set
     /// aside.
@@ -74,6 +74,7 @@ extension StoreWorker {
             let aside = try core.folder.setIndexAside(at: .now())
             // It is closed after its reads, and a check reads all of it.
             core.index.interrupt()
+            keepLongURLs()
             try core.index.openAnew(core.folder)
             core.log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
         } catch {
@@ -86,7 +87,19 @@ extension StoreWorker {
         counters.start.withLock { $0.isIndexRebuilt = true }
         counters.indexRebuilds.add(1, ordering: .releasing)
         counters.isIndexDamaged.store(false, ordering: .relaxed)
+        saveLongURLs(loop)
         refillMore(loop)
+    }
+
+    /// Has the new index take over the most recently used long URLs: texts in memory have their
+    /// short names, and a reload gives no others.
+    private func keepLongURLs() {
+        let kept = core.index.readableLongURLs(bytes: 32 << 20)
+        core.unsavedLongURLs.withLock { unsaved in
+            for (id, url) in kept.reversed() where unsaved.urls[id] == nil {
+                _ = unsaved.add(url, id: id)
+            }
+        }
     }
 
     private func tellDamageStays(_ what: String, _ reason: String) {
@@ -103,10 +116,17 @@ extension StoreWorker {
         loop.schedule(after: .zero) { [unowned self] loop in refillMore(loop) }
     }
 
+    /// Fills some more of a new index; false when it has all objects.
+    func refillStep() -> Bool { refill(Self.step) }
+
+    func refillToTheEnd() {
+        while refill(.max) {}
+    }
+
     /// Reads up to `count` files for a new index.
     ///
     /// - Returns: false when it has all objects.
-    func refill(_ count: Int) -> Bool {
+    private func refill(_ count: Int) -> Bool {
         guard var left = refilling else { return false }
         let folder = core.folder.objectsFolder(of: left.byte)
         if left.files.isEmpty { left.files = ((try? listFolder(folder)) ?? [])[...] }

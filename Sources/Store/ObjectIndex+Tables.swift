@@ -55,6 +55,30 @@ extension ObjectIndex {
         }
     }
 
+    /// Returns what can be read of the long URLs in a damaged index, up to `bytes` of them, the most
+    /// recently used first if they can be sorted.
+    func readableLongURLs(bytes: Int) -> [(id: [UInt8], url: String)] {
+        let sorted = longURLs(bytes: bytes, order: "ORDER BY used DESC")
+        return sorted.isEmpty ? longURLs(bytes: bytes, order: "") : sorted
+    }
+
+    private func longURLs(bytes: Int, order: String) -> [(id: [UInt8], url: String)] {
+        var found: [(id: [UInt8], url: String)] = []
+        var left = bytes
+        // What was read before an error is kept.
+        try? pool.read { db in
+            let rows = try Row.fetchCursor(db, sql: "SELECT id, url FROM long_urls \(order)")
+            while left > 0, let row = try rows.next() {
+                guard let id = Data.fromDatabaseValue(row[0]),
+                    let url = String.fromDatabaseValue(row[1])
+                else { continue }
+                left -= url.utf8.count + UnsavedLongURLs.overhead
+                found.append((Array(id), url))
+            }
+        }
+        return found
+    }
+
     func longURL(id: [UInt8]) throws -> String? {
         try pool.read { db in
             try String.fetchOne(

@@ -95,7 +95,7 @@ extension ObjectStore {
         _ done: @escaping @Sendable (Removal) -> Void
     ) {
         onStoreThread { worker, loop in
-            worker.compareToTheEnd()
+            worker.completeIndex()
             worker.catchUp(loop)
             var removal = Removal()
             let rows = self.indexed("list objects", []) { try self.core.index.newest(limit: -1) }
@@ -130,29 +130,29 @@ extension ObjectStore {
     package func purge(
         where fits: (StoreEntry) -> Bool, goesOn: (Removal) -> Bool
     ) throws -> Removal {
-        let rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
-        let isReady = try ThreadSemaphore()
-        onStoreThread { worker, loop in
-            worker.compareToTheEnd()
-            worker.catchUp(loop)
-            isReady.signal()
-        }
-        _ = isReady.wait(atMost: .seconds(3600 as Int64))
         var removal = Removal()
-        every: for byte in UInt8.min...UInt8.max {
-            for (index, row) in try rows(startingWith: byte).enumerated() {
-                if index.isMultiple(of: 64), !goesOn(removal) { break every }
-                // An object that replaced this one meanwhile stays.
-                guard fits(StoreEntry(row)), core.remove(row.key, created: row.created) != nil
-                else { continue }
-                removal.objects += 1
-                removal.bytes = removal.bytes.addingSaturated(row.bytes)
+        var rebuilds = 0
+        // A new index that replaces a damaged one has not all rows at first: once more, then.
+        purging: repeat {
+            rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
+            let isReady = try ThreadSemaphore()
+            onStoreThread { worker, loop in
+                worker.completeIndex()
+                worker.catchUp(loop)
+                isReady.signal()
             }
-        }
-        // A new index that replaced a damaged one had not all rows yet.
-        guard core.counters.indexRebuilds.load(ordering: .acquiring) == rebuilds else {
-            throw SystemError("purge while the index is rebuilt", code: EAGAIN)
-        }
+            _ = isReady.wait(atMost: .seconds(3600 as Int64))
+            for byte in UInt8.min...UInt8.max {
+                for (index, row) in try rows(startingWith: byte).enumerated() {
+                    if index.isMultiple(of: 64), !goesOn(removal) { break purging }
+                    // An object that replaced this one meanwhile stays.
+                    guard fits(StoreEntry(row)), core.remove(row.key, created: row.created) != nil
+                    else { continue }
+                    removal.objects += 1
+                    removal.bytes = removal.bytes.addingSaturated(row.bytes)
+                }
+            }
+        } while core.counters.indexRebuilds.load(ordering: .acquiring) != rebuilds
         // Purged objects must not reappear after a power cut.
         let isCertain = try ThreadSemaphore()
         onStoreThread { worker, _ in

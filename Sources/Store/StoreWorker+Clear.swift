@@ -20,7 +20,7 @@ extension StoreWorker {
             if sparesPinned, !core.pins.all.isEmpty { compareToTheEnd() } else { endComparing() }
         }
         // The totals of an index that is being rebuilt lack some.
-        while refill(.max) {}
+        refillToTheEnd()
         flushIndex()
         // A new folder of objects takes files before the former ones are deleted.
         evictor.makeRoom(files: StoreFolder.filesOfAside + FileFloor.least)

@@ -54,11 +54,16 @@ extension StoreWorker {
         loop.schedule(after: .zero) { [unowned self] loop in compareMore(loop) }
     }
 
-    /// Runs the rest of the comparison, and fills the rest of a rebuilt index; blocks until it is
-    /// done.
+    /// Runs the rest of the comparison; blocks until it is done.
     func compareToTheEnd() {
         while compare(.max) {}
-        while refill(.max) {}
+    }
+
+    /// Runs the rest of the comparison, and fills the rest of a rebuilt index; blocks until it is
+    /// done.
+    func completeIndex() {
+        compareToTheEnd()
+        refillToTheEnd()
     }
 
     /// Compares up to `count` files.

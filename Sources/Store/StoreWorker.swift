@@ -262,8 +262,13 @@ final class StoreWorker {
         absorb(core.channel.takeIndexMail())
         // Recently read objects must not be evicted.
         index.gatherUses(for: &evictor.policy)
-        // The order of use and the rows of the victims are complete only then.
+        // The order of use and the rows of the victims are complete only then. A new index takes
+        // long to fill, and headers must be committed meanwhile.
         compareToTheEnd()
+        if refillStep() {
+            loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
+            return
+        }
         let freed = evictor.evict(until: .now() + Self.evictionStep, wanted: wanted)
         if freed == nil {
             // Everything left is in use or pinned.

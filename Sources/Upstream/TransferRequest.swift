@@ -81,8 +81,10 @@ package struct TransferRequest: Sendable {
     /// False requests the identity coding and delivers the body as received.
     package var decodesContent: Bool
     package var lane: Lane
-    /// True if the request asks the origin to hold it until there is something new; such requests
-    /// take no slot, and do not count against the limit of their host.
+    /// True if the origin may hold the request until there is something new: its wait does not
+    /// measure the origin's speed.
+    package var isHeld: Bool
+    /// True if such a request takes no slot, and does not count against the limit of its host.
     package var isLongPoll: Bool
     /// The session of the request: sessions take turns inside a lane.
     package var session: UInt64
@@ -104,6 +106,7 @@ package struct TransferRequest: Sendable {
     package init(url: AbsoluteURL, lane: Lane = .playback, session: UInt64 = 0) {
         self.url = url
         self.lane = lane
+        isHeld = false
         isLongPoll = false
         self.session = session
         method = .get

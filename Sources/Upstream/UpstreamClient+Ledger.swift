@@ -38,7 +38,7 @@ extension UpstreamClient {
         if case .body = transfer.phase { bytes = transfer.bytesReceived }
         var counted = transfer.times
         // The wait of a request that the origin holds on purpose does not measure its speed.
-        if transfer.request.isLongPoll { counted[.firstByte] = nil }
+        if transfer.request.isHeld { counted[.firstByte] = nil }
         ledger.figures.note(
             counted, to: transfer.origin, in: transfer.lane, bytes: bytes,
             isError: failure?.isOfOrigin ?? transfer.isServerError)

@@ -221,9 +221,12 @@ import Testing
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
         try store.add("a", total: 1_000)
+        store.saveLongURL(id: [7], url: "http://h/long")
+        try store.flushed()
         store.core.noteDamage("a test")
         try eventually { store.statistics().start.isIndexRebuilt }
         try eventually { !store.statistics().isIndexDamaged }
+        #expect(store.longURL(id: [7]) == "http://h/long")
         store.core.noteDamage("a test")
         // The store thread has taken the report before this is done.
         try store.flushed()
