@@ -73,7 +73,7 @@ import Upstream
         let harness = try Harness()
         let trace = TransferTrace()
         _ = try harness.fetch(origin.url()) {
-            $0.isLongPoll = true
+            $0.isHeld = true
             $0.trace = trace
         }
         let origins = try #require(harness.figures()).origins
