@@ -85,14 +85,20 @@ final class RepeatedHit {
         let responder = Responder(
             core: core, exchange: exchange, resource: resource, rules: rules, isForPage: isForPage)
         responder.count(.hit)
-        let head = head(exchange.loop.wallNow, how)
+        let now = exchange.loop.wallNow
+        let head: ResponseHead
+        if let made = self.head, second == now.seconds {
+            head = made
+        } else {
+            head = makeHead(at: now, how)
+            report(object, exchange)
+        }
         switch content {
         case .none:
             core.store.noteRead(object, bytes: 0)
             exchange.respond(head, body: .none)
         case .text(let bytes):
             core.store.noteRead(object, bytes: max(1, object.total ?? 1))
-            report(object, exchange)
             responder.deliver(bytes, head, how)
         case .part(let start, let end):
             responder.deliver(object, head, from: start, to: end, how)
@@ -100,9 +106,10 @@ final class RepeatedHit {
         return true
     }
 
+    /// Reports a list to look-ahead now and then.
     private func report(_ object: StoredObject, _ exchange: Exchange) {
         let now = exchange.loop.now
-        guard now - reportedAt >= Self.reportPause else { return }
+        guard playlist != nil, now - reportedAt >= Self.reportPause else { return }
         reportedAt = now
         core.lookahead.list(resource, object, nil, exchange, isForPage: isForPage)
     }
@@ -135,8 +142,7 @@ final class RepeatedHit {
             && resource.mayTakeOfflineForm(facts) && core.mayLack(facts, playlist.facts, now: now)
     }
 
-    private func head(_ now: WallTime, _ how: Provenance) -> ResponseHead {
-        if let head, second == now.seconds { return head }
+    private func makeHead(at now: WallTime, _ how: Provenance) -> ResponseHead {
         var made = makeHead(now, how)
         // A head that cannot be written is rejected where it is sent.
         try? made.writeFields()
