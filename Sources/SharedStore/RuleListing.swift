@@ -75,8 +75,9 @@ package struct RuleListing {
     package mutating func fail() { wholeAt = nil }
 
     private mutating func dropOldest() {
-        // Pages that are repeated bring the same names again.
-        names = Set(names).sorted()
+        // Pages that are repeated bring the same names again; others are in order already.
+        let isInOrder = zip(names, names.dropFirst()).allSatisfy { $0 < $1 }
+        if !isInOrder { names = Set(names).sorted() }
         names.removeFirst(max(0, names.count - most))
     }
 

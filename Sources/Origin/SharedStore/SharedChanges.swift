@@ -219,6 +219,8 @@ final class SharedChanges {
             }
             return true
         } done: { [self] in
+            // A listing that starts later would not show what was not read.
+            if failed != nil { listing.fail() }
             // In their order: what was given later waits for one that is read again.
             for change in found.sorted(by: { $0.name < $1.name }) {
                 if let failed, change.name > failed { break }
