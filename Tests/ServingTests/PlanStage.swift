@@ -97,7 +97,7 @@ struct PlanStage {
         return stage
     }
 
-    private func resource() throws -> Resource {
+    func resource() throws -> Resource {
         let url = try AbsoluteURL("https://cdn.test/a")
         let directives =
             isReload

@@ -66,8 +66,9 @@ struct AnswerFacts {
     /// 14.2 allows, as is a range of a body of unknown length unless it is bounded and not just the
     /// beginning.
     private func part(of specs: [ByteRangeSpec]) -> AnswerPart {
-        // Satisfiable, but no Content-Range describes a part of nothing (RFC 9110 section 14.1.2).
-        if total == 0, specs.contains(where: \.isSuffix) { return .whole }
+        // No Content-Range describes a part of nothing, and players that request everything with
+        // `bytes=0-` take a 416 for a fault (RFC 9110 sections 14.1.2 and 14.2).
+        if total == 0, specs.contains(where: \.asksForBeginning) { return .whole }
         if specs.count > 1 {
             guard resource.kind != nil, let total else { return .whole }
             let ranges = Multipart.combined(specs, total: total)
@@ -88,10 +89,12 @@ struct AnswerFacts {
 }
 
 extension ByteRangeSpec {
-    /// True for the last bytes, at least one of them.
-    fileprivate var isSuffix: Bool {
-        if case .suffix(let length) = self { return length > 0 }
-        return false
+    /// True for a range that has the first byte of a body that is short enough.
+    fileprivate var asksForBeginning: Bool {
+        switch self {
+        case .bounded(let first, _), .from(let first): first == 0
+        case .suffix(let length): length > 0
+        }
     }
 
     /// The start of a range that extends to the end of a growing resource.
