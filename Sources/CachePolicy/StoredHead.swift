@@ -10,7 +10,7 @@ package struct StoredHead: Sendable, Equatable {
     package var status: HTTPStatus
     /// End-to-end fields that may be sent again.
     package var fields: Fields
-    /// When the request was sent.
+    /// When the request was sent; when the head arrived, if the origin may have held the request.
     package var requestTime: WallTime
     /// When the head arrived.
     package var responseTime: WallTime

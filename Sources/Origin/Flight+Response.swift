@@ -180,6 +180,7 @@ extension Flight {
             source: isFromShared ? .sharedStore : isOfParent ? .parent : .origin,
             requestTime: requestTime,
             responseTime: sharing?.head?.responseTime ?? table.loop.wallNow,
+            isHeld: longestHold != nil,
             hasViewerCookie: cookies.mayIdentifyViewer)
     }
 

@@ -22,6 +22,8 @@ struct ResponseForm {
     let source: Source
     let requestTime: WallTime
     let responseTime: WallTime
+    /// True if the origin may have held the request until there was something new.
+    var isHeld = false
     /// True if the origin may have recognized the viewer by a cookie.
     let hasViewerCookie: Bool
 
@@ -56,7 +58,10 @@ struct ResponseForm {
             }
         }
         return StoredHead(
-            status: isPartOfWhole ? .ok : head.status, fields: fields, requestTime: requestTime,
+            status: isPartOfWhole ? .ok : head.status, fields: fields,
+            // What an origin sends at the end of a hold is not older for the hold: players that
+            // find their place by Age would request lists too far ahead.
+            requestTime: isHeld ? responseTime : requestTime,
             responseTime: responseTime, finalURL: head.finalURL.withoutUserinfo.text,
             isPlaylist: isPlaylist, kind: resource.kind,
             hasViewerCookie: isPlaylist && hasViewerCookie)

@@ -47,6 +47,22 @@ import Upstream
         #expect(form().stored(try head(), .inPlace).fields.first(.date) == nil)
     }
 
+    @Test(arguments: [(false, 4), (true, 0)] as [(Bool, Int64)])
+    func `the time that an origin holds a request is no age of its response`(
+        isHeld: Bool, age: Int64
+    ) throws {
+        let form = ResponseForm(
+            resource: FlightStory.resource(), isPlaylist: true, source: .origin,
+            requestTime: WallTime(seconds: received.seconds - 4), responseTime: received,
+            isHeld: isHeld, hasViewerCookie: false)
+        let date = HTTPDate.format(received.seconds)
+        for stated in [0, 2] as [Int64] {
+            let head = try head(.ok, [(.date, date), (.age, String(stated))])
+            let rules = ReuseRules(form.stored(head, .inPlace), kind: .private)
+            #expect(rules.age(at: received) == stated + age)
+        }
+    }
+
     @Test func `Cache-Status names the shared store, or what a parent said`() throws {
         let said = try head(.ok, [(.cacheStatus, "up; hit")])
         #expect(form().stored(said, .inPlace).fields.first(.cacheStatus) == nil)
