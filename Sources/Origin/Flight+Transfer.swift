@@ -207,6 +207,7 @@ extension Flight: TransferDelegate {
             facts.range = ContentRange.parse(head.fields)
             facts.lengthText = head.fields.first(.contentLength)
             facts.isCodedAsKnown = isCodedAsKnown(head)
+            facts.namesPlaylist = resource.kind != nil && ContentTypes.isPlaylist(head.fields)
         case 416: facts.range = ContentRange.parse(head.fields)
         case 400...: facts.retryAfter = Self.retryAfter(head.fields, now: table.loop.wallNow)
         default: break

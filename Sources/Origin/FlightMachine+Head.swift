@@ -16,6 +16,8 @@ struct ResponseFacts {
     /// True if a part has the content coding of the stored body: a range counts bytes of the
     /// encoded body (RFC 9110 section 14.1), so only parts of one coding can be combined.
     var isCodedAsKnown = true
+    /// True if a part under HTTP's rules has the type of a playlist.
+    var namesPlaylist = false
 }
 
 /// What is stored of the resource when a head arrives.
@@ -89,6 +91,7 @@ extension FlightMachine {
         }
         if asksForRest, let actions = receivedInsteadOfRest(head, attempt) { return actions }
         switch head.status.rawValue {
+        case 206 where isPartOfText(head, known): return askForWhole()
         case 206 where fits(head): return receivedPart(head, known, attempt)
         case 206: return receivedOpaquePart(head, known)
         case 304 where isConditional: return [.renew]
@@ -99,6 +102,13 @@ extension FlightMachine {
             return receivedUnsatisfiable(head, known, attempt)
         default: return receivedWhole(head, known, attempt)
         }
+    }
+
+    /// True if a client has requested a part of what only now turns out to be a playlist: it is
+    /// rewritten, so that all of it is needed.
+    private func isPartOfText(_ head: ResponseFacts, _ known: KnownFacts) -> Bool {
+        head.namesPlaylist && wanted != .whole && mayAskAgain && !asksForRest && !known.hasObject
+            && job.resource.role.isOpen && !job.resource.isVerbatim
     }
 
     /// Handles a status that came in place of the rest of a body, and says nothing of what is stored

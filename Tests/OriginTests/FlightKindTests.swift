@@ -1,4 +1,5 @@
 import CachePolicy
+import HLS
 import HTTP
 @testable import Model
 @testable import Origin
@@ -67,6 +68,43 @@ import Upstream
             wanted: .span(start: 100, end: nil), { $0.kind = .shared }, { $0.hasConditions = true })
         story.status(.rangeNotSatisfiable)
         #expect(story.machine.isFilling)
+    }
+
+    /// The part of a playlist that a client requests of a resource that is not named like one.
+    private func part(
+        wanted: Wanted = .span(start: 10, end: 41),
+        _ change: (inout Resource.Parts) -> Void = { _ in }
+    ) -> FlightStory {
+        var story = story(wanted: wanted) {
+            ($0.kind, $0.role) = (.shared, nil)
+            change(&$0)
+        }
+        story.beginning.status = .partialContent
+        story.head(
+            ResponseFacts(
+                status: .partialContent, range: .satisfied(first: 10, last: 40, total: 41),
+                namesPlaylist: true))
+        return story
+    }
+
+    @Test(arguments: [Wanted.span(start: 10, end: 41), .suffix(31)])
+    func `a part of a playlist under a mount is not passed on; the whole is requested`(
+        _ wanted: Wanted
+    ) {
+        var story = part(wanted: wanted)
+        #expect(story.sends == 2 && story.attempt?.askedRange == nil && story.told.isEmpty)
+        // An origin that sends a part again is not asked a third time.
+        story.head(
+            ResponseFacts(
+                status: .partialContent, range: .satisfied(first: 10, last: 40, total: 41),
+                namesPlaylist: true))
+        #expect(story.sends == 2 && story.machine.isFilling && story.broken == [])
+    }
+
+    @Test func `a part under a mount that is not rewritten is passed on, whatever its type`() {
+        for story in [part { $0.isVerbatim = true }, part { $0.role = .segment }] {
+            #expect(story.sends == 1 && story.machine.isFilling && story.broken == [])
+        }
     }
 
     // MARK: Resources that grow

@@ -94,6 +94,33 @@ extension Stories.MountsPlaylists {
         #expect(story.origin.requestCount("/o/live") == 2)
     }
 
+    @Test(arguments: ["bytes=10-40", "bytes=0-1", "bytes=-20", nil], ["max-age=60", "no-store"])
+    func `a part or the head of a playlist of another name is that of the rewritten text`(
+        _ range: String?, _ control: String
+    ) throws {
+        let site = try Story()
+        site.cdn.put("/v/live", list("a"), contentType: "application/vnd.apple.mpegurl")
+        site.cdn.setBehaviour("cc=\(control)", for: "/v/live")
+        let daemon = try site.succeed(["--mount", "/demo/=\(site.cdn.url("/v/"))"])
+        defer { daemon.kill(9) }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let fields: [WireHead.Field] = range.map { [("Range", $0)] } ?? []
+        func ask() throws -> PlayerResponse {
+            try player.get("/demo/live", headers: fields, method: range == nil ? "HEAD" : "GET")
+        }
+        let first = try ask()
+        let requests = site.cdn.requestCount("/v/live")
+        let second = try ask()
+        if control != "no-store" { #expect(site.cdn.requestCount("/v/live") == requests) }
+        let whole = try player.get("/demo/live")
+        #expect(whole.text.contains("/a.ts") && whole.text.hasSuffix("#EXT-X-ENDLIST\n"))
+        for answer in [first, second] {
+            #expect(answer.status == 200 && answer["Content-Range"] == nil)
+            #expect(answer["Content-Length"] == "\(whole.body.count)")
+            #expect(answer.text == (range == nil ? "" : whole.text))
+        }
+    }
+
     @Test(arguments: [true, false])
     func `clients that wait for one playlist get their own if it is private`(_ isPrivate: Bool)
         throws

@@ -1,12 +1,21 @@
 // Content types of responses: by role in the playlist, the origin's statement and the file name.
 import HLS
-import HTTP
+package import HTTP
 
 /// Content types by role, for resources that the origin mislabels.
 package enum ContentTypes {
     package static let playlist = "application/vnd.apple.mpegurl"
     /// Of lists without a tag of HLS: VLC opens no such list under the type of HLS.
     package static let channelList = "audio/mpegurl"
+
+    /// True if the fields of a response have the type of a playlist, and no content coding, with
+    /// which nothing is parsed under a mount.
+    package static func isPlaylist(_ fields: Fields) -> Bool {
+        guard !fields.contains(.contentEncoding), let type = MediaType.parse(fields) else {
+            return false
+        }
+        return type.subtype.hasSuffix("mpegurl")
+    }
 
     /// Returns the type of a media response.
     ///

@@ -155,6 +155,8 @@ extension OriginExchange {
         switch reply {
         case .object(let object, let outcome): receive(object, outcome)
         case .notModified(let object): receiveNotModified(object)
+        case .head(let head, _) where request.method == .head && resource.isPlaylist(by: head):
+            fetchText()
         case .head(let head, let length): answer(head, length: length)
         case .failure where progress.shared != nil && progress.fallback == nil: takeShared()
         case .failure(let failure):

@@ -71,6 +71,15 @@ extension OriginExchange {
         return facts.head.isPlaylist
     }
 
+    /// Fetches what HEAD has shown to be a playlist: its rewritten form has other fields and
+    /// another length.
+    func fetchText() {
+        var wanted = FetchRequest(
+            resource: resource, wanted: .whole, repliesAt: .head, lane: .express)
+        wanted.terms.isAlone = true
+        fetch(wanted)
+    }
+
     /// Passes on a response without content.
     func answer(_ head: StoredHead, length: String?) {
         if hides(head) { return responder.fail(.hiddenFromPages) }

@@ -208,6 +208,10 @@ extension RequestFacts {
             if hasConditionsOfOrigin { return ask(.clientConditions) }
         }
         let isPart = !response.isComplete
+        // Only a whole playlist can be rewritten, and former versions stored parts.
+        if isPart, resource.isPlaylist(by: response.facts.head) {
+            return ask(.unusable(.halfText))
+        }
         if isPart, directives.onlyIfCached || response.facts.head.strongValidator == nil {
             guard let holdsAsked else { return .learn(.bytes) }
             // A part without a strong validator is usable only as far as it extends.
@@ -301,6 +305,13 @@ extension Resource {
     /// True if a stored response is a playlist that can have an offline form.
     func mayTakeOfflineForm(_ facts: ObjectFacts) -> Bool {
         facts.head.isPlaylist && role != .json && !session.isShifted
+    }
+
+    /// True if HTTP's rules apply, and the head has the type of a playlist, which is rewritten
+    /// whatever its name.
+    func isPlaylist(by head: StoredHead) -> Bool {
+        kind != nil && role.isOpen && !isVerbatim && head.status == .ok
+            && ContentTypes.isPlaylist(head.fields)
     }
 
     /// True if a stored playlist may have been made for one client of a mount: the clients have one
