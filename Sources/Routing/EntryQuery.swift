@@ -1,10 +1,33 @@
 import HTTP
+import URISyntax
 
 /// The query of `/proxy?url=...`, as users and scripts write it.
 enum EntryQuery {
     /// True for the value of `url` if it is not percent-encoded.
     static func isBareURL(_ raw: String) -> Bool {
         raw.hasPrefix("http://") || raw.hasPrefix("https://")
+    }
+
+    /// Returns the URL in the value of `url`.
+    static func url(in raw: String) -> String {
+        isBareURL(raw) && !hasEncodedQuery(raw) ? raw : PercentCoding.decode(raw)
+    }
+
+    /// True for a URL without `?` that has the encoded form of `?`, and of `=` behind it: some
+    /// scripts encode a URL except for `:` and `/`.
+    private static func hasEncodedQuery(_ raw: String) -> Bool {
+        let bytes = Array(raw.utf8)
+        guard !bytes.contains(0x3F) else { return false }
+        var isInQuery = false
+        for index in bytes.indices.dropLast(2)
+        where bytes[index] == ASCII.percent && bytes[index + 1] == 0x33 {
+            switch bytes[index + 2] {
+            case 0x46, 0x66: isInQuery = true
+            case 0x44, 0x64: if isInQuery { return true }
+            default: break
+            }
+        }
+        return false
     }
 
     /// Returns the items of a query.

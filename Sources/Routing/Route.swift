@@ -334,7 +334,7 @@ package struct Router: Sendable {
         for item in EntryQuery.items(of: query) {
             let name = item.name()
             if name == "url", url == nil {
-                url = item.rawValue.map { EntryQuery.isBareURL($0) ? $0 : PercentCoding.decode($0) }
+                url = item.rawValue.map(EntryQuery.url(in:))
             } else if name == "token" {
                 token = item.value()
             } else if name == "dvr" {

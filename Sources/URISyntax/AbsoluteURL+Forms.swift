@@ -74,7 +74,8 @@ extension AbsoluteURL {
     /// The URL for logs and error texts: no user information, no query values, no long path
     /// segments.
     ///
-    /// Path segments with `name=value`, as in signed paths, keep only the name.
+    /// Path segments with `name=value`, as in signed paths, keep only the name, and those with an
+    /// encoded query what is before it.
     package var redacted: String {
         var output = origin.description
         var length = 0
@@ -96,10 +97,26 @@ extension AbsoluteURL {
     }
 
     private static func redactPathPart(_ part: ArraySlice<UInt8>) -> String {
-        if let equals = part.firstIndex(of: 0x3D) {
-            return printable(part[..<equals].prefix(24)) + "=***"
+        if let (start, text) = secretMark(in: part) {
+            return printable(part[..<start].prefix(24)) + text
         }
         return part.count > 48 ? printable(part.prefix(8)) + "…" : printable(part)
+    }
+
+    /// Returns the first `=`, plain or encoded, or encoded `?` of a path segment, and what stands
+    /// for it and the rest; nil if there is none.
+    private static func secretMark(in part: ArraySlice<UInt8>) -> (start: Int, text: String)? {
+        for index in part.indices {
+            if part[index] == 0x3D { return (index, "=***") }
+            guard part[index] == ASCII.percent, part.endIndex - index > 2, part[index + 1] == 0x33
+            else { continue }
+            switch part[index + 2] {
+            case 0x44, 0x64: return (index, "=***")
+            case 0x46, 0x66: return (index, "%3F***")
+            default: break
+            }
+        }
+        return nil
     }
 
     private static func redactQuery(_ query: ArraySlice<UInt8>) -> String {

@@ -99,6 +99,11 @@ import URISyntax
     @Test(arguments: [
         ("/proxy?url=https%3A%2F%2Fh%2Fa.m3u8%3Fx%3D1%26y%3D2", "https://h/a.m3u8?x=1&y=2"),
         ("/proxy?url=https://h/a.m3u8", "https://h/a.m3u8"),
+        // Encoded except for `:` and `/`; not so if `?` is part of a file name.
+        ("/proxy?url=https://h/a.m3u8%3Fx%3D1%26y%3D2", "https://h/a.m3u8?x=1&y=2"),
+        ("/proxy?url=https://h/a%2520b%3fx%3d1&token=t", "https://h/a%20b?x=1"),
+        ("/proxy?url=https://h/what%3F.m3u8", "https://h/what%3F.m3u8"),
+        ("/proxy?url=https://h/a%3Fb?c%3Dd", "https://h/a%3Fb?c%3Dd"),
         ("/https://h/a.m3u8?x=1&y=2", "https://h/a.m3u8?x=1&y=2"),
         ("/http://h:8080/", "http://h:8080/"),
         ("/https:/h/a.m3u8", "https://h/a.m3u8"),

@@ -131,6 +131,9 @@ import URISyntax
             "https://h/v/x.m3u8?token=***&id=***"
         ),
         ("https://h/exp=secret~acl=secret/x.ts?secret", "https://h/exp=***/x.ts?***"),
+        ("https://h/x.m3u8%3Ftoken%3Dsecret", "https://h/x.m3u8%3F***"),
+        ("https://h/exp%3dsecret/x%3fsecret", "https://h/exp=***/x%3F***"),
+        ("https://h/a%3", "https://h/a%3"),
         ("https://h", "https://h/"), ("https://h/a ü", "https://h/a%20%C3%BC"),
     ])
     func `the redacted form contains no secret`(text: String, redacted: String) throws {
