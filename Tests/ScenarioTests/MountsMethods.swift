@@ -175,14 +175,42 @@ extension Stories.MountsMethods {
     @Test
     func `the daemon answers preflights for its own CORS grants, the origin others`() throws {
         let story = try MountedStory()
-        let page: [WireHead.Field] = [("Origin", "http://localhost:8000")]
-        let own = try story.ask(
-            "OPTIONS", "/a", page + [("Access-Control-Request-Method", "GET")])
-        #expect(own.status == 204 && own["Access-Control-Allow-Origin"] == "*")
-        story.origin.answer("/o/a", .respond(403))
-        let other = try story.ask(
-            "OPTIONS", "/a", page + [("Access-Control-Request-Method", "PUT")])
-        #expect(other.status == 403 && other["Access-Control-Allow-Origin"] == nil)
+        let site = "http://localhost:8000"
+        func preflight(_ path: String, for method: String) throws -> PlayerResponse {
+            try story.ask(
+                "OPTIONS", path, [("Origin", site), ("Access-Control-Request-Method", method)])
+        }
+        for method in ["GET", "HEAD"] {
+            let own = try preflight("/l.m3u8", for: method)
+            #expect(own.status == 204 && own["Access-Control-Allow-Origin"] == "*")
+        }
+        #expect(story.origin.requests.isEmpty)
+        for method in ["GET", "HEAD", "PUT"] {
+            story.origin.answer("/o/a", .respond(403))
+            let refused = try preflight("/a", for: method)
+            #expect(refused.status == 403 && refused["Access-Control-Allow-Origin"] == nil)
+            story.origin.answer(
+                "/o/a", .respond(204, [("Access-Control-Allow-Origin", site)]))
+            let granted = try preflight("/a", for: method)
+            #expect(granted.status == 204 && granted["Access-Control-Allow-Origin"] == site)
+        }
+        try story.origin.verify()
+    }
+
+    // Browsers send no credentials with a preflight.
+    @Test
+    func `a preflight without the access token does not reach the origin`() throws {
+        let story = try MountedStory(["--token", "secret-token"])
+        for (method, status) in [("GET", 204), ("PUT", 401)] {
+            let answer = try story.ask(
+                "OPTIONS", "/a",
+                [
+                    ("Origin", "http://localhost:8000"),
+                    ("Access-Control-Request-Method", method),
+                ])
+            #expect(answer.status == status)
+        }
+        #expect(story.origin.requests.isEmpty)
     }
 
     @Test

@@ -21,9 +21,11 @@ extension CachingProxy {
     /// Answers a request under a mount.
     func handle(_ mounted: MountedRequest, for page: ForeignPage?, _ exchange: Exchange) {
         let request = exchange.request
-        // Browsers send no credentials with a preflight.
-        if Self.isOwnPreflight(request) { return answerPreflight(exchange) }
-        if let failure = tokenFault(request, given: nil) { return refuse(failure, exchange) }
+        let failure = tokenFault(request, given: nil)
+        if Self.isPreflightOfRead(request), failure != nil || Self.isNamedAsPlaylist(mounted.url) {
+            return answerPreflight(exchange)
+        }
+        if let failure { return refuse(failure, exchange) }
         guard !core.addresses.contains(mounted.url) else {
             return refuse(
                 ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
@@ -60,9 +62,13 @@ extension CachingProxy {
         method == .head || (method == .get && !hasBody)
     }
 
-    /// True for a preflight about reads, which Sluice's own CORS fields answer; other preflights
-    /// are passed to the origin.
-    private static func isOwnPreflight(_ request: RequestHead) -> Bool {
+    /// True for a preflight about reads.
+    ///
+    /// That of a playlist is answered here, since the playlist has Sluice's own CORS fields. Any
+    /// other is for the origin, whose fields the response has and which gets the page's header
+    /// fields; but browsers send no credentials with a preflight, and without the token nothing
+    /// reaches an origin.
+    private static func isPreflightOfRead(_ request: RequestHead) -> Bool {
         guard request.method == .options, request.fields.contains(.origin),
             let asked = request.fields.first("Access-Control-Request-Method")
         else { return false }
