@@ -100,7 +100,7 @@ extension Stories.MountsPlaylists {
     ) throws {
         let site = try Story()
         site.cdn.put("/v/live", list("a"), contentType: "application/vnd.apple.mpegurl")
-        site.cdn.setBehaviour("cc=\(control)", for: "/v/live")
+        site.cdn.setBehaviour(Behaviour(query: "cc=\(control)"), for: "/v/live")
         let daemon = try site.succeed(["--mount", "/demo/=\(site.cdn.url("/v/"))"])
         defer { daemon.kill(9) }
         let player = ScriptedPlayer(daemon.baseURL)

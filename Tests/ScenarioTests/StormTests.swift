@@ -62,7 +62,7 @@ extension Stories {
             let isPatient = dice.roll(3) > 0
             let body = isPatient ? try stream.readRest() : try stream.read(dice.roll(300_000) + 1)
             guard isContent(body, of: path, from: start, count: body.count) else {
-                return "\(what): wrong bytes"
+                return "\(what): \(differences(body, of: path, from: start))"
             }
             guard isPatient, stream.broken == nil else {
                 stream.abort()
@@ -72,6 +72,26 @@ extension Stories {
             return start + body.count == end ? nil : "\(what): \(body.count) bytes from \(start)"
         }
     }
+}
+
+/// The stretches of a body that are not what the origin sent, as offsets in the whole body.
+private func differences(_ body: [UInt8], of path: String, from start: Int) -> String {
+    let name = path.split(separator: "/").last.map(String.init) ?? ""
+    let sent = FixtureCDN.syntheticBytes(name, start..<start + body.count)
+    var ranges: [Range<Int>] = []
+    for (index, (one, other)) in zip(body, sent).enumerated() where one != other {
+        let offset = start + index
+        if let last = ranges.last, offset - last.upperBound < 64 {
+            ranges[ranges.count - 1] = last.lowerBound..<offset + 1
+        } else {
+            ranges.append(offset..<offset + 1)
+        }
+    }
+    let told = ranges.prefix(8).map { range in
+        let bytes = body[range.lowerBound - start..<range.upperBound - start]
+        return "\(range)\(bytes.allSatisfy { $0 == 0 } ? " zeros" : "")"
+    }
+    return "\(ranges.count) stretches of \(body.count) wrong bytes: \(told)"
 }
 
 /// Numbers that are the same in every run of a seed (the SplitMix64 generator).

@@ -3,6 +3,7 @@ import HTTP
 import HTTPServer
 import Model
 import Store
+import Upstream
 
 /// Requests under HTTP's rules, for mounts: variant selection, the client's directives and
 /// conditions, and sharing (RFC 9111 sections 4 and 5.2.1).
