@@ -231,7 +231,8 @@ extension Flight {
             if machine.isAhead, !machine.isPlaylist { return refuse(.noRoom) }
             if !hasWaiters { table.checkAbandoned(self) }
         }
-        guard !hasWaiters, let least = table.readers.least(object.generation) else { return }
-        object.punch(upTo: max(0, least - StoredBody.mostCompared))
+        guard !hasWaiters else { return }
+        object.punch(
+            upTo: (table.readers.least(object.generation) ?? 0) - StoredBody.mostCompared)
     }
 }

@@ -267,10 +267,14 @@ final class StoreCore: Sendable {
 
     /// Removes an object's name, so that it is freed with its last holder; its bytes stay charged.
     ///
+    /// A complete object keeps its name: it needs no more room, and its readers are not registered
+    /// with those that `punch` waits for.
+    ///
     /// - Returns: false if it is not the current object of its key.
     func forgetName(of object: StoredObject) -> Bool {
         let key = object.key
         return table.withName(of: key) { () -> Bool in
+            if object.isComplete { return true }
             switch object.state.withLock({ $0.place }) {
             case .unpublished:
                 if let path = object.newPath { try? removeFile(path) }

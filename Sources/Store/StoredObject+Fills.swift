@@ -188,20 +188,25 @@ extension StoredObject {
         for waiter in woken { waiter.wake(.fillEnded) }
     }
 
-    /// Frees the body bytes below an offset (fallocate(2)).
+    /// Frees the body bytes that all readers have passed (fallocate(2)).
     ///
-    /// Only for unnamed objects, once every reader has passed the offset; the bytes are holes
-    /// afterwards. Only whole pieces of the file are punched: the kernel would zero the punched
-    /// bytes of a partly punched page, which may still be on their way into a socket.
-    package func punch(upTo offset: Int64) {
+    /// Only for unnamed objects; the bytes are holes afterwards. Only whole blocks of the file are
+    /// punched: the kernel would zero the punched bytes of a partly punched page or folio, which
+    /// may still be on their way into a socket. Bytes from a running fill's watermark on stay: they
+    /// may be in the file already and would be taken for present once the fill goes on.
+    ///
+    /// - Parameter offset: called under the object's lock, so that a reader that has entered since
+    ///   is counted or finds a hole.
+    package func punch(upTo offset: @autoclosure () -> Int64) {
         let block = channel.configuration.punchBytes
         let closed = state.withLock { state -> [SharedDescriptor] in
             guard state.place == .unnamed else { return [] }
-            let fileEnd = (bodyOffset + offset) / block * block
-            let cut = min(block, Self.piece)
-            let fileStart = (bodyOffset + state.punchedEnd + cut - 1) / cut * cut
+            let written = state.fills.lazy.map(\.watermark).min() ?? .max
+            let fileEnd = (bodyOffset + min(offset(), written)) / block * block
+            // The header goes too: without a name nothing reads it.
+            let fileStart = state.punchedEnd == 0 ? 0 : bodyOffset + state.punchedEnd
             guard fileEnd > fileStart else { return [] }
-            let (start, end) = (fileStart - bodyOffset, fileEnd - bodyOffset)
+            let (start, end) = (state.punchedEnd, fileEnd - bodyOffset)
             state.spans.remove(start..<end)
             // Under the lock, so that no reader is offered bytes that are being punched.
             let closed = punch(fileStart..<fileEnd, &state)

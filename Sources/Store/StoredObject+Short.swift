@@ -23,12 +23,19 @@ extension StoredObject {
             (state.content, state.isComplete ? state.total : nil)
         }
         if let content { return Self.part(range, of: content) }
-        guard case .present(let count) = state(at: range.lowerBound), count >= range.count,
+        guard isPresent(range),
             let bytes = try? readBody(from: range.lowerBound, count: range.count),
-            bytes.count == range.count
+            bytes.count == range.count,
+            // No reader is registered for these bytes: they may have been freed meanwhile.
+            isPresent(range)
         else { return nil }
         if range.lowerBound == 0, range.upperBound == whole { keep(bytes) }
         return bytes
+    }
+
+    private func isPresent(_ range: Range<Int64>) -> Bool {
+        guard case .present(let count) = state(at: range.lowerBound) else { return false }
+        return count >= range.count
     }
 
     /// Returns a range of a short body from memory; nil if the body is not in memory.

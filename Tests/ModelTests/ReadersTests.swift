@@ -16,6 +16,7 @@ import Testing
     @Test func `a hold wants no more than the reader requested that it stands for`() {
         var hold: Readers.Hold? = readers.hold(1, from: 500, to: 1_000)
         #expect(readers.isWanted(1, at: 999, within: 0) && readers.least(1) == 500)
+        #expect(readers.least(1, ofOne: 700) == 700 && readers.least(2, ofOne: 700) == nil)
         #expect(!readers.isWanted(1, at: 1_000, within: 0))
         hold = nil
         #expect(hold == nil && readers.least(1) == nil)

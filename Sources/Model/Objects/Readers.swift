@@ -164,6 +164,17 @@ package final class Readers: Sendable {
         shared.withLock { $0.groups[generation]?.least() }
     }
 
+    /// Returns the position of the reader furthest behind; nil without readers.
+    ///
+    /// - Parameter offset: the position of the caller, who is a reader and need not have reported
+    ///   it; counts if there is no other.
+    package func least(_ generation: UInt64, ofOne offset: Int64) -> Int64? {
+        shared.withLock { shared in
+            shared.groups[generation]?.interests.count == 1
+                ? offset : shared.groups[generation]?.least()
+        }
+    }
+
     /// Returns the number of readers.
     package func count(_ generation: UInt64) -> Int {
         shared.withLock { $0.groups[generation]?.interests.count ?? 0 }

@@ -134,12 +134,11 @@ final class Reader: BodySource {
         if let endless, !advances(by: count, in: endless) { return }
         offset += Int64(count)
         if offset - reportedOffset >= Readers.step { reportOffset() }
-        if !object.isStorable, endless?.stage ?? .file == .file,
-            let least = core.readers.least(object.generation)
-        {
+        if !object.isStorable, endless?.stage ?? .file == .file {
             // A single reader need not report each step.
-            let isAlone = core.readers.count(object.generation) == 1
-            object.punch(upTo: max(0, (isAlone ? offset : least) - Wanted.overlapLimit))
+            object.punch(
+                upTo: (core.readers.least(object.generation, ofOne: offset) ?? 0)
+                    - Wanted.overlapLimit)
         }
     }
 
