@@ -20,6 +20,8 @@ final class Committer {
     @exclusivity(unchecked) private var finished: [StoredObject] = []
     /// The time when the disk last refused a header; for `commitInterval` no other is tried.
     @exclusivity(unchecked) private var refusedAt: Monotonic?
+    /// The time of the last failed sync of the whole file system.
+    @exclusivity(unchecked) private var syncFailedAt: Monotonic?
     /// True if objects were released that the table may close now.
     @exclusivity(unchecked) var mayTrim = false
     /// The maximum number of headers held in memory together.
@@ -138,9 +140,8 @@ final class Committer {
             if let next = object.dueHeader(epoch: core.folder.epoch) { due.append(next) }
         }
         // If that fails, a sync of each file finds the ones that are affected.
-        let isSynced =
-            due.count { $0.mustSync } >= SyncBatch.together
-            && (try? core.folder.syncEverything()) != nil
+        let isTogether = due.count { $0.mustSync } >= SyncBatch.together && !isSyncDoubtful
+        let isSynced = isTogether && (try? core.folder.syncEverything(for: .commits)) != nil
         for next in due {
             let object = next.object
             do throws(SystemError) {
@@ -160,6 +161,14 @@ final class Committer {
                 core.channel.noteRow(.put(object.row(lastUsed: nil)), of: object.key)
             }
         }
+        // At the end, since a failing disk may have taken long for the syncs above.
+        if isTogether, !isSynced { syncFailedAt = .now() }
+    }
+
+    /// True for a while after a failed sync of the whole file system: the kernel reports the
+    /// failure once, and it may concern bytes of objects that were not due then.
+    private var isSyncDoubtful: Bool {
+        syncFailedAt.map { .now() - $0 < core.configuration.syncInterval } ?? false
     }
 
     private func writeHeader(_ next: DueHeader) throws(SystemError) {

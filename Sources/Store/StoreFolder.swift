@@ -16,6 +16,14 @@ import Numbers
 import Posix
 import Synchronization
 
+/// The users of syncfs(2).
+///
+/// The kernel reports a failed write once to each open file. Each user has a file of its own, so
+/// that none misses a failure that was reported to another.
+enum SyncUser: CaseIterable {
+    case commits, batches, clearing
+}
+
 /// A folder locked by this process.
 final class StoreFolder: Sendable {
     /// The version that this program writes.
@@ -37,6 +45,7 @@ final class StoreFolder: Sendable {
     let isNew: Bool
     // Closing the descriptor releases the lock, also when the process is killed.
     private let lock: Mutex<SharedDescriptor?>
+    private let syncFiles: Mutex<[SyncUser: SharedDescriptor]>
     private let lost = Atomic<Bool>(false)
     /// The folder itself, while the path leads to it.
     private let identity: Mutex<FileIdentity?>
@@ -94,6 +103,7 @@ final class StoreFolder: Sendable {
         identity = Mutex(FileIdentity(at: path))
         do throws(SystemError) {
             lock = Mutex(try Self.lock(path))
+            syncFiles = Mutex(try Self.openSyncFiles(path))
             let former = try Self.readEpoch(path + "/clean")
             wasClean = isNew || former != nil
             epoch = former ?? UInt64.random(in: 1...UInt64.max)
@@ -107,6 +117,16 @@ final class StoreFolder: Sendable {
         let file = try openFile(path + "/lock", flags: O_RDWR | O_CREAT)
         guard try lockExclusively(file.number) else { throw SystemError("fcntl", code: EAGAIN) }
         return SharedDescriptor(file)
+    }
+
+    private static func openSyncFiles(
+        _ path: String
+    ) throws(SystemError) -> [SyncUser: SharedDescriptor] {
+        var files: [SyncUser: SharedDescriptor] = [:]
+        for user in SyncUser.allCases {
+            files[user] = SharedDescriptor(try openFile(path + "/lock", flags: O_RDONLY))
+        }
+        return files
     }
 
     /// A limit above the size of any one-line file.
@@ -195,6 +215,7 @@ final class StoreFolder: Sendable {
     /// Releases the lock, so that another store can use the folder.
     func unlock() {
         lock.withLock { $0 = nil }
+        syncFiles.withLock { $0 = [:] }
     }
 
     // MARK: Replaced folders
@@ -226,16 +247,21 @@ final class StoreFolder: Sendable {
     /// disk.
     func takeAnew() throws(SystemError) {
         let taken = try Self.lock(path)
+        let files = try Self.openSyncFiles(path)
         try furnish()
         lock.withLock { $0 = taken }
+        syncFiles.withLock { $0 = files }
         identity.withLock { $0 = FileIdentity(at: path) }
     }
 
     /// Waits until everything on the folder's file system is synced; blocks (syncfs(2)).
-    func syncEverything() throws(SystemError) {
-        guard let file = lock.withLock({ $0 }) else { return }
+    func syncEverything(for user: SyncUser) throws(SystemError) {
+        guard let file = syncFile(of: user) else { return }
         try syncFileSystem(of: file.number)
     }
+
+    /// Returns the file by which a user syncs the file system; nil once the folder is unlocked.
+    func syncFile(of user: SyncUser) -> SharedDescriptor? { syncFiles.withLock { $0[user] } }
 
     // MARK: Index
 

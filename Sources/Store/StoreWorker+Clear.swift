@@ -63,7 +63,7 @@ extension StoreWorker {
                 core.folder.objectPath(row.key), as: core.folder.path(of: row.key, in: aside))
         }
         // The second links must be durable before the first ones are moved away.
-        if !names.isEmpty { try core.folder.syncEverything() }
+        if !names.isEmpty { try core.folder.syncEverything(for: .clearing) }
         let totals = try core.index.totals()
         try exchangeFiles(core.folder.objectsFolder, aside.path)
         var open: [StoredObject] = []

@@ -18,6 +18,8 @@ final class SyncQueue {
     private var isSyncing = false
     /// True if the running batch belongs to a folder that was replaced meanwhile.
     var isSyncingFormer = false
+    /// The last failed sync of the whole file system, while it may concern queued headers.
+    private var failure: (error: SystemError, time: Monotonic)?
 
     init(core: StoreCore, syncer: Syncer) {
         self.core = core
@@ -57,15 +59,20 @@ final class SyncQueue {
     func moveIn() {
         headers = []
         folders = []
+        failure = nil
         isSyncingFormer = isSyncing
     }
 
     /// Removes and returns everything unsynced, as one batch.
-    func take() -> SyncBatch {
-        var batch = SyncBatch(folders: folders)
+    func take(at now: Monotonic = .now()) -> SyncBatch {
+        var batch = SyncBatch(folders: folders, formerFailure: takeFailure(at: now))
         var places: [ObjectKey: Int] = [:]
         for header in headers {
-            guard let object = openObject(of: header.key) else {
+            // One that was opened again counts as closed: its own sync might succeed although the
+            // write failed, since the kernel may have dropped the inode and the error in between.
+            guard let object = openObject(of: header.key),
+                object.newPath != nil || !header.isClaimedEarly
+            else {
                 batch.closed.append(header)
                 continue
             }
@@ -83,6 +90,14 @@ final class SyncQueue {
         folders = []
         since = nil
         return batch
+    }
+
+    /// Returns the failure that may concern what is queued: headers that were queued when it was
+    /// reported, and those that came later and claim bytes written before it.
+    private func takeFailure(at now: Monotonic) -> SystemError? {
+        guard let known = failure else { return nil }
+        if now - known.time >= core.configuration.syncInterval { failure = nil }
+        return known.error
     }
 
     private func openObject(of key: ObjectKey) -> StoredObject? {
@@ -168,6 +183,7 @@ final class SyncQueue {
             // The header may claim more than is on the disk.
             if header.isClaimedEarly { core.remove(header.key) }
         }
+        if let error = outcome.failure, !isFormer { failure = (error, .now()) }
         if let error = outcome.refusal { core.channel.noteStorageFailure(error) }
         if !isFormer { headers += outcome.left }
         folders.formUnion(outcome.leftFolders)

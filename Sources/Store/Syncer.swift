@@ -32,6 +32,9 @@ struct SyncBatch: Sendable {
     var closed: [UnsyncedHeader] = []
     /// First bytes of the keys whose names may not be on the disk yet.
     var folders: Set<UInt8> = []
+    /// The error of an earlier sync of the whole file system that may concern this batch too: the
+    /// kernel reports it only once.
+    var formerFailure: SystemError?
 }
 
 /// The outcome of a batch.
@@ -41,6 +44,8 @@ struct SyncOutcome: Sendable {
     var refused: [(header: UnsyncedHeader, error: SystemError)] = []
     /// The error of a folder that could not be synced, if any.
     var refusal: SystemError?
+    /// The error of the whole file system's sync, if that failed.
+    var failure: SystemError?
     /// The headers to sync again: those not reached before the deadline.
     var left: [UnsyncedHeader] = []
     var leftFolders: Set<UInt8> = []
@@ -59,12 +64,15 @@ extension SyncBatch {
         // the file system reports the error in any case.
         if open.count + folders.count >= Self.together || !closed.isEmpty {
             do throws(SystemError) {
-                try folder.syncEverything()
+                try folder.syncEverything(for: .batches)
+            } catch {
+                outcome.failure = error
+            }
+            guard let failure = outcome.failure ?? formerFailure else {
                 outcome.synced = open
                 return outcome
-            } catch {
-                outcome.refused = closed.map { ($0, error) }
             }
+            outcome.refused = closed.map { ($0, failure) }
         }
         // If that failed, syncing each open file finds the ones affected. With the writeback of all
         // started first, one journal commit serves them all.

@@ -256,4 +256,101 @@ extension ObjectStore {
         #expect(syncer.takeOutcome() == nil)
         #expect(syncer.waitForBatch(by: .now() + .seconds(100 as Int64)))
     }
+
+    // MARK: Failed syncs of the file system
+
+    /// Makes every sync and write of a descriptor fail; returns a duplicate of what it was.
+    private func breakDescriptor(
+        _ number: CInt, in folder: TemporaryFolder
+    ) throws -> SharedDescriptor {
+        let whole = SharedDescriptor(try duplicate(number))
+        // O_PATH, which the Glibc module lacks.
+        let hollow = SharedDescriptor(try openFile(folder.path, flags: 0o10000000))
+        try putBack(hollow, as: number)
+        return whole
+    }
+
+    private func putBack(_ whole: SharedDescriptor, as number: CInt) throws {
+        try #require(dup2(whole.number, number) == number)
+    }
+
+    @Test func `each user of the file system's sync has a file of its own`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let files = SyncUser.allCases.compactMap { store.core.folder.syncFile(of: $0)?.number }
+        #expect(Set(files).count == 3)
+    }
+
+    @Test func `a failed sync of the file system also concerns headers queued after it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let queue = try store.makeWorker().sync
+        let deadline = Monotonic.now() + .seconds(100 as Int64)
+        func addClosed(_ name: String) throws {
+            let made = try store.add(name, total: 10)
+            _ = store.core.table.withShard(of: made.key) { $0.remove(made.key.name) }
+            queue.note(made, isClaimedEarly: true)
+        }
+        try addClosed("a")
+        let file = try #require(store.core.folder.syncFile(of: .batches))
+        let whole = try breakDescriptor(file.number, in: folder)
+        #expect(!queue.syncAll(by: deadline))
+        try putBack(whole, as: file.number)
+        try addClosed("b")
+        #expect(!queue.syncAll(by: deadline))
+        for name in ["a", "b"] {
+            #expect(store.find(name) == nil && !exists(objectPath(folder.path, name)), "\(name)")
+        }
+        // What was written before the failure has been claimed long ago.
+        let later = Monotonic.now() + .seconds(1_001 as Int64)
+        #expect(queue.take(at: later).formerFailure != nil)
+        #expect(queue.take(at: later).formerFailure == nil)
+    }
+
+    @Test func `after a failed sync of the file system each growing object is synced alone`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) {
+            $0.syncInterval = .seconds(1_000 as Int64)
+            $0.commitInterval = .seconds(1_000 as Int64)
+        }
+        defer { store.close() }
+        let committer = try store.makeWorker().committer
+        let objects = try (0..<SyncBatch.together).map {
+            try store.add("\($0)", total: 300_000, filled: 0..<1_000)
+        }
+        try eventually { store.statistics().commits >= objects.count }
+        func grow(from start: Int64) throws {
+            for object in objects { try fill(object, start..<start + 1_000) }
+            committer.take(StoreMail(finished: objects), at: .now())
+        }
+        let file = try #require(store.core.folder.syncFile(of: .commits))
+        let whole = try breakDescriptor(file.number, in: folder)
+        try grow(from: 1_000)
+        _ = committer.commitFinished()
+        try putBack(whole, as: file.number)
+        #expect(!objects.contains { $0.isDiscarded })
+        // The failure was reported; only a sync of the file itself shows which one lost bytes.
+        try grow(from: 2_000)
+        let failing = try breakDescriptor(objects[0].descriptor.number, in: folder)
+        _ = committer.commitFinished()
+        try putBack(failing, as: objects[0].descriptor.number)
+        #expect(objects.map(\.isDiscarded) == [true] + Array(repeating: false, count: 7))
+    }
+
+    @Test func `an object that was closed before its first sync counts as closed`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let (made, queue) = try addUnsynced(to: store)
+        try eventually { store.statistics().commits > 0 }
+        _ = store.core.table.withShard(of: made.key) { $0.remove(made.key.name) }
+        let again = try #require(store.find("a"))
+        #expect(again !== made)
+        let batch = queue.take()
+        #expect(batch.open.isEmpty && batch.closed.map(\.key) == [made.key])
+    }
 }
