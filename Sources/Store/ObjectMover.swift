@@ -62,8 +62,10 @@ struct ObjectMover {
                 try copy(span, of: object, to: file.number, at: header.bodyOffset)
             }
             guard let encoded = header.encoded() else { throw SystemError("pwrite", code: EFBIG) }
-            try syncData(file.number)
             try write(encoded.bytes, to: file.number, at: 0)
+            // The name replaces a file that may have been on the disk for days: a power cut must
+            // leave one that is whole.
+            try syncData(file.number)
         } catch {
             core.usage.release(charge)
             try? removeFile(path)

@@ -204,6 +204,21 @@ extension Stories {
             }
         }
 
+        @Test func `a file with room for more spans is synced whole before it takes the name`()
+            throws
+        {
+            let disk = try FailingDisk(isLogged: true)
+            let path = segment("spans", 6_000_000)
+            for first in (0..<150).map({ $0 * 40_000 }) {
+                let range = "bytes=\(first)-\(first + 99)"
+                #expect(try disk.story.get(path, range: range).status == 206)
+            }
+            // An administration request first has the headers of finished objects written.
+            #expect(try disk.story.follow("/api/titles").status == 200)
+            #expect(try eventually { try !disk.replacements().isEmpty })
+            #expect(try disk.replacements().allSatisfy { $0 })
+        }
+
         /// A few files are open and synced one by one, many were closed and are synced together.
         @Test(arguments: [6, 700])
         func `objects whose sync fails at a stop are fetched again`(count: Int) throws {
@@ -312,6 +327,31 @@ private final class FailingDisk {
             }
         }
         return count
+    }
+
+    /// Returns, for each file that replaced another one of its object, whether all its bytes were
+    /// synced before.
+    func replacements() throws -> [Bool] {
+        let log = try recorder.log()
+        var inodes: [String: UInt64] = [:]
+        var synced: [UInt64: Bool] = [:]
+        var names: Set<String> = []
+        var found: [Bool] = []
+        for record in log.records {
+            switch record.kind {
+            case .create: inodes[log.paths(record)[0]] = record.inode
+            case .write: synced[record.inode] = false
+            case .syncEnd: synced[record.inode] = true
+            case .rename:
+                let paths = log.paths(record)
+                guard paths[1].contains("/objects/"), !names.insert(paths[1]).inserted,
+                    let inode = inodes[paths[0]]
+                else { continue }
+                found.append(synced[inode] ?? false)
+            default: continue
+            }
+        }
+        return found
     }
 
     /// Lets it continue to its end; true if all bytes were correct.
