@@ -63,10 +63,13 @@ struct ObjectHeader: Equatable {
     }
 
     /// Returns the number of pages of a new file; nil if head and URL exceed the limit.
-    static func pages(url: String, head: [UInt8], total: Int64?, spans: Int = 8) -> UInt32? {
-        let blocks = min((total ?? 0) >> ExtentMap.smallestBlockShift, 4096)
+    ///
+    /// There is room for a span in each of the first 512 blocks: a long body has many when a player
+    /// changes its quality, and it would have to be copied into a file with a larger header.
+    static func pages(url: String, head: [UInt8], total: Int64?, spans: Int = 0) -> UInt32? {
+        let blocks = Int(min((total ?? 0) >> ExtentMap.smallestBlockShift, 4096))
         let fixed = fixedLength + url.utf8.count + head.count + checksumLength + slack
-        let length = fixed + spans * 20 + Int(blocks) * 4
+        let length = fixed + max(spans, 8 + min(blocks, 512)) * 20 + blocks * 4
         let slot = Int(pageSize) / 2
         let pages = (length + slot - 1) / slot
         if pages <= Int(pagesLimit) { return UInt32(pages) }

@@ -38,8 +38,9 @@ struct ObjectMover {
         }
         let isRoomier = Int64(needed) * ObjectHeader.pageSize > object.bodyOffset
         do throws(SystemError) {
-            // At the page limit, spans that do not fit stay unclaimed, as after a kill.
-            if isRoomier { try move(object, pages: needed) }
+            // Without room, and at the page limit, spans that do not fit stay unclaimed, as after a
+            // kill; without room, the next commit tries again.
+            if isRoomier, try !move(object, pages: needed) { return }
             object.state.withLock { $0.isCramped = false }
         } catch {
             core.channel.noteStorageFailure(error)
@@ -47,14 +48,19 @@ struct ObjectMover {
         }
     }
 
-    private func move(_ object: StoredObject, pages: UInt32) throws(SystemError) {
+    /// Copies an object into a file with more pages for its header, and publishes the copy.
+    ///
+    /// - Returns: false if there is no room for a copy. Nothing is evicted for it: the objects that
+    ///   would go are worth more than what the header cannot claim, and eviction would have to wait
+    ///   for this thread, its own.
+    private func move(_ object: StoredObject, pages: UInt32) throws(SystemError) -> Bool {
         object.sumUp()
         var header = object.state.withLock { object.header($0, epoch: core.folder.epoch) }
         header.pages = pages
         header.generation = core.makeGeneration()
         header.sequence = 0
         let charge = Footprint.bytes(of: header)
-        guard core.obtain(charge) else { throw SystemError("reserve", code: EDQUOT) }
+        guard core.take(charge) else { return false }
         let path = core.folder.newPath(header.generation)
         let file = try core.makeNewFile(path, charged: charge)
         do throws(SystemError) {
@@ -80,6 +86,7 @@ struct ObjectMover {
             state.spans == header.spans && state.head == header.head && state.fills.isEmpty
         }
         if isSame, object.isCurrent { try core.publish(moved) }
+        return true
     }
 
     private func copy(

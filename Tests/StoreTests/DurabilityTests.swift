@@ -62,6 +62,36 @@ import Testing
         for span in spans.ranges { #expect(try read(object, span) == body(span)) }
     }
 
+    @Test func `a file is not rewritten for its spans at the cost of other objects`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 6 << 20)
+        defer { store.close() }
+        try store.add("b", total: 3 << 20)
+        let made = try store.create(describe("a", total: nil))
+        try store.publish(made)
+        // They take 1.8 MB, and as much again while the file is rewritten.
+        for first in (0..<400).map({ Int64($0) * 10_000 }) { try fill(made, first..<first + 500) }
+        store.finish(made)
+        try store.flushed()
+        #expect(store.statistics().storageFailures == 0)
+        #expect(!store.statistics().isStoringSuspended)
+        #expect(store.find("a") === made && store.find("b")?.isComplete == true)
+    }
+
+    @Test func `a long body has room for more spans from the start`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let made = try store.create(describe("a", total: 200 << 20))
+        try store.publish(made)
+        for first in (0..<150).map({ Int64($0) << 20 }) { try fill(made, first..<first + 500) }
+        store.finish(made)
+        try store.flushed()
+        // A rewritten file would be another object.
+        #expect(store.find("a") === made)
+        #expect(made.spans.ranges.count == 150)
+    }
+
     /// A header may claim less than is present, but not more.
     @Test func `a head that outgrew its page is found again with the body`() throws {
         let folder = try TemporaryFolder()
