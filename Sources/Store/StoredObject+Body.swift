@@ -1,3 +1,4 @@
+import Glibc
 package import Posix
 
 extension StoredObject {
@@ -8,14 +9,28 @@ extension StoredObject {
         }
         return hole.fill != nil
     }
+
+    /// Throws EIO if one of the first bytes is missing; after an unclean stop, compares them first.
+    fileprivate func requireBytes(upTo end: Int64) throws(SystemError) {
+        var offset: Int64 = 0
+        while offset < end {
+            guard case .present(let count) = state(at: offset) else {
+                throw SystemError("pread", code: EIO, subject: "bytes are missing")
+            }
+            offset += count
+        }
+    }
 }
 
 /// Reads the beginning of a stored body; blocks on the disk.
+///
+/// After an unclean stop, compares it with its checksums first: a text is used as a whole.
 package func readBody(of object: StoredObject, count: Int) throws(SystemError) -> [UInt8] {
+    try object.requireBytes(upTo: Int64(count))
     let body = try readBytes(
         from: object.descriptor.number, at: object.bodyOffset, count: count)
     guard body.count == count else {
-        throw SystemError("pread", code: 5, subject: "the file is short")
+        throw SystemError("pread", code: EIO, subject: "the file is short")
     }
     return body
 }

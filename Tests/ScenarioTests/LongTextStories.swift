@@ -45,6 +45,21 @@ private final class LongTextStage {
         return answer
     }
 
+    /// Replaces a segment in the file of the stored list by a comment, as a lost write might.
+    func spoil(_ number: Int) throws {
+        let lines = Array("#EXTINF:1.000,a title\n/bytes/100/segment-\(number).ts\n".utf8)
+        let comment: [UInt8] = [35] + [UInt8](repeating: 32, count: lines.count - 2) + [10]
+        for path in storedFiles(story.cacheFolder) {
+            var bytes = try readFile(path)
+            guard bytes.count > 1_000_000, let place = bytes.firstRange(of: lines) else {
+                continue
+            }
+            bytes.replaceSubrange(place, with: comment)
+            return try writeFile(path, bytes)
+        }
+        throw ScenarioFailure("no file has the list")
+    }
+
     /// The path of an entry for a path of the CDN.
     func entry(_ path: String = "/l.m3u8") -> String { "/" + story.cdn.url(path) }
 
@@ -99,6 +114,19 @@ extension Stories.LongTextStories {
             }
         }
         try stage.expectFreeLoops()
+    }
+
+    @Test func `a long playlist that an unclean stop damaged is fetched again`() throws {
+        let stage = try LongTextStage()
+        stage.put(LongTextStage.list())
+        #expect(uriLines(try stage.get(stage.entry()).text).count == 60_000)
+        // An administration request first has the headers of finished objects written.
+        #expect(try stage.story.follow("/api/titles").status == 200)
+        stage.story.stop(SIGKILL)
+        try stage.spoil(50_000)
+        try stage.story.restart()
+        #expect(uriLines(try stage.get(stage.entry()).text).count == 60_000)
+        #expect(stage.story.cdn.requestCount("/l.m3u8") > 1)
     }
 
     @Test func `players that request one long playlist together all get it`() throws {

@@ -167,6 +167,21 @@ import Testing
         #expect(store.find("a")?.isComplete == false)
     }
 
+    @Test func `a long body that is read whole is compared first`() throws {
+        let folder = try TemporaryFolder()
+        try makeStore(folder.path, isClean: false, total: 3 << 20)
+        try flip(objectPath(folder.path, "a"), at: 4096 + 2 << 20 + 77)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        #expect(throws: SystemError.self) { try readBody(of: object, count: 3 << 20) }
+        #expect(object.spans == SpanSet([0..<2 << 20]))
+        try fill(object, 2 << 20..<3 << 20)
+        let isWhole = try readBody(of: object, count: 3 << 20) == body(0..<3 << 20)
+        #expect(isWhole)
+    }
+
     @Test func `an object is verified only once`() throws {
         let folder = try TemporaryFolder()
         try makeStore(folder.path, isClean: false)

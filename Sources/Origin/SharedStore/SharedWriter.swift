@@ -157,7 +157,7 @@ final class SharedWriting {
         facts.sharesKeys = settings.sharesKeys
         if head.isPlaylist {
             guard total <= Int64(limits.byteCount),
-                let text = try? object.readBody(from: 0, count: Int(total)),
+                let text = try? readBody(of: object, count: Int(total)),
                 let list = try? Playlist(text, base: nil, PlaylistReading(limits: limits))
             else { return nil }
             // Whether a multivariant playlist is that of a film was known to the run that fetched it.
