@@ -267,7 +267,8 @@ extension StoredObject {
             let next = DueHeader(
                 object: self, header: header(state, epoch: epoch),
                 mustSync: state.hasClaims && isBehind,
-                isClaimedEarly: !state.hasClaims && state.uncommittedBytes > 0)
+                // Not by the uncommitted bytes: a header that the disk refused has reset them.
+                isClaimedEarly: !state.hasClaims && !state.spans.isEmpty)
             state.uncommittedBytes = 0
             state.hasNewFacts = false
             return next

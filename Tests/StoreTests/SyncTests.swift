@@ -341,6 +341,26 @@ extension ObjectStore {
         #expect(objects.map(\.isDiscarded) == [true] + Array(repeating: false, count: 7))
     }
 
+    @Test func `a first header that the disk refused once may still precede its bytes`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.commitInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let worker = try store.makeWorker()
+        func commit(_ object: StoredObject) {
+            worker.committer.take(StoreMail(finished: [object]), at: .now())
+            _ = worker.committer.commitFinished()
+        }
+        let made = try store.create(describe("a", total: nil))
+        try store.publish(made)
+        try fill(made, 0..<100_000)
+        let whole = try breakDescriptor(made.descriptor.number, in: folder)
+        commit(made)
+        try putBack(whole, as: made.descriptor.number)
+        #expect(worker.sync.headers.isEmpty)
+        commit(made)
+        #expect(worker.sync.headers.map(\.isClaimedEarly) == [true])
+    }
+
     @Test func `an object that was closed before its first sync counts as closed`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
