@@ -269,8 +269,12 @@ package enum Freshness: Equatable, Sendable {
             return question.held.map { $0 < playlist.reuse + playlist.staleBound } ?? false
         }
         guard question.policy == .rfc else { return true }
-        if rules.forbidsStale { return false }
+        if rules.requiresRevalidation { return false }
         let staleness = question.age - rules.lifetime
+        // What is fresh is not stale use, though a client has asked for newer (RFC 9111 section
+        // 5.2.2.2: "once it has become stale"). After the clock was set back, nobody knows.
+        if staleness < 0, !rules.isOfFuture(at: question.now) { return true }
+        if rules.forbidsStale { return false }
         let asked = RequestDirectives(question.requestFields).control?.staleIfError
         // A stale-if-error from either side sets the bound; without one, the origin counts as
         // disconnected, which permits stale use (RFC 9111 section 4.2.4).

@@ -225,6 +225,23 @@ import Testing
         #expect(Freshness.mayServeStale(lax))
     }
 
+    // RFC 9111 section 5.2.2.2: it must not be reused without validation once it has become stale.
+    @Test(arguments: [
+        ("max-age=60, must-revalidate", 30, true), ("max-age=60, must-revalidate", 60, false),
+        ("max-age=60, proxy-revalidate", 30, true), ("max-age=60, proxy-revalidate", 60, false),
+        ("s-maxage=60", 30, true), ("s-maxage=60", 60, false), ("max-age=60, no-cache", 30, false),
+        // Its age is unknown after the clock was set back.
+        ("max-age=60, must-revalidate", -30, false),
+    ] as [(String, Int64, Bool)])
+    func `what is fresh serves a reload in an outage, whatever forbids its stale use`(
+        _ control: String, _ age: Int64, _ may: Bool
+    ) {
+        let asked = question(
+            .rfc, ["Cache-Control": control], request: ["Cache-Control": "max-age=0"],
+            kind: .gateway, after: .seconds(age))
+        #expect(Freshness.mayServeStale(asked) == may)
+    }
+
     // MARK: HTTP's rules to the letter
 
     @Test(arguments: [
@@ -249,7 +266,8 @@ import Testing
         let fields: Fields = ["Cache-Control": "max-age=1, s-maxage=60"]
         let shared = question(.rfc, fields, kind: .shared, after: .seconds(30 as Int64))
         #expect(Freshness.decide(shared) == .fresh(seconds: 30))
-        #expect(!Freshness.mayServeStale(shared))
+        let late = question(.rfc, fields, kind: .shared, after: .seconds(70 as Int64))
+        #expect(!Freshness.mayServeStale(late))
         let own = question(.rfc, fields, after: .seconds(30 as Int64))
         #expect(Freshness.decide(own) == .stale(.expired))
     }
