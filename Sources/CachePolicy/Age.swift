@@ -18,9 +18,8 @@ package struct ReuseRules: Sendable, Equatable {
     package let responseTime: WallTime
     /// True for `no-cache` without field names: every use needs revalidation.
     package let requiresRevalidation: Bool
-    /// True if stale use is never allowed: `must-revalidate`, `no-cache`, and in shared caches also
-    /// `proxy-revalidate` and `s-maxage` (RFC 9111 section 4.2.4).
-    package let forbidsStale: Bool
+    /// Whether it may be used once it is stale.
+    package let staleUse: StaleUse
     /// Seconds beyond the lifetime in which it may be used while it is revalidated (RFC 5861).
     package let staleWhileRevalidate: Int64
     /// Seconds beyond the lifetime in which it may be used when the origin fails; nil if
@@ -39,9 +38,7 @@ package struct ReuseRules: Sendable, Equatable {
         initialAge = Self.initialAge(head, date)
         (lifetime, lifetimeSource) = Self.lifetime(head, date, directives, kind)
         requiresRevalidation = control.noCache == .response
-        forbidsStale =
-            control.mustRevalidate || control.noCache == .response
-            || (kind.isShared && (control.proxyRevalidate || control.sharedMaxAge != nil))
+        staleUse = StaleUse(control, kind)
         staleWhileRevalidate = control.staleWhileRevalidate ?? 0
         staleIfError = control.staleIfError
         if case .fields(let names) = control.noCache {
@@ -117,6 +114,32 @@ package struct ReuseRules: Sendable, Equatable {
             let modified = HTTPDate.parse(text, now: head.responseTime.seconds)
         else { return 0 }
         return min(86_400, max(0, (date - modified) / 10))
+    }
+}
+
+/// Whether a response may be used once it is stale (RFC 9111 section 4.2.4).
+package enum StaleUse: Sendable {
+    /// Never: `must-revalidate`, `no-cache`, and in shared caches also `proxy-revalidate`, and
+    /// `s-maxage` alone.
+    case forbidden
+    /// Only as its `stale-while-revalidate` and `stale-if-error` say, whatever a client accepts.
+    ///
+    /// By the letter of RFC 9111 section 5.2.2.10, `s-maxage` forbids this too. But an origin that
+    /// states both in one field means what it grants.
+    case asStated
+    case allowed
+
+    fileprivate init(_ control: CacheControl, _ kind: CacheKind) {
+        if control.mustRevalidate || control.noCache == .response
+            || (kind.isShared && control.proxyRevalidate)
+        {
+            self = .forbidden
+        } else if kind.isShared, control.sharedMaxAge != nil {
+            let isGranted = control.staleWhileRevalidate != nil || control.staleIfError != nil
+            self = isGranted ? .asStated : .forbidden
+        } else {
+            self = .allowed
+        }
     }
 }
 

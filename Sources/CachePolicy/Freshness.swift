@@ -202,7 +202,7 @@ package enum Freshness: Equatable, Sendable {
         }
         if let minFresh = control.minFresh, left < minFresh { return .stale(.requestMinFresh) }
         if left > 0 { return .fresh(seconds: left) }
-        if !rules.forbidsStale, let allowed = control.maxStale {
+        if rules.staleUse == .allowed, let allowed = control.maxStale {
             switch allowed {
             case .any: return .fresh(seconds: left)
             case .seconds(let most) where -left <= most: return .fresh(seconds: left)
@@ -215,7 +215,7 @@ package enum Freshness: Equatable, Sendable {
     /// Decides for a response that has been stale for `-left` seconds.
     private static func expired(_ rules: ReuseRules, _ left: Int64) -> Freshness {
         // stale-while-revalidate does not apply where all stale use is forbidden.
-        if !rules.forbidsStale, -left < rules.staleWhileRevalidate {
+        if rules.staleUse != .forbidden, -left < rules.staleWhileRevalidate {
             return .staleWhileRevalidate(seconds: left)
         }
         return .stale(.expired)
@@ -274,7 +274,11 @@ package enum Freshness: Equatable, Sendable {
         // What is fresh is not stale use, though a client has asked for newer (RFC 9111 section
         // 5.2.2.2: "once it has become stale"). After the clock was set back, nobody knows.
         if staleness < 0, !rules.isOfFuture(at: question.now) { return true }
-        if rules.forbidsStale { return false }
+        switch rules.staleUse {
+        case .forbidden: return false
+        case .asStated: return staleness <= rules.staleIfError ?? rules.staleWhileRevalidate
+        case .allowed: break
+        }
         let asked = RequestDirectives(question.requestFields).control?.staleIfError
         // A stale-if-error from either side sets the bound; without one, the origin counts as
         // disconnected, which permits stale use (RFC 9111 section 4.2.4).

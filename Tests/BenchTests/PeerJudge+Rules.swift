@@ -47,9 +47,11 @@ extension PeerJudge {
         add("authorization", if: stored.ask["Authorization"] != nil && !isPublic)
         add("vary", if: !isSelected(stored, seen.ask))
         add("superseded", if: isSuperseded(stored, all, seen.ask))
+        // A choice of Conformance.md: s-maxage leaves what the same field states of stale use.
+        let states = response["stale-if-error"] ?? response["stale-while-revalidate"]
         let isBound =
             response.has("must-revalidate") || response.has("proxy-revalidate")
-            || response["s-maxage"] != nil
+            || response["s-maxage"] != nil && states == nil
         add("no-cache", if: response.has("no-cache"))
         let age = age(stored, seen)
         let lifetime = lifetime(stored)

@@ -272,6 +272,29 @@ import Testing
         #expect(Freshness.decide(own) == .stale(.expired))
     }
 
+    // To the letter, RFC 9111 section 5.2.2.10 forbids it; see the choices of Conformance.md.
+    @Test(arguments: [
+        ("stale-while-revalidate=10", 69, true, true),
+        ("stale-while-revalidate=10", 71, false, false),
+        ("stale-if-error=20", 80, false, true), ("stale-if-error=20", 81, false, false),
+        ("stale-while-revalidate=10, stale-if-error=20", 69, true, true),
+        ("stale-while-revalidate=10, stale-if-error=20", 80, false, true),
+        ("stale-if-error=20, must-revalidate", 61, false, false),
+        ("stale-while-revalidate=10, proxy-revalidate", 61, false, false),
+    ] as [(String, Int64, Bool, Bool)])
+    func `s-maxage allows the stale use that the same field states, and no more`(
+        _ control: String, _ age: Int64, _ isBehind: Bool, _ onError: Bool
+    ) {
+        // What a client accepts does not count.
+        let asked = question(
+            .rfc, ["Cache-Control": "s-maxage=60, \(control)"],
+            request: ["Cache-Control": "max-stale, stale-if-error=900"], kind: .gateway,
+            after: .seconds(age))
+        let expected = Freshness.staleWhileRevalidate(seconds: 60 - age)
+        #expect(Freshness.decide(asked) == (isBehind ? expected : .stale(.expired)))
+        #expect(Freshness.mayServeStale(asked) == onError)
+    }
+
     // RFC 5861 section 3.
     @Test(arguments: [(3, -2), (10, nil)] as [(Int64, Int64?)])
     func `stale-while-revalidate is limited in time`(_ age: Int64, _ left: Int64?) {
