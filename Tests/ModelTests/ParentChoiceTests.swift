@@ -37,7 +37,7 @@ import Upstream
         #expect(!ParentChoice(Parents()).isUp)
     }
 
-    @Test(arguments: ["text", "title", "host"])
+    @Test(arguments: ["text", "title", "host", "written"])
     func `a parent is asked past what it had when something was purged`(_ kind: String) throws {
         let purges = ParentPurges()
         let start = Monotonic(nanoseconds: 5_000_000_000_000)
@@ -56,6 +56,7 @@ import Upstream
         switch kind {
         case "text": purges.add(.texts([url]), now: start)
         case "title": purges.add(.titles([7]), now: start)
+        case "written": purges.add(.written(url), now: start)
         default: purges.add(.host(try #require(PurgeHost("cdn.test"))), now: start)
         }
         #expect(control(0, resource) == "no-cache" && control(1, resource) == "no-cache")
@@ -63,6 +64,10 @@ import Upstream
         #expect(control(864_000, resource) == "max-age=863999" && control(2, other) == nil)
         // Another purge changes nothing for it.
         purges.add(.texts(["https://cdn.test/b.ts"]), now: start + .seconds(50 as Int64))
+        #expect(control(100, resource) == "max-age=99")
+        guard kind != "written" else { return }
+        // Nor do clients that change very many.
+        for number in 0..<5_000 { purges.add(.written("https://cdn.test/\(number)"), now: start) }
         #expect(control(100, resource) == "max-age=99")
     }
 

@@ -207,6 +207,33 @@ extension Stories.ParentTests {
         #expect(try story.get(path).text == "new")
     }
 
+    @Test func `what an unsafe request has changed is not taken from what the parent has stored`()
+        throws
+    {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        let chain = try Chain(["--mount", "/site/=\(origin.url("/o/"))"])
+        let story = chain.story
+        func answer(_ text: String) {
+            origin.answer(
+                "/o/a", .respond(200, [("Cache-Control", "max-age=3600")], Array(text.utf8)))
+        }
+        answer("first")
+        #expect(try story.follow("/site/a").text == "first")
+        origin.answer("/o/a", .respond(200, [], Array("done".utf8)))
+        let put = try story.player().get("/site/a", method: "PUT", body: [1])
+        #expect(put.text == "done")
+        answer("second")
+        #expect(try story.follow("/site/a").text == "second")
+        // The response names another URL.
+        origin.answer("/o/form", .respond(201, [("Location", "/o/a")], Array("made".utf8)))
+        let post = try story.player().get("/site/form", method: "POST", body: [1])
+        #expect(post.text == "made")
+        answer("third")
+        #expect(try story.follow("/site/a").text == "third")
+        #expect(try story.stat("parent_requests_total") == 3)
+    }
+
     // MARK: Parents that fail
 
     @Test func `the origin is requested while a parent refuses connections`() throws {

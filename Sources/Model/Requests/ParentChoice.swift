@@ -1,7 +1,7 @@
 // Which parent a resource is asked of: the upstream loop sends requests by it, and responses are
 // planned by it while an origin is down.
 import HTTP
-import Posix
+package import Posix
 package import Upstream
 import URISyntax
 
@@ -20,6 +20,17 @@ package final class ParentChoice: Sendable {
 
     package init(_ parents: Parents) {
         self.parents = parents
+    }
+
+    /// Has parents asked past what they have stored of a URL that an unsafe request may have
+    /// changed.
+    ///
+    /// - Parameters:
+    ///   - text: the URL, normalised as in cache keys.
+    ///   - now: the time.
+    package func noteWritten(_ text: String, now: Monotonic) {
+        guard !parents.isEmpty else { return }
+        purges.add(.written(text), now: now)
     }
 
     /// True if any parent answers.

@@ -1,4 +1,5 @@
-// Purges that parents do not hear of: what they name is requested past what a parent has stored.
+// Purges and unsafe requests that parents do not hear of: what they name is requested past what a
+// parent has stored.
 import CachePolicy
 package import Posix
 import Routing
@@ -17,18 +18,23 @@ package final class ParentPurges: Sendable {
         /// Numbers of titles.
         case titles(Set<UInt64>)
         case host(PurgeHost)
+        /// A URL, normalised as in cache keys, that an unsafe request may have changed.
+        case written(String)
     }
 
     /// The times of the last purges, by what they name.
     private struct Times: Sendable {
         var texts = RecentMap<String, Monotonic>(capacity: 4_096)
         var titles = RecentMap<UInt64, Monotonic>(capacity: 4_096)
+        /// Apart from the others, since clients decide how many there are.
+        var written = RecentMap<String, Monotonic>(capacity: 4_096)
         var hosts: [(host: PurgeHost, time: Monotonic)] = []
 
         func last(of resource: Resource) -> Monotonic? {
             let url = resource.cacheKey.url
             let host = hosts.lazy.filter { $0.host.matches(url) }.map(\.time).max()
-            return [texts[url], titles[resource.session.id.number], host].compactMap(\.self).max()
+            return [texts[url], titles[resource.session.id.number], host, written[url]]
+                .compactMap(\.self).max()
         }
     }
 
@@ -49,6 +55,7 @@ package final class ParentPurges: Sendable {
                 times.hosts.removeAll { $0.host == host }
                 times.hosts.append((host, now))
                 if times.hosts.count > Self.mostHosts { times.hosts.removeFirst() }
+            case .written(let text): times.written[text] = now
             }
         }
     }

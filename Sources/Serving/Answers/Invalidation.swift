@@ -2,6 +2,7 @@ import CachePolicy
 import HTTP
 import Model
 import Origin
+import Posix
 import Store
 import URISyntax
 
@@ -31,10 +32,13 @@ extension ProxyCore {
         }
     }
 
-    /// Removes all variants of a mounted URL from the store; bodies being sent are completed, and
-    /// responses being fetched are not stored.
+    /// Removes all variants of a mounted URL from the store, and has parents asked past theirs;
+    /// bodies being sent are completed, and responses being fetched are not stored.
     func invalidate(_ url: AbsoluteURL) {
         let key = CacheKey(url: keys.key(of: url, in: KeyPlace(isMounted: true)).text)
+        // The request went past the parent. Noted before anything is removed, so that nothing comes
+        // back.
+        parents.noteWritten(key.url, now: .now())
         store.remove(ObjectKey(key))
         var outdated: Set<CacheKey> = [key]
         for kind in CacheKind.allCases {
