@@ -7,16 +7,16 @@ import URISyntax
 package struct SelectingFields: Sendable, Hashable {
     /// In lower case, sorted, each once.
     package let names: [String]
-    /// True for `*`: no request is known to match.
+    /// True for `*`, and for what names no field: no request is known to match.
     package let isAny: Bool
 
     /// Parses the fields of a response.
     ///
     /// A body with a content coding depends on `Accept-Encoding`, even if the origin does not say
-    /// so.
+    /// so. A member that is no token, such as two names without a comma, may mean anything.
     package init(_ response: Fields) {
         var named = Set(response.listMembers(.vary).map { ASCII.lowercased($0) })
-        isAny = named.contains("*")
+        isAny = named.contains("*") || !named.allSatisfy { $0.utf8.allSatisfy(ASCII.isToken) }
         if let coding = response.first(.contentEncoding),
             !ASCII.equalIgnoringCase(coding, "identity")
         {

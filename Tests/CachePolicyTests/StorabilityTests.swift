@@ -59,6 +59,9 @@ import Testing
             decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "Accept-Language"]) == .store)
         #expect(
             decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "*"]) == .streamOnly(.varyStar))
+        #expect(
+            decide(.rfc, ["Cache-Control": "max-age=9", "Vary": "Accept-Encoding User-Agent"])
+                == .streamOnly(.varyStar))
     }
 
     @Test(

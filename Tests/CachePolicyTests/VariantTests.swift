@@ -40,7 +40,8 @@ import Testing
         #expect(text(vary, a) != text(vary, b))
     }
 
-    @Test(arguments: ["*", "*, *", ", *", "Foo, *", "*, Foo"])
+    // Members that are no names may mean anything; the index could not be read back with them.
+    @Test(arguments: ["*", "*, *", ", *", "Foo, *", "*, Foo", "Foo Bar", "Foo, Bar;q=1", "\"Foo\""])
     func `a Vary of any matches no request`(_ vary: String) {
         #expect(SelectingFields(["Vary": vary]).isAny)
     }
