@@ -148,6 +148,23 @@ extension Stories.WhyTests {
         #expect(text.contains("\"plan\":\"fetch-own-copy\""))
         #expect(outcome(try story.get("/own.m3u8")) == "miss")
     }
+
+    @Test func `a key that another session's credentials have opened is fetched anew`() throws {
+        let story = try Story(["--look-ahead", "off"])
+        story.cdn.put("/key", text: "0123456789abcdef")
+        story.cdn.put(
+            "/l.m3u8", text: vod(["s.ts"], head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"/key\""]))
+        func key(_ entry: String) throws -> String {
+            try #require(links(try story.follow(entry).text).first { $0.hasPrefix("/k/") })
+        }
+        let opener = try key(story.entry("/l.m3u8", "h_Authorization=Bearer%20a"))
+        let other = try key(story.url("/l.m3u8"))
+        let told = try [opener, opener, other, other].map { link in
+            try compare(story.player(), story.daemon.baseURL + link, link)
+        }
+        #expect(told == ["miss", "hit", "miss", "hit"])
+        #expect(story.cdn.requestCount("/key") == 2)
+    }
 }
 
 extension String {

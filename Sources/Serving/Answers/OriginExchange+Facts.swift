@@ -166,33 +166,11 @@ extension OriginExchange {
             isForPage: isForPage)
     }
 
-    /// True if a playlist or key was fetched by another session and must not be shared.
-    ///
-    /// Origins mark playlists made for one viewer, for example with advertisements, with `private`
-    /// or `no-store`; the segments that they name are shared. A playlist that this session has
-    /// already received is its own. Where a cookie alone may tell viewers apart, the session's own
-    /// copy is preferred to another's, but what is stored is served without the origin. Keys are
-    /// shared by sessions with the same credentials, and by all if it took none to fetch them.
-    func belongsToAnotherViewer(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
-        // Elsewhere, HTTP's rules have decided who may get it.
-        guard resource.kind == nil, !resource.isKept(for: resource.session) else { return false }
-        guard resource.role != .key else {
-            let owner = core.sessions.session(SessionID(object.title))
-            return !resource.session.hasCredentials(of: owner)
-        }
-        if isMarkedByCookieAlone(facts) {
-            return !progress.takesShared && facts.mayBelong(toOtherThan: resource.session, object)
-                && canHaveOwnCopy
-        }
-        guard facts.head.isPlaylist else { return false }
-        // The clients of a mount have one session: see `isOfOneClient`.
-        if resource.isMounted, core.settings.mountKind.isShared { return false }
-        return facts.isPerViewer && !texts.isKnown(facts, to: resource)
-    }
-
-    /// True if only a cookie may say that a playlist was made for one viewer.
-    func isMarkedByCookieAlone(_ facts: ObjectFacts) -> Bool {
-        facts.head.hasViewerCookie && !facts.isPerViewer
+    private func belongsToAnotherViewer(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
+        resource.belongsToAnotherViewer(
+            object, facts, of: core.sessions, mountKind: core.settings.mountKind,
+            isKnown: texts.isKnown(facts, to: resource),
+            mayGetOwnCopy: !progress.takesShared && canHaveOwnCopy)
     }
 
     /// True if a copy for this session is stored, or the origin may send one.

@@ -279,7 +279,7 @@ final class OriginExchange {
     /// only or a cookie alone speaks for it being another viewer's.
     private func startForSession(_ decision: Decision) {
         if let object = decision.object, let stored = decision.stored,
-            isMarkedByCookieAlone(stored)
+            stored.isMarkedByCookieAlone
         {
             progress.shared = (resource, object)
         } else if !core.isShared {

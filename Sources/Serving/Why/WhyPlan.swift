@@ -126,13 +126,10 @@ struct WhyPlan {
 
     private func belongsToAnotherViewer(_ object: StoredObject, _ stored: ObjectFacts) -> Bool {
         let resource = facts.resource
-        guard resource.kind == nil, stored.head.isPlaylist,
-            !resource.isKept(for: resource.session)
-        else { return false }
-        if resource.isMounted, core.mountKind.isShared { return false }
-        if stored.isPerViewer { return !stored.isPrepared(for: resource.session.id) }
-        return stored.mayBelong(toOtherThan: resource.session, object)
-            && (facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
+        return resource.belongsToAnotherViewer(
+            object, stored, of: core.sessions, mountKind: core.mountKind,
+            isKnown: stored.isPrepared(for: resource.session.id),
+            mayGetOwnCopy: facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
     }
 
     private mutating func lookUp() {
@@ -274,8 +271,12 @@ extension WhyPlan {
     }
 
     private var textOfOwnCopy: String {
-        guard let stored = facts.response?.facts, stored.head.hasViewerCookie, !stored.isPerViewer
-        else { return "fetch the session's own copy, since it is made for one viewer" }
+        if facts.resource.role == .key {
+            return "fetch the session's own key, since another's credentials have opened this one"
+        }
+        guard facts.response?.facts.isMarkedByCookieAlone == true else {
+            return "fetch the session's own copy, since it is made for one viewer"
+        }
         return "fetch the session's own copy, since a cookie may have told the origin whose it is"
     }
 

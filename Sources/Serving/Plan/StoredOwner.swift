@@ -1,0 +1,47 @@
+// Whose a stored playlist or key is: requests and explanations (`why`) decide by the same rules.
+import CachePolicy
+import HLS
+import Model
+import Routing
+import Store
+
+extension Resource {
+    /// True if a playlist or key was fetched by another session and must not be shared.
+    ///
+    /// Origins mark playlists made for one viewer, for example with advertisements, with `private`
+    /// or `no-store`; the segments that they name are shared. A playlist that this session has
+    /// already received is its own. Where a cookie alone may tell viewers apart, the session's own
+    /// copy is preferred to another's, but what is stored is served without the origin. Keys are
+    /// shared by sessions with the same credentials, and by all if it took none to fetch them.
+    ///
+    /// - Parameters:
+    ///   - object: the stored response.
+    ///   - stored: its facts.
+    ///   - sessions: finds the session that fetched it.
+    ///   - mountKind: the kind of cache that mounts have.
+    ///   - isKnown: whether this session has received the playlist.
+    ///   - mayGetOwnCopy: whether a copy for this session is stored, or the origin may send one.
+    func belongsToAnotherViewer(
+        _ object: StoredObject, _ stored: ObjectFacts, of sessions: SessionTable,
+        mountKind: CacheKind, isKnown: @autoclosure () -> Bool,
+        mayGetOwnCopy: @autoclosure () -> Bool
+    ) -> Bool {
+        // Elsewhere, HTTP's rules have decided who may get it.
+        guard kind == nil, !isKept(for: session) else { return false }
+        guard role != .key else {
+            return !session.hasCredentials(of: sessions.session(SessionID(object.title)))
+        }
+        if stored.isMarkedByCookieAlone {
+            return mayGetOwnCopy() && stored.mayBelong(toOtherThan: session, object)
+        }
+        guard stored.head.isPlaylist else { return false }
+        // The clients of a mount have one session: see `isOfOneClient`.
+        if isMounted, mountKind.isShared { return false }
+        return stored.isPerViewer && !isKnown()
+    }
+}
+
+extension ObjectFacts {
+    /// True if only a cookie may say that a playlist was made for one viewer.
+    var isMarkedByCookieAlone: Bool { head.hasViewerCookie && !isPerViewer }
+}
