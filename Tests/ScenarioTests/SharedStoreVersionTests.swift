@@ -32,6 +32,22 @@ extension Stories.SharedStoreTests {
         #expect(try node.stat("failures_total") == 0 && node.stat("up") == 1)
     }
 
+    @Test func `an origin's error is not kept back for longer where a read takes two requests`()
+        throws
+    {
+        let tier = try Tier()
+        let path = "/bytes/400000/gone.ts"
+        let first = try tier.patientNode()
+        #expect(isContent(try first.get(path).body, of: path))
+        #expect(try first.settled("writes_total") { $0 == 1 } == 1)
+        tier.cdn.setBehaviour(Behaviour(query: "status=404"), for: "/bytes/*")
+        // The header and the bytes, each within the time for one request: five seconds for both.
+        tier.bucket.fault = .slowReads("/o/", 2_500)
+        let second = try tier.node()
+        #expect(try second.get(path, range: "bytes=300000-399999").status == 404)
+        #expect(try second.stat("hits_total") == 0 && second.stat("failures_total") == 1)
+    }
+
     @Test func `an object that the own disk has lost is dropped, and the next one is written`()
         throws
     {

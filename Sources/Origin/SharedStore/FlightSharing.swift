@@ -5,7 +5,8 @@
 //       └──missing, failed──▶ the origin is asked, unless it has been
 //
 // While the read is under way, a failure of the origin is kept back: the second level may have what
-// is wanted.
+// is wanted. Unless that has begun within some seconds, the read ends, and the failure is the
+// answer.
 import BucketClient
 import CachePolicy
 import HLS
@@ -22,6 +23,8 @@ import URISyntax
 final class FlightSharing {
     let attempt: FlightMachine.Attempt
     var read: SharedRead?
+    /// Until the origin is asked too; from the first failure that is kept back, until that is the
+    /// answer.
     var timer: TimerID?
     /// The stored head of the object, once the second level has won.
     var head: StoredHead?
@@ -31,6 +34,10 @@ final class FlightSharing {
     var heldTransfer: Transfer?
     var heldHead: TransferHead?
     var heldResult: TransferResult?
+
+    /// How long a failure of the origin is kept back, however many requests a read takes: each of
+    /// these may take as long.
+    static let patience = Interval.seconds(3 as Int64)
 
     init(_ attempt: FlightMachine.Attempt) { self.attempt = attempt }
 
@@ -142,6 +149,7 @@ extension Flight {
         }
         sharing.heldTransfer = transfer
         sharing.heldHead = head
+        endLater(sharing)
         return true
     }
 
@@ -152,6 +160,7 @@ extension Flight {
         guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
         sharing.heldTransfer = transfer
         sharing.heldResult = result
+        endLater(sharing)
         return true
     }
 
@@ -162,7 +171,23 @@ extension Flight {
         guard let sharing, sharing.read != nil, !sharing.hasWon else { return false }
         refusalOfOrigin = refusal
         dropTransfer()
+        endLater(sharing)
         return true
+    }
+
+    /// Has the read end in time for the player, who waits for a failure that is known, unless the
+    /// second level begins.
+    private func endLater(_ sharing: FlightSharing) {
+        guard sharing.timer == nil else { return }
+        sharing.timer = table.loop.schedule(after: FlightSharing.patience) {
+            [weak self, weak sharing] _ in
+            guard let self, let sharing, self.sharing === sharing, let read = sharing.read,
+                !sharing.hasWon
+            else { return }
+            sharing.timer = nil
+            read.cancel()
+            sharedRead(read, didEnd: .failed("it had not begun when the origin had failed"))
+        }
     }
 
     /// Handles what was kept back of the origin's failure, now that the second level has nothing.
