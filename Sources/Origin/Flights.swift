@@ -245,8 +245,18 @@ package final class Flights: Sendable {
     }
 
     /// Tells that an order that was to be taken over cannot be carried out here now.
-    package func refuseOrder(_ id: SharedOrderID, _ reason: String) {
-        enqueue { $0.shared?.orders?.refuse(id, reason) }
+    ///
+    /// - Parameters:
+    ///   - id: the order.
+    ///   - reason: why, for the log.
+    ///   - lacksRoom: true if it can be once `haveRoom` tells of room.
+    package func refuseOrder(_ id: SharedOrderID, _ reason: String, lacksRoom: Bool = false) {
+        enqueue { $0.shared?.orders?.refuse(id, reason, lacksRoom: lacksRoom) }
+    }
+
+    /// Tells that there is room for another order of a kind.
+    package func haveRoom(for kind: SharedOrderID.Kind) {
+        enqueue { $0.shared?.orders?.hasRoom(for: kind) }
     }
 
     /// Reports that a reader of an incomplete object has left.

@@ -7,6 +7,8 @@ extension OrderBoard {
         let given: WallTime
         let pause: Interval
         let until: Monotonic
+        /// True if only room was missing, which another order may leave.
+        var lacksRoom = false
 
         /// Starts with 10 seconds, and twice as long each further time for the same version.
         init(
@@ -38,9 +40,15 @@ extension OrderBoard {
     /// It is offered again after 10 seconds, after twice as long for each further refusal until that
     /// is a minute, and at once when it is changed.
     ///
+    /// - Parameters:
+    ///   - id: the order.
+    ///   - now: the monotonic time.
+    ///   - lacksRoom: true if as many are carried out here as may be; `hasRoom` ends the refusal.
     /// - Returns: true the first time for this version.
     @discardableResult
-    package mutating func refuse(_ id: SharedOrderID, now: Monotonic) -> Bool {
+    package mutating func refuse(
+        _ id: SharedOrderID, now: Monotonic, lacksRoom: Bool = false
+    ) -> Bool {
         guard var entry = entries[id] else { return false }
         let isFirst = entry.refusal == nil || entry.refusal?.given != entry.order?.given
         entry.isHere = false
@@ -48,9 +56,21 @@ extension OrderBoard {
         if let given = entry.order?.given {
             entry.refusal = Postponed(
                 given, after: entry.refusal, atMost: Self.longestRefusal, now: now)
+            entry.refusal?.lacksRoom = lacksRoom
         }
         entries[id] = entry
         return isFirst
+    }
+
+    /// Notes that there is room for another order of a kind.
+    ///
+    /// What was refused for want of it may be begun here, unless the node that holds it can. What
+    /// this node holds is offered again in any case.
+    package mutating func hasRoom(for kind: SharedOrderID.Kind) {
+        for (id, entry) in entries
+        where id.kind == kind && entry.refusal?.lacksRoom == true && entry.holder != node {
+            entries[id]?.refusal = nil
+        }
     }
 
     /// What this node tells of the orders that it cannot begin, so that others take them.

@@ -89,7 +89,7 @@ extension RecordingTable {
         guard loop.wallNow < order.until else { return tellNodes(version(of: order, .end)) }
         guard running.count < Self.mostRunning else {
             return services.flights.refuseOrder(
-                shared.id, "\(running.count) recordings run here already")
+                shared.id, "\(running.count) recordings run here already", lacksRoom: true)
         }
         save(order)
         begin(order)

@@ -121,6 +121,7 @@ package final class RecordingTable {
         }
         running[order.id] = nil
         over[order.id] = order
+        if running.count == Self.mostRunning - 1 { services.flights.haveRoom(for: .recording) }
         // What another node goes on with is not over.
         let end = order.isLeft ? nil : version(of: order, .end)
         if save(order, telling: end) { recording.forgetWindows() }

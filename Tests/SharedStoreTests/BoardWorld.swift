@@ -11,6 +11,8 @@ final class BoardWorld {
     var keys = 1...1
     /// Nodes that cannot begin what they take, and how often each node was offered something.
     var refusing: Set<String> = []
+    /// True if they refuse for want of room.
+    var lacksRoom = false
     var offers: [String: Int] = [:]
     /// How often each node has read an order.
     var reads: [String: Int] = [:]
@@ -132,7 +134,7 @@ final class BoardWorld {
             case .take(let order):
                 offers[node, default: 0] += 1
                 if refusing.contains(node) {
-                    boards[node]?.refuse(order.id, now: monotonic)
+                    boards[node]?.refuse(order.id, now: monotonic, lacksRoom: lacksRoom)
                 } else {
                     held[node, default: []].insert(order.id)
                 }

@@ -43,6 +43,36 @@ import Testing
         #expect(world.offers == offers, "once is enough")
     }
 
+    @Test(arguments: [true, false])
+    func `a node that has room again takes what it refused for want of room, and nothing else`(
+        _ lacksRoom: Bool
+    ) throws {
+        let world = BoardWorld("a", "b", "c")
+        world.give("b", id, .run)
+        world.poll()
+        world.poll()
+        world.kill("b")
+        world.lacksRoom = lacksRoom
+        world.refusing = ["a", "c"]
+        for _ in 1...30 { world.poll() }
+        let holder = try #require(world.views("a").first?.holder)
+        let other = holder == "a" ? "c" : "a"
+        world.refusing = [holder]
+        for _ in 1...3 { world.poll() }
+        #expect(world.holders(id).isEmpty)
+        world.boards[other]?.hasRoom(for: .download)
+        world.poll()
+        #expect(world.holders(id).isEmpty)
+        world.boards[other]?.hasRoom(for: .recording)
+        for _ in 1...3 { world.poll() }
+        #expect(world.holders(id) == (lacksRoom ? [other] : []))
+        guard lacksRoom else { return }
+        let claims = Set(world.objects.keys.filter { $0.contains("/claim/") })
+        for _ in 1...30 { world.poll() }
+        #expect(world.holders(id) == [other])
+        #expect(Set(world.objects.keys.filter { $0.contains("/claim/") }) == claims)
+    }
+
     @Test func `a changed order is offered at once, and only further attempts are repeated ones`()
         throws
     {

@@ -102,12 +102,14 @@ final class SharedOrders {
         board.hold(id, wish, query: query, now: level.loop.wallNow)
     }
 
-    func refuse(_ id: SharedOrderID, _ reason: String) {
-        guard board.refuse(id, now: level.loop.now) else { return }
+    func refuse(_ id: SharedOrderID, _ reason: String, lacksRoom: Bool) {
+        guard board.refuse(id, now: level.loop.now, lacksRoom: lacksRoom) else { return }
         level.log.warning(
             "an order of another node cannot be begun here; a node that can takes it",
             metadata: ["order": "\(id.text)", "reason": "\(reason)"])
     }
+
+    func hasRoom(for kind: SharedOrderID.Kind) { board.hasRoom(for: kind) }
 
     private func show() { orders.show(board.views(now: level.loop.now)) }
 
