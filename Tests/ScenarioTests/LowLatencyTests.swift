@@ -318,4 +318,13 @@ extension Stories.LowLatencyTests {
         stage.stream.advance()
         #expect(try isForwarded[0].value().status == 200)
     }
+
+    @Test func `a longer window is read from whole lists, whatever its player asks for`() throws {
+        let stage = try LowLatencyStage()
+        let entry = stage.story.entry("/ll/video.m3u8", "dvr=1h&_HLS_skip=YES")
+        let list = try stage.story.follow(entry)
+        #expect(list.status == 200 && !list.text.contains("#EXT-X-SKIP"))
+        #expect(stage.story.cdn.requestCount("/ll/video.m3u8?_HLS_skip=YES") == 0)
+        #expect(stage.story.cdn.requestCount("/ll/video.m3u8") > 0)
+    }
 }

@@ -140,6 +140,20 @@ import URISyntax
         #expect(fileNames.last == "b2.ts" && list.shift.epoch == 1)
     }
 
+    @Test func `the origin is asked for whole lists only, with its own numbers`() throws {
+        let asked = QueryItem.items(of: "_HLS_msn=11&_HLS_part=1&_HLS_skip=YES")
+        // Nothing has been read yet: a delta update would begin the window.
+        let first = table.translated(asked, for: base, list.session)
+        #expect(first == QueryItem.items(of: "_HLS_msn=11&_HLS_part=1"))
+        try merge(5...8, "a", wall: 100, steady: 1, generation: 1)
+        try merge(0...1, "b", wall: 110, steady: 2, generation: 2)
+        #expect(list.shift.segments.map(\.number) == Array(5...10))
+        let later = table.translated(asked, for: base, list.session)
+        #expect(later == QueryItem.items(of: "_HLS_msn=2&_HLS_part=1"))
+        let plain = Session(id: SessionID(8), fields: Fields())
+        #expect(table.translated(asked, for: base, plain) == asked)
+    }
+
     @Test func `a list of a recording that does not run leaves memory when it is idle`() throws {
         let session = Session(
             id: SessionID(9), fields: Fields(), shift: .init(recording: "0011aabb"))

@@ -6,6 +6,7 @@ import HTTP
 import Model
 import Routing
 import Store
+import TimeShifting
 import URISyntax
 
 /// The resource of a URL given to `why`.
@@ -55,9 +56,10 @@ struct WhySubject {
             let opened = link.sealed.flatMap {
                 try? core.sessions.opened($0, of: handle.session)
             }
+            let session = opened ?? core.sessions.session(handle.session)
             self.init(
-                playback: url, opened ?? core.sessions.session(handle.session), link.role, core,
-                epoch: epoch, DeliveryDirectives(link.directives))
+                playback: url, session, link.role, core, epoch: epoch,
+                DeliveryDirectives(session.directives(of: link.directives)))
         case .mount(let mount, let url): self.init(mounted: url, mount, core, fields)
         default: return nil
         }
