@@ -156,6 +156,12 @@ import URISyntax
 
     @Test(arguments: [
         ("#EXT-X-MAP:URI=\"i\"\n", "k"), ("#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n", "k"),
+        // Keys that no request gets.
+        ("#EXT-X-KEY:METHOD=AES-128,URI=\"data:;base64,MDEyMzQ1Njc4OWFiY2RlZg==\"\n", "k"),
+        (
+            "#EXT-X-KEY:METHOD=SAMPLE-AES,KEYFORMAT=\"com.apple.streamingkeydelivery\","
+                + "URI=\"skd://k\"\n", "k"
+        ),
         ("", "other"),
     ])
     func `segments with another section, key or codec are not borrowed`(

@@ -75,7 +75,7 @@ package struct OfflineList: Sendable {
                     Segment(
                         line: reference.line, number: reference.mediaSequence, start: time,
                         duration: duration, url: reference.url, isKept: isKept,
-                        isExchangeable: reference.keyURL == nil && !reference.hasMap
+                        isExchangeable: keys.isClear && !reference.hasMap
                             && reference.byteRange == nil))
                 time += duration
             default: break
@@ -125,6 +125,9 @@ private struct StoredKeys {
     /// True if the next segment can be decrypted as far as stored keys decide: keys of different
     /// formats are the same key in different wrappings, so that one is enough.
     private(set) var suffice = true
+    /// True if the next segment is unencrypted: no key is in force, be it in the playlist itself or
+    /// one that only a key system can get.
+    private(set) var isClear = true
 
     init(_ list: Playlist) {
         coming = (list.media?.keys ?? [])[...]
@@ -142,6 +145,7 @@ private struct StoredKeys {
         guard let first = coming.first, first.line < line else { return }
         while let key = coming.first, key.line < line {
             coming.removeFirst()
+            isClear = key.isNone
             if key.isNone {
                 inForce = [:]
             } else if foreignLines.contains(key.line) {
