@@ -35,7 +35,10 @@ package struct EpochTable: Sendable {
         var relation = Relation.first
         /// The last window's names, so that only new ones are hashed.
         var names = WindowNames()
+        /// The names of an older text that was read after it; mostly none.
+        var olderNames = WindowNames()
         var keyVersion: UInt64 = 0
+        var count: Int { names.keys.count + olderNames.keys.count }
     }
 
     package private(set) var lists: [ObjectKey: List] = [:]
@@ -82,13 +85,15 @@ package struct EpochTable: Sendable {
     /// Returns the list whose reading contained the name last.
     package func list(naming name: ObjectKey) -> ObjectKey? { names[name]?.list }
 
-    /// Returns the epochs of the names in a list's last window, without those in their first epoch.
+    /// Returns the epochs of a list's names in its texts, without those in their first epoch.
     package func epochs(in list: ObjectKey) -> [AbsoluteURL: Epoch] {
         guard hasEpochs, let reading = readings[list] else { return [:] }
         var epochs: [AbsoluteURL: Epoch] = [:]
-        for (place, key) in zip(reading.names.places, reading.names.keys) {
-            guard let epoch = names[key]?.epoch, epoch != .first else { continue }
-            epochs[place.url] = epoch
+        for window in [reading.olderNames, reading.names] {
+            for (place, key) in zip(window.places, window.keys) {
+                guard let epoch = names[key]?.epoch, epoch != .first else { continue }
+                epochs[place.url] = epoch
+            }
         }
         return epochs
     }
@@ -224,6 +229,13 @@ package struct EpochTable: Sendable {
         {
             return nil
         }
+        // An older text lacks the newest names; links of both need the epochs of theirs.
+        if taking.relation == .same, readings[list] != nil, let known = lists[list],
+            taking.change.times.received < known.received
+        {
+            readings[list]?.olderNames = taking.place.names
+            return nil
+        }
         readings[list] = Reading(
             generation: taking.generation, relation: taking.relation, names: taking.place.names,
             keyVersion: taking.place.version)
@@ -235,8 +247,8 @@ package struct EpochTable: Sendable {
         return forgetOldest()
     }
 
-    /// Returns the number of names in a list's last window.
-    package func count(in list: ObjectKey) -> Int { readings[list]?.names.keys.count ?? 0 }
+    /// Returns the number of names that `epochs(in:)` looks up.
+    package func count(in list: ObjectKey) -> Int { readings[list]?.count ?? 0 }
 
     /// Notes which names of a window were not in the one received at a time; without one, all
     /// names.

@@ -272,7 +272,9 @@ package final class LiveMemory: Sendable {
     ) -> Outcome {
         let forgotten = state.epochs.end(taking)
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
-        if taking.relation != .same {
+        // A newer reading may have been applied while this long one was.
+        let isTaken = state.epochs.knows(place.list, generation: place.generation)
+        if isTaken, taking.relation != .same {
             former.facts = state.lists.updateValue(facts, forKey: place.list)
             let epochs = state.epochs
             let known = epochs.lists[place.list] ?? EpochTable.List()
