@@ -321,7 +321,10 @@ final class Recording {
 
     private func end(with lists: [RecordingPlaylists.Finished]) {
         guard !isStopped, order.state == .finishing else { return }
-        guard !lists.isEmpty else { return end(.failed, "nothing was recorded: \(order.reason)") }
+        guard !lists.isEmpty else {
+            let reasons = [order.reason] + followers.compactMap { $0.failure?.message }.prefix(1)
+            return end(.failed, "nothing was recorded: \(reasons.joined(separator: "; "))")
+        }
         order.seconds = lists.map(\.seconds).max() ?? 0
         order.segments = lists.reduce(0) { $0 + $1.segments }
         order.lost = lists.reduce(0) { $0 + $1.lost }

@@ -114,14 +114,20 @@ final class TimeShiftFollower {
         return loop.now - failingSince >= Interval(target * 3)
     }
 
+    /// Merges a window; if it cannot be merged, `failure` says why.
+    ///
+    /// - Returns: true if the list has changed.
     private func take(_ found: FetchedPlaylist) -> Bool {
-        guard
-            let outcome = try? list.merge(
+        let outcome: ShiftedList.Outcome
+        do throws(PlaylistError) {
+            outcome = try list.merge(
                 .init(
                     body: found.list.source, base: found.base, key: found.resource.listKey,
                     facts: found.facts),
                 services.timeShift)
-        else {
+        } catch {
+            failure = ProxyFailure(
+                .origin, .badGateway, "\(source.redacted): \(error.description)")
             return false
         }
         // A playlist that is not live need not be followed.

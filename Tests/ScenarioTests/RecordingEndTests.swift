@@ -51,6 +51,24 @@ extension Stories.RecordingTests {
         #expect(try stream.stop().segmentNames == (0...7).map { "s\($0)" })
     }
 
+    @Test func `a playlist that cannot be recorded is named at once, and at the end`() throws {
+        // More key formats than are kept for a segment.
+        let keys = (0..<33).map {
+            "#EXT-X-KEY:METHOD=SAMPLE-AES,KEYFORMAT=\"f\($0)\",URI=\"skd://\($0)\""
+        }
+        let window = LiveWindow(
+            segments: (0..<100).map { .init(uri: segment("s\($0)", 3_000), duration: 1) },
+            targetDuration: 1, windowSize: 3, header: keys)
+        let stream = RecordedStream(on: try Story(), window)
+        try stream.record()
+        let running = try stream.told { $0.contains("KEYFORMATs") }
+        #expect(running.contains("\"state\":\"running\""), "\(running)")
+        #expect(running.contains("more than 32 KEYFORMATs"), "\(running)")
+        _ = try stream.story.api("recordings/\(stream.id)/stop", method: "POST")
+        let ended = try stream.told { $0.contains("failed") }
+        #expect(ended.contains("nothing was recorded") && ended.contains("KEYFORMATs"), "\(ended)")
+    }
+
     @Test func `an entry that was purged, and an origin that is away, cost no recording`() throws {
         let stream = try recorded()
         _ = try stream.story.ask("purge", stream.story.cdn.url("/m.m3u8"))
