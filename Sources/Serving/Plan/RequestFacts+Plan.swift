@@ -166,9 +166,11 @@ extension RequestFacts {
     /// True if the stored list ends before the one that the player of a blocking reload has: the
     /// player requests what comes next, and may know more from delta updates, which are not stored
     /// as lists.
+    ///
+    /// An extended window has numbers of its own, and all that its players know.
     private var endsBeforeAsked: Bool {
-        guard let asked = resource.live.directives, let sequence = asked.sequence, let playlist,
-            playlist.isLive
+        guard let asked = resource.live.directives, let sequence = asked.sequence,
+            case .readable(let playlist, isShifted: false)? = text, playlist.isLive
         else { return false }
         return (playlist.nextSequence, playlist.nextParts) < (sequence, asked.part ?? 0)
     }
@@ -255,7 +257,7 @@ extension RequestFacts {
             case .readable(_, let shifted)?: isShifted = shifted
             }
             // Players request the next list as soon as they have this one.
-            if failure.isOfReload, mayServeStale(response) { return .serveLater }
+            if failure.isOfReload, isShifted || mayServeStale(response) { return .serveLater }
         }
         let takesOfflineForm = takesOfflineForm(response)
         if takesOfflineForm, origin == .down || originConfirmation == .asked {

@@ -1,0 +1,34 @@
+import CachePolicy
+import Posix
+@testable import Serving
+import Testing
+
+/// The plan of requests in sessions whose live playlists reach back further than the origin's.
+@Suite struct ShiftedPlanTests {
+    /// A window that has segment 102 and one part of the next, by its own numbers.
+    private static func window(
+        age: Int64, _ change: (inout PlanStage) -> Void = { _ in }
+    ) -> PlanStage {
+        .live(age: age) { stage in
+            stage.isShifted = true
+            stage.text = .readable(
+                PlaylistFacts(
+                    isLive: true, targetDuration: .seconds(6), nextSequence: 103, nextParts: 1),
+                isShifted: true)
+            change(&stage)
+        }
+    }
+
+    /// The numbers that the origin is asked for: those of the window, higher and lower ones.
+    @Test(arguments: [103, 603, 3], [10, 100] as [Int64])
+    func `a window is sent when a player would reload it, whatever the origin's numbers are`(
+        _ asked: Int, _ age: Int64
+    ) throws {
+        let stage = Self.window(age: age) {
+            $0.isReload = true
+            $0.awaited = (asked, 1)
+            $0.failure = .init(allowsStale: true, isOfReload: true)
+        }
+        #expect(try stage.outcome().plan == .serveLater)
+    }
+}
