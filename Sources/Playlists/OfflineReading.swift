@@ -19,6 +19,8 @@ struct OfflineReading {
         package let base: AbsoluteURL
         /// Parsed with its lines.
         package let playlist: Playlist
+        /// True if the origin has ended it since it was first stored.
+        let wasLive: Bool
 
         package var isMultivariant: Bool { playlist.kind == .multivariant }
     }
@@ -72,7 +74,9 @@ struct OfflineReading {
         let reading = PlaylistReading(
             limits: limits, variables: variables, keepsLines: true)
         return (try? Playlist(body, base: base, reading)).map {
-            List(resource: resource, generation: object.generation, base: base, playlist: $0)
+            List(
+                resource: resource, generation: object.generation, base: base, playlist: $0,
+                wasLive: facts.head.wasLive)
         }
     }
 
@@ -120,6 +124,10 @@ struct OfflineReading {
             guard tried.insert(url).inserted else { continue }
             let list = list(url, variables: master.playlist.definedVariables)
             if list != nil { readCount += 1 }
+            if let list, isWindow(list) {
+                title.reachable.insert(url)
+                continue
+            }
             guard let list, let kept = kept(list) else {
                 if canBeHad(child) { title.reachable.insert(url) }
                 continue
@@ -130,6 +138,13 @@ struct OfflineReading {
         let variants = master.playlist.multivariant.map(MultivariantFilter.variants)
         title.plan = OfflinePlan(variants ?? [], lists: lists)
         return title
+    }
+
+    /// True if the session extends a playlist: its window reaches further back than the stored
+    /// text, and marks its own gaps.
+    private func isWindow(_ list: List) -> Bool {
+        session.isShifted && session.shift.recording == nil
+            && (list.playlist.summary.isLive || (list.wasLive && !list.isMultivariant))
     }
 
     /// Returns the stored segments of a media playlist; nil for other playlists and for delta
@@ -248,7 +263,8 @@ struct OfflineReading {
 struct OfflineTitle: Sendable {
     package let generation: UInt64
     var generations: [AbsoluteURL: UInt64] = [:]
-    /// Playlists that are not stored, but can be fetched.
+    /// Playlists that are listed whatever is stored of them: those that can be fetched, and
+    /// extended windows.
     var reachable: Set<AbsoluteURL> = []
     package var plan = OfflinePlan([], lists: [:])
 

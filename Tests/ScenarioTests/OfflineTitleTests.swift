@@ -207,4 +207,39 @@ extension Stories.OfflineTitleTests {
             _ = try daemon.waitForExit()
         }
     }
+
+    @Test func `a title that is opened with a longer window is reduced as well`() throws {
+        let story = try Story()
+        for name in ["low", "high"] { story.put(list: name) }
+        try story.keep(master: variant("low") + variant("high"))
+        try story.keep("high", 0..<2, 3..<6)
+        let (player, daemon) = try story.offline()
+        let master = try player.player.get("/dvr=1h/" + story.cdn.url("/m.m3u8"))
+        #expect(master["Cache-Status"]?.contains("detail=offline") == true)
+        let found = links(master.text)
+        #expect(found.map(fileName) == ["high"])
+        let list = try player.player.get(try #require(found.first))
+        #expect(outline(list) == "high0 high1 | high3 high4 high5 .")
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test func `of a live stream with a longer window, the windows that are stored are listed`()
+        throws
+    {
+        let stream = try ShiftedStream("1h")
+        let story = stream.story
+        try story.keep(master: variant("l") + variant("never"))
+        let entry = "/dvr=1h/" + story.cdn.url("/m.m3u8")
+        let played = try #require(links(try story.follow(entry).text).first)
+        try stream.watch(try story.follow(played))
+        let before = try story.follow(played).text
+        stream.window.advance(by: 3)
+        #expect(try eventually { try story.follow(played).text != before })
+        let (player, daemon) = try story.offline()
+        let found = links(try player.player.get(entry).text)
+        #expect(found.map(fileName) == ["l"])
+        let list = try player.player.get(try #require(found.first))
+        #expect(list.segmentNames.starts(with: ["s0", "s1", "s2"]))
+        withExtendedLifetime(daemon) {}
+    }
 }

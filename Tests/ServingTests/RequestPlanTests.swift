@@ -168,13 +168,6 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
                 $0.hasDown = true
                 $0.form = .cut
             }, .revalidate(.live)),
-        PlanCase(
-            "a longer window while an origin is down",
-            .list {
-                $0.hasDown = true
-                $0.isShifted = true
-                $0.form = .cut
-            }, hit),
     ]
 
     static let rules: [PlanCase] = [

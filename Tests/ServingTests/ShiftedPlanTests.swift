@@ -31,4 +31,42 @@ import Testing
         }
         #expect(try stage.outcome().plan == .serveLater)
     }
+
+    @Test func `while an origin is down, a window is served as it is`() throws {
+        let stage = Self.window(age: 1) {
+            $0.hasDown = true
+            $0.form = .cut
+        }
+        #expect(try stage.outcome().plan == .serve(.hit, ttl: 2))
+    }
+
+    /// A multivariant playlist, or one that was complete when first read.
+    private static func other(_ change: (inout PlanStage) -> Void) -> PlanStage {
+        .list { stage in
+            stage.isShifted = true
+            change(&stage)
+        }
+    }
+
+    @Test func `while an origin is down, other playlists are reduced as without a window`() throws {
+        let outage = Self.other {
+            $0.hasDown = true
+            $0.form = .cut
+        }
+        #expect(try outage.outcome().plan == .serve(.offline, ttl: nil))
+        let failed = Self.other {
+            $0.failure = .init(allowsStale: true)
+            $0.origin = .down
+            $0.hasDown = true
+            $0.form = .cut
+        }
+        #expect(try failed.outcome().plan == .serve(.offline, ttl: nil))
+        let offline = Self.other {
+            $0.policy = .offline
+            $0.form = .nothing
+        }
+        #expect(try offline.outcome().plan == .refuse(.nothingKept))
+        let lacking = Self.other { $0.mayLack = true }
+        #expect(try lacking.outcome().learned.contains(.originConfirmation))
+    }
 }

@@ -120,7 +120,7 @@ final class RepeatedHit {
             let now = exchange.loop.now
             let text = ServableText(
                 resource: resource, object: object, facts: facts, cut: nil, isForPage: isForPage)
-            guard !core.linksCarryCookies(resource), !takesOfflineForm,
+            guard !core.linksCarryCookies(resource), !takesOfflineForm(playlist),
                 !needsOriginConfirmation(playlist, now: now),
                 !core.isShiftLong(resource), core.form(of: text, now: now) == playlist.form
             else { return nil }
@@ -132,14 +132,17 @@ final class RepeatedHit {
             isPinned: core.store.isPinned(object))
     }
 
-    private var takesOfflineForm: Bool {
-        (resource.policy == .offline || core.mustReduce(resource))
-            && resource.mayTakeOfflineForm(facts)
+    private func takesOfflineForm(_ playlist: PreparedPlaylist) -> Bool {
+        (resource.policy == .offline || core.mustReduce(resource)) && mayTakeOfflineForm(playlist)
+    }
+
+    private func mayTakeOfflineForm(_ playlist: PreparedPlaylist) -> Bool {
+        resource.mayTakeOfflineForm(facts, isWindow: playlist.form.timeShift != 0)
     }
 
     private func needsOriginConfirmation(_ playlist: PreparedPlaylist, now: Monotonic) -> Bool {
         !playlist.facts.isLive && resource.policy != .offline
-            && resource.mayTakeOfflineForm(facts) && core.mayLack(facts, playlist.facts, now: now)
+            && mayTakeOfflineForm(playlist) && core.mayLack(facts, playlist.facts, now: now)
     }
 
     private func makeHead(at now: WallTime, _ how: Provenance) -> ResponseHead {

@@ -71,12 +71,15 @@ extension RequestFacts {
     }
 
     /// True if a stored playlist must be reduced to what can be played, and was not examined yet.
-    ///
-    /// An extended window marks its own gaps.
     private func takesOfflineForm(_ response: Response) -> Bool {
         offline == nil && originConfirmation != .lacksNothing
-            && (resource.policy == .offline || hasDown)
-            && resource.mayTakeOfflineForm(response.facts)
+            && (resource.policy == .offline || hasDown) && mayTakeOfflineForm(response)
+    }
+
+    private func mayTakeOfflineForm(_ response: Response) -> Bool {
+        var isWindow: Bool?
+        if case .readable(_, let isShifted)? = text { isWindow = isShifted }
+        return resource.mayTakeOfflineForm(response.facts, isWindow: isWindow)
     }
 
     /// Returns the plan for a playlist while an origin is down or the policy forbids requests.
@@ -181,7 +184,7 @@ extension RequestFacts {
     /// something may be missing, its origins are checked first. A live list was just fetched.
     private func confirmingOrigins(_ plan: RequestPlan, _ response: Response) -> RequestPlan {
         guard originConfirmation == nil, mayLack, let playlist, !playlist.isLive,
-            resource.policy != .offline, resource.mayTakeOfflineForm(response.facts)
+            resource.policy != .offline, mayTakeOfflineForm(response)
         else { return plan }
         return .learn(.originConfirmation)
     }
@@ -304,9 +307,18 @@ extension Resource {
     /// True if a stored response is parsed and rewritten for each session.
     func isRewritten(_ facts: ObjectFacts) -> Bool { facts.head.isPlaylist || role == .json }
 
-    /// True if a stored response is a playlist that can have an offline form.
-    func mayTakeOfflineForm(_ facts: ObjectFacts) -> Bool {
-        facts.head.isPlaylist && role != .json && !session.isShifted
+    /// Tells whether a stored response is a playlist that can have an offline form.
+    ///
+    /// An extended window marks its own gaps, and so do the playlists of a recording.
+    ///
+    /// - Parameters:
+    ///   - facts: the facts of the response.
+    ///   - isWindow: whether it is served as an extended window, which only playlists of sessions
+    ///     with `dvr=` are; nil if its text was not read yet.
+    /// - Returns: false as long as it may be a window.
+    func mayTakeOfflineForm(_ facts: ObjectFacts, isWindow: Bool?) -> Bool {
+        guard facts.head.isPlaylist, role != .json else { return false }
+        return !session.isShifted || (isWindow == false && session.shift.recording == nil)
     }
 
     /// True if HTTP's rules apply, and the head has the type of a playlist, which is rewritten

@@ -169,10 +169,11 @@ struct WhyPlan {
         guard stored.head.isPlaylist else {
             return .readable(PlaylistFacts(isLive: false), isShifted: false)
         }
-        guard let facts = core.playlist(object, stored, of: facts.resource) else {
-            return .unreadable
-        }
-        return .readable(facts, isShifted: core.window(self.facts.resource) != nil)
+        let resource = self.facts.resource
+        guard let facts = core.playlist(object, stored, of: resource) else { return .unreadable }
+        // A window that is not in memory is read for a request.
+        let isWindow = core.window(resource) != nil || (resource.session.isShifted && facts.isLive)
+        return .readable(facts, isShifted: isWindow)
     }
 
     private var bodyPlan: BodyPlan? {
