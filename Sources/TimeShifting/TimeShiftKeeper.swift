@@ -107,6 +107,8 @@ package final class TimeShiftKeeper {
     private static let linger = Interval.seconds(300)
     /// The ticks between checks of a list against the index.
     private static let verifyTicks = 120
+    /// The ticks between checks of the size of all saved windows.
+    private static let cleanTicks = 600
 
     init(_ services: TimeShiftServices, _ loop: EventLoop) {
         self.services = services
@@ -114,7 +116,7 @@ package final class TimeShiftKeeper {
     }
 
     func start() {
-        services.timeShift.windows.clean(now: loop.wallNow)
+        cleanSaved()
         recorder.resume()
         tick()
     }
@@ -203,6 +205,7 @@ package final class TimeShiftKeeper {
             }
             forgetIfIdle(list)
         }
+        if ticks % Self.cleanTicks == 0 { cleanSaved() }
         if !waiting.isEmpty {
             let next = waiting.removeFirst()
             drop(next.segments, of: next.list)
@@ -243,6 +246,11 @@ package final class TimeShiftKeeper {
                 "a longer window could not be saved",
                 metadata: ["list": "\(list.url.redacted)", "error": "\(error)"])
         }
+    }
+
+    private func cleanSaved() {
+        let loaded = services.timeShift.all.compactMap(\.name)
+        services.timeShift.windows.clean(now: loop.wallNow, besides: loaded)
     }
 
     private func forgetIfIdle(_ list: ShiftedList) {

@@ -1,3 +1,4 @@
+import Glibc
 import HLS
 import Library
 import Logging
@@ -67,6 +68,26 @@ import URISyntax
         #expect(files.load(window, limits: .init())?.segments.count == 1)
         files.remove(window)
         #expect(try names.isEmpty)
+    }
+
+    @Test func `the oldest windows beyond the limit are deleted, except those in memory`() throws {
+        let windows = (0..<3).map { WindowName(session: SessionID(UInt64($0)), url: url) }
+        let now = WallTime.now()
+        // The first one is the oldest.
+        for (index, window) in windows.enumerated() {
+            try files.save(try shift("s0.ts"), window)
+            let saved = timeval(tv_sec: Int(now.seconds) - 300 + 100 * index, tv_usec: 0)
+            #expect(utimes("\(files.folder)/\(files.file(of: window))", [saved, saved]) == 0)
+        }
+        let path = "\(files.folder)/\(files.file(of: windows[0]))"
+        let size = Int64(try readWhole(path, atMost: 10_000).count)
+        files.clean(now: now, besides: [windows[0]], mostBytes: 2 * size)
+        #expect(try Set(names) == [files.file(of: windows[0]), files.file(of: windows[2])])
+        // Two days without a change.
+        files.clean(now: now + .seconds(172_600 as Int64), besides: [windows[0]])
+        #expect(try names.count == 2)
+        files.clean(now: now + .seconds(173_000 as Int64), besides: [windows[0]])
+        #expect(try names == [files.file(of: windows[0])])
     }
 
     @Test func `a saved window names its segments for a day unless its list is loaded`() throws {

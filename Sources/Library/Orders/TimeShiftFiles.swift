@@ -15,7 +15,9 @@ import Store
 /// The folder of snapshots.
 package struct TimeShiftFiles: Sendable {
     /// The most bytes of all snapshots together; the oldest are deleted first.
-    package static let mostBytes: Int64 = 256_000_000
+    ///
+    /// Default 1 GB: a day of segments of two seconds takes about 7 MB.
+    package static let mostBytes: Int64 = 1_000_000_000
     /// The largest snapshot; a window of many days is smaller.
     private static let mostOfOne = PlaylistLimits.own.byteCount
     private static let firstLine = Array("SLUICE WINDOW 1\n".utf8)
@@ -138,24 +140,47 @@ package struct TimeShiftFiles: Sendable {
         try? removeFile(path + Self.asideSuffix)
     }
 
-    /// Deletes snapshots that are too old for any window, and the oldest beyond `mostBytes`.
-    package func clean(now: WallTime) {
+    /// Deletes snapshots that are too old for any window, and the oldest beyond a limit; blocks on
+    /// the disk.
+    ///
+    /// - Parameters:
+    ///   - now: the time.
+    ///   - loaded: the windows in memory, whose snapshots stay, but count.
+    ///   - mostBytes: the most bytes of all snapshots together.
+    package func clean(
+        now: WallTime, besides loaded: [WindowName], mostBytes: Int64 = TimeShiftFiles.mostBytes
+    ) {
         guard let files = try? listFolder(folder) else { return }
+        let kept = Set(loaded.map { file(of: $0) })
+        var bytes: Int64 = 0
         var found: [(path: String, bytes: Int64, changed: Int64)] = []
         for file in files where !file.isFolder {
             let path = "\(folder)/\(file.name)"
             var status = stat()
             guard stat(path, &status) == 0 else { continue }
-            found.append((path, Int64(status.st_size), Int64(status.st_mtim.tv_sec)))
-        }
-        var bytes: Int64 = 0
-        for file in found.sorted(by: { $0.changed > $1.changed }) {
-            bytes = bytes.addingSaturated(file.bytes)
-            let isOld =
-                now.seconds.subtractingSaturated(file.changed) > 2 * Int64(WindowLength.longest)
-            if isOld || bytes > Self.mostBytes || file.path.hasSuffix(".new") {
-                try? removeFile(file.path)
+            let size = Int64(status.st_size)
+            if kept.contains(file.name) {
+                bytes = bytes.addingSaturated(size)
+            } else {
+                found.append((path, size, Int64(status.st_mtim.tv_sec)))
             }
         }
+        var (count, excess) = (0, 0 as Int64)
+        for file in found.sorted(by: { $0.changed > $1.changed }) {
+            let age = now.seconds.subtractingSaturated(file.changed)
+            if age > 2 * Int64(WindowLength.longest) || file.path.hasSuffix(".new") {
+                try? removeFile(file.path)
+                continue
+            }
+            bytes = bytes.addingSaturated(file.bytes)
+            guard bytes > mostBytes else { continue }
+            try? removeFile(file.path)
+            count += 1
+            excess = excess.addingSaturated(file.bytes)
+        }
+        guard count > 0 else { return }
+        log.warning(
+            "the saved windows exceeded their limit; the oldest were deleted and begin anew",
+            metadata: ["windows": "\(count)", "bytes": "\(excess)", "limit": "\(mostBytes)"])
     }
 }
