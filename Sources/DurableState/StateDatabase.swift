@@ -192,10 +192,20 @@ package final class StateDatabase: Sendable {
             throw StateFault.isNewer
         }
         // GRDB's own WAL setting writes to the file on opening and uses `synchronous = NORMAL`.
+        // Each migration adds some pages to the log. SQLite empties it between them: otherwise a
+        // limit of file sizes (ulimit -f) would limit their number.
         try queue.writeWithoutTransaction {
-            try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            try $0.execute(
+                sql: """
+                    PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+                    PRAGMA wal_autocheckpoint = 16
+                    """)
         }
         try StateSchema.migrator.migrate(queue)
+        // SQLite's own default.
+        try queue.writeWithoutTransaction {
+            try $0.execute(sql: "PRAGMA wal_autocheckpoint = 1000")
+        }
         try queue.read { try StateSchema.compare($0) }
     }
 

@@ -35,6 +35,17 @@ import Testing
         #expect(try next.queue.read { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
     }
 
+    @Test func `the log of a new database is emptied between migrations`() throws {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        // Without that it grows with each migration; the least limit of file sizes is 256 KiB.
+        let log = try readWhole(folder.path + "/state.sqlite-wal", atMost: .max)
+        #expect((1..<(128 << 10)).contains(log.count))
+        let pages = try state.queue.read { try Int.fetchOne($0, sql: "PRAGMA wal_autocheckpoint") }
+        #expect(pages == 1_000)
+    }
+
     @Test func `a change that cannot be written leaves those that waited`() throws {
         let folder = try TemporaryFolder()
         let state = try folder.open()
