@@ -11,6 +11,16 @@ import Testing
         #expect(try ChildProgram(["sh", "-c", "kill -9 $$"]).waitForEnd() == nil)
     }
 
+    @Test func `a signal that this process blocks still ends a program that it starts`() throws {
+        var blocked = sigset_t()
+        sigemptyset(&blocked)
+        sigaddset(&blocked, SIGTERM)
+        var former = sigset_t()
+        pthread_sigmask(SIG_BLOCK, &blocked, &former)
+        defer { pthread_sigmask(SIG_SETMASK, &former, nil) }
+        #expect(try ChildProgram(["sh", "-c", "kill -TERM $$; exit 7"]).waitForEnd() == nil)
+    }
+
     @Test func `a program that exceeds its time is killed`() throws {
         #expect(try ChildProgram(["sh", "-c", "exit 7"]).waitForEnd(within: 60) == 7)
         #expect(try ChildProgram(["sleep", "600"]).waitForEnd(within: 0) == nil)
