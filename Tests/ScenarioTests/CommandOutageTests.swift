@@ -83,10 +83,11 @@ extension Stories.CommandOutageTests {
         #expect(try Tool.run(["ls", "-A", target]).stdout == "1.ts\n")
     }
 
-    /// Starts an export into `film.mp4` of a folder, from a daemon that holds the second segment,
-    /// and runs `body` once that was requested.
+    /// Starts an export into a folder, under the name `target`, from a daemon that holds the second
+    /// segment, and runs `body` once that was requested.
     private func withHeldExport(
-        launcher: [String] = [], _ body: (ChildProcess, TemporaryFolder) throws -> Void
+        to target: String = "film.mp4", launcher: [String] = [],
+        _ body: (ChildProcess, TemporaryFolder) throws -> Void
     ) throws {
         let released = Barrier("released")
         let isRequested = Shared(false)
@@ -107,7 +108,7 @@ extension Stories.CommandOutageTests {
         let folder = try TemporaryFolder()
         let export = try ChildProcess(
             launcher + [
-                DaemonProcess.builtBinary(), "export", "1", folder.file("film.mp4"), "--daemon",
+                DaemonProcess.builtBinary(), "export", "1", folder.file(target), "--daemon",
                 daemon.baseURL,
             ])
         #expect(eventually(within: .seconds(30)) { isRequested.value })
@@ -122,6 +123,44 @@ extension Stories.CommandOutageTests {
             #expect(export.waitForExit() == .signal(number))
             #expect(listFolder(folder.path).isEmpty)
         }
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func `a signal that ends an export to a folder leaves whole files alone`(
+        _ number: CInt
+    ) throws {
+        try withHeldExport(to: "film") { export, folder in
+            let target = folder.file("film")
+            #expect(listFolder(target).sorted() == [".parts", "1.ts"])
+            export.kill(number)
+            #expect(export.waitForExit() == .signal(number))
+            #expect(listFolder(target) == ["1.ts"])
+        }
+    }
+
+    @Test func `an export to a file replaces none that was made meanwhile`() throws {
+        let folder = try TemporaryFolder()
+        let target = folder.file("film.mp4")
+        let daemon = try AnsweringOrigin { head, _ in
+            switch head.path {
+            case "/api/export": return Self.json(200, Self.export)
+            case "/two": try? writeFile(target, "another's".utf8)
+            default: break
+            }
+            return .response(200, [], Array("segment".utf8))
+        }
+        defer { daemon.stop() }
+        // Makes its last argument.
+        let programs = folder.makeFolder("bin")
+        let program = programs + "/ffmpeg"
+        try writeFile(program, "#!/bin/sh\nfor made; do :; done\necho film > \"$made\"\n".utf8)
+        #expect(chmod(program, 0o755) == 0)
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        let result = try sluice(
+            "export", "1", target, "--daemon", daemon.baseURL,
+            environment: ["PATH=\(programs):\(path)"])
+        #expect(result.status == 1 && result.stderr.contains("exists already"), "\(result)")
+        #expect(try readFile(target) == Array("another's".utf8))
     }
 
     @Test func `an export goes on when its terminal closes if it was started to do so`() throws {

@@ -35,7 +35,7 @@ struct ExportCommand: ParsableCommand {
                 "an export is a folder, or a file that ends in .mp4, .m4v, .mov or .mkv, not \(target)"
             )
         }
-        if format != .folder { Interruption.watch() }
+        Interruption.watch()
         let client = daemon.client()
         let text = try client.send(
             "GET", "/api/export?title=\(PercentCoding.queryComponent(title))")
@@ -46,7 +46,11 @@ struct ExportCommand: ParsableCommand {
             throw commandFailure("\(target) is not empty; name a folder that is")
         }
         // Made for a web server, which is another user: the umask decides.
-        let bytes = try export.write(to: target, mode: 0o777, client)
+        try makeFolder(target, mode: 0o777)
+        let parts = "\(target)/.parts"
+        try Interruption.make(folder: parts)
+        defer { Interruption.removeFolder() }
+        let bytes = try export.write(to: target, through: "\(parts)/part", client)
         print(
             "\(export.name): \(export.files.count) files, \(OutputFormat.size(bytes)), in \(target)"
         )
@@ -55,16 +59,14 @@ struct ExportCommand: ParsableCommand {
     private func writeFile(
         _ export: Export, _ format: ExportFormat, _ client: AdminClient
     ) throws {
-        guard access(target, F_OK) != 0 else {
-            throw commandFailure("\(target) exists already; name another file")
-        }
+        try Self.refuseExisting(target)
         let folder = target + ".parts"
         guard access(folder, F_OK) != 0 else {
             throw commandFailure("\(folder) is in the way; remove it")
         }
-        Interruption.register(folder: folder)
+        try Interruption.make(folder: folder)
         defer { Interruption.removeFolder() }
-        _ = try export.write(to: folder, mode: 0o700, client)
+        _ = try export.write(to: folder, through: "\(folder)/.part", client)
         let input = "\(folder)/\(export.entry)"
         // Its name is of the format, and of no file of an export.
         let made = "\(folder)/.made.\(target.split(separator: ".").last ?? "")"
@@ -79,12 +81,20 @@ struct ExportCommand: ParsableCommand {
         guard isMade else {
             throw commandFailure("ffmpeg could not make \(target); is it installed?")
         }
+        // Another program may have made it meanwhile.
+        try Self.refuseExisting(target)
         try renameFile(made, to: target)
         print("\(export.name) is in \(target)")
         if hasSubtitles, !hasThem {
             printError(
                 "sluice: the subtitles are left out of \(target): ffmpeg cannot put them in; a folder keeps them"
             )
+        }
+    }
+
+    private static func refuseExisting(_ target: String) throws {
+        guard access(target, F_OK) != 0 else {
+            throw commandFailure("\(target) exists already; name another file")
         }
     }
 
@@ -154,16 +164,16 @@ private struct Export: Decodable {
             + files.filter { $0.name == entry }
     }
 
-    /// Writes the files into a folder, made with a mode, and returns the number of bytes written.
-    func write(to folder: String, mode: UInt32, _ daemon: AdminClient) throws -> Int64 {
-        try makeFolder(folder, mode: mode)
+    /// Writes the files into a folder, and returns the number of bytes written.
+    ///
+    /// A file is written under the name `part` and gets its own when it is whole. What an error
+    /// leaves under the former is not removed.
+    func write(to folder: String, through part: String, _ daemon: AdminClient) throws -> Int64 {
         // One client for all files, so that they share one connection.
         let client = BlockingClient()
-        // A file has its name when it is whole; no file of an export begins with a dot.
-        let part = "\(folder)/.part"
-        defer { unlink(part) }
         var bytes: Int64 = 0
         for file in filesInOrder {
+            // Names that begin with a dot are those of files that are not whole.
             guard !file.name.contains("/"), !file.name.hasPrefix(".") else { continue }
             let path = "\(folder)/\(file.name)"
             if let text = file.text {

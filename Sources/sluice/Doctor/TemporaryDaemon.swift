@@ -47,8 +47,13 @@ enum Interruption {
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Has a folder removed if a signal ends this process, until `removeFolder`.
-    static func register(folder: String) { running.withLock { $0 = (nil, folder) } }
+    /// Makes a private folder; a signal that ends this process removes it, until `removeFolder`.
+    static func make(folder: String) throws(SystemError) {
+        try running.withLock { running throws(SystemError) in
+            try makeFolder(folder)
+            running = (nil, folder)
+        }
+    }
 
     /// Removes the registered folder; never returns once a signal ends this process.
     static func removeFolder() {
