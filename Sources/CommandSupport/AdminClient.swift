@@ -8,6 +8,8 @@ package struct AdminClient: Sendable {
     package let token: String?
     /// A PEM file of an authority that is trusted besides the system's; nil for none.
     package let authority: String?
+    /// The most seconds that a request takes: a purge reads the whole index.
+    package var patience = 120
 
     package init(base: String, token: String?, authority: String? = nil) {
         self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
@@ -34,7 +36,7 @@ package struct AdminClient: Sendable {
     /// has.
     private static let longestAnswer = 256 << 20
 
-    /// Sends one request; blocks up to two minutes, since a purge reads the whole index.
+    /// Sends one request; blocks for `patience` at most.
     package func ask(_ method: String, _ path: String, sending content: [UInt8]? = nil) -> Outcome {
         var request = BlockingClient.Request(method, base + path)
         // Proves that the change is not requested by a page of another site.
@@ -42,7 +44,7 @@ package struct AdminClient: Sendable {
         if let token { request.fields.append("Authorization: Bearer \(token)") }
         request.content = content
         request.authority = authority
-        request.milliseconds = 120_000
+        request.milliseconds = patience * 1_000
         do throws(BlockingClient.Failure) {
             let (answer, bytes) = try BlockingClient().body(
                 of: request, upTo: Self.longestAnswer)
@@ -52,8 +54,8 @@ package struct AdminClient: Sendable {
             let message =
                 switch error.kind {
                 case .unanswered:
-                    "the daemon at \(base) has not answered \(page) within two minutes; it may "
-                        + "still be at work on it"
+                    "the daemon at \(base) has not answered \(page) within \(patience) s; it "
+                        + "may still be at work on it"
                 case .stopped: "the daemon's answer to \(page) is longer than the limit"
                 case .untrusted:
                     "the certificate of the daemon at \(base) is not trusted: \(error.reason); name its "

@@ -56,6 +56,48 @@ extension Stories.CommandOutageTests {
     }
 }
 
+// MARK: Feeds
+
+extension Stories.CommandOutageTests {
+    private static let feed = #"""
+        {"entries":1,"index":0,"direction":"forward","window":[],"fetches":0,"bytesFetched":0,
+        "bytesWasted":0,"faults":[]}
+        """#
+
+    @Test(arguments: ["PUT ", "DELETE "])
+    func `a signal ends a feed's command also if its daemon does not answer`(
+        _ unanswered: String
+    ) throws {
+        let released = Barrier("released")
+        let isOrdered = Shared(false)
+        let daemon = try AnsweringOrigin { head, _ in
+            isOrdered.update { $0 = true }
+            guard head.startLine.hasPrefix(unanswered) else { return Self.json(200, Self.feed) }
+            try? released.wait(within: .seconds(60))
+            return .nothing
+        }
+        defer {
+            released.arrive()
+            daemon.stop()
+        }
+        let folder = try TemporaryFolder()
+        let list = folder.file("f.txt")
+        try writeFile(list, "http://h.example/m.m3u8\n".utf8)
+        // An input that does not end.
+        let input = folder.file("input")
+        #expect(mkfifo(input, 0o600) == 0)
+        let writer = open(input, O_RDWR | O_CLOEXEC)
+        defer { close(writer) }
+        let command = try ChildProcess([
+            "sh", "-c", "exec \"$@\" < \"$0\"", input, DaemonProcess.builtBinary(), "feed", list,
+            "--daemon", daemon.baseURL,
+        ])
+        #expect(eventually(within: .seconds(30)) { isOrdered.value })
+        command.kill(SIGTERM)
+        #expect(command.waitForExit(seconds: 30) == .signal(SIGTERM))
+    }
+}
+
 // MARK: Exports
 
 extension Stories.CommandOutageTests {

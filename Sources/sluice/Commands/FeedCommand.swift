@@ -4,6 +4,7 @@ import FoundationEssentials
 import Glibc
 import HTTP
 import Numbers
+import Posix
 import Synchronization
 import URISyntax
 
@@ -48,7 +49,7 @@ struct FeedCommand: ParsableCommand {
         let client = daemon.client()
         let path = "/api/feeds/" + PercentCoding.queryComponent(feedName)
         let feed = OrderedFeed(client, path, stays: stay)
-        Interruption.watch { _ = try? feed.end() }
+        Interruption.watch { feed.endSoon() }
         let state: FeedState = try decodeJSON(try feed.begin(order))
         print("feed \(feedName): \(state.entries) entries, at \(state.index)")
         for fault in state.faults {
@@ -109,6 +110,30 @@ struct FeedCommand: ParsableCommand {
                 isToEnd = !stays
                 return answer
             }
+        }
+
+        /// Ends the feed before a signal ends the command.
+        ///
+        /// Blocks until a request that is in flight, which may be the order, is answered, and until
+        /// the daemon has ended the feed; for some seconds each at most.
+        func endSoon() {
+            var client = client
+            client.patience = Self.patience
+            let deadline = Monotonic.now() + .seconds(Int64(Self.patience))
+            while !endUnlessBusy(client), Monotonic.now() < deadline { usleep(10_000) }
+        }
+
+        /// In seconds; supervisors kill what has not ended ten seconds after a signal.
+        private static let patience = 4
+
+        /// Returns false, and has no effect, during a request.
+        private func endUnlessBusy(_ client: AdminClient) -> Bool {
+            let wasFree: Bool? = isToEnd.withLockIfAvailable { isToEnd in
+                if isToEnd { _ = client.ask("DELETE", path) }
+                isToEnd = false
+                return true
+            }
+            return wasFree ?? false
         }
 
         /// Ends the feed; blocks.
