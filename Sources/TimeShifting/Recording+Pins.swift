@@ -81,8 +81,10 @@ extension RecordingTable {
         for recording in running.values where recording.order.id != id {
             try recording.pinShared()
         }
-        for order in paused.values where order.id != id {
+        // Opening the files of all its segments takes a while, and a purge waits for it.
+        for order in paused.values where order.id != id && !pausedWithPins.contains(order.id) {
             try Recording(order, services, loop).pinShared()
+            pausedWithPins.insert(order.id)
         }
     }
 

@@ -22,6 +22,9 @@ package final class RecordingTable {
     private var over: [String: RecordingOrder] = [:]
     /// Recordings that start paused.
     private(set) var paused: [String: RecordingOrder] = [:]
+    /// Those of them that have pinned in this run what they need of other titles: they fetch
+    /// nothing more.
+    var pausedWithPins: Set<String> = []
     var services: TimeShiftServices { keeper.services }
     var loop: EventLoop { keeper.loop }
 
@@ -275,6 +278,7 @@ package final class RecordingTable {
         order.reason = ""
         try keep(order)
         paused[id] = nil
+        pausedWithPins.remove(id)
         begin(order)
     }
 
@@ -300,6 +304,7 @@ package final class RecordingTable {
         try services.store.unpin(title: title, with: [removal] + told)
         over[id] = nil
         paused[id] = nil
+        pausedWithPins.remove(id)
         remove(title, shared)
         tellNodes(end)
         return .value(.ok, json(order, nil))

@@ -152,6 +152,32 @@ extension Stories.RecordingTests {
         try expectSegments(links, of: story)
     }
 
+    @Test func `only the first purge of a run has a paused recording pin what it needs`() throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        try stream.record()
+        for _ in 0..<2 {
+            #expect(try stream.has(3))
+            try story.restart(SIGKILL)
+        }
+        let state = try stream.told { $0.contains("\"state\":\"paused\"") }
+        #expect(state.contains("crashed 2 times"), "\(state)")
+        let title = members("title", in: state).first ?? ""
+        func unpin() throws -> String {
+            try story.api("unpin?title=\(title)", method: "POST")
+        }
+        #expect(try unpin().contains("\"unpinned\":1"))
+        story.cdn.put("/other.m3u8", text: vod(["a.ts"]))
+        // The first purge pins it, whoever has unpinned it; the next ones open none of its files.
+        for unpinned in ["1", "0", "0"] {
+            #expect(try story.get("/other.m3u8").status == 200)
+            let other = story.cdn.url("/other.m3u8")
+            #expect(try story.ask("purge", "--title", other).status == 0)
+            let answer = try unpin()
+            #expect(answer.contains("\"unpinned\":\(unpinned)"), "\(answer)")
+        }
+    }
+
     /// Stops a recording, and forgets it once it has ended.
     private func forget(_ id: String, of story: Story) throws {
         _ = try story.api("recordings/\(id)/stop", method: "POST")
