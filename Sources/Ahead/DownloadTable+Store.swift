@@ -156,15 +156,13 @@ extension DownloadTable {
             guard let download = downloads[SessionID(title)], download.state == .complete,
                 !download.isToBeChecked, hasLost(download)
             else { continue }
-            download.fail("parts of it were removed from the cache; resume it to fetch them again")
+            download.fail(DownloadLosses.reason)
         }
     }
 
     private func hasLost(_ download: Download) -> Bool {
         guard download.plan.pieces.isEmpty else { return !isWhole(download) }
-        return pinnedKeys(of: download).contains { key in
-            services.store.peek(key)?.isDiscarded ?? true
-        }
+        return DownloadLosses.exist(in: download.id.number, of: services.store)
     }
 
     /// Reports a complete download.

@@ -5,6 +5,7 @@ import DurableState
 import Library
 import Posix
 import Routing
+package import Store
 
 /// One download as read from its record.
 struct SavedDownload {
@@ -61,6 +62,33 @@ extension Download {
         record.seconds = kept.seconds
         record.labels = kept.labels
         return record
+    }
+}
+
+/// What complete downloads of an earlier run have lost.
+package enum DownloadLosses {
+    static let reason = "parts of it were removed from the cache; resume it to fetch them again"
+
+    /// True if anything that the pins of a title name is missing; blocks on the disk.
+    static func exist(in title: UInt64, of store: ObjectStore) -> Bool {
+        store.pins().contains { pin in
+            pin.title == title && pin.keys.contains { store.peek($0)?.isDiscarded ?? true }
+        }
+    }
+
+    /// Saves that those of these titles have failed that have lost anything; blocks on the disk.
+    ///
+    /// For a process that removes objects while no daemon runs: a daemon looks for no parts of
+    /// complete downloads at its start.
+    package static func note(removedFrom titles: Set<UInt64>, of store: ObjectStore) {
+        for var record in store.state.records(DownloadRecord.self)
+        where record.state == "complete" && titles.contains(record.id)
+            && exist(in: record.id, of: store)
+        {
+            record.state = "failed"
+            record.reason = reason
+            store.state.put(record)
+        }
     }
 }
 

@@ -120,10 +120,10 @@ package final class Daemon {
             running.follow(server)
             return server
         } catch {
+            services.titles.stop()
             services.downloads.stop()
             core.stop()
             services.pictures?.stop()
-            services.titles.stop()
             services.history.stop()
             core.store.close()
             printError("sluice: cannot listen: \(error)")
@@ -293,10 +293,11 @@ package final class Daemon {
         loop.schedule(after: .seconds(1 as Int64)) { _ in giveBackCode() }
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
+        // Before downloads, which are told what a purge has removed.
+        administration.stop()
         downloads.stop()
         core.stop()
         pictures?.stop()
-        administration.stop()
         history.stop()
         // What must be kept comes before what may be lost.
         store.close()

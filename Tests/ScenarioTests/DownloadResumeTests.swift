@@ -113,6 +113,29 @@ extension Stories.Downloads {
         #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 409)
     }
 
+    @Test(arguments: [["purge"], ["clear", "--pinned"]])
+    func `a complete download that loses parts while no daemon runs has failed in the next run`(
+        _ command: [String]
+    ) throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&audio=none")
+        let other = try stage.order(stage.title("other"), "&audio=none")
+        for id in [id, other] { _ = try stage.wait(id, for: "complete") }
+        stage.story.stop()
+        let isPurge = command == ["purge"]
+        let url = isPurge ? [stage.cdn.url("/bytes/film-v2-3/20000")] : []
+        let result = try Tool.run(
+            [DaemonProcess.builtBinary()] + command + url
+                + ["--cache-dir", stage.story.cacheFolder])
+        #expect(result.status == 0, "\(result)")
+        try stage.story.restart()
+        let told = try stage.download(id)
+        #expect(told["state"] == "failed" && told["reason"].contains("removed"), "\(told.text)")
+        #expect(try stage.download(other)["state"] == (isPurge ? "complete" : "failed"))
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
+        _ = try stage.wait(id, for: "complete")
+    }
+
     /// The start and the end of hours around this one.
     private func hoursAroundNow() -> [String] {
         var now = time(nil)

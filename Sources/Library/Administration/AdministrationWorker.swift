@@ -39,7 +39,7 @@ package final class AdministrationWorker: Sendable {
 
     /// Tells which pinned titles lose objects; on any thread.
     package func follow(removals listener: @escaping StoreAdministration.DidRemove) {
-        administration.removals.follow(listener)
+        administration.follow(removals: listener)
     }
 
     /// Stops a purge where it is, finishes other requests that were begun and ends the thread;

@@ -1,7 +1,7 @@
 // What a purge takes away from titles that were complete.
 import Synchronization
 
-/// Tells a listener which pinned titles have lost objects that their pins name.
+/// Tells a listener which pinned titles may have lost objects that their pins name.
 ///
 /// Can be used from any thread.
 final class RemovalNotices: Sendable {

@@ -28,7 +28,8 @@ package final class StoreAdministration: Sendable {
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
     /// Called with purges before anything is removed.
     package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Void
-    /// Called with the numbers of pinned titles after objects that their pins name were removed.
+    /// Called with the numbers of pinned titles after objects that their pins name were removed, or
+    /// may have been.
     package typealias DidRemove = @Sendable (_ titles: Set<UInt64>) -> Void
 
     package let catalogue: TitleCatalogue
@@ -55,6 +56,9 @@ package final class StoreAdministration: Sendable {
         purging = StorePurge(
             store: catalogue.store, willPurge: willPurge, removals: removals)
     }
+
+    /// Tells which pinned titles lose objects, before the answer that reports it; on any thread.
+    package func follow(removals listener: @escaping DidRemove) { removals.follow(listener) }
 
     /// Stops background work; blocks until it has ended.
     package func stop() { purging.stop() }

@@ -48,7 +48,7 @@ package final class StorePurge: Sendable {
         guard !orders.isEmpty else { return }
         log.notice("continuing a purge that the last run did not finish")
         willPurge?(orders)
-        _ = start(selection(of: orders).fits, patience: .zero, hides: true)
+        _ = start(selection(of: orders).fits, continues: true, patience: .zero, hides: true)
     }
 
     /// Starts some purges in one pass, unless one is running; blocks for a second at most.
@@ -75,7 +75,9 @@ package final class StorePurge: Sendable {
         }
         var selection = selection(of: former)
         selection.add(orders, isGivenNow: isGivenNow)
-        return start(selection.fits, patience: Self.patience, hides: !isGivenNow)
+        return start(
+            selection.fits, continues: !former.isEmpty, patience: Self.patience,
+            hides: !isGivenNow)
     }
 
     private static let refusal = AdministrationAnswer.failure(
@@ -89,7 +91,8 @@ package final class StorePurge: Sendable {
     }
 
     private func start(
-        _ fits: @escaping @Sendable (StoreEntry) -> Bool, patience: Interval, hides: Bool = false
+        _ fits: @escaping @Sendable (StoreEntry) -> Bool, continues: Bool, patience: Interval,
+        hides: Bool
     ) -> AdministrationAnswer {
         let isFree = state.withLock { state in
             if case .running = state { return false }
@@ -101,7 +104,7 @@ package final class StorePurge: Sendable {
         do throws(SystemError) {
             let isOver = try ThreadSemaphore()
             let made = try PosixThread(name: "purge") {
-                self.run(fits)
+                self.run(fits, continues: continues)
                 isOver.signal()
             }
             let former = thread.withLock { thread in
@@ -128,13 +131,14 @@ package final class StorePurge: Sendable {
         running?.join()
     }
 
-    private func run(_ fits: (StoreEntry) -> Bool) {
+    private func run(_ fits: (StoreEntry) -> Bool, continues: Bool) {
         let pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
+        // What an interrupted purge had removed is known to nobody, nor whether it was told.
         func tellLosses() {
-            removals.tell(
-                Set(pins.filter { !lost.isDisjoint(with: $0.keys) }.map(\.title)))
+            let affected = continues ? pins : pins.filter { !lost.isDisjoint(with: $0.keys) }
+            removals.tell(Set(affected.map(\.title)))
         }
         do {
             let removal = try store.purge(

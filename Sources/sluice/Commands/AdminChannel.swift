@@ -1,4 +1,5 @@
 // Access to the store: through the running daemon, or directly in the folder while none runs.
+import Ahead
 import CommandSupport
 import DaemonService
 import ArgumentParser
@@ -249,6 +250,7 @@ private final class OpenedStore {
         let router = Router(mounts: configuration.proxy.mounts, basePath: basePath)
         context.router = { router }
         why = WhyAnswers(context)
+        administration.follow { [store] in DownloadLosses.note(removedFrom: $0, of: store) }
     }
 
     /// True if a URL is likely one of a daemon on this machine.
