@@ -35,7 +35,12 @@ final class TimeShiftFetches {
     /// are retried for a while.
     var didEnd: ((Piece, ProxyFailure?) -> Void)?
     /// True while only pages of other sites have a use for the fetches.
-    var isForPage = false
+    var isForPage = false {
+        didSet {
+            // What pages may not have was given up: the next call of `want` requests it again.
+            if oldValue, !isForPage { next = nil }
+        }
+    }
     /// The bytes fetched so far.
     private(set) var fetchedBytes: Int64 = 0
     /// Numbers of the stored segments; those that have left the longer window are forgotten.
@@ -63,7 +68,8 @@ final class TimeShiftFetches {
     /// True if every requested piece is stored, has failed or has lapsed.
     var isIdle: Bool { queue.isIdle && running.isEmpty }
 
-    /// Requests every segment of the origin's window that was not requested before.
+    /// Requests every segment of the origin's window that was not requested before, or not for a
+    /// player.
     ///
     /// The first call also requests segments that have just left the window: players' reloads may
     /// have moved it before, and origins keep segments for a while.
@@ -107,6 +113,7 @@ final class TimeShiftFetches {
                     url: part.url, role: part.role, range: part.range, mark: part.mark,
                     number: number))
         }
+        guard !stored.contains(number) else { return }
         queue.add(
             Piece(
                 url: url, role: .segment, range: segment.byteRange, mark: segment.marks.segment,
@@ -156,7 +163,11 @@ final class TimeShiftFetches {
     }
 
     private func retry(_ piece: Piece, after failure: ProxyFailure) {
-        switch queue.failed(piece, mayPass: failure.isWorthRetrying && !failure.isLost) {
+        // A fetch that began for a page may fail after a player has joined.
+        let mayPass =
+            failure.isHiddenFromPages
+            ? !isForPage : failure.isWorthRetrying && !failure.isLost
+        switch queue.failed(piece, mayPass: mayPass) {
         case .again(let delay):
             loop.schedule(after: delay) { [weak self] _ in
                 guard let self else { return }

@@ -211,6 +211,28 @@ extension Stories.ForeignPageTests {
         #expect(home.requestCount() == 0)
     }
 
+    @Test func `a window that a page opened fetches for a player what it had given up`() throws {
+        let (daemon, home, evil, folder) = try between()
+        defer {
+            withExtendedLifetime((daemon, folder)) {
+                home.stop()
+                evil.stop()
+            }
+        }
+        home.put("/b.ts", Array("media".utf8))
+        evil.put("/a.ts", Array("media".utf8))
+        evil.put("/l.m3u8", text: liveList([home.url("/b.ts"), "a.ts"]))
+        let player = ScriptedPlayer(daemon.baseURL)
+        let entry = "/proxy?url=\(percentEncoded("http://evil.example/l.m3u8"))&dvr=60s"
+        #expect(try player.get(entry, headers: foreign[0]).status == 200)
+        // A segment is given up after some 16 seconds, and the list is reloaded twice a second.
+        #expect(eventually(within: .seconds(90)) { evil.requestCount("/l.m3u8") > 40 })
+        #expect(evil.requestCount("/a.ts") == 1 && home.requestCount() == 0)
+        #expect(try player.get(entry).status == 200)
+        #expect(eventually { home.requestCount("/b.ts") == 1 })
+        #expect(evil.requestCount("/a.ts") == 1)
+    }
+
     @Test func `no window shows a page of another site what a private host listed`() throws {
         let (daemon, home, evil, folder) = try between()
         defer {
