@@ -36,7 +36,7 @@ package struct PlayerOptions: ParsableArguments {
 
     @Option(
         help:
-            "Seconds without progress before a response to a player is aborted, 1...3600; default 60."
+            "Seconds without progress before a response to a player is aborted, 1...3600; a player that reads nothing has up to twice that, and up to ten minutes over HTTP/2 if its window is closed; default 60."
     )
     var writeTimeout: String?
 
