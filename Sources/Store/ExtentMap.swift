@@ -112,6 +112,8 @@ struct ExtentMap: Sendable, Equatable {
     }
 
     /// Removes bytes; the checksum of what is left of a cut extent is unknown afterwards.
+    ///
+    /// `ObjectState` removes unproven extents whole: nothing could prove a part of one.
     mutating func remove(_ gone: Range<Int64>) {
         guard !gone.isEmpty else { return }
         let first = index(ofFirstEndingAfter: gone.lowerBound)

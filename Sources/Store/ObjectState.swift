@@ -101,6 +101,31 @@ struct ObjectState: Sendable {
         hasNewFacts = false
     }
 
+    /// Adds written bytes; `sums` is that of `ExtentMap.insert`.
+    mutating func insert(_ written: Range<Int64>, sums: [UInt32]) {
+        removeUnproven(cutBy: written)
+        spans.insert(written)
+        if place != .unnamed { extents.insert(written, sums: sums) }
+    }
+
+    /// Removes bytes that were lost or freed.
+    mutating func remove(_ gone: Range<Int64>) {
+        removeUnproven(cutBy: gone)
+        spans.remove(gone)
+        extents.remove(gone)
+    }
+
+    /// Removes the unproven extents at both ends of a range: what it leaves of them has no checksum
+    /// that could prove it.
+    private mutating func removeUnproven(cutBy range: Range<Int64>) {
+        guard !extents.isProven, !range.isEmpty else { return }
+        for offset in [range.lowerBound, range.upperBound - 1] {
+            guard let cut = extents.unproven(at: offset) else { continue }
+            spans.remove(cut.range)
+            extents.remove(cut.range)
+        }
+    }
+
     /// Returns what a reader finds at an offset.
     func read(at offset: Int64) -> ReadState {
         let end = spans.contiguousEnd(from: offset)

@@ -101,10 +101,7 @@ extension StoredObject {
             let end = state.total.map { min(watermark, $0) } ?? watermark
             guard end > start else { return ([], false, false) }
             state.fills[index].watermark = end
-            state.spans.insert(start..<end)
-            if state.place != .unnamed {
-                state.extents.insert(start..<end, sums: summed == start..<end ? sums : [])
-            }
+            state.insert(start..<end, sums: summed == start..<end ? sums : [])
             let before = state.uncommittedBytes
             state.uncommittedBytes += end - start
             chargeForSpans(&state)
@@ -207,7 +204,7 @@ extension StoredObject {
             let fileStart = state.punchedEnd == 0 ? 0 : bodyOffset + state.punchedEnd
             guard fileEnd > fileStart else { return [] }
             let (start, end) = (state.punchedEnd, fileEnd - bodyOffset)
-            state.spans.remove(start..<end)
+            state.remove(start..<end)
             // Under the lock, so that no reader is offered bytes that are being punched.
             let closed = punch(fileStart..<fileEnd, &state)
             state.punchedEnd = end

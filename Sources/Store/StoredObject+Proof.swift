@@ -44,8 +44,7 @@ extension StoredObject {
             let shift = ExtentMap.smallestBlockShift
             let start = (offset >> shift) << shift
             let block = start..<start + (1 << shift)
-            state.spans.remove(block)
-            state.extents.remove(block)
+            state.remove(block)
             state.content = nil
             state.hasNewFacts = true
             return (state.readFailures > 1, state.markDirty())

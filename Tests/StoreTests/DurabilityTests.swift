@@ -156,6 +156,26 @@ import Testing
         #expect(object.state(at: 0) == .present(count: 3 << 20))
     }
 
+    @Test func `what a write leaves of a block that was not compared is a hole`() throws {
+        let folder = try TemporaryFolder()
+        try makeStore(folder.path, isClean: false, total: 3 << 20)
+        try flip(objectPath(folder.path, "a"), at: 4096 + 600_077)
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        // As when an origin ignores the range of a request for what is missing.
+        try fill(object, 0..<16_384)
+        #expect(object.state(at: 0) == .present(count: 16_384))
+        guard case .hole(let hole) = object.state(at: 600_000) else {
+            Issue.record("damaged bytes are offered")
+            return
+        }
+        #expect(hole.end == 1 << 20)
+        #expect(object.state(at: 1 << 20) == .present(count: 1 << 20))
+        #expect(try read(object, 0..<16_384) == body(0..<16_384))
+    }
+
     @Test func `a small object's checksums are verified before it is returned`() throws {
         let folder = try TemporaryFolder()
         try makeStore(folder.path, isClean: false, total: 9000)
