@@ -46,7 +46,7 @@ struct ObjectState: Sendable {
     var head: [UInt8]
     var total: Int64?
     var spans: SpanSet
-    /// The checksums of the spans; not kept for unnamed objects.
+    /// The checksums of the spans; unnamed objects keep them only until all are proven.
     var extents = ExtentMap()
     var fills: [Fill] = []
     /// The last offset first, so that the readers that bytes reach next are removed from the end: a
@@ -92,10 +92,11 @@ struct ObjectState: Sendable {
 
     var isComplete: Bool { spans.isComplete(total: total) }
 
-    /// Marks the object as unnamed and drops everything kept besides its bytes.
+    /// Marks the object as unnamed and drops everything kept besides its bytes and the checksums
+    /// that these still have to be compared with.
     mutating func becomeUnnamed() {
         place = .unnamed
-        extents = ExtentMap()
+        if extents.isProven { extents = ExtentMap() }
         content = nil
         uncommittedBytes = 0
         hasNewFacts = false
@@ -105,7 +106,11 @@ struct ObjectState: Sendable {
     mutating func insert(_ written: Range<Int64>, sums: [UInt32]) {
         removeUnproven(cutBy: written)
         spans.insert(written)
-        if place != .unnamed { extents.insert(written, sums: sums) }
+        if place != .unnamed {
+            extents.insert(written, sums: sums)
+        } else if !extents.isProven {
+            extents.remove(written)
+        }
     }
 
     /// Removes bytes that were lost or freed.

@@ -176,6 +176,38 @@ import Testing
         #expect(try read(object, 0..<16_384) == body(0..<16_384))
     }
 
+    @Test func `an object that loses its name is still compared with its checksums`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        var description = describe("a", total: 8 << 20)
+        description.expectsWholeBody = false
+        let made = try first.create(description)
+        try first.publish(made)
+        try fill(made, 2 << 20..<4 << 20)
+        first.finish(made)
+        first.close()
+        unlink(folder.path + "/clean")
+        try flip(objectPath(folder.path, "a"), at: 4096 + 3 << 20 + 77)
+
+        let store = try openStore(folder.path, budget: 3 << 20)
+        defer { store.close() }
+        let object = try #require(store.find("a"))
+        var writer = FillWriter(object, from: 0, to: 2 << 20)
+        while object.isStorable, writer.offset < 2 << 20 {
+            let bytes = body(writer.offset..<writer.offset + 65_536)
+            try bytes.withUnsafeBytes { try writer.append($0) }
+        }
+        #expect(!object.isStorable)
+        #expect(object.state(at: 2 << 20) == .present(count: 1 << 20))
+        guard case .hole = object.state(at: 3 << 20) else {
+            Issue.record("damaged bytes are offered")
+            return
+        }
+        // What was fetched without a name needs no comparison.
+        #expect(object.state(at: 0) == .present(count: writer.offset))
+        writer.end(failure: nil)
+    }
+
     @Test func `a small object's checksums are verified before it is returned`() throws {
         let folder = try TemporaryFolder()
         try makeStore(folder.path, isClean: false, total: 9000)
