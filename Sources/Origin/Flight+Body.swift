@@ -226,9 +226,12 @@ extension Flight {
     func passOn() {
         guard machine.isFilling, let object else { return }
         if machine.noteLoss(isAnswered: outcome?.notStored != nil) == .new {
-            table.counters.add(.notStored)
+            let isRemoved = object.isRemoved
+            if !isRemoved { table.counters.add(.notStored) }
             // No player waits for these bytes.
-            if machine.isAhead, !machine.isPlaylist { return refuse(.noRoom) }
+            if machine.isAhead, !machine.isPlaylist {
+                return refuse(isRemoved ? .removed(machine.job.subject) : .noRoom)
+            }
             if !hasWaiters { table.checkAbandoned(self) }
         }
         guard !hasWaiters else { return }

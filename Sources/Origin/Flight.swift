@@ -98,7 +98,8 @@ final class Flight {
     /// True if a request can be served by joining this flight.
     func covers(_ request: FetchRequest) -> Bool {
         let start = request.wanted.start
-        var isSameObject = true
+        // What is requested after a purge is to be kept.
+        var isSameObject = request.object != nil || object?.isRemoved != true
         if let wantedObject = request.object, wantedObject !== object {
             // An unnamed object cannot be found by a flight that does not have its object yet.
             isSameObject =

@@ -5,7 +5,8 @@
 //          └── last holder gone: the file is removed
 //
 // If the budget has no room for the rest of a body, an unpublished or current object loses its name
-// and becomes unnamed.
+// and becomes unnamed. So does an incomplete object that is replaced or removed: nothing of it is
+// kept, so its readers get the rest through a window, and it takes no room from what is kept.
 //
 // The space of an unlinked or unnamed object is freed when its last holder releases it; an unnamed
 // object is not storable. `isDiscarded` may be set in any state; a discarded object never becomes
@@ -61,6 +62,8 @@ struct ObjectState: Sendable {
     var didFailToStore = false
     var place: Place
     var isDiscarded = false
+    /// True once a purge, a clear or another generation has removed the name.
+    private(set) var isRemoved = false
     /// The bytes charged to the disk usage for this object.
     var charge: Int64 = 0
     /// True while blocks beyond the spans are reserved.
@@ -100,6 +103,13 @@ struct ObjectState: Sendable {
         content = nil
         uncommittedBytes = 0
         hasNewFacts = false
+    }
+
+    /// Marks the object as one whose name was removed while it may be in use.
+    mutating func becomeRemoved() {
+        isRemoved = true
+        // What is still to come would grow outside of the budget, and nobody could find it.
+        if isComplete { place = .unlinked } else { becomeUnnamed() }
     }
 
     /// Adds written bytes; `sums` is that of `ExtentMap.insert`.

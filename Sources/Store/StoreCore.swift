@@ -228,7 +228,7 @@ final class StoreCore: Sendable {
             // Loaded from disk if it is not open: its size must be subtracted from the disk usage.
             guard let object = open ?? load(key, hides: false) else { return nil }
             deleteFile(of: key)
-            object.state.withLock { $0.place = .unlinked }
+            object.state.withLock { $0.becomeRemoved() }
             noteRemoval(of: key)
             return object
         }
@@ -331,7 +331,7 @@ final class StoreCore: Sendable {
                     shard.reconciled?.insert(key)
                     return shard.put(object)
                 } ?? known
-            old?.state.withLock { $0.place = .unlinked }
+            old?.state.withLock { $0.becomeRemoved() }
             if old == nil {
                 usage.countObjects(1)
             } else {

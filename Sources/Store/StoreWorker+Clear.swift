@@ -68,7 +68,7 @@ extension StoreWorker {
         try exchangeFiles(core.folder.objectsFolder, aside.path)
         var open: [StoredObject] = []
         core.table.withEachShard { open += $0.removeAll(but: names) }
-        for object in open { object.state.withLock { $0.place = .unlinked } }
+        for object in open { object.state.withLock { $0.becomeRemoved() } }
         let known = (try? core.index.rows(of: open.map(\.key))) ?? []
         let size = totals.bytes - cleared.kept.map(\.bytes).saturatedSum()
         cleared.removal.objects = totals.objects - cleared.kept.count

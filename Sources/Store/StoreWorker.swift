@@ -353,7 +353,7 @@ final class StoreWorker {
         core.undeleted.removeAll()
         core.counters.removals.add(1, ordering: .releasing)
         core.table.withEachShard { shard in
-            for object in shard.removeAll() { object.state.withLock { $0.place = .unlinked } }
+            for object in shard.removeAll() { object.state.withLock { $0.becomeRemoved() } }
             shard.reconciled = nil
         }
         committer.moveIn()

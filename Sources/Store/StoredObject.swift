@@ -1,7 +1,8 @@
 // One stored representation: a generation of a key, its file, its spans and its waiting readers.
 //
 // A holder of the object can read the present bytes for as long as it likes, whatever happens to
-// the key meanwhile, and keeps it from being evicted. Every method may be called on any thread.
+// the key meanwhile, and keeps it from being evicted; of an object that is not storable, those that
+// `punch` has not freed. Every method may be called on any thread.
 // None blocks, except `write` and `punch`, which make the system calls they are named after, and
 // `state(at:)` after an unclean stop.
 package import Posix
@@ -141,6 +142,9 @@ package final class StoredObject: Sendable {
 
     /// True after `discard`.
     package var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
+
+    /// True once a purge, a clear or another generation of the key has removed the object's name.
+    package var isRemoved: Bool { state.withLock { $0.isRemoved } }
 
     /// True while a lookup of the key returns this object.
     package var isCurrent: Bool { state.withLock { $0.place == .current && !$0.isDiscarded } }

@@ -54,6 +54,23 @@ extension Stories.ClearStories {
         #expect(try eventually { try isDeleted(story) })
     }
 
+    @Test func `what a purge removed is stored anew while its former transfer goes on`() throws {
+        let story = try Story()
+        let path = segment("purged", 3_000_000)
+        story.cdn.hold(path, afterBytes: 1_000_000)
+        let stream = try story.open(path)
+        let start = try stream.read(100_000)
+        let purge = "/api/purge?url=\(percentEncoded(story.cdn.url(path)))"
+        #expect(try story.follow(purge, method: "POST").status == 200)
+        let after = Background { try story.get(path) }
+        #expect(eventually { story.cdn.requestCount(path) == 2 })
+        story.cdn.release(path)
+        #expect(isContent(start + (try stream.readRest()), of: path))
+        #expect(isContent(try after.value().body, of: path))
+        #expect(isContent(try story.get(path).body, of: path))
+        #expect(story.cdn.requestCount(path) == 2)
+    }
+
     @Test func `the command reports what it removed, and a purge its progress`() throws {
         let (story, _) = try filled(20)
         let program = try DaemonProcess.builtBinary()

@@ -221,6 +221,50 @@ import Testing
         try eventually { store.statistics().bytes == 8192 }
     }
 
+    /// What removes the name of an object that is in use.
+    enum Removing: CaseIterable {
+        case purge, clear, replacement
+    }
+
+    @Test(arguments: Removing.allCases)
+    func `a body that loses its name while it arrives takes no more than its readers need`(
+        cause: Removing
+    ) throws {
+        let folder = try TemporaryFolder()
+        let budget: Int64 = 8 << 20
+        let store = try openStore(folder.path, budget: budget)
+        defer { store.close() }
+        let object = try store.create(describe("a", total: nil))
+        try store.publish(object)
+        var writer = FillWriter(object, from: 0, to: nil)
+        let first = body(0..<1 << 20)
+        try first.withUnsafeBytes { try writer.append($0) }
+        let (next, last) = (ReadingTests.Calls(), ReadingTests.Calls())
+        #expect(object.wait(at: 1 << 20, next.waiter) == .waiting)
+        #expect(object.wait(at: 100 << 20, last.waiter) == .waiting)
+        switch cause {
+        case .purge: store.remove(object.key)
+        case .clear: _ = try store.clear(sparingPinned: false)
+        case .replacement: try store.publish(try store.create(describe("a", total: 20)))
+        }
+        try store.add("b", total: 12_288)
+        // What is there can still be read.
+        #expect(object.isRemoved && !object.isDiscarded)
+        #expect(object.state(at: 0) == .present(count: 1 << 20))
+        #expect(try read(object, 0..<1 << 20) == first)
+        for _ in 0..<16 {
+            try first.withUnsafeBytes { try writer.append($0) }
+            object.punch(upTo: writer.offset - 8192)
+            #expect(store.statistics().bytes <= budget)
+        }
+        #expect(object.presentBytes <= 3 << 20)
+        // Its readers are woken as before.
+        #expect(next.seen == [.progress] && last.seen.isEmpty)
+        writer.end(failure: nil)
+        #expect(last.seen == [.fillEnded])
+        #expect(store.find("b")?.isComplete == true)
+    }
+
     @Test func `an object that must not be stored leaves no file`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

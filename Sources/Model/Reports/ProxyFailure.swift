@@ -36,7 +36,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// True if nothing proves that a part of a resource belongs to what is stored of it; beginning
     /// with its first byte it can be had.
     package var isUnproven = false
-    /// True if what was fetched is not in the store any more: evicted, or replaced by another fetch.
+    /// True if what was fetched is not in the store any more: evicted, purged, or replaced by another
+    /// fetch.
     package var isLost = false
     /// The error on the way to the origin, in the terms of RFC 9209.
     package var proxyError: ProxyStatus.ErrorType?
@@ -58,6 +59,16 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     package static let noRoom = ProxyFailure(
         .us, .insufficientStorage,
         "the cache or its disk has no room; free some with `sluice purge`, or raise --cache-size")
+
+    /// What was being fetched ahead of players was purged, or replaced by another fetch, meanwhile.
+    package static func removed(_ subject: String) -> ProxyFailure {
+        var failure = ProxyFailure(
+            .us, .serviceUnavailable,
+            "\(subject) was purged or replaced while it was fetched; it is fetched again if it is "
+                + "still wanted")
+        failure.isLost = true
+        return failure
+    }
 
     /// A part cannot be stored now: another request is receiving the body that it may belong to.
     package static func partBeside(_ subject: String) -> ProxyFailure {
