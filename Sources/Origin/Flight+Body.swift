@@ -50,10 +50,14 @@ extension Flight {
     /// Compares the beginning of a response with the stored bytes that it overlaps on purpose: the
     /// heads of two versions of equal length do not differ without a strong validator.
     ///
-    /// - Returns: the bytes after the compared ones; none if they differ.
+    /// - Returns: the bytes after the compared ones; none if they differ, or stored ones are lost.
     func compare(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard let next = machine.comparison, let known = object ?? terms.rest else { return bytes }
         let count = Int(min(Int64(bytes.count), next.start - next.position))
+        guard !known.removeDamaged(in: next.position..<next.position + Int64(count)) else {
+            perform(machine.lostCompared())
+            return UnsafeRawBufferPointer(rebasing: bytes[..<0])
+        }
         let compared = UnsafeRawBufferPointer(rebasing: bytes[..<count])
         let areSame = known.agrees(with: compared, at: next.position)
         perform(machine.compared(Int64(count), areSame: areSame))

@@ -39,6 +39,14 @@ extension FlightMachine {
         return [.begin(comparison.placement)]
     }
 
+    /// Handles stored bytes that were lost when they were to be compared: they prove nothing, and
+    /// the next request finds them missing.
+    mutating func lostCompared() -> [Action] {
+        guard case .comparing = state else { return [] }
+        guard fill == nil, !waiters.isEmpty, !job.wantsRest else { return isOtherVersion() }
+        return [.drop, .count(.originRetries)] + becomeDue()
+    }
+
     /// Handles a new version at the origin: the stored object is discarded, and waiters that have
     /// received nothing of it get the new version.
     mutating func isOtherVersion() -> [Action] {

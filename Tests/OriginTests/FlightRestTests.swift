@@ -52,6 +52,22 @@ import Testing
         #expect(story.broken == [])
     }
 
+    @Test func `stored bytes that are lost when they are compared cost a request, not the body`() {
+        var story = FlightStory(wanted: .span(start: 100, end: nil), wasObjectGiven: true)
+        story.join()
+        story.start()
+        let stored = StoredBody(spans: SpanSet([0..<100]), total: 1_000)
+        story.head(
+            ResponseFacts(status: .ok, contentLength: 1_000),
+            KnownFacts(hasObject: true, compared: stored))
+        #expect(story.machine.comparison != nil)
+        let actions = story.machine.lostCompared()
+        let isDiscarded = actions.contains { if case .discardObject = $0 { true } else { false } }
+        story.perform(actions)
+        #expect(!isDiscarded && story.sends == 2 && story.machine.phase == .asking)
+        #expect(story.broken == [])
+    }
+
     @Test func `a revalidation that brought a new body asks for its rest`() {
         var story = story(job: { $0.revalidates = true })
         #expect(story.machine.phase == .asking && !story.machine.isConditional)

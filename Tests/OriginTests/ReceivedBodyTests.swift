@@ -1,3 +1,4 @@
+import Glibc
 import Logging
 @testable import Origin
 import Posix
@@ -134,6 +135,26 @@ import Testing
         let steps = try receive(sent, pieces: 700, &body, stage.object)
         #expect(steps == ["different", "w3999"])
         #expect(stage.object.firstPresent(from: 3_999) == 4_000..<9_000)
+    }
+
+    @Test func `stored bytes that cannot be read are a hole, not another version`() throws {
+        let stage = try Stage(total: 9_000, stored: 4_000..<9_000)
+        var body = ReceivedBody()
+        body.begin(
+            FillWriter(stage.object, from: 3_999, to: 4_000),
+            ExpectedBody(end: 4_000, receivedEnd: 5_000, ahead: .checked))
+        // No byte can be read from a folder.
+        let folder = try openFile("/", flags: O_RDONLY)
+        let isReplaced = dup2(folder.number, stage.object.descriptor.number) >= 0
+        #expect(isReplaced)
+        let sent = Self.bytes(3_999..<5_000)
+        let step = sent.withUnsafeBytes { raw in
+            var rest = raw
+            return body.take(&rest, over: stage.object, buffer: [])
+        }
+        #expect(step == .same)
+        #expect(body.takeHeld() == Self.bytes(3_999..<4_000))
+        #expect(stage.object.presentBytes == 0 && !stage.object.isDiscarded)
     }
 
     @Test func `a held body is handed over whole, once`() throws {
