@@ -27,6 +27,34 @@ package enum ContentCoding {
         return accepted > 0 && accepted >= identity ?? 0
     }
 
+    /// True if the request accepts every coding of a response's body, each by name or `*` with a
+    /// weight above 0.
+    ///
+    /// As in `acceptsGzip`, a request without `Accept-Encoding` accepts none.
+    package static func accepts(codingsOf response: Fields, _ request: Fields) -> Bool {
+        let codings = response.listMembers(.contentEncoding).map(usualName)
+            .filter { $0 != "identity" }
+        guard !codings.isEmpty else { return true }
+        guard let value = request.combinedBytes(.acceptEncoding) else { return false }
+        var weights: [String: Int] = [:]
+        for member in FieldCursor.members(of: value[...]) {
+            var cursor = FieldCursor(member)
+            let coding = usualName(cursor.token().text)
+            cursor.skipOWS()
+            weights[coding] = max(weights[coding] ?? 0, weight(&cursor))
+        }
+        return codings.allSatisfy { (weights[$0] ?? weights["*"] ?? 0) > 0 }
+    }
+
+    /// Returns the name of a coding in lower case, for the old ones too (RFC 9110 section 8.4.1).
+    private static func usualName(_ coding: String) -> String {
+        switch ASCII.lowercased(coding) {
+        case "x-gzip": "gzip"
+        case "x-compress": "compress"
+        case let name: name
+        }
+    }
+
     /// Parses the weight in thousandths; 1000 if absent, 0 if malformed.
     private static func weight(_ cursor: inout FieldCursor) -> Int {
         guard !cursor.isAtEnd else { return 1000 }

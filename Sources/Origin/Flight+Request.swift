@@ -136,11 +136,16 @@ extension Flight {
     /// Adds If-None-Match with the stored tags, byte for byte as the origin sent them.
     ///
     /// Only variants that are stored now are named, and they are kept open: the origin may select
-    /// one with a 304 after it was evicted.
+    /// one with a 304 after it was evicted. Nor are those named whose coding the client does not
+    /// take: a weak tag may be that of several codings (RFC 9110 section 8.8.1), and the origin
+    /// would select one that the client cannot read.
     private func appendTags(_ head: StoredHead?, to fields: inout Fields) {
         variants = terms.tags.compactMap { variant in
             let key = ObjectKey(resource.cacheKey.selected(by: variant.mark))
-            guard !variant.tag.isEmpty, let object = table.store.lookup(key) else { return nil }
+            guard !variant.tag.isEmpty, let object = table.store.lookup(key),
+                let fields = ObjectFacts.of(object)?.head.fields,
+                ContentCoding.accepts(codingsOf: fields, resource.forwardedFields)
+            else { return nil }
             return (variant.tag, object)
         }
         var value = head?.fields.valueBytes(.etag).map { Array($0) } ?? []

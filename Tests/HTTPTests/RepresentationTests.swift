@@ -53,7 +53,24 @@ struct `Accept-Encoding` {
         #expect(ContentCoding.acceptsGzip(["Accept-Encoding": value]) == expected)
     }
 
+    @Test(arguments: [
+        ("gzip", "gzip", true), ("gzip", "x-gzip", true), ("X-GZIP", "gzip", true),
+        ("gzip", "br", false), ("gzip", "*", true), ("gzip", "*;q=0", false),
+        ("gzip", "*, gzip;q=0", false), ("gzip", "gzip;q=0.1, identity", true),
+        ("gzip", "", false), ("br", "gzip", false), ("br, gzip", "gzip, br", true),
+        ("br, gzip", "gzip", false), ("identity", "gzip", true), ("", "identity", true),
+    ])
+    func `a body is accepted if each of its codings is`(
+        codings: String, value: String, expected: Bool
+    ) {
+        let response: Fields = ["Content-Encoding": codings]
+        #expect(
+            ContentCoding.accepts(codingsOf: response, ["Accept-Encoding": value]) == expected)
+    }
+
     @Test func `a request without Accept-Encoding gets no coding`() {
+        #expect(!ContentCoding.accepts(codingsOf: ["Content-Encoding": "br"], Fields()))
+        #expect(ContentCoding.accepts(codingsOf: Fields(), Fields()))
         #expect(!ContentCoding.acceptsGzip(Fields()))
         let lines = fields(("Accept-Encoding", "br"), ("Accept-Encoding", "gzip"))
         #expect(ContentCoding.acceptsGzip(lines))
