@@ -25,6 +25,8 @@ package struct CacheKey: Hashable, Sendable {
     /// The requested URL, before redirects, normalised by the key rules; without blanks.
     package let url: String
     package var audience: Audience
+    /// The digest of the user information that a mount's requests are made with; nil without any.
+    package var user: String?
     /// The value of `_HLS_skip` of a delta update; nil for everything else (8216bis 6.2.5.1).
     package var skip: String?
     package var epoch: Epoch
@@ -81,6 +83,7 @@ extension CacheKey {
         case .mount(let kind): text += " \(kind.rawValue)"
         case .children(let kind): text += " children=\(kind.rawValue)"
         }
+        if let user { text += " user=\(user)" }
         if let skip { text += " skip=\(skip)" }
         if epoch != .first { text += " epoch=\(epoch.number)" }
         if let variant { text += " vary=\(variant)" }
@@ -100,6 +103,8 @@ extension CacheKey {
                 audience = .session(String(id))
             } else if word == "unstored", let number = words.popFirst() {
                 detour = ExternalNumber.integer(number, in: 0...Int.max)
+            } else if let value = Self.value(of: word, "user=") {
+                user = value
             } else if let value = Self.value(of: word, "skip=") {
                 skip = value
             } else if let value = Self.value(of: word, "epoch="),

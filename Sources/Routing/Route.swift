@@ -129,6 +129,11 @@ package struct Router: Sendable {
             .max { $0.origin.bytes.count < $1.origin.bytes.count }
     }
 
+    /// Returns the mounts of an origin.
+    package func mounts(of origin: Origin) -> [Mount] {
+        mounts.all.filter { $0.origin.origin == origin }
+    }
+
     /// Returns the route of a request target.
     package func route(_ head: RequestHead) -> Route {
         // The most common forms first.

@@ -18,6 +18,13 @@ import Testing
             (key { $0.audience = .mount(.private) }, url + " private"),
             (key { $0.audience = .mount(.gateway) }, url + " gateway"),
             (key { $0.audience = .children(.gateway) }, url + " children=gateway"),
+            (
+                key {
+                    $0.audience = .mount(.gateway)
+                    $0.user = "0123456789ab"
+                    $0.variant = "m"
+                }, url + " gateway user=0123456789ab vary=m"
+            ),
             (key { $0.skip = "YES" }, url + " skip=YES"),
             (key { $0.skip = "" }, url + " skip="),
             (key { $0.epoch = Epoch(number: 1_800_000_000) }, url + " epoch=1800000000"),
@@ -52,14 +59,18 @@ import Testing
             .everyone, .credentials("a"), .session("a"), .mount(.private), .mount(.shared),
             .children(.shared),
         ]
+        let users: [(user: String?, variant: String?)] = [
+            (nil, nil), (nil, "m"), ("u", nil), ("u", "m"),
+        ]
         var texts: [String: CacheKey] = [:]
         for audience in audiences {
             for skip in [nil, "", "YES"] {
                 for number in [0, 1, UInt32.max] {
-                    for variant in [nil, "m"] {
+                    for (user, variant) in users {
                         for detour in [nil, 0, 3] {
                             let key = CacheKey(url: Self.url).changing {
                                 $0.audience = audience
+                                $0.user = user
                                 $0.skip = skip
                                 $0.epoch = Epoch(number: number)
                                 $0.variant = variant

@@ -53,6 +53,57 @@ extension Stories.MountTests {
         #expect(try player.get(links(list.text)[0]).text == "bytes")
     }
 
+    @Test(arguments: ["a.ts", "l.m3u8"])
+    func `what a mount's user information opens is for its own clients`(_ name: String) throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let daemon = try Story.serve(
+            folder.file("cache"),
+            [
+                "--mount", "/adm/=http://ann:s3cret@127.0.0.1:\(cdn.port)/vod/",
+                "--mount", "/pub/=http://127.0.0.1:\(cdn.port)/vod/",
+                "--mount", "/bob/=http://bob:s3cret@127.0.0.1:\(cdn.port)/vod/",
+            ])
+        defer { withExtendedLifetime(folder) { daemon.kill(9) } }
+        cdn.put("/vod/a.ts", Array("bytes".utf8))
+        cdn.put("/vod/l.m3u8", text: vod(["a.ts"]))
+        // "Basic " and the Base64 of ann:s3cret
+        cdn.setBehaviour(
+            "cc=max-age=100&needheader=Authorization:Basic%20YW5uOnMzY3JldA==", for: "/*")
+        let player = ScriptedPlayer(daemon.baseURL)
+        for _ in 0..<2 { #expect(try player.get("/adm/\(name)").status == 200) }
+        #expect(cdn.requestCount("/vod/\(name)") == 1)
+        let others = ["/pub/\(name)", "/bob/\(name)", "/" + cdn.url("/vod/\(name)")]
+        for path in others { #expect(try player.get(path).status == 403, "\(path)") }
+        #expect(try player.get("/adm/\(name)").status == 200)
+    }
+
+    @Test
+    func `an unsafe request takes out what other mounts of the origin have of the URL`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        let folder = try TemporaryFolder()
+        let url = origin.url("/o/")
+        let daemon = try Story.serve(
+            folder.file("cache"),
+            ["--mount", "/adm/=http://ann:pw@\(url.dropFirst(7))", "--mount", "/pub/=\(url)"])
+        defer { withExtendedLifetime(folder) { daemon.kill(9) } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let fields: [WireHead.Field] = [("Cache-Control", "max-age=60")]
+        for (writer, reader) in [("/adm/a", "/pub/a"), ("/pub/b", "/adm/b")] {
+            let path = "/o/\(writer.suffix(1))"
+            origin.answer(path, .respond(200, fields, Array("one".utf8)))
+            for _ in 0..<2 { #expect(try player.get(reader).text == "one") }
+            origin.answer(path, .respond(200))
+            #expect(try player.get(writer, method: "PUT", body: Array("two".utf8)).status == 200)
+            origin.answer(path, .respond(200, fields, Array("two".utf8)))
+            #expect(try player.get(reader).text == "two")
+        }
+        try origin.verify()
+    }
+
     @Test(arguments: [
         "/demo/../secret.ts", "/demo/x/../../secret.ts", "/demo/%2e%2e/secret.ts",
         "/demo/..%2Fsecret.ts",

@@ -126,10 +126,10 @@ struct TitleReading {
         needed.insert(root.key)
         note([root.key])
         // User information is no header of the session; only the key of its playlist tells of it.
-        if let found = entries[root.key], let row = found,
-            case .credentials = CacheKey(text: row.url).audience
-        {
-            title.hasHeaders = true
+        if let found = entries[root.key], let row = found {
+            let key = CacheKey(text: row.url)
+            if case .credentials = key.audience { title.hasHeaders = true }
+            if key.user != nil { title.hasHeaders = true }
         }
         guard root.head.isPlaylist else {
             title.kind = .file

@@ -10,10 +10,14 @@ extension KeyTable {
     /// The likeliest come first: the viewer's own, the shared one, the session's own.
     package func entryKeys(_ url: AbsoluteURL, of session: Session) -> [ObjectKey] {
         let viewer = session.viewer(of: url)
+        let user = Session.user(of: url)
         var audiences = [CacheKey.Audience.everyone, .session(session.id.text)]
         if let viewer { audiences.insert(.credentials(viewer), at: 0) }
-        return texts(of: url).sorted().flatMap { text in
-            audiences.map { ObjectKey(CacheKey(url: text, audience: $0)) }
+        return texts(of: url).sorted().flatMap { text -> [ObjectKey] in
+            let keys = audiences.map { ObjectKey(CacheKey(url: text, audience: $0)) }
+            // An entry under a mount.
+            guard let user else { return keys }
+            return keys + [ObjectKey(CacheKey(url: text).changing { $0.user = user })]
         }
     }
 

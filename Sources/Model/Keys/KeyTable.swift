@@ -176,8 +176,8 @@ package final class KeyTable: Sendable {
     /// Returns the cache key of a resource's name.
     ///
     /// It is shared by all sessions, except for playlists (or resources of unknown role) whose
-    /// credentials may make them specific to a viewer. User information in a URL enters the key as
-    /// a digest.
+    /// credentials may make them specific to a viewer. User information in a URL enters their keys
+    /// as a digest, and under a mount every key: what it opened is for clients of no other mount.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> CacheKey {
@@ -193,7 +193,9 @@ package final class KeyTable: Sendable {
         by inForce: InForce
     ) -> CacheKey {
         var key = CacheKey(url: KeyMaker.text(of: url, rules: inForce.rules))
-        if !isMounted, role == nil || role == .playlist, let viewer = session.viewer(of: url) {
+        if isMounted {
+            key.user = Session.user(of: url)
+        } else if role == nil || role == .playlist, let viewer = session.viewer(of: url) {
             key.audience = .credentials(viewer)
         }
         return key

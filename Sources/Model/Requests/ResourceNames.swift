@@ -54,8 +54,8 @@ package final class ResourceNames: Sendable {
     /// Returns the cache key of a resource's name.
     ///
     /// It is shared by all sessions, except for playlists (or resources of unknown role) whose
-    /// credentials may make them specific to a viewer. User information in a URL enters the key as
-    /// a digest.
+    /// credentials may make them specific to a viewer. User information in a URL enters their keys
+    /// as a digest, and under a mount every key.
     package func cacheKey(
         _ url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> CacheKey {

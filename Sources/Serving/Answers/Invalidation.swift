@@ -3,6 +3,7 @@ import HTTP
 import Model
 import Origin
 import Posix
+import Routing
 import Store
 import URISyntax
 
@@ -41,13 +42,25 @@ extension ProxyCore {
         parents.noteWritten(key.url, now: .now())
         store.remove(ObjectKey(key))
         var outdated: Set<CacheKey> = [key]
-        for kind in CacheKind.allCases {
-            for audience in [CacheKey.Audience.mount(kind), .children(kind)] {
-                let kept = key.changing { $0.audience = audience }
-                outdated.insert(kept)
-                store.removeWithVariants(kept)
+        for user in users(of: url) {
+            let used = key.changing { $0.user = user }
+            outdated.insert(used)
+            store.remove(ObjectKey(used))
+            for kind in CacheKind.allCases {
+                for audience in [CacheKey.Audience.mount(kind), .children(kind)] {
+                    let kept = used.changing { $0.audience = audience }
+                    outdated.insert(kept)
+                    store.removeWithVariants(kept)
+                }
             }
         }
         flights.invalidate(outdated)
+    }
+
+    /// Returns what stands in keys for the user information that the origin of a URL is asked with,
+    /// by the URL itself and by all mounts; nil for none.
+    private func users(of url: AbsoluteURL) -> Set<String?> {
+        let others = links.router.mounts(of: url.origin).map(\.origin)
+        return Set([nil] + ([url] + others).map { Session.user(of: $0) })
     }
 }
