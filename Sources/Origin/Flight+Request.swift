@@ -71,8 +71,9 @@ extension Flight {
     /// Starts a transfer from the origin, or from its parent.
     func sendToOrigin(_ attempt: FlightMachine.Attempt) {
         let range = attempt.rangeField
+        let url = isPolled ? resource.url.withoutHolding : resource.url
         var request = TransferRequest(
-            url: isPolled ? resource.url.withoutHolding : resource.url, lane: machine.lane,
+            url: table.keys.mountUsers.authorized(url), lane: machine.lane,
             session: resource.session.id.number)
         request.fields = requestFields(range: range)
         request.timeouts = table.settings.timeouts

@@ -27,7 +27,11 @@ package struct Mount: Hashable, Sendable {
     /// Starts and ends with "/".
     package let path: String
     /// The URL that `path` maps to; its own path ends with "/".
+    ///
+    /// It has a stand-in for the mount's user information: links show players what follows from it.
     package let origin: AbsoluteURL
+    /// The user information of requests to the origin; nil for none.
+    package let userinfo: String?
 
     /// Parses `PATH=URL`.
     ///
@@ -41,7 +45,9 @@ package struct Mount: Hashable, Sendable {
         guard Router.mayMount(path) else { throw .reserved(path) }
         if !target.hasSuffix("/") { target += "/" }
         do throws(URIError) {
-            origin = try AbsoluteURL(target)
+            let given = try AbsoluteURL(target)
+            userinfo = given.userinfo
+            origin = try given.userinfo == nil ? given : given.withStandIn(forMount: path)
         } catch {
             throw .badURL(path, error.description)
         }

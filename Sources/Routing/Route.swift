@@ -234,7 +234,7 @@ package struct Router: Sendable {
                 .badRequest, "behind /o/ and a role stands the URL: /o/s/https://host/...")
         }
         do throws(URIError) {
-            return .forChild(role, try AbsoluteURL(bytes: url))
+            return .forChild(role, try AbsoluteURL(given: url))
         } catch {
             return .refused(.badRequest, "the URL that is asked for is not usable: \(error)")
         }
@@ -373,7 +373,7 @@ package struct Router: Sendable {
             headers += split.headers
         }
         do throws(URIError) {
-            let url = Telemetry.stripped(try AbsoluteURL(bytes: bytes))
+            let url = Telemetry.stripped(try AbsoluteURL(given: bytes))
             return .entry(Entry(url: url, headers: headers, token: token, window: window))
         } catch {
             return .refused(.badRequest, "the URL to play is not usable: \(error.description)")

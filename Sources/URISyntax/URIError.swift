@@ -14,6 +14,8 @@ package enum URIError: Error, Hashable, Sendable {
     case controlByte(offset: Int)
     /// The URL is longer than the limit; both in bytes.
     case tooLong(length: Int, limit: Int)
+    /// The user information is one that only URLs of the daemon itself have.
+    case reservedUser
 }
 
 extension URIError: CustomStringConvertible {
@@ -30,6 +32,8 @@ extension URIError: CustomStringConvertible {
         case .controlByte(let offset): "the URL holds a control byte at offset \(offset)"
         case .tooLong(let length, let limit):
             "the URL has \(length) bytes, more than the limit of \(limit)"
+        case .reservedUser:
+            "user information that begins with mount* stands for that of a mount: use its path"
         }
     }
 }

@@ -34,11 +34,14 @@ package final class URLResolver: Sendable {
         if let offset = bytes.firstIndex(where: ASCII.isControl) {
             throw .controlByte(offset: offset)
         }
-        if URIReference.scheme(in: reference) != nil, !Self.hasDotSegment(bytes) {
-            return try AbsoluteURL(bytes: bytes)
-        }
-        return try AbsoluteURL(
-            bytes: URIReference.resolve(URIReference(bytes: bytes), against: baseReference).bytes)
+        let isWhole = URIReference.scheme(in: reference) != nil && !Self.hasDotSegment(bytes)
+        let url = try AbsoluteURL(
+            bytes: isWhole
+                ? bytes
+                : URIReference.resolve(URIReference(bytes: bytes), against: baseReference).bytes)
+        // The document's own may be a stand-in; no document may name another's.
+        guard !url.hasStandIn || url.sharesAuthority(with: base) else { throw .reservedUser }
+        return url
     }
 
     package func resolve(_ reference: String) throws(URIError) -> AbsoluteURL {

@@ -53,6 +53,27 @@ import URISyntax
         #expect(shown(router.route(given: url)) == expected)
     }
 
+    @Test func `a mount's URLs have a stand-in for its user information`() throws {
+        let mount = try Mount("/adm/=https://ann:s3cret@h:8443/x/")
+        #expect(mount.userinfo == "ann:s3cret")
+        #expect(mount.origin.text == "https://mount*%2Fadm%2F@h:8443/x/")
+        #expect(try mount.url(for: "a?b").text == "https://mount*%2Fadm%2F@h:8443/x/a?b")
+        let plain = try Mount("/pub/=https://h/x/")
+        #expect(plain.userinfo == nil && plain.origin.text == "https://h/x/")
+    }
+
+    @Test(arguments: [
+        "/https://mount*%2Fadm%2F@h/a", "/proxy?url=https%3A%2F%2Fmount*x%40h%2Fa",
+        "/dvr=2h/https://mount*x@h/a", "/o/s/https://mount*x@h/a",
+    ])
+    func `no client may name a stand-in`(_ target: String) {
+        guard case .refused(let status, let reason) = route(target) else {
+            Issue.record("\(shown(route(target)))")
+            return
+        }
+        #expect(status == .badRequest && reason.contains("stands for that of a mount"))
+    }
+
     @Test func `without its base path, a target loses segments of its path only`() {
         #expect(Router.targets(of: "/a/b?c=/d") == ["/a/b?c=/d", "/b?c=/d"])
         #expect(Router.targets(of: "/a#/b") == ["/a#/b"])

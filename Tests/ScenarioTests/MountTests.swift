@@ -81,6 +81,48 @@ extension Stories.MountTests {
     }
 
     @Test
+    func `a mount's user information is sent for whole playlists, and stands in no link`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let daemon = try Story.serve(
+            folder.file("cache"),
+            ["--mount", "/adm/=http://ann:s3cret@127.0.0.1:\(cdn.port)/vod/"])
+        defer { withExtendedLifetime(folder) { daemon.kill(9) } }
+        cdn.put("/vod/m.m3u8", text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv/l.m3u8\n")
+        cdn.put(
+            "/vod/v/l.m3u8",
+            text: vod(["../s.ts"], head: ["#EXT-X-KEY:METHOD=AES-128,URI=\"/k/key\""]))
+        cdn.put("/vod/s.ts", Array("segment".utf8))
+        cdn.put("/k/key", Array("0123456789abcdef".utf8))
+        cdn.put("/vod/secret.ts", Array("secret".utf8))
+        // "Basic " and the Base64 of ann:s3cret
+        for path in ["/vod/*", "/k/*"] {
+            cdn.setBehaviour("needheader=Authorization:Basic%20YW5uOnMzY3JldA==", for: path)
+        }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let master = try player.get("/adm/m.m3u8")
+        let variant = try #require(uriLines(master.text).first)
+        let media = try player.get(variant)
+        #expect(links(media.text).count == 2)
+        for link in links(media.text) { #expect(try player.get(link).status == 200) }
+        for link in [variant] + links(media.text) {
+            let url = try #require(origin(of: link))
+            #expect(!url.contains("ann") && !url.contains("s3cret"), "\(url)")
+        }
+        // What stands in links in its place opens nothing that a client, or a list of his, names.
+        let start = try #require(origin(of: variant)?.split(separator: "/vod/").first)
+        #expect(try player.get("/\(start)/vod/secret.ts").status == 400)
+        cdn.put("/list.m3u8", text: vod(["\(start)/vod/secret.ts"]))
+        let list = try player.get("/" + cdn.url("/list.m3u8"))
+        if list.status == 200 {
+            for link in uriLines(list.text) { #expect(try player.get(link).status != 200) }
+        }
+        #expect(cdn.requestCount("/vod/secret.ts") == 0)
+    }
+
+    @Test
     func `an unsafe request takes out what other mounts of the origin have of the URL`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }

@@ -102,6 +102,18 @@ import URISyntax
         #expect(throws: URIError.self) { try base.resolving("java\tscript:x") }
     }
 
+    @Test func `a document passes on its own stand-in, and names no other one`() throws {
+        let base = try AbsoluteURL("http://h/a/b").withStandIn(forMount: "/m/")
+        #expect(try base.resolving("c").text == "http://mount*%2Fm%2F@h/a/c")
+        #expect(try base.resolving("./../c").text == "http://mount*%2Fm%2F@h/c")
+        #expect(try base.resolving("http://u@h/c").text == "http://u@h/c")
+        for document in [base, try AbsoluteURL("http://h/a/b")] {
+            for reference in ["http://mount*x@h/c", "//mount*x@h/c", "http://mount*%2Fm%2F@g/c"] {
+                #expect(throws: URIError.reservedUser) { try document.resolving(reference) }
+            }
+        }
+    }
+
     @Test func `a result longer than the limit is rejected`() throws {
         let base = try AbsoluteURL("http://h/")
         let reference = String(repeating: "a", count: AbsoluteURL.maximumLength)

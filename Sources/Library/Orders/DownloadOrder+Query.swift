@@ -21,7 +21,8 @@ extension DownloadOrder {
         let (plain, given) = PlayerHeaders.cut(text)
         guard let url = origin(plain) else { throw .noURL }
         self.init(url: url)
-        var entry = "/proxy?url=" + PercentCoding.queryComponent(url.text)
+        // Only its headers are read; a mount's URL has a stand-in, which no entry may have.
+        var entry = "/proxy?url=" + PercentCoding.queryComponent(url.withoutUserinfo.text)
         for header in given {
             entry += "&h_\(header.name)=\(PercentCoding.queryComponent(header.value))"
         }

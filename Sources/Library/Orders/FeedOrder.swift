@@ -117,7 +117,7 @@ package struct FeedOrder: Sendable {
         if let fault = split.flatMap({ PlayerHeaders.fault(of: $0.headers) }) { return bad(fault) }
         let url: AbsoluteURL
         do throws(URIError) {
-            url = Telemetry.stripped(try AbsoluteURL(bytes: split?.url ?? Array(text.utf8)))
+            url = Telemetry.stripped(try AbsoluteURL(given: split?.url ?? Array(text.utf8)))
         } catch {
             return bad("\(error)")
         }

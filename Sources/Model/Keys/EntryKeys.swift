@@ -9,8 +9,8 @@ extension KeyTable {
     ///
     /// The likeliest come first: the viewer's own, the shared one, the session's own.
     package func entryKeys(_ url: AbsoluteURL, of session: Session) -> [ObjectKey] {
-        let viewer = session.viewer(of: url)
-        let user = Session.user(of: url)
+        let user = user(of: url)
+        let viewer = session.viewer(user)
         var audiences = [CacheKey.Audience.everyone, .session(session.id.text)]
         if let viewer { audiences.insert(.credentials(viewer), at: 0) }
         return texts(of: url).sorted().flatMap { text -> [ObjectKey] in

@@ -88,6 +88,8 @@ package final class KeyTable: Sendable {
     }
 
     package let state: Mutex<State>
+    /// The user information of mounts, which keys have a digest of.
+    package let mountUsers = MountUsers()
     private let changes = Atomic<UInt64>(0)
     private let database: StateDatabase
     private let counters: Counters
@@ -194,8 +196,8 @@ package final class KeyTable: Sendable {
     ) -> CacheKey {
         var key = CacheKey(url: KeyMaker.text(of: url, rules: inForce.rules))
         if isMounted {
-            key.user = Session.user(of: url)
-        } else if role == nil || role == .playlist, let viewer = session.viewer(of: url) {
+            key.user = user(of: url)
+        } else if role == nil || role == .playlist, let viewer = session.viewer(user(of: url)) {
             key.audience = .credentials(viewer)
         }
         return key

@@ -2,6 +2,7 @@
 // player from the origin.
 package import HLS
 import HTTP
+import URISyntax
 
 /// Marks the links of one playlist that lead beyond the stored head.
 package struct KeptHead {
@@ -52,7 +53,8 @@ package struct KeptHead {
         guard reference.tag == .inf else { return .kept }
         seen += 1
         guard seen > count else { return .kept }
-        return leavesRest ? .origins : .unkept
+        // A stand-in says nothing to the origin.
+        return leavesRest && !reference.url.hasStandIn ? .origins : .unkept
     }
 
     /// True if a request is marked as not to be stored.

@@ -88,16 +88,12 @@ package final class Session: Sendable {
     /// Returns the part of cache keys that keeps this viewer's playlists apart; nil where they are
     /// shared.
     ///
-    /// Credentials may make a playlist specific to a viewer; user information enters as a digest.
-    func viewer(of url: AbsoluteURL) -> String? {
+    /// Credentials may make a playlist specific to a viewer; `user` is what stands for the user
+    /// information of its URL.
+    func viewer(_ user: String?) -> String? {
         var viewer = hasCredentials || shift.recording != nil ? id.text : ""
-        if let user = Self.user(of: url) { viewer += user }
+        if let user { viewer += user }
         return viewer.isEmpty ? nil : viewer
-    }
-
-    /// Returns what stands for a URL's user information in cache keys, a digest; nil without any.
-    package static func user(of url: AbsoluteURL) -> String? {
-        url.userinfo.map { SessionID(digest: SHA256Digest.of("userinfo " + $0)).text }
     }
 
     /// True if it has the credentials of another session, or that one has none: what they open is

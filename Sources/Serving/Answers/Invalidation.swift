@@ -60,7 +60,11 @@ extension ProxyCore {
     /// Returns what stands in keys for the user information that the origin of a URL is asked with,
     /// by the URL itself and by all mounts; nil for none.
     private func users(of url: AbsoluteURL) -> Set<String?> {
-        let others = links.router.mounts(of: url.origin).map(\.origin)
-        return Set([nil] + ([url] + others).map { Session.user(of: $0) })
+        var users: Set<String?> = [nil]
+        users.insert(keys.user(of: url))
+        for mount in links.router.mounts(of: url.origin) {
+            users.insert(keys.user(of: mount.origin))
+        }
+        return users
     }
 }

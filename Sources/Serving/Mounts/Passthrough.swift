@@ -55,7 +55,7 @@ final class Passthrough {
 
     private func transferRequest() -> TransferRequest {
         let method = exchange.request.method
-        var request = TransferRequest(url: target.url)
+        var request = TransferRequest(url: core.keys.mountUsers.authorized(target.url))
         request.method = method
         request.fields = target.fields
         request.upload = upload.map {

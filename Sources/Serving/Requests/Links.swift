@@ -74,7 +74,7 @@ package final class Links: Sendable {
     /// Returns the origin's URL for a text: the URL itself, or the target of a URL of this daemon;
     /// nil for neither.
     package func originURL(_ text: String) -> AbsoluteURL? {
-        guard let url = try? AbsoluteURL(text) else { return nil }
+        guard let url = try? AbsoluteURL(given: Array(text.utf8)) else { return nil }
         guard addresses.contains(url) else { return url }
         switch router.route(given: url) {
         case .entry(let entry): return entry.url

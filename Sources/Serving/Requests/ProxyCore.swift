@@ -116,6 +116,7 @@ package final class ProxyCore: Sendable {
             Set(store.pins().map { SessionID($0.title) })
         }
         keys = KeyTable(settings: settings.keys, database: store.state, counters: counters)
+        keys.mountUsers.replace(settings.mounts)
         playlistMemory = PlaylistMemory(database: store.state)
         live = LiveMemory(database: store.state, counters: counters, now: .now())
         let counters = counters
@@ -265,7 +266,9 @@ package final class ProxyCore: Sendable {
     ///
     /// Any thread may call it; requests under way are not affected.
     package func replace(mounts: [Mount], keys replacement: KeySettings) {
+        keys.mountUsers.replace(mounts)
         links.replace(mounts: mounts)
+        // Whatever keeps keys looks them up anew.
         keys.replace(replacement)
         lookahead.runsAhead = settings.mayLookAhead(replacement)
     }

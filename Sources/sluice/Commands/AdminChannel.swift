@@ -231,6 +231,7 @@ private final class OpenedStore {
         let sessions = SessionTable(store.state)
         let keys = KeyTable(
             settings: configuration.proxy.keys, database: store.state, counters: Counters())
+        keys.mountUsers.replace(configuration.proxy.mounts)
         let basePath = configuration.proxy.basePath
         // Other names count on the daemon's ports only: an origin may have the same name.
         let addresses = OwnAddresses(hostNames: configuration.proxy.hostNames)
