@@ -26,6 +26,9 @@ package struct StoredHead: Sendable, Equatable {
     /// True for a playlist of playback if its response set a cookie, or its request carried one, by
     /// which the origin may recognize the viewer.
     package var hasViewerCookie: Bool
+    /// What stands in cache keys for the user information that a decryption key was requested with;
+    /// nil without any, and for everything else.
+    package var user: String?
 
     package init(
         status: HTTPStatus, fields: Fields, requestTime: WallTime, responseTime: WallTime,
@@ -163,6 +166,11 @@ package struct StoredHead: Sendable, Equatable {
         } else if isPlaylist, hasViewerCookie {
             bytes += Self.cookie
             bytes.append(0x2D)
+        } else if !isPlaylist, let user {
+            bytes += Self.opened
+            bytes.append(0x2D)
+            bytes += user.utf8
+            bytes.append(0x2D)
         }
         bytes += isPlaylist ? Self.playlist : Self.media
         if isPlaylist, wasLive { bytes += Self.afterLive }
@@ -209,35 +217,42 @@ package struct StoredHead: Sendable, Equatable {
             responseTime: WallTime(nanoseconds: received),
             finalURL: String(decoding: words.rest, as: UTF8.self), isPlaylist: word.isPlaylist,
             wasLive: word.wasLive, kind: word.kind, hasViewerCookie: word.hasViewerCookie)
+        user = word.user
     }
 
     private typealias Form = (
-        isPlaylist: Bool, wasLive: Bool, kind: CacheKind?, hasViewerCookie: Bool
+        isPlaylist: Bool, wasLive: Bool, kind: CacheKind?, hasViewerCookie: Bool, user: String?
     )
 
     /// Parses the fifth word: `media`, `playlist`, `playlist-after-live`, each of them after a kind of
-    /// cache and a hyphen, or one of the playlists after `cookie-`, which former versions reject, so
-    /// that they fetch the playlist anew.
+    /// cache and a hyphen, one of the playlists after `cookie-`, or `media` after `user-`, a digest
+    /// and a hyphen. Former versions reject the last two, so that they fetch the response anew.
     private static func form(_ given: ArraySlice<UInt8>) -> Form? {
-        if given.elementsEqual(media) { return (false, false, nil, false) }
+        if given.elementsEqual(media) { return (false, false, nil, false, nil) }
         let wasLive = given.suffix(afterLive.count).elementsEqual(afterLive)
         let word = wasLive ? given.dropLast(afterLive.count) : given
         let words = word.split(separator: 0x2D)
         if words.count == 2, words[0].elementsEqual(cookie), words[1].elementsEqual(playlist) {
-            return (true, wasLive, nil, true)
+            return (true, wasLive, nil, true, nil)
+        }
+        if words.count == 3, !wasLive, words[0].elementsEqual(opened),
+            words[2].elementsEqual(media)
+        {
+            return (false, false, nil, false, String(decoding: words[1], as: UTF8.self))
         }
         let kind =
             words.count == 2 ? CacheKind(rawValue: String(decoding: words[0], as: UTF8.self)) : nil
         guard words.count == 1 || kind != nil else { return nil }
         let isPlaylist = words.last?.elementsEqual(playlist) ?? false
         guard isPlaylist || !wasLive else { return nil }
-        return (isPlaylist, wasLive, kind, false)
+        return (isPlaylist, wasLive, kind, false, nil)
     }
 
     private static let afterLive = Array("-after-live".utf8)
     private static let media = Array("media".utf8)
     private static let playlist = Array("playlist".utf8)
     private static let cookie = Array("cookie".utf8)
+    private static let opened = Array("user".utf8)
 
     /// Takes words, separated by single spaces, off the front of a line.
     private struct WordReader {

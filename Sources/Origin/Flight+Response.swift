@@ -181,7 +181,8 @@ extension Flight {
             requestTime: requestTime,
             responseTime: sharing?.head?.responseTime ?? table.loop.wallNow,
             isHeld: longestHold != nil,
-            hasViewerCookie: cookies.mayIdentifyViewer)
+            hasViewerCookie: cookies.mayIdentifyViewer,
+            user: resource.role == .key ? table.keys.user(of: resource.url) : nil)
     }
 
     /// When the current response was requested and received.

@@ -26,6 +26,8 @@ struct ResponseForm {
     var isHeld = false
     /// True if the origin may have recognized the viewer by a cookie.
     let hasViewerCookie: Bool
+    /// What stands in keys for the user information of the request; nil without any.
+    var user: String?
 
     /// The longest Cache-Status of a parent that is passed on, in bytes.
     static let longestStatus = 1_024
@@ -57,7 +59,7 @@ struct ResponseForm {
                 fields.append(.date, HTTPDate.format(responseTime.seconds))
             }
         }
-        return StoredHead(
+        var stored = StoredHead(
             status: isPartOfWhole ? .ok : head.status, fields: fields,
             // What an origin sends at the end of a hold is not older for the hold: players that
             // find their place by Age would request lists too far ahead.
@@ -65,6 +67,9 @@ struct ResponseForm {
             responseTime: responseTime, finalURL: head.finalURL.withoutUserinfo.text,
             isPlaylist: isPlaylist, kind: resource.kind,
             hasViewerCookie: isPlaylist && hasViewerCookie)
+        // Playlists have it in their cache keys.
+        if resource.role == .key { stored.user = user }
+        return stored
     }
 
     /// Tells whether the first bytes of a body decide whether it is a playlist, or a page in place

@@ -178,6 +178,21 @@ import Testing
         }
     }
 
+    @Test func `a key is marked with the digest of the user information that has opened it`() {
+        var key = head
+        key.user = "0123456789ab"
+        // Playlists have it in their cache keys.
+        #expect(StoredHead(encoded: key.encoded)?.user == nil)
+        key.isPlaylist = false
+        #expect(StoredHead(encoded: key.encoded) == key)
+        let text = "1 200 1 2 user-0123456789ab-media https://h/\n"
+        #expect(StoredHead(encoded: Array(text.utf8))?.user == "0123456789ab")
+        for form in ["user-a-playlist", "user-a-media-after-live", "user-media", "other-a-media"] {
+            let text = "1 200 1 2 \(form) https://h/\n"
+            #expect(StoredHead(encoded: Array(text.utf8)) == nil)
+        }
+    }
+
     @Test func `a damaged head is rejected`() {
         for length in 0..<20 {
             #expect(StoredHead(encoded: Array(head.encoded.prefix(length))) == nil)

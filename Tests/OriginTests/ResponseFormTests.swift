@@ -41,6 +41,14 @@ import Upstream
         #expect(form().stored(part, .inPlace).finalURL == "http://cdn.test/x.ts")
     }
 
+    @Test func `only keys are marked with the user information of their request`() throws {
+        for role in [ResourceRole.key, .segment, .playlist] {
+            var form = form { $0.role = role }
+            form.user = "0123456789ab"
+            #expect(form.stored(try head(), .inPlace).user == (role == .key ? form.user : nil))
+        }
+    }
+
     @Test func `a response without Date gets one under a mount`() throws {
         let stored = form { $0.kind = .shared }.stored(try head(), .inPlace)
         #expect(stored.fields.first(.date) == HTTPDate.format(received.seconds))

@@ -244,6 +244,30 @@ extension Stories.SessionTests {
         #expect(try key("h_Authorization=Bearer%20c").text == "aaaaaaaaaaaaaaaa")
     }
 
+    @Test func `a key that user information has opened is for sessions with the same`() throws {
+        let story = try story(["--look-ahead", "off"])
+        // "Basic " and the Base64 of ann:s3cret
+        story.cdn.setBehaviour(
+            "needheader=Authorization:Basic%20YW5uOnMzY3JldA==", for: "/k/key")
+        func key(_ path: String, _ user: String) throws -> PlayerResponse {
+            let media = try story.follow("/http://\(user)127.0.0.1:\(story.cdn.port)\(path)").text
+            return try story.follow(try #require(links(media).first { $0.hasPrefix("/k/") }))
+        }
+        story.cdn.put("/v/other.m3u8", text: vod(["s.ts"], head: [Self.keyTag]))
+        for path in ["/v/l.m3u8", "/v/other.m3u8"] {
+            #expect(try key(path, "ann:s3cret@").text == "0123456789abcdef")
+        }
+        #expect(story.cdn.requestCount("/k/key") == 1)
+        for user in ["", "bob:s3cret@"] { #expect(try key("/v/l.m3u8", user).status == 403) }
+        try story.restart()
+        #expect(try key("/v/l.m3u8", "").status == 403)
+        let count = story.cdn.requestCount("/k/key")
+        #expect(try key("/v/l.m3u8", "ann:s3cret@").text == "0123456789abcdef")
+        #expect(story.cdn.requestCount("/k/key") == count)
+    }
+
+    private static let keyTag = "#EXT-X-KEY:METHOD=AES-128,URI=\"/k/key\""
+
     @Test
     func
         `a key is fetched once, readable by its owner only, and not at all where forbidden`()

@@ -3,6 +3,7 @@ import HLS
 import HTTP
 import Routing
 import Store
+import URISyntax
 
 extension Resource {
     /// True if one response may answer requests for this resource and for another one of the same
@@ -30,7 +31,8 @@ extension Resource {
             cacheKey.audience == .everyone, cacheKey.skip == nil, cacheKey.detour == nil
         else { return false }
         return switch role {
-        case .key?: withKeys
+        // Other nodes do not ask which user information has opened it.
+        case .key?: withKeys && url.userinfo == nil
         case .json?, .part?: false
         case .playlist?, nil, .segment?, .initialization?, .subtitle?, .image?, .media?: true
         }

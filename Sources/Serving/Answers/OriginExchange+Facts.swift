@@ -168,7 +168,7 @@ extension OriginExchange {
 
     private func belongsToAnotherViewer(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
         resource.belongsToAnotherViewer(
-            object, facts, of: core.sessions, mountKind: core.settings.mountKind,
+            object, facts, of: core.sessions, keys: core.keys, mountKind: core.settings.mountKind,
             isKnown: texts.isKnown(facts, to: resource),
             mayGetOwnCopy: !progress.takesShared && canHaveOwnCopy)
     }

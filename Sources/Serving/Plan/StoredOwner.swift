@@ -18,17 +18,19 @@ extension Resource {
     ///   - object: the stored response.
     ///   - stored: its facts.
     ///   - sessions: finds the session that fetched it.
+    ///   - keys: tells which user information opens a URL.
     ///   - mountKind: the kind of cache that mounts have.
     ///   - isKnown: whether this session has received the playlist.
     ///   - mayGetOwnCopy: whether a copy for this session is stored, or the origin may send one.
     func belongsToAnotherViewer(
-        _ object: StoredObject, _ stored: ObjectFacts, of sessions: SessionTable,
+        _ object: StoredObject, _ stored: ObjectFacts, of sessions: SessionTable, keys: KeyTable,
         mountKind: CacheKind, isKnown: @autoclosure () -> Bool,
         mayGetOwnCopy: @autoclosure () -> Bool
     ) -> Bool {
         // Elsewhere, HTTP's rules have decided who may get it.
         guard kind == nil, !isKept(for: session) else { return false }
         guard role != .key else {
+            if let user = stored.head.user, user != keys.user(of: url) { return true }
             return !session.hasCredentials(of: sessions.session(SessionID(object.title)))
         }
         if stored.isMarkedByCookieAlone {

@@ -127,7 +127,7 @@ struct WhyPlan {
     private func belongsToAnotherViewer(_ object: StoredObject, _ stored: ObjectFacts) -> Bool {
         let resource = facts.resource
         return resource.belongsToAnotherViewer(
-            object, stored, of: core.sessions, mountKind: core.mountKind,
+            object, stored, of: core.sessions, keys: core.keys, mountKind: core.mountKind,
             isKnown: stored.isPrepared(for: resource.session.id),
             mayGetOwnCopy: facts.origin == .up || core.store.peek(resource.ownCopy.key) != nil)
     }
