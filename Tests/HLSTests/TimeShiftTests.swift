@@ -139,7 +139,7 @@ import URISyntax
 
     @Test func `a reused name is reported and gets another generation`() throws {
         var shift = TimeShift()
-        _ = try shift.merge(Self.window(100...102), base: Self.base)
+        _ = try shift.merge(Self.window(100...110), base: Self.base)
         let merge = try shift.merge(Self.window(0...1, names: "s10"), base: Self.base)
         #expect(merge.relation == .newEpoch)
         #expect(merge.reused.map(\.lastPathSegment) == ["s100.ts", "s101.ts"])

@@ -18,14 +18,15 @@ extension TimeShift {
         if newest.originNumber > last.originNumber {
             let continues =
                 overlaps
-                || isPlausible(first, after: last, from: source, countsAnew: countsAnew)
+                || isPlausible(
+                    window, first, after: last, from: source, countsAnew: countsAnew)
             return continues ? .advanced : .newEpoch
         }
         if newest.originNumber < last.originNumber, countsAnew { return .newEpoch }
         if overlaps { return newest.originNumber == last.originNumber ? .unchanged : .stale }
         // All of it is older than the known segments, or renumbered: dates decide, if there are
         // any.
-        if let old = last.date, let date = first.date, date < old { return .stale }
+        if let old = last.date, let date = newest.date, date < old { return .stale }
         return .newEpoch
     }
 
@@ -37,16 +38,18 @@ extension TimeShift {
 
     /// True if a window that begins after the last segment continues from it.
     private func isPlausible(
-        _ first: LiveWindow.Segment, after last: TimeShiftSegment, from source: Origin,
-        countsAnew: Bool
+        _ window: LiveWindow, _ first: LiveWindow.Segment, after last: TimeShiftSegment,
+        from source: Origin, countsAnew: Bool
     ) -> Bool {
         let missed = first.originNumber - last.originNumber - 1
         if missed == 0 { return true }
         // A jump longer than the list can be: the numbers do not continue those of these segments.
         guard missed <= limits.segmentCount else { return false }
         guard let start = last.date, let date = first.date else {
-            // Either segments were missed, or a mirror has its own numbers.
-            return !countsAnew && (origin == nil || origin == source)
+            // Either segments were missed, or a mirror has its own numbers and lists known ones.
+            guard !countsAnew, origin == nil || origin == source else { return false }
+            // Where names are reused, others may have had them in the hole.
+            return last.generation > 0 || joint(of: window) == .apart
         }
         let target = summary.targetDuration ?? last.duration
         let expected = start + last.duration + target * missed

@@ -133,9 +133,7 @@ package struct TimeShift: Sendable {
         let window = try LiveWindow(
             body, base: base, PlaylistReading(variables: context.variables),
             context: segments.last?.context ?? .none)
-        let merge = take(window, from: base.origin, context)
-        if merge.relation != .stale { origin = base.origin }
-        return merge
+        return take(window, from: base.origin, context)
     }
 
     /// Drops the oldest segments beyond `duration`, but none of the origin's newest window.
@@ -179,29 +177,39 @@ package struct TimeShift: Sendable {
         _ window: LiveWindow, from source: Origin, _ context: Context
     ) -> Merge {
         let sibling = context.sibling
-        let relation = relation(
+        var relation = relation(
             of: window, from: source, countsAnew: context.countsAnew || isBefore(context.listEpoch))
+        var fresh = window.segments[...]
+        if relation == .newEpoch {
+            switch joint(of: window) {
+            case .apart: break
+            case .after(let index): fresh = fresh[index...]
+            case .behind: relation = .stale
+            }
+        }
         guard relation != .stale else {
             return Merge(relation: .stale, added: 0..<0, missed: 0, reused: [])
         }
-        if relation != .unchanged || listEpoch == nil { listEpoch = context.listEpoch ?? listEpoch }
+        let isInStep = relation == .newEpoch && fresh.isEmpty
+        if isInStep {
+            // The next window must be recognised as renumbered, too.
+            relation = .unchanged
+        } else {
+            origin = source
+            if relation != .unchanged || listEpoch == nil {
+                listEpoch = context.listEpoch ?? listEpoch
+            }
+        }
         summary = window.summary
         header = window.header
         isEnded = window.summary.hasEndList
         var missed = 0
-        var fresh = window.segments[...]
         if relation == .first {
             begin(with: window, inStepWith: sibling)
         } else if relation == .newEpoch {
             epoch += 1
-            // A mirror with its own numbers lists segments that are already known.
-            if let last = segments.last,
-                let index = window.segments.lastIndex(where: { Self.isSame(last, $0) })
-            {
-                fresh = window.segments[(index + 1)...]
-            }
             if let next = fresh.first { missed = catchUp(with: sibling, at: next) }
-        } else if let last = segments.last {
+        } else if !isInStep, let last = segments.last {
             fresh = window.segments.drop { $0.originNumber <= last.originNumber }
             if let next = fresh.first { missed = fillHole(upTo: next, after: last) }
         }

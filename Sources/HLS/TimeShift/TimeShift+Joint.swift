@@ -1,0 +1,108 @@
+import URISyntax
+
+/// Where a window joins the remembered segments if its numbers do not continue theirs.
+///
+/// Nodes of one origin may number the same segments independently, and one may lag behind another.
+/// A restarted origin may give new segments the names of old ones. The names of segments decide,
+/// since dates that are wrong, such as the same one at the start of each list, would keep new
+/// segments out for ever:
+///
+/// | the window | its new segments |
+/// |---|---|
+/// | lists the last remembered segment | those after it |
+/// | ends with one of those before, under another number | none: it lags behind |
+/// | anything else | all |
+extension TimeShift {
+    /// The place of a window among the remembered segments.
+    enum Joint: Hashable {
+        /// Nothing shows that it lists a remembered segment.
+        case apart
+        /// The last remembered segment is the one before this index; nothing is new if that is the
+        /// newest one of the window.
+        case after(Int)
+        /// Its newest segment precedes the last remembered one.
+        case behind
+    }
+
+    /// A segment of the window that may be a remembered one, by their indices.
+    private struct Pair {
+        let own: Int
+        let seen: Int
+    }
+
+    /// The most segments by which a window is expected to lag, if it is as long as that.
+    private static let longestLag = 64
+    /// The most pairs that are compared to find the right one, and the most segments for each.
+    private static let mostPairs = 16
+
+    /// Returns the place of a window of a list that counts anew, or whose numbers are those of
+    /// another node.
+    ///
+    /// The cost is linear in the segments of the window.
+    func joint(of window: LiveWindow) -> Joint {
+        let listed = window.segments
+        // The name of one segment next to one other shows nothing: both may have the only name.
+        guard let last = segments.indices.last, let newest = listed.indices.last, last + newest > 0
+        else { return .apart }
+        let isWhole = !haveNamesOfTheirOwn(listed)
+        var pairs = listed.indices.map { Pair(own: last, seen: $0) }
+        pairs.removeAll { !matches($0, listed, isWhole) }
+        for own in last - min(listed.count, Self.longestLag, last)..<last {
+            let pair = Pair(own: own, seen: newest)
+            if matches(pair, listed, isWhole), !isRepeated(pair, listed) { pairs.append(pair) }
+        }
+        guard pairs.count <= Self.mostPairs else { return .apart }
+        if pairs.count > 1 { pairs.removeAll { !haveSameBefore($0, listed, isWhole) } }
+        guard pairs.count == 1, let pair = pairs.first else { return .apart }
+        return pair.own == last ? .after(pair.seen + 1) : .behind
+    }
+
+    /// True if file names tell the segments of the window apart, and as many of the newest
+    /// remembered ones.
+    private func haveNamesOfTheirOwn(_ listed: [LiveWindow.Segment]) -> Bool {
+        func areDistinct(_ names: [SegmentName]) -> Bool { Set(names).count == names.count }
+        let own = segments.suffix(min(listed.count, Self.longestLag) + 1)
+            .filter { !$0.isPlaceholder }
+        return areDistinct(listed.map { Self.fileName($0.uri, $0.url, $0.byteRange) })
+            && areDistinct(own.map { Self.fileName($0.uri, $0.url, $0.byteRange) })
+    }
+
+    private static func fileName(
+        _ uri: [UInt8], _ url: AbsoluteURL?, _ range: SubRange?
+    ) -> SegmentName {
+        SegmentName(url.map { Array($0.bytes[$0.lastPathSegmentRange]) } ?? uri, range)
+    }
+
+    /// True if both are the same segment; with `isWhole`, only if path and query are the same too.
+    private func matches(
+        _ pair: Pair, _ listed: [LiveWindow.Segment], _ isWhole: Bool
+    ) -> Bool {
+        let (known, seen) = (segments[pair.own], listed[pair.seen])
+        guard !known.isPlaceholder, Self.isSame(known, seen) else { return false }
+        if !isWhole || known.uri == seen.uri { return true }
+        guard let old = known.url, let new = seen.url else { return false }
+        return old.bytes[old.pathRange.lowerBound...] == new.bytes[new.pathRange.lowerBound...]
+    }
+
+    /// True if the origin gives a name again under the same number: it counts anew.
+    private func isRepeated(_ pair: Pair, _ listed: [LiveWindow.Segment]) -> Bool {
+        segments[pair.own].epoch == epoch
+            && segments[pair.own].originNumber == listed[pair.seen].originNumber
+    }
+
+    /// True if the segments before a pair are the same in both lists, as far as both have them.
+    private func haveSameBefore(
+        _ pair: Pair, _ listed: [LiveWindow.Segment], _ isWhole: Bool
+    ) -> Bool {
+        for count in 1..<Self.mostPairs {
+            let before = Pair(own: pair.own - count, seen: pair.seen - count)
+            guard before.own >= 0, before.seen >= 0,
+                segments[before.own].epoch == segments[pair.own].epoch
+            else { return true }
+            guard segments[before.own].isPlaceholder || matches(before, listed, isWhole) else {
+                return false
+            }
+        }
+        return true
+    }
+}
