@@ -55,6 +55,8 @@ struct LiveWindow {
     private(set) var listEpoch: Epoch?
     /// The note that `TimeShift.snapshot` wrote of segments that a private host listed.
     private(set) var privateSegments: PrivateSegmentsNote?
+    /// The note that `TimeShift.snapshot` wrote of the origin's discontinuities.
+    private(set) var originDiscontinuity: OriginDiscontinuityNote?
     private(set) var tailDateRanges: [DateRange] = []
     /// The IDs of date ranges that a delta update removes.
     var removedDateRanges: [String] { list.media?.skip?.removedDateRanges ?? [] }
@@ -114,6 +116,8 @@ struct LiveWindow {
                 listEpoch = epoch
             } else if let note = PrivateSegmentsNote(list.source[line.range]) {
                 privateSegments = note
+            } else if let note = OriginDiscontinuityNote(list.source[line.range]) {
+                originDiscontinuity = note
             } else {
                 builder.lines += bytes(line)
             }

@@ -37,4 +37,30 @@ extension TimeShiftTests {
         #expect(other.listEpoch?.number == 8)
         #expect(other.segments.count == (isNewer ? 13 : 10))
     }
+
+    @Test(arguments: [50, 52])
+    func `a restored window counts the origin's discontinuities from its own number`(
+        sequence: Int
+    ) throws {
+        func head(_ number: Int) -> String { "#EXT-X-DISCONTINUITY-SEQUENCE:\(number)\n" }
+        var shift = TimeShift()
+        _ = try shift.merge(Self.window(0...2, extra: head(3)), base: Self.base)
+        _ = try shift.merge(Self.window(0...2, names: "t", extra: head(50)), base: Self.base)
+        #expect(shift.segments.last?.discontinuity == 4)
+        let snapshot = shift.snapshot()
+        var restored = try TimeShift(snapshot: snapshot)
+        #expect(restored.snapshot() == snapshot)
+        let next = Self.window(3...5, names: "t", extra: head(sequence))
+        #expect(try shift.merge(next, base: Self.base).relation == .advanced)
+        #expect(try restored.merge(next, base: Self.base).relation == .advanced)
+        let expected = [3, 3, 3, 4, 4, 4] + Array(repeating: 4 + sequence - 50, count: 3)
+        #expect(shift.segments.map(\.discontinuity) == expected)
+        #expect(restored.segments.map(\.discontinuity) == expected)
+        // A snapshot of a version that did not write the note.
+        let lines = String(decoding: snapshot, as: UTF8.self).split(separator: "\n")
+        let former = lines.filter { !$0.hasPrefix("#SLUICE-ORIGIN") }.joined(separator: "\n")
+        #expect(former.count < snapshot.count)
+        let read = try TimeShift(snapshot: Array((former + "\n").utf8))
+        #expect(read.segments.map(\.discontinuity) == [3, 3, 3, 4, 4, 4])
+    }
 }

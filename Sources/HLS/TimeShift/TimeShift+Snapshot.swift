@@ -12,6 +12,9 @@ extension TimeShift {
         appendHeader(longest, first, .live, isLive: true, isSnapshot: true, to: &output)
         if let listEpoch { output += Array(listEpoch.note.utf8) }
         if let privateEnd { output += Array(PrivateSegmentsNote(end: privateEnd).line.utf8) }
+        if originDiscontinuity != segments.last?.discontinuity {
+            output += Array(OriginDiscontinuityNote(number: originDiscontinuity).line.utf8)
+        }
         var writer = TimeShiftWriter(output: output)
         var expected: TimeShiftNote?
         for segment in segments {
@@ -70,7 +73,8 @@ extension TimeShift {
             note = note.next
         }
         windowStart = segments.last.map { $0.number + 1 } ?? 0
-        originDiscontinuity = segments.last?.discontinuity ?? 0
+        originDiscontinuity =
+            window.originDiscontinuity?.number ?? segments.last?.discontinuity ?? 0
     }
 
     /// Returns the discontinuity sequence number of the next segment.
@@ -88,4 +92,23 @@ extension TimeShift {
         guard let last = segments.last, last.discontinuity == discontinuity else { return nil }
         return last.date.map { $0 + last.duration }
     }
+}
+
+/// The comment line in which a snapshot stores the origin's discontinuity sequence number of the
+/// newest segment, where it is not the window's own one.
+struct OriginDiscontinuityNote {
+    private static let start = Array("#SLUICE-ORIGIN-DISCONTINUITY:".utf8)
+    let number: Int
+
+    init(number: Int) { self.number = number }
+
+    /// Parses the comment; nil for any other comment.
+    init?(_ line: ArraySlice<UInt8>) {
+        guard line.starts(with: Self.start),
+            let number = DecimalNumber.integer(line.dropFirst(Self.start.count))
+        else { return nil }
+        self.number = number
+    }
+
+    var line: String { "#SLUICE-ORIGIN-DISCONTINUITY:\(number)\n" }
 }
