@@ -103,6 +103,18 @@ extension ShiftedList {
         return true
     }
 
+    /// Tells whether a list that players request is to be checked against the index now: always
+    /// when it begins to be followed, otherwise once, since its next reload asks again.
+    package func beginsVerifying(isFollowed: Bool) -> Bool {
+        state.withLock { state in
+            guard isFollowed || !state.isVerified,
+                state.isRestored || !state.shift.segments.isEmpty
+            else { return false }
+            state.isVerified = true
+            return true
+        }
+    }
+
     /// Checks everything before the origin's window against the index.
     ///
     /// Blocks on the disk, for a second or two with a day of segments. Segments that have just left

@@ -157,13 +157,11 @@ package final class ShiftedList: Sendable {
         package var generation: UInt64 = 0
         /// When the newest text that was merged in this run was received.
         var received: Moment?
-        /// True for a playlist with no window to extend: multivariant, complete when first seen, or a
-        /// list of channels.
+        /// True for a playlist with no window to extend: not live when first seen, or of channels.
         var isOther = false
         /// True for a media playlist that was complete when first seen.
         package var isComplete = false
-        /// Numbers of segments that have left the origin's window and are not yet known to be
-        /// stored.
+        /// Numbers of segments that left the origin's window and are not yet known to be stored.
         package var open: Set<Int> = []
         /// Numbers of the segments that are not stored.
         package var missing: Set<Int> = []
@@ -171,6 +169,8 @@ package final class ShiftedList: Sendable {
         var lookedTo = 0
         /// True until the first merge into a restored window.
         var isRestored = false
+        /// True once the segments have been checked against the index since the list was loaded.
+        var isVerified = false
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?
         var lastAsked: Monotonic?

@@ -167,4 +167,17 @@ import URISyntax
         // A player's list that nobody asked for goes at once.
         #expect(list.isIdle(at: loaded, isOver: false))
     }
+
+    @Test func `a list without room among the followed ones is checked against the index once`()
+        throws
+    {
+        #expect(!list.beginsVerifying(isFollowed: false))
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        #expect(list.beginsVerifying(isFollowed: false))
+        try merge(1...3, "a", wall: 102, steady: 2, generation: 2)
+        #expect(!list.beginsVerifying(isFollowed: false))
+        // A following that begins finds what was evicted meanwhile.
+        #expect(list.beginsVerifying(isFollowed: true))
+        #expect(!list.beginsVerifying(isFollowed: false))
+    }
 }
