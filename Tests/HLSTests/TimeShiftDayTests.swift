@@ -80,6 +80,46 @@ import URISyntax
         #expect(second.originNumber(of: 106) == 3)
     }
 
+    @Test func `a rendition that is read first after a restart comes into step`() throws {
+        var first = TimeShift()
+        _ = try first.merge(TimeShiftTests.window(1000...1005), base: TimeShiftTests.base)
+        var second = TimeShift()
+        for numbers in [0...2, 1...3] {
+            _ = try second.merge(
+                TimeShiftTests.window(numbers, names: "u"), base: TimeShiftTests.base,
+                in: .init(sibling: first))
+        }
+        #expect(second.segments.map(\.number) == [0, 1, 2, 3])
+        _ = try first.merge(
+            TimeShiftTests.window(1...3, names: "t"), base: TimeShiftTests.base,
+            in: .init(sibling: second))
+        for numbers in [1...3, 2...4] {
+            _ = try second.merge(
+                TimeShiftTests.window(numbers, names: "u"), base: TimeShiftTests.base,
+                in: .init(sibling: first))
+        }
+        #expect(first.segments.last?.number == 1008)
+        #expect(second.segments.map(\.number) == [1006, 1007, 1008, 1009])
+        #expect(second.segments.map(\.discontinuity) == [1, 1, 1, 1] && second.epoch == 1)
+        #expect(second.segments.map(\.generation) == [0, 0, 0, 0])
+    }
+
+    @Test func `renditions that are numbered independently keep their segments`() throws {
+        // Three segments of the first for each of the second.
+        var first = TimeShift()
+        _ = try first.merge(TimeShiftTests.window(300...305), base: TimeShiftTests.base)
+        var second = TimeShift()
+        _ = try second.merge(
+            TimeShiftTests.window(100...101, names: "u"), base: TimeShiftTests.base,
+            in: .init(sibling: first))
+        let anew = TimeShiftTests.window(303...306, names: "t")
+        #expect(try first.merge(anew, base: TimeShiftTests.base).relation == .newEpoch)
+        _ = try second.merge(
+            TimeShiftTests.window(101...102, names: "u"), base: TimeShiftTests.base,
+            in: .init(sibling: first))
+        #expect(second.segments.map(\.number) == [100, 101, 102] && second.epoch == 0)
+    }
+
     @Test func `a rendition that missed the end of an epoch catches up`() throws {
         var first = TimeShift()
         var second = TimeShift()

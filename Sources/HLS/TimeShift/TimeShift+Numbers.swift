@@ -68,7 +68,8 @@ extension TimeShift {
     /// Chooses the numbers of the first segment: the origin's, or those that another rendition's
     /// list has for the same place.
     mutating func begin(with window: LiveWindow, inStepWith sibling: TimeShift?) {
-        guard let first = window.segments.first else { return }
+        guard let first = window.segments.first, let newest = window.segments.last else { return }
+        beganBehind = false
         // Numbers in the shifted list only rise, and must stay within what a snapshot can store.
         firstOffset = Self.offset(forFirst: first.originNumber)
         firstDiscontinuity = Self.offset(forFirst: first.originDiscontinuity)
@@ -83,6 +84,21 @@ extension TimeShift {
         firstDiscontinuity =
             other.discontinuity + (isClose ? step : 0) - first.originDiscontinuity
         epoch = sibling.epoch
+        // That of a restored window is not known until it is read.
+        beganBehind =
+            sibling.windowStart <= other.number
+            && newest.originNumber < sibling.originNumber(of: sibling.windowStart)
+    }
+
+    /// True if the segments were taken for earlier ones of another rendition, and are now found to
+    /// be of the epoch that it has begun since: this list was read first after the origin restarted.
+    ///
+    /// It begins anew then, since its numbers and discontinuities are too low.
+    func isOutOfStep(with sibling: TimeShift?) -> Bool {
+        guard beganBehind, let sibling, sibling.epoch > epoch, let last = segments.last,
+            let other = sibling.known(last.originNumber)
+        else { return false }
+        return other.number > last.number
     }
 
     /// Returns what is added to an origin's number so that numbering can start with it.

@@ -114,6 +114,9 @@ package struct TimeShift: Sendable {
     /// Added to the first segment's numbers, to be in step with another rendition.
     var firstOffset = 0
     var firstDiscontinuity = 0
+    /// True if it began before the window of the rendition that it was put in step with, and is
+    /// still in that epoch: the origin may have restarted between the two readings.
+    var beganBehind = false
     private(set) var origin: Origin?
     /// The number of the last segment with each URI and byte range.
     var numbersByName: [SegmentName: Int] = [:]
@@ -177,6 +180,9 @@ package struct TimeShift: Sendable {
         _ window: LiveWindow, from source: Origin, _ context: Context
     ) -> Merge {
         let sibling = context.sibling
+        if isOutOfStep(with: sibling), !window.segments.isEmpty {
+            dropSegments(before: segments.count)
+        }
         var relation = relation(
             of: window, from: source, countsAnew: context.countsAnew || isBefore(context.listEpoch))
         var fresh = window.segments[...]
@@ -208,6 +214,7 @@ package struct TimeShift: Sendable {
             begin(with: window, inStepWith: sibling)
         } else if relation == .newEpoch {
             epoch += 1
+            beganBehind = false
             if let next = fresh.first { missed = catchUp(with: sibling, at: next) }
         } else if !isInStep, let last = segments.last {
             fresh = window.segments.drop { $0.originNumber <= last.originNumber }
