@@ -1,3 +1,4 @@
+import Model
 import CachePolicy
 import Posix
 @testable import Serving
