@@ -224,9 +224,11 @@ package struct StoredHead: Sendable, Equatable {
         isPlaylist: Bool, wasLive: Bool, kind: CacheKind?, hasViewerCookie: Bool, user: String?
     )
 
-    /// Parses the fifth word: `media`, `playlist`, `playlist-after-live`, each of them after a kind of
-    /// cache and a hyphen, one of the playlists after `cookie-`, or `media` after `user-`, a digest
-    /// and a hyphen. Former versions reject the last two, so that they fetch the response anew.
+    /// Parses the fifth word.
+    ///
+    /// It is `media`, `playlist`, `playlist-after-live`, each of them after a kind of cache and a
+    /// hyphen, one of the playlists after `cookie-`, or `media` after `user-`, a digest and a
+    /// hyphen. Former versions reject the last two, so that they fetch the response anew.
     private static func form(_ given: ArraySlice<UInt8>) -> Form? {
         if given.elementsEqual(media) { return (false, false, nil, false, nil) }
         let wasLive = given.suffix(afterLive.count).elementsEqual(afterLive)

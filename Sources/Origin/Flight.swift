@@ -97,7 +97,7 @@ final class Flight {
 
     /// True if a request can be served by joining this flight.
     func covers(_ request: FetchRequest) -> Bool {
-        let start = request.wanted.start
+        let start = request.object == nil ? firstByte(for: request.wanted) : request.wanted.start
         // What is requested after a purge is to be kept.
         var isSameObject = request.object != nil || object?.isRemoved != true
         if let wantedObject = request.object, wantedObject !== object {
@@ -119,6 +119,12 @@ final class Flight {
                 wanted: request.wanted, position: position, hasObject: object != nil,
                 isAtHand: start >= body.writer?.written ?? machine.wanted.start
                     || object?.spans.contains(start) == true))
+    }
+
+    /// The first byte of the answer to a request: a range without an end, of a body whose length is
+    /// unknown, is answered with the whole body.
+    private func firstByte(for wanted: Wanted) -> Int64 {
+        wanted.end == nil && object?.total == nil && !resource.isGrowing ? 0 : wanted.start
     }
 
     /// True if this flight's object took the place of an object: a request to revalidate that was on
@@ -358,7 +364,7 @@ final class Flight {
                 object.isComplete
                 ? nil
                 : table.readers.hold(
-                    object.generation, from: edge ?? wanted.start, to: wanted.end)
+                    object.generation, from: edge ?? firstByte(for: wanted), to: wanted.end)
             let told = outcome.told(
                 isCollapsed: waiter.isCollapsed, hold: hold, endless: endless?.body)
             reply(to: waiter, .object(object, told))

@@ -226,13 +226,15 @@ import Testing
     }
 
     // RFC 9111 section 5.2.2.2: it must not be reused without validation once it has become stale.
-    @Test(arguments: [
-        ("max-age=60, must-revalidate", 30, true), ("max-age=60, must-revalidate", 60, false),
-        ("max-age=60, proxy-revalidate", 30, true), ("max-age=60, proxy-revalidate", 60, false),
-        ("s-maxage=60", 30, true), ("s-maxage=60", 60, false), ("max-age=60, no-cache", 30, false),
-        // Its age is unknown after the clock was set back.
-        ("max-age=60, must-revalidate", -30, false),
-    ] as [(String, Int64, Bool)])
+    @Test(
+        arguments: [
+            ("max-age=60, must-revalidate", 30, true), ("max-age=60, must-revalidate", 60, false),
+            ("max-age=60, proxy-revalidate", 30, true), ("max-age=60, proxy-revalidate", 60, false),
+            ("s-maxage=60", 30, true), ("s-maxage=60", 60, false),
+            ("max-age=60, no-cache", 30, false),
+            // Its age is unknown after the clock was set back.
+            ("max-age=60, must-revalidate", -30, false),
+        ] as [(String, Int64, Bool)])
     func `what is fresh serves a reload in an outage, whatever forbids its stale use`(
         _ control: String, _ age: Int64, _ may: Bool
     ) {
@@ -273,15 +275,16 @@ import Testing
     }
 
     // To the letter, RFC 9111 section 5.2.2.10 forbids it; see the choices of Conformance.md.
-    @Test(arguments: [
-        ("stale-while-revalidate=10", 69, true, true),
-        ("stale-while-revalidate=10", 71, false, false),
-        ("stale-if-error=20", 80, false, true), ("stale-if-error=20", 81, false, false),
-        ("stale-while-revalidate=10, stale-if-error=20", 69, true, true),
-        ("stale-while-revalidate=10, stale-if-error=20", 80, false, true),
-        ("stale-if-error=20, must-revalidate", 61, false, false),
-        ("stale-while-revalidate=10, proxy-revalidate", 61, false, false),
-    ] as [(String, Int64, Bool, Bool)])
+    @Test(
+        arguments: [
+            ("stale-while-revalidate=10", 69, true, true),
+            ("stale-while-revalidate=10", 71, false, false),
+            ("stale-if-error=20", 80, false, true), ("stale-if-error=20", 81, false, false),
+            ("stale-while-revalidate=10, stale-if-error=20", 69, true, true),
+            ("stale-while-revalidate=10, stale-if-error=20", 80, false, true),
+            ("stale-if-error=20, must-revalidate", 61, false, false),
+            ("stale-while-revalidate=10, proxy-revalidate", 61, false, false),
+        ] as [(String, Int64, Bool, Bool)])
     func `s-maxage allows the stale use that the same field states, and no more`(
         _ control: String, _ age: Int64, _ isBehind: Bool, _ onError: Bool
     ) {

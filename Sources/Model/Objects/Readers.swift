@@ -164,10 +164,13 @@ package final class Readers: Sendable {
         shared.withLock { $0.groups[generation]?.least() }
     }
 
-    /// Returns the position of the reader furthest behind; nil without readers.
+    /// Returns the position of the reader furthest behind.
     ///
-    /// - Parameter offset: the position of the caller, who is a reader and need not have reported
-    ///   it; counts if there is no other.
+    /// - Parameters:
+    ///   - generation: of the object.
+    ///   - offset: the position of the caller, who is a reader and need not have reported it; counts
+    ///     if there is no other.
+    /// - Returns: nil without readers.
     package func least(_ generation: UInt64, ofOne offset: Int64) -> Int64? {
         shared.withLock { shared in
             shared.groups[generation]?.interests.count == 1

@@ -6,7 +6,7 @@ import Routing
 import Store
 
 extension Resource {
-    /// True if a playlist or key was fetched by another session and must not be shared.
+    /// Whether a playlist or key was fetched by another session and must not be shared.
     ///
     /// Origins mark playlists made for one viewer, for example with advertisements, with `private`
     /// or `no-store`; the segments that they name are shared. A playlist that this session has
@@ -22,6 +22,7 @@ extension Resource {
     ///   - mountKind: the kind of cache that mounts have.
     ///   - isKnown: whether this session has received the playlist.
     ///   - mayGetOwnCopy: whether a copy for this session is stored, or the origin may send one.
+    /// - Returns: true if it must not be served to this session.
     func belongsToAnotherViewer(
         _ object: StoredObject, _ stored: ObjectFacts, of sessions: SessionTable, keys: KeyTable,
         mountKind: CacheKind, isKnown: @autoclosure () -> Bool,
