@@ -367,7 +367,8 @@ let package = Package(
         .testTarget(
             name: "StoreTests",
             dependencies: [
-                "Store", "DurableState", "Posix", "Reactor", "Retention", "RetentionLab",
+                "FuzzSupport", "Store", "DurableState", "Posix", "Reactor", "Retention",
+                "RetentionLab",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),

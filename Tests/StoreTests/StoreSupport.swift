@@ -9,8 +9,8 @@ import Testing
 final class TemporaryFolder: Sendable {
     let path: String
 
-    init() throws {
-        var template = Array("/tmp/store-tests-XXXXXX".utf8CString)
+    init(in parent: String = "/tmp") throws {
+        var template = Array("\(parent)/store-tests-XXXXXX".utf8CString)
         let made = try #require(mkdtemp(&template))
         path = String(cString: made)
     }
