@@ -361,7 +361,7 @@ final class Flight {
         for waiter in waiters {
             let wanted = isPlaced && endless == nil ? waiter.wanted : .whole
             let hold =
-                object.isComplete
+                object.isComplete && object.isStorable
                 ? nil
                 : table.readers.hold(
                     object.generation, from: edge ?? firstByte(for: wanted), to: wanted.end)

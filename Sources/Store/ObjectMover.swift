@@ -85,7 +85,8 @@ struct ObjectMover {
         let isSame = object.state.withLock { state in
             state.spans == header.spans && state.head == header.head && state.fills.isEmpty
         }
-        if isSame, object.isCurrent { try core.publish(moved) }
+        if isSame { try core.publish(moved, replacing: object) }
+        if object.isDiscarded { _ = core.remove(object.key, only: moved) }
         return true
     }
 

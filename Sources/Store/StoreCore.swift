@@ -288,7 +288,10 @@ final class StoreCore: Sendable {
                 noteRemoval(of: key)
             case .unlinked, .unnamed: return true
             }
-            object.state.withLock { $0.becomeUnnamed() }
+            // Another fill may have completed it meanwhile.
+            object.state.withLock { state in
+                if state.isComplete { state.place = .unlinked } else { state.becomeUnnamed() }
+            }
             return true
         }
     }
@@ -305,15 +308,19 @@ final class StoreCore: Sendable {
         noteRemoval(of: key)
     }
 
-    /// Makes an object the current one of its key.
+    /// Makes an object the current one of its key; with `former`, only while that one still is.
     ///
     /// Blocks on the disk.
-    func publish(_ object: StoredObject) throws(SystemError) {
+    func publish(
+        _ object: StoredObject, replacing former: StoredObject? = nil
+    ) throws(SystemError) {
         guard let newPath = object.newPath else { return }
         let key = object.key
         let old = try table.withName(of: key) { () throws(SystemError) -> StoredObject? in
             let (place, isDiscarded) = object.state.withLock { ($0.place, $0.isDiscarded) }
             guard place == .unpublished, !isDiscarded else { return nil }
+            // A purge or another generation may have come first.
+            if let former, !former.isCurrent { return nil }
             // Keep a reference from here on: if the table closed it meanwhile, its bytes would stay
             // charged.
             let (open, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }

@@ -32,5 +32,7 @@ package func readBody(of object: StoredObject, count: Int) throws(SystemError) -
     guard body.count == count else {
         throw SystemError("pread", code: EIO, subject: "the file is short")
     }
+    // Nothing keeps an unnamed object's bytes from being freed for a reader of a text.
+    try object.requireBytes(upTo: Int64(count))
     return body
 }

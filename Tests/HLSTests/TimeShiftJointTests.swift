@@ -61,7 +61,7 @@ import URISyntax
         }
     }
 
-    /// `<name><number>.ts`
+    /// The files of one run, named by their numbers.
     private static func names(_ numbers: ClosedRange<Int>, _ name: String = "s") -> [String] {
         numbers.map { "\(name)\($0).ts" }
     }
