@@ -71,6 +71,11 @@ import URISyntax
         numbers.map { "\(folder)/\($0)/seg.ts" }
     }
 
+    /// The names of a ring of eight files.
+    private static func ring(_ numbers: ClosedRange<Int>) -> [String] {
+        numbers.map { "r\($0 % 8).ts" }
+    }
+
     private static func queries(_ numbers: ClosedRange<Int>) -> [String] {
         numbers.map { "chunk.ts?n=\($0)" }
     }
@@ -115,6 +120,14 @@ import URISyntax
             "a mirror with lower numbers and a date in each list", names(5...8),
             Reading(905, names(5...7), second: 10), Reading(6, names(6...8), second: 12)),
         Case(
+            "a mirror that lags in a break of one file", ["s5.ts", "ad.ts", "ad.ts", "s6.ts"],
+            Reading(5, ["s5.ts", "ad.ts", "ad.ts", "s6.ts"]),
+            Reading(904, ["s4.ts", "s5.ts", "ad.ts", "ad.ts"], isMirror: true)),
+        Case(
+            "a mirror of a ring of files that lags, with a date of each segment", ring(0...17),
+            Reading(0, ring(0...17), second: 10, isDatedThroughout: true),
+            Reading(913, ring(13...16), isMirror: true, second: 36, isDatedThroughout: true)),
+        Case(
             "a mirror of files that have one name", queries(7...10),
             Reading(7, queries(7...9)), Reading(907, queries(7...9), isMirror: true),
             Reading(908, queries(8...10), isMirror: true)),
@@ -141,6 +154,10 @@ import URISyntax
             Reading(1000, names(0...3), second: 10, isDatedThroughout: true),
             Reading(0, names(0...3), second: 70, isDatedThroughout: true),
             Reading(1, names(1...4), second: 72, isDatedThroughout: true)),
+        Case(
+            "a restart of a ring of files", ring(990...1005) + ring(0...4),
+            Reading(990, ring(990...997)), Reading(998, ring(998...1001)),
+            Reading(1002, ring(1002...1005)), Reading(0, ring(0...3)), Reading(1, ring(1...4))),
         Case(
             "one date at the start of every list", names(0...30),
             Reading(0, names(0...9), second: 10), Reading(7, names(7...16), second: 10),
@@ -193,12 +210,11 @@ import URISyntax
 
     @Test func `segments are missing before names that were given before`() throws {
         var shift = TimeShift()
-        // The names of a ring of eight; those of the second round are new generations.
-        func ring(_ numbers: ClosedRange<Int>) -> Reading {
-            Reading(numbers.lowerBound, numbers.map { "r\($0 % 8).ts" })
+        // Those of the second round are new generations.
+        for start in 0...9 {
+            _ = try Reading(start, Self.ring(start...start + 3)).merge(into: &shift)
         }
-        for start in 0...9 { _ = try ring(start...start + 3).merge(into: &shift) }
-        let merge = try ring(18...21).merge(into: &shift)
+        let merge = try Reading(18, Self.ring(18...21)).merge(into: &shift)
         #expect(merge.relation == .advanced && merge.missed == 5)
     }
 }

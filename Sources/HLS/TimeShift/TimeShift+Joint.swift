@@ -12,6 +12,9 @@ import URISyntax
 /// | lists the last remembered segment | those after it |
 /// | ends with one of those before, under another number | none: it lags behind |
 /// | anything else | all |
+///
+/// Names that the origin gives again and again, like those of a ring of files, show no lag: a
+/// restart may list any of them, and would be ignored until its list meets the last one.
 extension TimeShift {
     /// The place of a window among the remembered segments.
     enum Joint: Hashable {
@@ -54,7 +57,24 @@ extension TimeShift {
         guard pairs.count <= Self.mostPairs else { return .apart }
         if pairs.count > 1 { pairs.removeAll { !haveSameBefore($0, listed, isWhole) } }
         guard pairs.count == 1, let pair = pairs.first else { return .apart }
-        return pair.own == last ? .after(pair.seen + 1) : .behind
+        if pair.own == last { return .after(pair.seen + 1) }
+        return showsLag(pair, listed, isWhole) ? .behind : .apart
+    }
+
+    /// True if a pair is the same segment by its own date, or if it or one before it in both lists
+    /// has a name that was new when it was listed.
+    private func showsLag(
+        _ pair: Pair, _ listed: [LiveWindow.Segment], _ isWhole: Bool
+    ) -> Bool {
+        // The dates are near each other then.
+        if listed[pair.seen].hasOwnDate, segments[pair.own].date != nil { return true }
+        for count in 0...min(pair.own, pair.seen) {
+            let before = Pair(own: pair.own - count, seen: pair.seen - count)
+            if segments[before.own].isPlaceholder { continue }
+            guard matches(before, listed, isWhole) else { return false }
+            if segments[before.own].generation == 0 { return true }
+        }
+        return false
     }
 
     /// True if file names tell the segments of the window apart, and as many of the newest
