@@ -141,7 +141,9 @@ package final class TimeShiftKeeper {
         // A recording follows its lists itself.
         guard !isStopped, list.name != nil, list.session.shift.recording == nil else { return }
         let hasRoom = makeRoom()
-        if list.beginsVerifying(isFollowed: hasRoom) { list.verify(services.timeShift) }
+        if list.beginsVerifying(isFollowed: hasRoom, now: loop.now) {
+            list.verify(services.timeShift)
+        }
         guard hasRoom else { return list.state.withLock { $0.followed = nil } }
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)

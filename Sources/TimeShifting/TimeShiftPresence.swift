@@ -1,6 +1,7 @@
 import CachePolicy
 import HLS
 import Model
+package import Posix
 import Store
 import Synchronization
 import URISyntax
@@ -103,14 +104,19 @@ extension ShiftedList {
         return true
     }
 
+    /// The least time between two checks of a list that is not followed; the keeper checks the
+    /// others as often.
+    private static let verifyInterval = Interval.seconds(120)
+
     /// Tells whether a list that players request is to be checked against the index now: always
-    /// when it begins to be followed, otherwise once, since its next reload asks again.
-    package func beginsVerifying(isFollowed: Bool) -> Bool {
+    /// when it begins to be followed, otherwise not at each of its reloads, which all ask.
+    package func beginsVerifying(isFollowed: Bool, now: Monotonic) -> Bool {
         state.withLock { state in
-            guard isFollowed || !state.isVerified,
-                state.isRestored || !state.shift.segments.isEmpty
-            else { return false }
-            state.isVerified = true
+            let isDue = state.verifiedAt.map { now - $0 >= Self.verifyInterval } ?? true
+            guard isFollowed || isDue, state.isRestored || !state.shift.segments.isEmpty else {
+                return false
+            }
+            state.verifiedAt = now
             return true
         }
     }

@@ -169,8 +169,8 @@ package final class ShiftedList: Sendable {
         var lookedTo = 0
         /// True until the first merge into a restored window.
         var isRestored = false
-        /// True once the segments have been checked against the index since the list was loaded.
-        var isVerified = false
+        /// When a request last caused a check against the index; nil if none did since loading.
+        var verifiedAt: Monotonic?
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?
         var lastAsked: Monotonic?

@@ -168,16 +168,21 @@ import URISyntax
         #expect(list.isIdle(at: loaded, isOver: false))
     }
 
-    @Test func `a list without room among the followed ones is checked against the index once`()
-        throws
-    {
-        #expect(!list.beginsVerifying(isFollowed: false))
+    @Test func `a list without room among the followed ones is checked every two minutes`() throws {
+        let start = Monotonic(nanoseconds: 1)
+        func begins(isFollowed: Bool = false, at seconds: Int64) -> Bool {
+            list.beginsVerifying(isFollowed: isFollowed, now: start + .seconds(seconds))
+        }
+        #expect(!begins(at: 0))
         try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
-        #expect(list.beginsVerifying(isFollowed: false))
+        #expect(begins(at: 1))
         try merge(1...3, "a", wall: 102, steady: 2, generation: 2)
-        #expect(!list.beginsVerifying(isFollowed: false))
+        #expect(!begins(at: 3))
         // A following that begins finds what was evicted meanwhile.
-        #expect(list.beginsVerifying(isFollowed: true))
-        #expect(!list.beginsVerifying(isFollowed: false))
+        #expect(begins(isFollowed: true, at: 5))
+        // So does a reload long after it has ended.
+        #expect(!begins(at: 124))
+        #expect(begins(at: 125))
+        #expect(!begins(at: 127))
     }
 }
