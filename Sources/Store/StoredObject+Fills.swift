@@ -192,6 +192,10 @@ extension StoredObject {
     /// may still be on their way into a socket. Bytes from a running fill's watermark on stay: they
     /// may be in the file already and would be taken for present once the fill goes on.
     ///
+    /// One call frees at most `mostPunched` blocks, and the next one goes on: a film that loses its
+    /// name while it is played may have gigabytes to free, for which the caller's loop and the
+    /// object's lock would wait.
+    ///
     /// - Parameter offset: called under the object's lock, so that a reader that has entered since
     ///   is counted or finds a hole.
     package func punch(upTo offset: @autoclosure () -> Int64) {
@@ -199,9 +203,11 @@ extension StoredObject {
         let closed = state.withLock { state -> [SharedDescriptor] in
             guard state.place == .unnamed else { return [] }
             let written = state.fills.lazy.map(\.watermark).min() ?? .max
-            let fileEnd = (bodyOffset + min(offset(), written)) / block * block
             // The header goes too: without a name nothing reads it.
             let fileStart = state.punchedEnd == 0 ? 0 : bodyOffset + state.punchedEnd
+            let fileEnd = min(
+                (bodyOffset + min(offset(), written)) / block * block,
+                fileStart + Self.mostPunched * block)
             guard fileEnd > fileStart else { return [] }
             let (start, end) = (state.punchedEnd, fileEnd - bodyOffset)
             state.remove(start..<end)
@@ -218,6 +224,9 @@ extension StoredObject {
         // Outside the lock: closing a file's last reference takes time for each of its blocks.
         _ = consume closed
     }
+
+    /// The most blocks that one call of `punch` frees: 64 MiB.
+    private static let mostPunched: Int64 = 64
 
     private func punch(_ gone: Range<Int64>, _ state: inout ObjectState) -> [SharedDescriptor] {
         guard state.files != nil else {
