@@ -6,7 +6,9 @@
 //
 // If the budget has no room for the rest of a body, an unpublished or current object loses its name
 // and becomes unnamed. So does an incomplete object that is replaced or removed: nothing of it is
-// kept, so its readers get the rest through a window, and it takes no room from what is kept.
+// kept, so its readers get the rest through a window, and it takes no room from what is kept. An
+// object that was complete becomes unlinked even if it has lost bytes since: `punch` does not know
+// the readers that found it complete.
 //
 // The space of an unlinked or unnamed object is freed when its last holder releases it; an unnamed
 // object is not storable. `isDiscarded` may be set in any state; a discarded object never becomes
@@ -66,6 +68,8 @@ struct ObjectState: Sendable {
     private(set) var isRemoved = false
     /// The bytes charged to the disk usage for this object.
     var charge: Int64 = 0
+    /// True once bytes were lost of a complete object.
+    private(set) var wasComplete = false
     /// True while blocks beyond the spans are reserved.
     var isPreallocated = false
     /// The number of times that present bytes could not be read.
@@ -108,8 +112,13 @@ struct ObjectState: Sendable {
     /// Marks the object as one whose name was removed while it may be in use.
     mutating func becomeRemoved() {
         isRemoved = true
+        loseName()
+    }
+
+    /// Marks the object as one without a name.
+    mutating func loseName() {
         // What is still to come would grow outside of the budget, and nobody could find it.
-        if isComplete { place = .unlinked } else { becomeUnnamed() }
+        if isComplete || wasComplete { place = .unlinked } else { becomeUnnamed() }
     }
 
     /// Adds written bytes; `sums` is that of `ExtentMap.insert`.
@@ -125,6 +134,7 @@ struct ObjectState: Sendable {
 
     /// Removes bytes that were lost or freed.
     mutating func remove(_ gone: Range<Int64>) {
+        noteCompleteness()
         removeUnproven(cutBy: gone)
         spans.remove(gone)
         extents.remove(gone)
@@ -135,11 +145,18 @@ struct ObjectState: Sendable {
     private mutating func removeUnproven(cutBy range: Range<Int64>) {
         guard !extents.isProven, !range.isEmpty else { return }
         for offset in [range.lowerBound, range.upperBound - 1] {
-            guard let cut = extents.unproven(at: offset) else { continue }
-            spans.remove(cut.range)
-            extents.remove(cut.range)
+            if let cut = extents.unproven(at: offset) { drop(cut) }
         }
     }
+
+    /// Removes an extent whose bytes are damaged, or can no longer be proven.
+    mutating func drop(_ extent: Extent) {
+        noteCompleteness()
+        spans.remove(extent.range)
+        extents.remove(extent.range)
+    }
+
+    private mutating func noteCompleteness() { wasComplete = wasComplete || isComplete }
 
     /// Returns what a reader finds at an offset.
     func read(at offset: Int64) -> ReadState {

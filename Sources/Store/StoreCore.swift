@@ -289,9 +289,7 @@ final class StoreCore: Sendable {
             case .unlinked, .unnamed: return true
             }
             // Another fill may have completed it meanwhile.
-            object.state.withLock { state in
-                if state.isComplete { state.place = .unlinked } else { state.becomeUnnamed() }
-            }
+            object.state.withLock { $0.loseName() }
             return true
         }
     }

@@ -17,8 +17,7 @@ extension StoredObject {
             guard isSound else {
                 // The extent may have been rewritten while it was being read.
                 guard state.extents.holds(extent) else { return false }
-                state.spans.remove(extent.range)
-                state.extents.remove(extent.range)
+                state.drop(extent)
                 state.content = nil
                 state.hasNewFacts = true
                 return state.markDirty()
@@ -82,8 +81,7 @@ extension StoredObject {
             let sum = try? checksum(of: range)
             state.withLock { state in
                 if let sum { return state.extents.note(sum, of: range) }
-                state.spans.remove(range)
-                state.extents.remove(range)
+                state.drop(Extent(range: range))
                 state.content = nil
             }
         }

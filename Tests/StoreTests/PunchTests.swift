@@ -1,3 +1,5 @@
+import Glibc
+import Posix
 import Store
 import Testing
 
@@ -18,5 +20,34 @@ import Testing
             #expect(store.statistics().bytes == Int64(left) * 4096)
         }
         #expect(try read(object, kept[5]) == body(kept[5]))
+    }
+
+    enum Loss: CaseIterable {
+        case purge, clear, room
+    }
+
+    /// Its readers are registered only if they found it incomplete.
+    @Test(arguments: Loss.allCases)
+    func `a body that was complete before bytes of it were lost is not punched`(
+        cause: Loss
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try store.add("a", total: 3 << 20)
+        object.noteUnreadable(at: 2 << 20, SystemError("pread", code: EIO))
+        #expect(!object.isComplete)
+        switch cause {
+        case .purge: store.remove(object.key)
+        case .clear: _ = try store.clear(sparingPinned: false)
+        case .room: store.forgetName(of: object)
+        }
+        #expect(store.find("a") == nil)
+        object.punch(upTo: 2 << 20)
+        #expect(object.spans.contains(0..<2 << 20))
+        #expect(try read(object, 0..<4096) == body(0..<4096))
+        // The hole can still be filled.
+        try fill(object, 2 << 20..<3 << 20)
+        #expect(object.isComplete)
     }
 }

@@ -181,7 +181,9 @@ extension TitleReading {
         let wanted = range.lowerBound..<range.lowerBound.addingSaturated(count)
         guard object.isComplete || object.spans.holes(in: wanted).isEmpty,
             let bytes = try? object.readBody(from: wanted.lowerBound, count: Int(count)),
-            bytes.count == Int(count)
+            bytes.count == Int(count),
+            // No reader is registered for these bytes: they may have been freed meanwhile.
+            object.spans.contains(wanted)
         else { return nil }
         return bytes
     }
