@@ -267,6 +267,16 @@ extension FlightMachine {
         return [.drop] + endBody(isProven: isProven, isAsked: true, fill, ending)
     }
 
+    /// True if a response to the request for the rest of a body says that there is none: the
+    /// transfer broke after the last byte, and only then the length is known.
+    func endsBody(_ head: ResponseFacts, _ facts: FillFacts, _ attempt: Attempt) -> Bool {
+        guard head.status == .rangeNotSatisfiable, case .unsatisfied(let total)? = head.range,
+            fill != nil, extent != .endless, facts.total == nil, !job.resource.isGrowing
+        else { return false }
+        return total > 0 && total == facts.offset && attempt.before == 0
+            && attempt.wanted == .span(start: total, end: nil)
+    }
+
     /// True if the response to a range without an end brought nothing beyond the stored bytes that
     /// it was compared with: the body ends there, even if Content-Range leaves its length open.
     private func endsWithStored(_ filling: Filling, _ facts: FillFacts) -> Bool {

@@ -65,6 +65,9 @@ extension FlightMachine {
         if attempt.question == .end, head.status == .ok || head.status.rawValue == 416 {
             return endAnswered(isProven: head.status != .ok, fill, now: now)
         }
+        if let fill, endsBody(head, fill, attempt) {
+            return endAnswered(isProven: true, fill, now: now)
+        }
         if job.followsHTTP { return receivedUnderRules(head, known, attempt) }
         if extent == .endless, let fill { return receivedMore(head, fill, attempt) }
         switch head.status.rawValue {

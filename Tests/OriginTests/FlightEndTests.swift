@@ -161,6 +161,26 @@ import Upstream
         #expect(story.broken == [])
     }
 
+    @Test func `a body of unknown length that breaks after its last byte is complete`() {
+        for (total, told) in [
+            (1_000, .object), (900, .failure(.rangeNotSatisfiable)),
+        ] as [(Int64, FlightStory.Told)] {
+            var story = story(repliesAt: .completion)
+            story.whole(nil)
+            story.bytes(1_000)
+            story.breaks()
+            story.timer()
+            #expect(story.attempt?.rangeField == "bytes=1000-")
+            story.head(
+                ResponseFacts(status: .rangeNotSatisfiable, range: .unsatisfied(total: total)),
+                KnownFacts(hasObject: true))
+            #expect(Array(story.told.values) == [told] && story.completed == (told == .object))
+            #expect(story.body?.isDiscarded == false)
+            story.checkEnd()
+            #expect(story.broken == [])
+        }
+    }
+
     @Test func `the query for the end of a body survives a failed transfer`() {
         var story = story()
         story.whole(nil, provesItsEnd: false)
