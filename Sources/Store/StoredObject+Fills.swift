@@ -125,12 +125,12 @@ extension StoredObject {
             guard let index = state.fills.firstIndex(where: { $0.id == fill }) else {
                 return ([], false)
             }
-            state.fills.remove(at: index)
+            let ended = state.fills.remove(at: index)
             state.endedFills += 1
             if let failure {
                 state.didFailToStore = state.didFailToStore || failure is SystemError
                 state.lastFailure = FillFailure(
-                    error: failure, fill: fill, endedFills: state.endedFills)
+                    error: failure, ended: ended, endedFills: state.endedFills)
             }
             // Blocks that are still preallocated are freed with the next commit.
             let isShort = state.isPreallocated && state.fills.isEmpty

@@ -70,7 +70,16 @@ package enum WaitOutcome: Sendable, Equatable {
 /// The last fill that ended with an error.
 package struct FillFailure: Sendable {
     package let error: any Error
-    package let fill: FillID
+    /// The fill as it was when it ended.
+    let ended: Fill
     /// The number of fills that had ended, this one included; compare with `Hole.endedFills`.
     package let endedFills: UInt64
+
+    package var fill: FillID { ended.id }
+
+    /// Returns the bytes between the end of what the fill wrote and an offset; nil if it was not to
+    /// bring the byte there.
+    package func distance(to offset: Int64) -> Int64? {
+        ended.covers(offset) ? offset - ended.watermark : nil
+    }
 }

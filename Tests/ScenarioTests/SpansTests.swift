@@ -110,6 +110,29 @@ extension Stories {
             #expect(isContent(try story.get(path).body, of: other))
         }
 
+        @Test(arguments: ["status=403", "reset=0"])
+        func `a reader whose fetch fails does not wait for a flight far behind`(fault: String)
+            throws
+        {
+            let story = try Story()
+            let path = segment("behind", 50_000_000)
+            story.cdn.setBehaviour("rate=500000", for: path)
+            let first = try story.open(path)
+            #expect(isContent(try first.read(10_000), of: path, count: 10_000))
+            story.cdn.setBehaviour(nil, for: path)
+            #expect(try story.get(path, range: "bytes=40000000-40999999").body.count == 1_000_000)
+            story.cdn.setBehaviour(Behaviour(query: fault), for: path)
+            let second = Background { try story.get(path, range: "bytes=40000000-") }
+            let answer = try second.value()
+            #expect(answer.status == 206 && !answer.complete)
+            #expect(isContent(answer.body, of: path, from: 40_000_000, count: 1_000_000))
+            // The flight from the first byte on still runs for its own reader.
+            #expect(eventually { story.cdn.activeRequests == 1 })
+            #expect(isContent(try first.read(10_000), of: path, from: 10_000, count: 10_000))
+            #expect(story.cdn.requestCount(path) <= 10)
+            first.abort()
+        }
+
         @Test func `an unknown length stays open until it is known`() throws {
             let story = try Story()
             let origin = try ScriptedOrigin()

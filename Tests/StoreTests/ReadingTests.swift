@@ -112,6 +112,15 @@ import Testing
         }
     }
 
+    @Test func `a failure tells how far from a byte the fill was that was to bring it`() throws {
+        try withObject(total: 100) { object in
+            let fill = object.beginFill(from: 20, to: 60)
+            object.endFill(fill, failure: Broken())
+            let distances = [10, 20, 50, 60].map { object.lastFailure?.distance(to: $0) }
+            #expect(distances == [nil, 0, 30, nil])
+        }
+    }
+
     @Test func `a discard reports the storage failure to waiters, and the report stays`() throws {
         try withObject(total: 100) { object in
             let seen = Mutex([Bool]())

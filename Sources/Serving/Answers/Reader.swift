@@ -203,18 +203,32 @@ final class Reader: BodySource {
             return false
         }
         if let failure = object.lastFailure, let asked = lastAsked, asked.offset == offset,
-            failure.endedFills > asked.endedFills, hole.fill == nil,
+            failure.endedFills > asked.endedFills, isLost(hole, since: failure),
             !mayGoOn(after: failure.error)
         {
             breakOff(failure.error)
             return false
         }
-        if hole.fill == nil || hole.fillDistance > core.settings.joinDistance {
-            askForFlight(hole)
-        } else {
-            reportWaiting(hole.fill)
-        }
+        if isFar(hole) { askForFlight(hole) } else { reportWaiting(hole.fill) }
         return true
+    }
+
+    /// True if no flight is near enough to wait for: one far behind may never get here, since it is
+    /// paused and ended for the sake of its own readers.
+    private func isFar(_ hole: Hole) -> Bool {
+        hole.fill == nil || hole.fillDistance > core.settings.joinDistance
+    }
+
+    /// True if what was to fill a hole has failed.
+    ///
+    /// While a flight far behind goes on, that is only one that was near: the failure of another
+    /// concerns other readers, and this one may wait for an origin that ignores ranges.
+    private func isLost(_ hole: Hole, since failure: FillFailure) -> Bool {
+        guard hole.fill != nil else { return true }
+        guard isFar(hole), pendingFetch == nil, let distance = failure.distance(to: offset) else {
+            return false
+        }
+        return distance <= core.settings.joinDistance
     }
 
     /// True if a transfer ended because another request's budget is spent, and this reader's allows
@@ -290,13 +304,14 @@ final class Reader: BodySource {
         case .object:
             // The bytes may have arrived before this reply, or their transfer may have ended without
             // any: the reader then waits at a hole for which it could not request a flight while a
-            // fetch was open.
+            // fetch was open. Without the end of a fill, it would only join the same flight again.
             guard isWaiting, case .hole(let hole) = object.state(at: offset),
-                lastAsked?.offset != offset || hole.fill == nil
+                lastAsked?.offset != offset || lastAsked?.endedFills != hole.endedFills
+                    || hole.fill == nil
             else { return }
             _ = seesTo(hole)
         case .failure(let failure):
-            guard case .hole(let hole) = object.state(at: offset), hole.fill == nil else { return }
+            guard case .hole(let hole) = object.state(at: offset), isFar(hole) else { return }
             if endsHere(failure) { return endWell() }
             breakOff(failure)
         }
