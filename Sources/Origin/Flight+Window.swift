@@ -1,4 +1,5 @@
 import Model
+import Numbers
 import Posix
 import Reactor
 import Store
@@ -7,17 +8,19 @@ import Upstream
 /// The limit of read-ahead: a film of gigabytes is fetched in a window that moves with its player,
 /// so that neither disk nor origin carries what is not watched.
 extension Flight {
-    /// Pauses the transfer if the nearest reader is further behind than the read-ahead limit.
+    /// Pauses the transfer if the foremost reader that depends on it is further behind than the
+    /// read-ahead limit.
     ///
-    /// The connection's flow control then stops the origin. A flight without readers is not paused
-    /// here: it is abandoned or, if that pays, finished.
+    /// The connection's flow control then stops the origin. A reader far ahead of a flight whose
+    /// origin ignores ranges depends on it too, and must not wait for one far behind. A flight
+    /// without readers is not paused here: it is abandoned or, if that pays, finished.
     func limitReadAhead() {
         if object?.hasManyFiles == true { return holdForFiles() }
         let window = table.settings.readAhead
         guard machine.isFilling, !hasWaiters, let writer = body.writer, let object,
             hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
             let lead = table.readers.lead(
-                object.generation, at: writer.offset, within: table.settings.joinDistance),
+                object.generation, at: writer.offset, within: table.reach(of: self)),
             writer.offset - lead > window
         else { return }
         let now = table.loop.now
@@ -28,9 +31,9 @@ extension Flight {
         // Resumed at half the window, so that a steady player causes a few long pauses instead of
         // many short ones.
         let bound = LoopBound(self, to: table.loop)
-        let foremost = writer.offset + table.settings.joinDistance
+        let foremost = writer.offset.addingSaturated(table.reach(of: self))
         let nearby = (writer.offset - window / 2)...foremost
-        table.readers.watch(object.generation, for: nearby) {
+        table.readers.watch(object.generation, for: nearby, at: writer.offset) {
             bound.enqueue { flight, _ in flight.takeUp() }
         }
         table.loop.schedule(after: table.settings.readAheadPatience) { [weak self] _ in

@@ -108,15 +108,19 @@ extension FlightTable {
         return readers.count(object.generation) > 0
     }
 
+    /// The distance to the next byte up to which readers depend on a flight: any, if the origin
+    /// ignores ranges, since no other flight could be nearer.
+    func reach(of flight: Flight) -> Int64 {
+        flight.machine.ranges.contains(.ignored) ? 1 << 60 : settings.joinDistance
+    }
+
     /// True if a reader is near enough to depend on this flight; one that sought far ahead is not.
     private func isWanted(_ flight: Flight, _ object: StoredObject) -> Bool {
         guard let position = flight.position else {
             return readers.count(object.generation) > 0
         }
-        // If the origin ignores ranges, no other flight could be nearer.
-        let isNearest = flight.machine.ranges.contains(.ignored)
-        let distance = isNearest ? 1 << 60 : settings.joinDistance + Readers.step
-        return readers.isWanted(object.generation, at: position, within: distance)
+        return readers.isWanted(
+            object.generation, at: position, within: reach(of: flight) + Readers.step)
     }
 
     /// True if a transfer that is half done, or has little left, will end soon at its present

@@ -59,16 +59,37 @@ import Testing
         let calls = Mutex(0)
         let wake: @Sendable () -> Void = { calls.withLock { $0 += 1 } }
         let id = readers.enter(1, from: 0, to: nil)
-        readers.watch(1, for: 100...200, wake: wake)
+        readers.watch(1, for: 100...200, at: 200, wake: wake)
         readers.move(id, of: 1, to: 99)
         #expect(calls.withLock { $0 } == 0)
         readers.move(id, of: 1, to: 150)
         readers.move(id, of: 1, to: 160)
         #expect(calls.withLock { $0 } == 1)
-        readers.watch(1, for: 300...400, wake: wake)
+        readers.watch(1, for: 300...400, at: 400, wake: wake)
         readers.leave(id, of: 1)
         #expect(calls.withLock { $0 } == 2)
-        readers.watch(1, for: 300...400, wake: wake)
+        readers.watch(1, for: 300...400, at: 400, wake: wake)
         #expect(calls.withLock { $0 } == 3)
+    }
+
+    @Test func `a reader of what was fetched does not fire a watch for what is to come`() {
+        let calls = Mutex(0)
+        let wake: @Sendable () -> Void = { calls.withLock { $0 += 1 } }
+        let near = readers.enter(1, from: 150, to: 180)
+        let far = readers.enter(1, from: 0, to: nil)
+        readers.watch(1, for: 100...200, at: 180, wake: wake)
+        readers.move(near, of: 1, to: 160)
+        #expect(calls.withLock { $0 } == 0)
+        readers.move(far, of: 1, to: 100)
+        #expect(calls.withLock { $0 } == 1)
+        readers.leave(near, of: 1)
+        readers.leave(far, of: 1)
+    }
+
+    @Test func `a distance beyond the last offset reaches all readers`() {
+        let id = readers.enter(1, from: 10, to: nil)
+        #expect(readers.isWanted(1, at: Int64.max - 1, within: 1 << 20))
+        #expect(readers.lead(1, at: Int64.max - 1, within: 1 << 20) == 10)
+        readers.leave(id, of: 1)
     }
 }

@@ -43,6 +43,27 @@ extension Stories {
             #expect(story.cdn.firstByteServedTwice(film) == nil)
         }
 
+        @Test func `a paused player holds up no seek, although the origin ignores ranges`() throws {
+            let story = try Story(["--read-ahead", "1000000"])
+            let film = segment("seek", 40_000_000)
+            story.cdn.setBehaviour("norange=1", for: film)
+            let player = try story.open(film, receiveBuffer: 4096)
+            #expect(isContent(try player.read(100_000), of: film, count: 100_000))
+            let pauses = try story.settled("read_ahead_pauses_total") { $0 >= 1 }
+            // The first seek gets a flight that begins at the first byte; the second one joins it
+            // while it is paused for the first player.
+            for first in [30_000_000, 36_000_000] {
+                let range = "bytes=\(first)-\(first + 999)"
+                let seek = Background { try story.get(film, range: range) }
+                let answer = try seek.value(within: .seconds(20))
+                #expect(answer.status == 206 && answer.complete)
+                #expect(isContent(answer.body, of: film, from: first, count: 1_000))
+                #expect(try story.settled("read_ahead_pauses_total") { $0 > pauses } > pauses)
+            }
+            #expect(story.cdn.requestCount(film) == 2)
+            player.abort()
+        }
+
         @Test
         func `after a long pause the origin's connection is closed, and the rest still arrives`()
             throws

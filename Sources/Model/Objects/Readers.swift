@@ -1,5 +1,6 @@
 // The readers of objects, so that a flight stops when its bytes are no longer needed.
 import HeapModule
+import Numbers
 import Synchronization
 
 /// The readers of all objects, by generation, since a descriptor may outlive the object's place in
@@ -12,6 +13,8 @@ package final class Readers: Sendable {
         var position: Int64
         /// Exclusive; nil for the end of the body.
         let end: Int64?
+
+        func needsBytes(from watermark: Int64) -> Bool { end.map { $0 > watermark } ?? true }
     }
 
     /// Identifies one reader.
@@ -25,7 +28,12 @@ package final class Readers: Sendable {
     /// A flight that waits for readers to approach.
     private struct Watch {
         let positions: ClosedRange<Int64>
+        let watermark: Int64
         let wake: @Sendable () -> Void
+
+        func isFired(by reader: Interest) -> Bool {
+            positions.contains(reader.position) && reader.needsBytes(from: watermark)
+        }
     }
 
     /// A position that a reader had when it was noted.
@@ -84,11 +92,12 @@ package final class Readers: Sendable {
         /// Few: only paused flights have one.
         var watches: [UInt64: [Watch]] = [:]
 
-        /// Removes and returns the watches that an event fires; a nil position means that a reader
-        /// left.
-        mutating func fired(_ generation: UInt64, at position: Int64?) -> [Watch] {
+        /// Removes and returns the watches that an event fires: a reader entered or moved or, if it
+        /// is none any more, left.
+        mutating func fired(_ generation: UInt64, by id: ID) -> [Watch] {
             guard let waiting = watches[generation] else { return [] }
-            let isFired = { (watch: Watch) in position.map(watch.positions.contains) ?? true }
+            let reader = groups[generation]?.interests[id]
+            let isFired = { (watch: Watch) in reader.map { watch.isFired(by: $0) } ?? true }
             let left = waiting.filter { !isFired($0) }
             watches[generation] = left.isEmpty ? nil : left
             return waiting.filter(isFired)
@@ -106,7 +115,7 @@ package final class Readers: Sendable {
         let fired = shared.withLock { shared in
             shared.groups[generation, default: Group()].put(
                 Interest(position: start, end: end), id)
-            return shared.fired(generation, at: start)
+            return shared.fired(generation, by: id)
         }
         for watch in fired { watch.wake() }
         return id
@@ -116,7 +125,7 @@ package final class Readers: Sendable {
     package func move(_ id: ID, of generation: UInt64, to position: Int64) {
         let fired = shared.withLock { shared in
             shared.groups[generation]?.move(id, to: position)
-            return shared.fired(generation, at: position)
+            return shared.fired(generation, by: id)
         }
         for watch in fired { watch.wake() }
     }
@@ -128,7 +137,7 @@ package final class Readers: Sendable {
             if shared.groups[generation]?.interests.isEmpty == true {
                 shared.groups[generation] = nil
             }
-            return shared.fired(generation, at: nil)
+            return shared.fired(generation, by: id)
         }
         for watch in fired { watch.wake() }
     }
@@ -187,10 +196,10 @@ package final class Readers: Sendable {
     /// gets a flight of its own.
     package func isWanted(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Bool
     {
-        shared.withLock { shared in
+        let foremost = watermark.addingSaturated(distance)
+        return shared.withLock { shared in
             shared.groups[generation]?.interests.values.contains { reader in
-                (reader.end.map { $0 > watermark } ?? true)
-                    && reader.position <= watermark + distance
+                reader.needsBytes(from: watermark) && reader.position <= foremost
             } ?? false
         }
     }
@@ -198,27 +207,31 @@ package final class Readers: Sendable {
     /// Returns the position of the foremost reader that depends on a flight at `watermark`; nil if
     /// none.
     package func lead(_ generation: UInt64, at watermark: Int64, within distance: Int64) -> Int64? {
-        shared.withLock { shared in
+        let foremost = watermark.addingSaturated(distance)
+        return shared.withLock { shared in
             shared.groups[generation]?.interests.values.lazy.filter { reader in
-                (reader.end.map { $0 > watermark } ?? true)
-                    && reader.position <= watermark + distance
+                reader.needsBytes(from: watermark) && reader.position <= foremost
             }.map(\.position).max()
         }
     }
 
-    /// Calls `wake` once, on any thread, when a reader reaches one of `positions`, or one leaves.
+    /// Calls `wake` once, on any thread, when a reader that needs bytes from `watermark` on reaches
+    /// one of `positions`, or when any reader leaves.
     ///
-    /// If a reader is there already, or there are no readers, `wake` is called immediately.
+    /// If such a reader is there already, or there are no readers, `wake` is called immediately. A
+    /// reader that needs only bytes before the watermark does not count: a flight there would be
+    /// woken again and again while that reader stays where it is.
     package func watch(
-        _ generation: UInt64, for positions: ClosedRange<Int64>,
+        _ generation: UInt64, for positions: ClosedRange<Int64>, at watermark: Int64,
         wake: @escaping @Sendable () -> Void
     ) {
+        let watch = Watch(positions: positions, watermark: watermark, wake: wake)
         let isThere = shared.withLock { shared in
             let readers = shared.groups[generation]?.interests.values
-            guard let readers, !readers.contains(where: { positions.contains($0.position) }) else {
+            guard let readers, !readers.contains(where: { watch.isFired(by: $0) }) else {
                 return true
             }
-            shared.watches[generation, default: []].append(Watch(positions: positions, wake: wake))
+            shared.watches[generation, default: []].append(watch)
             return false
         }
         if isThere { wake() }
