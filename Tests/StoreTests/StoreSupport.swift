@@ -135,10 +135,13 @@ func exists(_ path: String) -> Bool {
 }
 
 /// Waits for a condition that another thread fulfils; fails the test after 20 seconds.
-func eventually(_ isTrue: () throws -> Bool) throws {
+func eventually(
+    sourceLocation: SourceLocation = #_sourceLocation, _ isTrue: () throws -> Bool
+) throws {
     let deadline = Monotonic.now() + .seconds(20 as Int64)
     while try !isTrue() {
-        try #require(.now() < deadline, "it did not happen in time")
+        try #require(
+            .now() < deadline, "it did not happen in time", sourceLocation: sourceLocation)
         usleep(2000)
     }
 }
