@@ -87,7 +87,7 @@ extension Flight {
 
     private func becomeEndless() {
         guard let object else { return }
-        machine.extent = .endless
+        let refusals = machine.becomeEndless()
         table.store.forgetName(of: object)
         table.counters.add(.liveStreams)
         table.log.info(
@@ -95,6 +95,7 @@ extension Flight {
         excuseFromSlot()
         if machine.release() { transfer?.resume() }
         table.ahead.scheduleRoundEnd(table)
+        perform(refusals)
     }
 
     /// Handles the end of the flight.

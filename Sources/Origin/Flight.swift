@@ -390,6 +390,8 @@ final class Flight {
             reply = .object(object, FetchOutcome(isCollapsed: true, status: .ok, notStored: nil))
         }
         for waiter in waiters { self.reply(to: waiter, reply) }
+        // Nobody may need the flight without those that it could not serve.
+        if phase != .ended, !hasWaiters { table.checkAbandoned(self) }
     }
 
     private func reply(to waiter: Waiter, _ reply: FetchReply) {

@@ -12,6 +12,8 @@ extension FlightMachine {
         let repliesAt: ReplyPoint
         let isCollapsed: Bool
         let wanted: Wanted
+        /// True if only a playlist answers it.
+        var needsPlaylist = false
         /// The budget of the player request; nil if it has none.
         let budget: OriginBudget?
         let reply: @Sendable (FetchReply) -> Void

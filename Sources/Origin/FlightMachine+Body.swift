@@ -90,7 +90,7 @@ extension FlightMachine {
         case (.playlist, false): return .newPlaylist
         case (.markup, true):
             return .wrong("expected a playlist, but the origin sent an HTML or XML page")
-        case (_, true): return .wrong("expected a playlist, but the origin sent something else")
+        case (_, true): return .wrong(Self.noPlaylist)
         case (_, false): return .media
         }
     }
@@ -102,12 +102,22 @@ extension FlightMachine {
         case .media: return [.publish] + deliver(now: now)
         case .wrong(let what):
             // Captive portals answer like this: what is stored is worth more.
-            return [.discardObject]
-                + refuse(
-                    ProxyFailure(
-                        .origin, .badGateway, "\(job.subject): \(what)", originStatus: .ok,
-                        allowsStale: true))
+            return [.discardObject] + refuse(wrongContent(what))
         }
+    }
+
+    /// True if the body that is being received is known not to be a playlist.
+    var isKnownAsMedia: Bool {
+        guard case .filling(let filling) = state else { return false }
+        return filling.sniffing == .settled && !isPlaylist
+    }
+
+    static let noPlaylist = "expected a playlist, but the origin sent something else"
+
+    /// The failure of a request whose resource is not what it must be.
+    func wrongContent(_ what: String) -> ProxyFailure {
+        ProxyFailure(
+            .origin, .badGateway, "\(job.subject): \(what)", originStatus: .ok, allowsStale: true)
     }
 
     /// Counts the bytes received since the last call against the budget.

@@ -3,6 +3,26 @@ import Model
 
 /// Live streams that are one endless body.
 extension FlightMachine {
+    /// Notes that the body has no end, and refuses those that wait for it.
+    mutating func becomeEndless() -> [Action] {
+        extent = .endless
+        return refuseFutile()
+    }
+
+    /// Returns the failure of a request that this flight can never serve; nil if it may.
+    ///
+    /// Such a request must not wait: it would keep the connection after the last viewer has left,
+    /// and a film would be fetched at full speed because of it.
+    func futility(of waiter: Waiter) -> ProxyFailure? {
+        guard waiter.repliesAt == .completion else { return nil }
+        if waiter.needsPlaylist, isKnownAsMedia || extent == .endless {
+            return wrongContent(Self.noPlaylist)
+        }
+        guard extent == .endless else { return nil }
+        return wrongContent(
+            "this is a live stream without an end: it can be played, but not fetched as a whole")
+    }
+
     /// Handles the head of a new connection to a live stream.
     ///
     /// An error is worth another attempt: an origin that counts an account's connections may

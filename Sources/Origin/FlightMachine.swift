@@ -215,6 +215,7 @@ struct FlightMachine {
     /// Adds a waiter; after the head it is answered immediately.
     mutating func join(_ waiter: Waiter, lane: Lane, now: Monotonic) -> [Action] {
         guard !hasEnded else { return [] }
+        if let failure = futility(of: waiter) { return [.answer([waiter], .failure(failure))] }
         waiters.append(waiter)
         var actions = raise(to: lane)
         if isFilling { actions += deliver(now: now) }
@@ -247,16 +248,32 @@ struct FlightMachine {
     /// Notes that readers may hold the object although this flight gave it to no waiter.
     mutating func noteReaders() { objectGivenAt = objectGivenAt ?? Monotonic(nanoseconds: 0) }
 
-    /// Answers waiters for the head, once the body is known not to be a playlist.
+    /// Answers waiters for the head, once the body is known not to be a playlist, and those that
+    /// need a playlist.
     mutating func deliver(now: Monotonic) -> [Action] {
-        guard case .filling(let filling) = state, filling.sniffing == .settled, !isPlaylist else {
-            return []
-        }
+        guard isKnownAsMedia else { return [] }
+        let refused = refuseFutile()
         let ready = waiters.filter { $0.repliesAt == .head }
-        guard !ready.isEmpty else { return [] }
+        guard !ready.isEmpty else { return refused }
         objectGivenAt = now
         waiters.removeAll { $0.repliesAt == .head }
-        return [.deliver(ready)]
+        return refused + [.deliver(ready)]
+    }
+
+    /// Removes and refuses the waiters that this flight can never serve.
+    mutating func refuseFutile() -> [Action] {
+        guard waiters.contains(where: { futility(of: $0) != nil }) else { return [] }
+        var rest: [Waiter] = []
+        var actions: [Action] = []
+        for waiter in waiters {
+            if let failure = futility(of: waiter) {
+                actions.append(.answer([waiter], .failure(failure)))
+            } else {
+                rest.append(waiter)
+            }
+        }
+        waiters = rest
+        return actions
     }
 
     /// Removes and returns all waiters, to be answered now.

@@ -166,7 +166,8 @@ final class FlightTable {
         request.budget?.follow(flight.trace)
         let waiter = Flight.Waiter(
             id: id, repliesAt: request.repliesAt, isCollapsed: known != nil,
-            wanted: request.wanted, budget: request.budget, reply: reply)
+            wanted: request.wanted, needsPlaylist: request.needsPlaylist, budget: request.budget,
+            reply: reply)
         flightOfFetch[id] = flight
         if known == nil { flights[key, default: []].append(flight) }
         flight.add(waiter, lane: request.lane)

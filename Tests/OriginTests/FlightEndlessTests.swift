@@ -59,6 +59,25 @@ import Upstream
         #expect(story.machine.hasEnded && story.body?.offset == 1_000)
     }
 
+    @Test func `who waits for the end of a live stream is refused`() {
+        var story = FlightStory()
+        story.join()
+        story.start()
+        story.whole(nil)
+        story.machine.extent = .undecided
+        let early = story.join(.completion)
+        story.bytes(1_000)
+        #expect(story.told[early] == nil)
+        story.perform(story.machine.becomeEndless())
+        #expect(story.told[early] == .failure(.badGateway))
+        let late = story.join(.completion)
+        #expect(story.told[late] == .failure(.badGateway))
+        story.breaks()
+        let meanwhile = story.join(.completion, needsPlaylist: true)
+        #expect(story.told[meanwhile] == .failure(.badGateway))
+        #expect(story.machine.waiters.isEmpty && !story.machine.hasEnded && story.broken.isEmpty)
+    }
+
     @Test func `every request for it joins`() {
         let story = onAir()
         let facts = JoinFacts(

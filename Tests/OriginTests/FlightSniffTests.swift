@@ -44,6 +44,39 @@ import Upstream
         #expect(Array(story.told.values) == [.object] && story.completed)
     }
 
+    @Test func `who needs a playlist does not wait for the end of a film`() {
+        var story = story { $0.role = nil }
+        let early = story.join(.completion, needsPlaylist: true)
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        #expect(story.told.isEmpty)
+        let found = story.machine.sniff(Array("G@".utf8), isAtEnd: false)
+        story.perform(story.machine.sniffed(found, now: story.now))
+        #expect(story.told[early] == .failure(.badGateway))
+        let late = story.join(.completion, needsPlaylist: true)
+        #expect(story.told[late] == .failure(.badGateway))
+        // Whoever takes any body waits for its end.
+        let other = story.join(.completion)
+        #expect(story.told[other] == nil && story.machine.waiters.count == 1)
+        story.bytes(1_000_000)
+        story.end()
+        #expect(story.told[other] == .object && story.broken.isEmpty)
+    }
+
+    @Test func `who needs a playlist gets the one that comes`() {
+        var story = story { $0.role = nil }
+        let early = story.join(.completion, needsPlaylist: true)
+        story.beginning.sniffs = true
+        story.whole(1_000_000)
+        let found = story.machine.sniff(Array("#EXTM3U\n".utf8), isAtEnd: false)
+        story.perform(story.machine.sniffed(found, now: story.now))
+        let late = story.join(.completion, needsPlaylist: true)
+        #expect(story.told.isEmpty)
+        story.bytes(1_000_000)
+        story.end()
+        #expect(story.told[early] == .object && story.told[late] == .object)
+    }
+
     @Test func `a page in place of a playlist is rejected`() {
         var story = story { $0.role = .playlist }
         story.beginning.sniffs = true

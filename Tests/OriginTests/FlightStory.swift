@@ -105,7 +105,7 @@ struct FlightStory {
 
     @discardableResult mutating func join(
         _ repliesAt: ReplyPoint = .head, budget: OriginBudget? = nil,
-        wanted: Wanted = .span(start: 0, end: 1)
+        wanted: Wanted = .span(start: 0, end: 1), needsPlaylist: Bool = false
     ) -> FetchID {
         let id = FetchID()
         joined.insert(id)
@@ -114,7 +114,8 @@ struct FlightStory {
             machine.join(
                 FlightMachine.Waiter(
                     id: id, repliesAt: repliesAt, isCollapsed: false, wanted: wanted,
-                    budget: budget ?? machine.budget, reply: { _ in }),
+                    needsPlaylist: needsPlaylist, budget: budget ?? machine.budget,
+                    reply: { _ in }),
                 lane: .playback, now: now))
         return id
     }

@@ -240,6 +240,24 @@ extension Stories {
             air.end()
         }
 
+        @Test func `a recording or a download of it fails, and keeps no connection`() throws {
+            let air = try OnAir(["--host-limit", "1"])
+            let (story, stream) = (air.story, air.stream)
+            let recorded = RecordedStream(on: story)
+            try recorded.record(Self.channel)
+            let state = try recorded.told { $0.contains("failed") }
+            #expect(state.contains("expected a playlist"), "\(state)")
+            let url = percentEncoded(story.cdn.url(Self.channel))
+            let text = try story.api("downloads?url=\(url)", method: "POST")
+            let id = members("id", in: text).first ?? ""
+            let isRefused = try eventually {
+                try story.api("downloads/\(id)").contains("without an end")
+            }
+            #expect(isRefused && stream.openConnections == 1)
+            #expect(story.cdn.requestCount(Self.channel) == 1)
+            air.end()
+        }
+
         @Test func `a file without a length is stored as before`() throws {
             let story = try Story()
             story.cdn.put("/film", Self.media, contentType: "video/mp2t")

@@ -86,6 +86,12 @@ package struct FetchRequest: Sendable {
         self.budget = budget
     }
 
+    /// True if nothing but a playlist serves it. Its key does not say so: it may join the flight of
+    /// a media file.
+    package var needsPlaylist: Bool {
+        resource.role == .playlist && resource.kind == nil && repliesAt == .completion
+    }
+
     /// True if a flight of a session brings the cookies that are wanted, if any are.
     package func takesCookies(of session: Session) -> Bool {
         !terms.wantsCookies || resource.session.id == session.id
