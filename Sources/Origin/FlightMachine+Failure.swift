@@ -47,7 +47,7 @@ extension FlightMachine {
         // A stale response is available, and is served immediately unless the new one has begun.
         if job.revalidates, fill == nil || !wasObjectGiven { return fail(failure, cause: error) }
         var actions: [Action] = []
-        guard let delay = nextDelay(hasBody: fill != nil, ending, &actions) else {
+        guard let delay = nextDelay(hasBody: fill != nil, fill, ending, &actions) else {
             return actions + giveUp(failure, cause: error)
         }
         guard ending.isWanted else { return actions + abandon() }
@@ -64,7 +64,8 @@ extension FlightMachine {
         if pause > .zero { actions.append(.noteRefusal(refusal.status, retryAfter: pause)) }
         // The origin itself limits how long a reload is held: players repeat it themselves.
         guard !job.revalidates, !job.hasDirectives, let resumption = resumption(fill),
-            let delay = nextDelay(hasBody: true, ending, &actions), pause <= job.limits.patience
+            let delay = nextDelay(hasBody: true, fill, ending, &actions),
+            pause <= job.limits.patience
         else { return actions + giveUp(failure, cause: FillEnd.refused(failure)) }
         guard ending.isWanted else { return actions + abandon() }
         return actions + resume(resumption, after: max(delay, pause))
@@ -87,14 +88,20 @@ extension FlightMachine {
 
     /// Returns the time until the next attempt; nil if there must not be one.
     private mutating func nextDelay(
-        hasBody: Bool, _ ending: Ending, _ actions: inout [Action]
+        hasBody: Bool, _ fill: FillFacts?, _ ending: Ending, _ actions: inout [Action]
     ) -> Interval? {
         if !budget.mayAsk { _ = borrows(&actions) }
         let failures = budget.with { $0.fail() }
-        guard job.mayRepeat, budget.mayAsk else { return nil }
+        guard job.mayRepeat || hasAdvanced(fill), budget.mayAsk else { return nil }
         return job.limits.delay(
             afterFailures: failures, hasBody: hasBody, waited: ending.now - budget.lastProgress,
             jitter: ending.jitter)
+    }
+
+    /// True if this flight has received bytes, so that earlier failures say nothing of it.
+    private func hasAdvanced(_ facts: FillFacts?) -> Bool {
+        guard let facts, let fill else { return false }
+        return facts.offset > fill.firstOffset
     }
 
     /// Schedules the next request.

@@ -21,7 +21,8 @@ struct FlightJob {
     var staleServes = false
     /// True if the rest of another object is fetched.
     var wantsRest = false
-    /// True if a failed attempt may be repeated; false soon after all attempts have failed.
+    /// True if an attempt that fails without a byte may be repeated; false soon after all attempts
+    /// have failed.
     var mayRepeat = true
     /// True if it was started as an ahead fetch: it may have been paused, so its duration does not
     /// measure the line.

@@ -99,6 +99,22 @@ import Upstream
         #expect(story.sends == 1 && story.machine.hasEnded)
     }
 
+    @Test func `a body that has begun is resumed, also soon after a failure`() {
+        var begun = story(job: { $0.mayRepeat = false })
+        begun.whole(1_000_000)
+        begun.bytes(1_000)
+        begun.breaks()
+        begun.timer()
+        #expect(begun.sends == 2)
+        begun.status(.serviceUnavailable)
+        begun.breaks(.cancelled)
+        #expect(begun.machine.phase == .backingOff)
+        var empty = story(job: { $0.mayRepeat = false })
+        empty.whole(1_000_000)
+        empty.breaks()
+        #expect(empty.machine.hasEnded)
+    }
+
     @Test func `a preempted transfer is resumed immediately and costs no attempt`() {
         var story = story()
         for _ in 0..<10 {
