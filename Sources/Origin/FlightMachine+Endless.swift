@@ -1,5 +1,6 @@
 import HTTP
 import Model
+import Posix
 
 /// Live streams that are one endless body.
 extension FlightMachine {
@@ -21,6 +22,21 @@ extension FlightMachine {
         guard extent == .endless else { return nil }
         return wrongContent(
             "this is a live stream without an end: it can be played, but not fetched as a whole")
+    }
+
+    /// Notes that the transfer of a live stream ends, if it delivered bytes.
+    mutating func noteEndOfDelivery(now: Monotonic) {
+        guard extent == .endless, let filling, budget.lastProgress >= filling.since else { return }
+        deliveredUntil = now
+    }
+
+    /// When the time begins in which new attempts are worthwhile.
+    ///
+    /// For a live stream not before the end of a transfer that delivered: its silence is noticed
+    /// after most of a player's patience, and an origin that still counts that connection refuses
+    /// the next ones.
+    var lastProgress: Monotonic {
+        max(budget.lastProgress, deliveredUntil ?? budget.lastProgress)
     }
 
     /// Handles the head of a new connection to a live stream.

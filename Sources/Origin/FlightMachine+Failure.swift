@@ -34,6 +34,7 @@ extension FlightMachine {
             return close(cause: error) + [.answer(takeWaiters(), .failure(failure))]
         }
         if let fill, isWhole(fill) { return wasWhole(now: ending.now) }
+        noteEndOfDelivery(now: ending.now)
         if isEarlyEnd(error) {
             guard ending.isWanted else { return abandon() }
             firstTry = .givenUp
@@ -94,7 +95,7 @@ extension FlightMachine {
         let failures = budget.with { $0.fail() }
         guard job.mayRepeat || hasAdvanced(fill), budget.mayAsk else { return nil }
         return job.limits.delay(
-            afterFailures: failures, hasBody: hasBody, waited: ending.now - budget.lastProgress,
+            afterFailures: failures, hasBody: hasBody, waited: ending.now - lastProgress,
             jitter: ending.jitter)
     }
 

@@ -51,6 +51,8 @@ struct FlightMachine {
     var firstTry = FirstTry.due
     /// Whether the body that is being filled has an end.
     var extent = Extent.bounded
+    /// When the last transfer of a live stream that delivered bytes ended; nil before.
+    var deliveredUntil: Monotonic?
     /// True once a request was passed on that may have changed what this flight fetches.
     var isOutdated = false
     /// The budget of the player request that pays for requests and bytes: at first the one that
@@ -207,7 +209,7 @@ struct FlightMachine {
     /// True if a flight to an origin that is down should not wait any longer: a body interrupted in
     /// the middle is resumed for as long as its player has patience.
     func isHopeless(now: Monotonic) -> Bool {
-        fill == nil || now - budget.lastProgress >= job.limits.patience
+        fill == nil || now - lastProgress >= job.limits.patience
     }
 
     // MARK: Waiters

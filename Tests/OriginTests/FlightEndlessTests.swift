@@ -51,6 +51,35 @@ import Upstream
         #expect(story.broken.isEmpty)
     }
 
+    @Test func `after a silence an origin that refuses is asked as often as after a break`() {
+        var story = onAir()
+        story.pass(10_000)
+        story.breaks(.stalled)
+        for _ in 0..<3 {
+            story.timer()
+            story.status(.forbidden)
+            story.end()
+            #expect(story.machine.phase == .backingOff)
+        }
+        story.timer()
+        story.whole(nil)
+        story.bytes(500)
+        #expect(story.body?.offset == 1_500 && story.broken.isEmpty)
+    }
+
+    @Test func `a connection that brings nothing does not prolong the attempts`() {
+        var story = onAir()
+        story.pass(10_000)
+        story.breaks(.stalled)
+        story.timer()
+        story.whole(nil)
+        story.pass(10_000)
+        story.breaks(.stalled)
+        #expect(story.machine.hasEnded)
+        story.checkEnd()
+        #expect(story.broken.isEmpty)
+    }
+
     @Test func `a body with a length does not continue a live stream`() {
         var story = onAir()
         story.breaks()
