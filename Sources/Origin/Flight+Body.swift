@@ -156,8 +156,8 @@ extension Flight {
     /// after them costs less than fetching them twice.
     private var meetsStored: Bool {
         guard machine.isFilling, !hasWaiters, let object, let writer = body.writer,
-            let total = object.total,
-            object.isStorable, case .present(let count) = object.state(at: writer.offset)
+            let total = object.total, object.isStorable || object.isRemoved,
+            case .present(let count) = object.state(at: writer.offset)
         else { return false }
         return machine.endsAtStored(count, from: writer.offset, total: total)
     }

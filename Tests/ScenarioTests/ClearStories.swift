@@ -71,6 +71,25 @@ extension Stories.ClearStories {
         #expect(story.cdn.requestCount(path) == 2)
     }
 
+    @Test func `after a purge a transfer still ends where stored bytes follow`() throws {
+        let story = try Story()
+        let path = segment("purged", 5_000_000)
+        // So slow that few bytes are under way when the transfer ends.
+        story.cdn.setBehaviour("rate=1000000", for: path)
+        let stream = try story.open(path)
+        let start = try stream.read(100_000)
+        story.cdn.setBehaviour(nil, for: path)
+        for first in [2_500_000, 3_400_000] {
+            let part = try story.get(path, range: "bytes=\(first)-\(first + 899_999)")
+            #expect(part.status == 206)
+            #expect(isContent(part.body, of: path, from: first, count: 900_000))
+        }
+        let purge = "/api/purge?url=\(percentEncoded(story.cdn.url(path)))"
+        #expect(try story.follow(purge, method: "POST").status == 200)
+        #expect(isContent(start + (try stream.readRest()), of: path))
+        #expect(story.cdn.bytesSent(path) < 5_900_000)
+    }
+
     @Test func `the command reports what it removed, and a purge its progress`() throws {
         let (story, _) = try filled(20)
         let program = try DaemonProcess.builtBinary()
