@@ -129,8 +129,11 @@ final class AheadTask {
         setActive(false)
         switch reply {
         case .failure(let failure): return fail(failure)
-        case .object(_, let outcome):
-            if outcome.notStored == .noRoom { return fail(.noRoom) }
+        case .object(let object, let outcome):
+            if outcome.notStored == .noRoom {
+                return fail(
+                    object.isRemoved ? .removed(wanted.resource.url.redacted) : .noRoom)
+            }
             if outcome.notStored == .unproven {
                 return fail(.partBeside(wanted.resource.url.redacted))
             }

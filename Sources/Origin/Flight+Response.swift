@@ -135,8 +135,10 @@ extension Flight {
 
     /// The failure of an ahead fetch whose response is not stored; nil if there is merely no room.
     private var unkept: ProxyFailure? {
-        guard machine.isAhead, let reason = outcome?.notStored, reason != .noRoom else {
-            return nil
+        guard machine.isAhead else { return nil }
+        guard let reason = outcome?.notStored, reason != .noRoom else {
+            // It may have been removed before the response came.
+            return object?.isRemoved == true ? .removed(machine.job.subject) : nil
         }
         if reason == .unproven { return .partBeside(resource.url.redacted) }
         return ProxyFailure(

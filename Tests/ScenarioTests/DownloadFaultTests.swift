@@ -55,6 +55,25 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-5/20000") == 1)
     }
 
+    @Test func `a part that is purged before its rest arrives is fetched anew without a wait`()
+        throws
+    {
+        let stage = try DownloadStage()
+        let part = "/bytes/film-v2-4/20000"
+        #expect(try stage.story.get(part, range: "bytes=0-999").status == 206)
+        stage.cdn.hold(part)
+        let id = try stage.order(stage.title(), "&audio=none")
+        #expect(eventually { stage.cdn.requestCount(part) == 2 })
+        _ = try stage.story.ask("purge", stage.cdn.url(part))
+        stage.cdn.release(part)
+        var state = ""
+        _ = try eventually {
+            state = try stage.download(id)["state"]
+            return ["complete", "waiting", "failed"].contains(state)
+        }
+        #expect(state == "complete" && stage.cdn.requestCount(part) == 3)
+    }
+
     @Test func `a missing title fails with the origin's answer`() throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.cdn.url("/nothing/master.m3u8"))
