@@ -244,6 +244,28 @@ extension Stories.SessionTests {
         #expect(try key("h_Authorization=Bearer%20c").text == "aaaaaaaaaaaaaaaa")
     }
 
+    @Test func `a key that was lent in an outage is asked for when the origin is back`() throws {
+        let story = try story()
+        func keyLink(_ entry: String) throws -> String {
+            let media = try story.follow(entry).text
+            return try #require(links(media).first { $0.hasPrefix("/k/") })
+        }
+        let owner = try keyLink(story.entry("/v/l.m3u8", "h_Authorization=Bearer%20a"))
+        #expect(try story.follow(owner).text == "0123456789abcdef")
+        let other = try keyLink(story.url("/v/l.m3u8"))
+        story.cdn.stop()
+        #expect(try story.get("/unknown.ts").status == 502)
+        // On one connection, so that one loop sees the same head again.
+        let player = story.player()
+        for _ in 0..<3 { #expect(try player.get(other).text == "0123456789abcdef") }
+        try story.cdn.start()
+        story.cdn.setBehaviour("status=401", for: "/k/key")
+        // If connections are refused immediately, any request is the probe.
+        story.cdn.put("/back.ts", text: "back")
+        #expect(try story.get("/back.ts").text == "back")
+        #expect(try player.get(other).status == 401)
+    }
+
     @Test func `a key that user information has opened is for sessions with the same`() throws {
         let story = try story(["--look-ahead", "off"])
         // "Basic " and the Base64 of ann:s3cret

@@ -3,6 +3,7 @@
 import Ahead
 import CachePolicy
 import Console
+import HLS
 import HTTP
 import HTTPServer
 import Logging
@@ -149,21 +150,23 @@ struct Responder {
     /// Keeps the response to a hit with the request head, if that may repeat.
     ///
     /// - Parameters:
-    ///   - facts: the facts of the stored response.
+    ///   - object: the stored response.
+    ///   - facts: its facts.
     ///   - how: how the response was obtained.
     ///   - playlist: its rewritten form, if it is a playlist.
     ///   - content: the content after the head.
     ///   - makeHead: makes the head for a time.
     func keepForRepetition(
-        _ facts: ObjectFacts, _ how: Provenance, playlist: PreparedPlaylist? = nil,
-        content: RepeatedHit.Content,
+        _ object: StoredObject, _ facts: ObjectFacts, _ how: Provenance,
+        playlist: PreparedPlaylist? = nil, content: RepeatedHit.Content,
         makeHead: @escaping (WallTime, Provenance) -> ResponseHead
     ) {
         // Only for the resource of the request itself: HTTP's rules choose among variants, and a
         // substitute may have to yield to the original.
         guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
             isAsked, resource.kind == nil, !core.logsAnswers, isAllowedByItsBytes,
-            playlist == nil || !core.linksCarryCookies(resource)
+            playlist == nil || !core.linksCarryCookies(resource),
+            !isOnLoan(object, facts, isText: playlist != nil)
         else { return }
         var held: KeptPlaylist?
         if let playlist, case .text(let bytes) = content, bytes.count > RepeatedHit.shortText {
@@ -176,6 +179,16 @@ struct Responder {
         repeated.finding = RepeatedHit(
             core, resource, rules: rules, facts, playlist: playlist, held: held, content: content,
             isForPage: isForPage, makeHead: makeHead)
+    }
+
+    /// True if a playlist or key is another viewer's, which this one gets only while the origin is
+    /// away.
+    private func isOnLoan(_ object: StoredObject, _ facts: ObjectFacts, isText: Bool) -> Bool {
+        guard isText || resource.role == .key, resource.policy != .offline else { return false }
+        // This very response made the text known to the session.
+        return resource.belongsToAnotherViewer(
+            object, facts, of: core.sessions, keys: core.keys,
+            mountKind: core.settings.mountKind, isKnown: true, mayGetOwnCopy: true)
     }
 
     /// True if whoever sends the same bytes, at whatever time, has the same access: not where the

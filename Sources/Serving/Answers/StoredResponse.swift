@@ -122,7 +122,7 @@ struct StoredResponse {
         responder.count(how.disposition)
         let builder = responder.heads
         let facts = facts
-        responder.keepForRepetition(facts, how, content: .none) { now, how in
+        responder.keepForRepetition(object, facts, how, content: .none) { now, how in
             builder.at(now).head(facts, .notModified, how)
         }
         exchange.respond(builder.head(facts, .notModified, how), body: .none)
@@ -159,8 +159,9 @@ struct StoredResponse {
         let contentRange = stretch.contentRange
         var head = builder.head(facts, status, how, contentRange: contentRange)
         if let end, exchange.repeated != nil {
-            responder.keepForRepetition(facts, how, content: .part(start: start, end: end)) {
-                [contentRange] now, how in
+            responder.keepForRepetition(
+                object, facts, how, content: .part(start: start, end: end)
+            ) { [contentRange] now, how in
                 builder.at(now).head(facts, status, how, contentRange: contentRange)
             }
         }

@@ -27,8 +27,9 @@ struct TextResponse {
 
     private func send(_ bytes: [UInt8], isCompressed: Bool) {
         let (builder, facts, playlist) = (responder.heads, text.facts, playlist)
-        responder.keepForRepetition(facts, how, playlist: playlist, content: .text(bytes)) {
-            now, how in
+        responder.keepForRepetition(
+            text.object, facts, how, playlist: playlist, content: .text(bytes)
+        ) { now, how in
             builder.at(now).textHead(facts, of: playlist.facts, isCompressed: isCompressed, how)
         }
         var head = builder.textHead(facts, of: playlist.facts, isCompressed: isCompressed, how)
