@@ -79,6 +79,31 @@ extension Stories {
             #expect(try eventually { try state()["state"] == "running" })
         }
 
+        @Test func `a player of a resumed recording is not told that it has ended`() throws {
+            let stream = try RecordedStream()
+            let text = try stream.record()
+            let link = try #require(members("play", in: text).first)
+            #expect(try stream.has(3))
+            for _ in 0..<2 {
+                #expect(try stream.told { $0.contains(Self.running) }.contains(Self.running))
+                try stream.story.restart(SIGKILL)
+            }
+            let paused = #""state":"paused""#
+            #expect(try stream.told { $0.contains(paused) }.contains(paused))
+            // On one connection, so that one loop sees the same target again.
+            let player = stream.story.player()
+            for _ in 0..<3 { _ = try player.get(link) }
+            _ = try stream.story.api("recordings/\(stream.id)/resume", method: "POST")
+            #expect(try stream.told { $0.contains(Self.running) }.contains(Self.running))
+            #expect(try stream.has(3))
+            for _ in 0..<2 {
+                let list = try player.get(link)
+                #expect(list.status == 200 && !list.text.contains("ENDLIST"), "\(list.text)")
+            }
+        }
+
+        private static let running = #""state":"running""#
+
         @Test func `a feed that ran in two crashes waits for its client's order`() throws {
             let feed = try ShownFeed(items: 3)
             _ = try feed.put()

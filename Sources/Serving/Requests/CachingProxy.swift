@@ -319,7 +319,8 @@ package final class CachingProxy: RequestHandler {
             return nil
         }
         start(resource, by: rules, for: page, exchange)
-        return resource.isSteady ? resource : nil
+        // Whether the origin may be asked for a recording changes with its state.
+        return resource.isSteady && session.shift.recording == nil ? resource : nil
     }
 
     /// Starts the exchange for a resource whose URL the page, if it is one, may request.
