@@ -86,6 +86,30 @@ extension Stories {
             try stage.reload("{}")
         }
 
+        @Test func `the kept head of an origin changes for lists that are in memory`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            cdn.put("/vod/l.m3u8", text: vod((0..<4).map { "s\($0).ts" }))
+            let stage = try Stage("{}")
+            let player = stage.player
+            func unkept() throws -> Int {
+                // A head that comes again is answered from what was kept for it.
+                let texts = try (0..<3).map { _ in
+                    try player.get("/\(cdn.url("/vod/l.m3u8"))").text
+                }
+                #expect(Set(texts).count == 1 && uriLines(texts[0]).count == 4)
+                return uriLines(texts[0]).count { $0.contains("keep=0") }
+            }
+            #expect(try unkept() == 0)
+            try stage.reload(#"{"origin-keep-head": ["127.0.0.1=1"]}"#)
+            #expect(try unkept() == 3)
+            try stage.reload(#"{"origin-keep-head": ["127.0.0.1=3"]}"#)
+            #expect(try unkept() == 1)
+            try stage.reload("{}")
+            #expect(try unkept() == 0)
+        }
+
         @Test func `the log level changes at once`() throws {
             let cdn = FixtureCDN()
             try cdn.start()

@@ -91,6 +91,7 @@ package final class KeyTable: Sendable {
     /// The user information of mounts, which keys have a digest of.
     package let mountUsers = MountUsers()
     private let changes = Atomic<UInt64>(0)
+    private let settingsChanges = Atomic<UInt64>(0)
     private let database: StateDatabase
     private let counters: Counters
 
@@ -118,9 +119,18 @@ package final class KeyTable: Sendable {
     /// Grows with every change after which a URL may have a different key.
     package var version: UInt64 { changes.load(ordering: .acquiring) }
 
+    /// Grows with every change of the settings, before `version` does: they tell which links of a
+    /// rewritten text are marked as not to be stored.
+    package var settingsVersion: UInt64 { settingsChanges.load(ordering: .acquiring) }
+
     /// Replaces the settings.
     package func replace(_ settings: KeySettings) {
-        change { $0.settings = settings }
+        change { state in
+            // Texts stay in memory when certificates alone are read again.
+            guard state.settings != settings else { return }
+            state.settings = settings
+            settingsChanges.add(1, ordering: .releasing)
+        }
     }
 
     private func change<Result: Sendable>(_ body: (inout sending State) -> sending Result) -> Result

@@ -173,11 +173,14 @@ package final class ObjectFacts: Sendable {
         package let sealKey: UInt32
         /// The text of the cookies that its links carry; nil for none.
         package let cookies: String?
+        /// The version of the settings that tell which links lead beyond the kept head.
+        package let settings: UInt64
 
         package init(
             session: SessionID, prefix: String, list: ObjectKey? = nil,
             form: PlaylistForm = PlaylistForm.origin, host: String? = nil,
-            isCompressed: Bool = false, sealKey: UInt32 = 0, cookies: String? = nil
+            isCompressed: Bool = false, sealKey: UInt32 = 0, cookies: String? = nil,
+            settings: UInt64 = 0
         ) {
             self.session = session
             self.prefix = prefix
@@ -187,6 +190,7 @@ package final class ObjectFacts: Sendable {
             self.isCompressed = isCompressed
             self.sealKey = sealKey
             self.cookies = cookies
+            self.settings = settings
         }
     }
 

@@ -60,7 +60,8 @@ final class ServedTexts {
             session: resource.session.id, prefix: prefix,
             list: asked == resource.listKey ? nil : asked,
             sealKey: resource.session.seal?.keyID ?? core.sessions.sealer?.firstID ?? 0,
-            cookies: core.cookies?.text(of: resource.session.id))
+            cookies: core.cookies?.text(of: resource.session.id),
+            settings: core.keys.settingsVersion)
     }
 
     /// True if the text is in memory as this session received it.
