@@ -29,6 +29,19 @@ extension Stories.ConsoleCookieTests {
         }
     }
 
+    @Test func `a session begins with the token, not with the cookie of another session`() throws {
+        let story = try Story(["--token", Self.token])
+        let begun = try story.follow("/api/session", headers: Self.right, method: "POST")
+        let field = try #require(begun["Set-Cookie"])
+        let cookie = [("Cookie", String(field.prefix { $0 != ";" }))]
+        #expect(try story.follow("/api/stats", headers: cookie).status == 200)
+        let renewed = try story.follow("/api/session", headers: cookie, method: "POST")
+        #expect(renewed.status == 401 && renewed["Set-Cookie"] == nil, "\(renewed.text)")
+        let both = try story.follow(
+            "/api/session", headers: cookie + Self.right, method: "POST")
+        #expect(both.status == 204 && both["Set-Cookie"] != nil)
+    }
+
     @Test func `daemons on ports of one host do not end each other's sessions`() throws {
         let stories = try (0..<2).map { _ in try Story(["--token", Self.token]) }
         let fields = try stories.map { story in

@@ -76,8 +76,12 @@ package final class CachingProxy: RequestHandler {
         case .mount, .forChild: break
         case .own(let path):
             if pages.answersFile(path, request, exchange) { return }
+            // A cookie that began another session would never end.
+            let beginsSession = path == "/api/session" && request.method == .post
             // Load balancers ask for health, which tells nothing else.
-            if path != "/api/health", let failure = tokenFault(request, given: nil) {
+            if path != "/api/health",
+                let failure = tokenFault(request, given: nil, takesCookie: !beginsSession)
+            {
                 return refuse(failure, exchange)
             }
             pages.handle(path, request, exchange)
@@ -145,7 +149,16 @@ package final class CachingProxy: RequestHandler {
             "this daemon is not known by that Host; name it with --host-name if it should be")
     }
 
-    func tokenFault(_ request: RequestHead, given: String?) -> ProxyFailure? {
+    /// Returns the failure for a request without the access token; nil if it is permitted, or the
+    /// daemon has no token.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - given: a token from the path of an entry.
+    ///   - takesCookie: whether the session of the console, begun with the token, permits it too.
+    func tokenFault(
+        _ request: RequestHead, given: String?, takesCookie: Bool = true
+    ) -> ProxyFailure? {
         guard let token = core.settings.token else { return nil }
         // The URL may have an argument of that name besides ours.
         let offered =
@@ -154,7 +167,8 @@ package final class CachingProxy: RequestHandler {
         if offered.prefix(AccessToken.mostOffered).contains(where: { Signer.isEqual($0, token) }) {
             return nil
         }
-        if let session = core.consoleSession, ForeignPage.isOwnPage(request, core.settings),
+        if takesCookie, let session = core.consoleSession,
+            ForeignPage.isOwnPage(request, core.settings),
             session.isOpen(
                 request.fields, host: OwnOrigin.host(request, core.settings), now: .now())
         {
