@@ -89,10 +89,13 @@ package final class ConfigurationReload {
         let (core, log) = (parts.core, parts.log)
         parts.setLogLevel(configuration.logLevel)
         core.followLogLevel()
+        let keys = configuration.proxy.clusterKeys
+        // Before the version that memories of links compare: what they keep under the new one was
+        // checked with these keys.
+        let areKeysInForce = core.replace(clusterKeys: keys)
         core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
         core.settingsList.replace(configuration.settings.map(\.shown), isReload: true)
-        let keys = configuration.proxy.clusterKeys
-        if !core.replace(clusterKeys: keys) {
+        if !areKeysInForce {
             log.warning("cluster-key is switched on or off by a restart only")
         } else if let first = keys.first {
             log.notice(

@@ -48,7 +48,8 @@ package final class CachingProxy: RequestHandler {
         }
         let page = ForeignPage(of: request, core.settings)
         // A target was remembered only after its token or signature was verified; entries are not
-        // remembered if there is a token, since it may be outside the target.
+        // remembered if there is a token, since it may be outside the target. The version is read
+        // before all that is kept under it is checked.
         let rules = core.keys.version
         if methodFault(request) == nil, let resource = recent.resource(for: request, keys: rules) {
             if let failure = page?.fault(at: resource.url) { return refuse(failure, exchange) }
@@ -88,9 +89,9 @@ package final class CachingProxy: RequestHandler {
         case .refused(let status, let reason):
             refuse(ProxyFailure(.client, status, reason), exchange)
         case .entry(let entry):
-            handle(entry, for: page, exchange)
+            handle(entry, by: rules, for: page, exchange)
         case .rewritten(let link):
-            handle(link, for: page, exchange)
+            handle(link, by: rules, for: page, exchange)
         }
     }
 
@@ -197,7 +198,9 @@ package final class CachingProxy: RequestHandler {
 
     // MARK: Targets
 
-    private func handle(_ entry: Entry, for page: ForeignPage?, _ exchange: Exchange) {
+    private func handle(
+        _ entry: Entry, by rules: UInt64, for page: ForeignPage?, _ exchange: Exchange
+    ) {
         let request = exchange.request
         var entry = entry
         let url = withoutToken(entry.url)
@@ -215,7 +218,7 @@ package final class CachingProxy: RequestHandler {
             request.targetContains(Self.directivePrefix)
             ? request.queryItems.filter { $0.rawName.hasPrefix("_HLS_") } : []
         let target = PlaybackTarget(url: entry.url, role: role, directives: directives)
-        let resource = open(target, session, for: page, exchange)
+        let resource = open(target, session, by: rules, for: page, exchange)
         if let resource, core.settings.token == nil { recent.remember(resource, for: request) }
     }
 
@@ -230,12 +233,14 @@ package final class CachingProxy: RequestHandler {
 
     private static let directivePrefix = Array("_HLS_".utf8)
 
-    private func handle(_ link: RewrittenLink, for page: ForeignPage?, _ exchange: Exchange) {
+    private func handle(
+        _ link: RewrittenLink, by rules: UInt64, for page: ForeignPage?, _ exchange: Exchange
+    ) {
         if let failure = methodFault(exchange.request) { return refuse(failure, exchange) }
         do throws(ProxyFailure) {
             switch try core.links.lookUp(link) {
-            case .target(let target): try open(link, target, for: page, exchange)
-            case .inLongList(let list): find(link, in: list, exchange)
+            case .target(let target): try open(link, target, by: rules, for: page, exchange)
+            case .inLongList(let list): find(link, in: list, by: rules, exchange)
             }
         } catch {
             refuse(error, exchange)
@@ -243,7 +248,9 @@ package final class CachingProxy: RequestHandler {
     }
 
     /// Finds the target of a link in a long list, on another thread.
-    private func find(_ link: RewrittenLink, in list: StoredObject, _ exchange: Exchange) {
+    private func find(
+        _ link: RewrittenLink, in list: StoredObject, by rules: UInt64, _ exchange: Exchange
+    ) {
         let key = TextWorker.Key(
             generation: list.generation, product: .target(link.handle, link.place))
         let bound = LoopBound((self, exchange), to: exchange.loop)
@@ -257,7 +264,7 @@ package final class CachingProxy: RequestHandler {
                 do throws(ProxyFailure) {
                     let found = try found.get()
                     let page = ForeignPage(of: exchange.request, proxy.core.settings)
-                    try proxy.open(link, found, for: page, exchange)
+                    try proxy.open(link, found, by: rules, for: page, exchange)
                 } catch {
                     proxy.refuse(error, exchange)
                 }
@@ -268,7 +275,8 @@ package final class CachingProxy: RequestHandler {
     }
 
     private func open(
-        _ link: RewrittenLink, _ found: LinkTarget, for page: ForeignPage?, _ exchange: Exchange
+        _ link: RewrittenLink, _ found: LinkTarget, by rules: UInt64, for page: ForeignPage?,
+        _ exchange: Exchange
     ) throws(ProxyFailure) {
         let url = try moved(found.url, by: link, of: found.session)
         if let failure = page?.fault(at: url) { throw failure }
@@ -276,8 +284,11 @@ package final class CachingProxy: RequestHandler {
         if let text = link.cookies { core.cookies?.adopt(text, of: session.id) }
         let target = PlaybackTarget(
             url: url, role: link.role, directives: link.directives, epoch: found.epoch)
-        let resource = open(target, session, for: page, exchange)
-        if let resource, found.isSteady { recent.remember(resource, for: exchange.request) }
+        let resource = open(target, session, by: rules, for: page, exchange)
+        // The keys that the link was checked with may have changed while its list was read.
+        if let resource, found.isSteady, core.keys.version == rules {
+            recent.remember(resource, for: exchange.request)
+        }
     }
 
     /// Returns the URL of a link, changed by the parameters of a cloned pathway.
@@ -306,10 +317,13 @@ package final class CachingProxy: RequestHandler {
 
     /// Starts the exchange for a playback URL.
     ///
+    /// `rules` is the version of the key rules, read before the URL was checked.
+    ///
     /// - Returns: The resource; nil if the request was refused, or if the next request for the same
     ///   target may lead to another resource.
     private func open(
-        _ target: PlaybackTarget, _ session: Session, for page: ForeignPage?, _ exchange: Exchange
+        _ target: PlaybackTarget, _ session: Session, by rules: UInt64, for page: ForeignPage?,
+        _ exchange: Exchange
     ) -> Resource? {
         guard !core.addresses.contains(target.url) else {
             refuse(
@@ -323,7 +337,6 @@ package final class CachingProxy: RequestHandler {
         let directives = core.timeShift.translated(target.directives, for: target.url, session)
         let target = PlaybackTarget(
             url: target.url, role: target.role, directives: directives, epoch: target.epoch)
-        let rules = core.keys.version
         let resource = core.names.resource(
             for: target, session: session, exchange.request,
             forwarded: forwardedFields(exchange.request), isOver: core.keeper.isOver(session))
