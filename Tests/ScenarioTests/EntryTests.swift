@@ -72,6 +72,14 @@ extension Stories.EntryTests {
     }
 
     @Test
+    func `an entry is stored whatever the query of its own URL says`() throws {
+        let story = try Story()
+        story.cdn.put("/film.ts", Array("bytes".utf8))
+        for _ in 0..<2 { #expect(try story.get("/film.ts?keep=0&id=5").text == "bytes") }
+        #expect(story.cdn.requests.map(\.target) == ["/film.ts?keep=0&id=5"])
+    }
+
+    @Test
     func `a range of a media entry without an extension is still a range`() throws {
         let story = try Story()
         let bytes = FixtureCDN.syntheticBytes("film", 0..<5_000_000)

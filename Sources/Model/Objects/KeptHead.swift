@@ -57,7 +57,7 @@ package struct KeptHead {
         return leavesRest && !reference.url.hasStandIn ? .origins : .unkept
     }
 
-    /// True if a request is marked as not to be stored.
+    /// True if a request for a link is marked as not to be stored.
     static func isUnkept(_ request: RequestHead) -> Bool {
         request.targetContains(markBytes)
             && request.queryItems.contains { $0.rawName == "keep" && $0.rawValue == "0" }

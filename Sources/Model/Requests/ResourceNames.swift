@@ -14,15 +14,18 @@ package struct PlaybackTarget {
     /// The raw `_HLS_` query items of the request.
     package var directives: [QueryItem] = []
     package var epoch = Epoch.first
+    /// True for a link that this daemon wrote: its query is not the origin's.
+    package let isLink: Bool
 
     package init(
         url: AbsoluteURL, role: ResourceRole?, directives: [QueryItem] = [],
-        epoch: Epoch = .first
+        epoch: Epoch = .first, isLink: Bool = false
     ) {
         self.url = url
         self.role = role
         self.directives = directives
         self.epoch = epoch
+        self.isLink = isLink
     }
 }
 
@@ -101,7 +104,7 @@ package final class ResourceNames: Sendable {
     /// - Parameters:
     ///   - target: the content of the playback URL.
     ///   - session: its session.
-    ///   - request: the request, whose query may mark the link.
+    ///   - request: the request; the query of a link may mark it.
     ///   - forwarded: the result of `forwardedFields`.
     ///   - isOver: whether the session's stream has ended, so that nothing is fetched for it.
     /// - Returns: the resource.
@@ -126,7 +129,7 @@ package final class ResourceNames: Sendable {
                 url: url, cacheKey: key, session: session, role: target.role,
                 policy: isOver ? .offline : inForce.policy,
                 mayStore: (target.directives.isEmpty || live.directives != nil)
-                    && !KeptHead.isUnkept(request),
+                    && !(target.isLink && KeptHead.isUnkept(request)),
                 forwardedFields: forwarded, live: live))
         guard resource.role != .playlist, let known = self.live.terms(of: resource.nameKey) else {
             return resource

@@ -283,7 +283,8 @@ package final class CachingProxy: RequestHandler {
         let session = found.opened ?? core.sessions.session(found.session)
         if let text = link.cookies { core.cookies?.adopt(text, of: session.id) }
         let target = PlaybackTarget(
-            url: url, role: link.role, directives: link.directives, epoch: found.epoch)
+            url: url, role: link.role, directives: link.directives, epoch: found.epoch,
+            isLink: true)
         let resource = open(target, session, by: rules, for: page, exchange)
         // The keys that the link was checked with may have changed while its list was read.
         if let resource, found.isSteady, core.keys.version == rules {
@@ -335,8 +336,8 @@ package final class CachingProxy: RequestHandler {
             return nil
         }
         let directives = core.timeShift.translated(target.directives, for: target.url, session)
-        let target = PlaybackTarget(
-            url: target.url, role: target.role, directives: directives, epoch: target.epoch)
+        var target = target
+        target.directives = directives
         let resource = core.names.resource(
             for: target, session: session, exchange.request,
             forwarded: forwardedFields(exchange.request), isOver: core.keeper.isOver(session))
