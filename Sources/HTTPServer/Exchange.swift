@@ -81,9 +81,12 @@ package final class Exchange {
     /// Sends an interim response (RFC 9110 section 15.2).
     ///
     /// HTTP/1.0 clients, which do not understand it, get none. Neither does one that was answered: an
-    /// origin can send one at any time, also to a request that continues a body.
+    /// origin can send one at any time, also to a request that continues a body. It has no content,
+    /// and states no length (RFC 9110 section 8.6): clients of HTTP/2 reject one that does.
     package func sendInterim(_ head: ResponseHead) {
         guard !hasResponded, head.status.isInformational, request.version >= .http11 else { return }
+        var head = head
+        head.fields.remove(.contentLength)
         carrier?.sendInterim(head)
     }
 

@@ -252,6 +252,7 @@ struct RequestBodyTests {
         let server = try TestServer { _, _, exchange in
             var hints = ResponseHead(status: .earlyHints)
             hints.fields.append("Link", "</a>")
+            hints.fields.append("Content-Length", "0")
             exchange.sendInterim(hints)
             exchange.respond(ok(), body: .none)
         }
@@ -260,6 +261,7 @@ struct RequestBodyTests {
         let interim = client.answer()
         #expect(interim?.status == 103)
         #expect(interim?.field("Link") == "</a>")
+        #expect(interim?.field("Content-Length") == nil)
         #expect(client.answer()?.status == 200)
         client.write("GET / HTTP/1.0\r\n\r\n")
         #expect(client.answer()?.status == 200)

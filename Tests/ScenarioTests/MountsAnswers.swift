@@ -31,7 +31,8 @@ extension Stories.MountsAnswers {
         _ method: String
     ) throws {
         let story = try MountedStory()
-        let hints = Array("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nKeep-Alive: 1\r\n\r\n".utf8)
+        let lines = ["Link: </x>", "Keep-Alive: 1", "Content-Length: 0"].joined(separator: "\r\n")
+        let hints = Array("HTTP/1.1 103 Early Hints\r\n\(lines)\r\n\r\n".utf8)
         let fields: [WireHead.Field] = [("Cache-Control", "max-age=100")]
         story.origin.answer("/o/a", .send(hints), .respond(200, fields, [1]))
         let answer = try story.ask(method, "/a")
@@ -39,6 +40,7 @@ extension Stories.MountsAnswers {
         #expect(answer.interims.map(\.status) == [103])
         #expect(answer.interims.first?["Link"] == "</x>")
         #expect(answer.interims.first?["Keep-Alive"] == nil)
+        #expect(answer.interims.first?["Content-Length"] == nil)
         if method == "GET" { #expect(try story.ask(method, "/a").interims.isEmpty) }
         story.origin.answer("/o/b", .send(hints), .respond(200, fields, [1]))
         let old = try story.send("\(method) /mt/b HTTP/1.0\r\nHost: \(story.host)\r\n\r\n")
