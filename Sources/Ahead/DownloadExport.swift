@@ -291,6 +291,7 @@ struct DownloadExport {
         let seal = services.sessions.sealed(session).seal
         let links = LinkWriter(
             session: session.id, prefix: "", signer: seal?.signer ?? services.signer,
+            userSigner: services.keys.mountUsers.signer(of: url),
             handle: services.names.handle(for:session:epoch:))
         let letter = String(UnicodeScalar(shown.letter))
         let handle = String(

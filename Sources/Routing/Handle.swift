@@ -14,6 +14,10 @@
 // is signed; flags (one byte) tell which. The MAC also covers the use of the handle, so that a link
 // signed for one role is not valid under the letter of another. Nodes of a cluster write it in
 // front, where a balancer skips it as it skips the session, to hash the origin's path (decision 32).
+//
+// A URL with the stand-in of a mount's user information is always signed, also with a key that
+// follows from the user information: else anybody could write the handle of any URL of that origin.
+// Its MAC stands in front.
 package import HLS
 import Numbers
 package import URISyntax
@@ -66,7 +70,7 @@ package enum HandleUse: Hashable, Sendable {
     /// The bytes that precede the handle's own in the signed text.
     ///
     /// A handle starts with its flags, which are less than any byte of a path, so that the boundary
-    /// is unambiguous.
+    /// is unambiguous; for those in front see `mac`.
     fileprivate var mark: [UInt8] {
         switch self {
         case .link(let role): [role.letter]
@@ -117,11 +121,14 @@ package struct Handle: Hashable, Sendable {
     package let target: Target
     /// The epoch of the URL's name.
     package let epoch: Epoch
+    /// True if it was read and is signed with the key of a mount's user information too.
+    package let isSignedForUser: Bool
 
     package init(session: SessionID, target: Target, epoch: Epoch = .first) {
         self.session = session
         self.target = target
         self.epoch = epoch
+        isSignedForUser = false
     }
 
     /// Origin URLs longer than this many bytes get the short form, which keeps the proxied URL
@@ -136,7 +143,8 @@ package struct Handle: Hashable, Sendable {
         static let list: UInt8 = 16
         static let signedInFront: UInt8 = 32
         static let packed: UInt8 = 64
-        static let known: UInt8 = 127
+        /// Only with `signedInFront`.
+        static let signedForUser: UInt8 = 128
     }
 
     /// The number of bytes of a MAC in a handle.
@@ -149,9 +157,11 @@ package struct Handle: Hashable, Sendable {
     ///   - use: the use of the handle.
     ///   - sign: returns the MAC of the use and the other bytes; nil when signing is off.
     ///   - isInFront: whether the MAC follows the flags instead of standing at the end.
+    ///   - isForUser: whether `sign` also has the key of a mount's user information; the MAC is in
+    ///     front then.
     package func append(
         to output: inout [UInt8], for use: HandleUse, sign: (([UInt8]) -> [UInt8])? = nil,
-        isInFront: Bool = false
+        isInFront: Bool = false, isForUser: Bool = false
     ) {
         var bytes: [UInt8]
         switch target {
@@ -174,8 +184,8 @@ package struct Handle: Hashable, Sendable {
             bytes.append(contentsOf: url.query)
         }
         if let sign {
-            if isInFront {
-                bytes[0] |= Flag.signedInFront
+            if isInFront || isForUser {
+                bytes[0] |= Flag.signedInFront | (isForUser ? Flag.signedForUser : 0)
                 let mac = Self.mac(of: bytes, for: use, by: sign, isInFront: true)
                 bytes.insert(contentsOf: mac, at: 1)
             } else {
@@ -221,7 +231,7 @@ package struct Handle: Hashable, Sendable {
     /// - Parameter text: the handle as written in the URL.
     /// - Throws: `Fault.malformed`.
     package init(text: some Collection<UInt8>) throws(Fault) {
-        try self.init(text: Array(text).span, for: .pathwayHost, sign: nil)
+        try self.init(text: Array(text).span, for: .pathwayHost, sign: nil, signForUser: nil)
     }
 
     /// Decodes a handle.
@@ -230,14 +240,33 @@ package struct Handle: Hashable, Sendable {
     ///   - text: the handle as written in the URL.
     ///   - use: the use of the handle.
     ///   - sign: returns the expected MAC; nil accepts any.
+    ///   - signForUser: returns what `sign` is for a handle that is signed with the key of a mount's
+    ///     user information too, by its target; nil accepts any signature, and a result of nil none.
     ///   - requiresSignature: whether an unsigned handle is rejected.
     /// - Throws: `Fault`, which distinguishes malformed from badly signed handles.
     package init(
         text: Span<UInt8>, for use: HandleUse, sign: (([UInt8]) -> [UInt8])?,
-        requiresSignature: Bool = false
+        signForUser: ((Target) -> (([UInt8]) -> [UInt8])?)?, requiresSignature: Bool = false
     ) throws(Fault) {
-        guard var bytes = Base64URL.decode(text), let flags = bytes.first, flags & ~Flag.known == 0
-        else { throw .malformed }
+        guard var bytes = Base64URL.decode(text), let flags = bytes.first else { throw .malformed }
+        isSignedForUser = flags & Flag.signedForUser != 0
+        if isSignedForUser {
+            guard flags & Flag.signed == 0, flags & Flag.signedInFront != 0,
+                bytes.count > 7 + Self.signatureLength
+            else { throw .malformed }
+            let signature = Array(bytes[1...Self.signatureLength])
+            bytes.removeSubrange(1...Self.signatureLength)
+            let content = try Self.content(of: bytes)
+            session = content.session
+            epoch = content.epoch
+            target = content.target
+            guard let signForUser else { return }
+            guard let sign = signForUser(target),
+                Self.isEqual(
+                    Self.mac(of: bytes, for: use, by: sign, isInFront: true), signature)
+            else { throw .badSignature }
+            return
+        }
         if flags & Flag.signed != 0 {
             guard bytes.count > 7 + Self.signatureLength else { throw .malformed }
             let signature = bytes.suffix(Self.signatureLength)
@@ -258,43 +287,50 @@ package struct Handle: Hashable, Sendable {
         } else if requiresSignature {
             throw .badSignature
         }
+        let content = try Self.content(of: bytes)
+        session = content.session
+        epoch = content.epoch
+        target = content.target
+    }
+
+    /// Reads the bytes of a handle without its signature.
+    private static func content(
+        of bytes: [UInt8]
+    ) throws(Fault) -> (session: SessionID, epoch: Epoch, target: Target) {
         guard bytes.count > 7 else { throw .malformed }
-        session = SessionID(Self.number(in: bytes, at: 1, count: 6))
+        let flags = bytes[0]
+        let session = SessionID(number(in: bytes, at: 1, count: 6))
+        var epoch = Epoch.first
         var start = 7
         if flags & Flag.epoch != 0 {
             guard bytes.count > 11 else { throw .malformed }
             epoch = Epoch(
-                number: UInt32(truncatingIfNeeded: Self.number(in: bytes, at: 7, count: 4)))
+                number: UInt32(truncatingIfNeeded: number(in: bytes, at: 7, count: 4)))
             start = 11
-        } else {
-            epoch = .first
         }
         if flags & Flag.name != 0 {
             guard bytes.count == start + 16 else { throw .malformed }
-            target = .name(Array(bytes[start...]))
-            return
+            return (session, epoch, .name(Array(bytes[start...])))
         }
         if flags & Flag.list != 0 {
             guard bytes.count == start + 8 else { throw .malformed }
-            target = .list(Self.number(in: bytes, at: start, count: 8))
-            return
+            return (session, epoch, .list(number(in: bytes, at: start, count: 8)))
         }
         if flags & Flag.packed != 0 {
             guard let mark = bytes[start...].firstIndex(of: PackedURL.mark) else {
                 throw .malformed
             }
-            target = .packed(
-                PackedURL(
-                    scheme: flags & Flag.https != 0 ? .https : .http,
-                    start: Array(bytes[start..<mark]), query: Array(bytes[(mark + 1)...])))
-            return
+            let packed = PackedURL(
+                scheme: flags & Flag.https != 0 ? .https : .http,
+                start: Array(bytes[start..<mark]), query: Array(bytes[(mark + 1)...]))
+            return (session, epoch, .packed(packed))
         }
         var url: [UInt8] = []
         url.reserveCapacity(bytes.count - start + 8)
-        url.append(contentsOf: flags & Flag.https != 0 ? Self.secureStart : Self.plainStart)
+        url.append(contentsOf: flags & Flag.https != 0 ? secureStart : plainStart)
         url.append(contentsOf: bytes[start...])
         do throws(URIError) {
-            target = .url(try AbsoluteURL(bytes: url))
+            return (session, epoch, .url(try AbsoluteURL(bytes: url)))
         } catch {
             throw .malformed
         }

@@ -71,7 +71,9 @@ import URISyntax
                 list: (list.listName, known.epoch),
                 sections: Dictionary(
                     known.sections.map { ($0.number, $0.name) }, uniquingKeysWith: { $1 }))
-            let writer = LinkWriter(session: SessionID(1), prefix: "", signer: nil) {
+            let writer = LinkWriter(
+                session: SessionID(1), prefix: "", signer: nil, userSigner: nil
+            ) {
                 Handle(session: $1, target: .url($0), epoch: $2)
             }
             var links: [(String, HLS.Tag.Name, Int, String)] = []

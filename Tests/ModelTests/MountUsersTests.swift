@@ -23,6 +23,22 @@ import URISyntax
         #expect(users.userinfo(of: own) == "bob:pw" && users.authorized(own) == own)
     }
 
+    @Test func `links are signed with what the user information of the mount says`() throws {
+        let url = try AbsoluteURL("https://mount*%2Fadm%2F@h/a")
+        func mac(_ mount: String, of url: AbsoluteURL) throws -> [UInt8]? {
+            let users = MountUsers()
+            users.replace([try Mount(mount)])
+            return users.signer(of: url)?.sign([1], with: nil)
+        }
+        let first = try #require(try mac("/adm/=https://ann:1@h/x/", of: url))
+        #expect(try mac("/adm/=https://ann:1@h/y/", of: url) == first)
+        #expect(try mac("/adm/=https://ann:2@h/x/", of: url) != first)
+        #expect(try mac("/adm/=https://ann:1@other/x/", of: url) == nil)
+        #expect(try mac("/adm/=https://ann:1@h/x/", of: url.withoutUserinfo) == nil)
+        let token = Signer(token: "t")
+        #expect(Signer(userinfo: "ann:1", origin: "o").sign([1], with: token) != first)
+    }
+
     @Test func `a reload changes what a stand-in means`() throws {
         let users = MountUsers()
         let url = try AbsoluteURL("https://mount*%2Fadm%2F@h/a")

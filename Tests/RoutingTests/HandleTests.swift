@@ -61,7 +61,9 @@ import URISyntax
     }
 
     private func read(_ text: [UInt8], for use: HandleUse) throws {
-        _ = try Handle(text: text.span, for: use, sign: Self.sign, requiresSignature: true)
+        _ = try Handle(
+            text: text.span, for: use, sign: Self.sign, signForUser: { _ in nil },
+            requiresSignature: true)
     }
 
     @Test func `a signature is valid for one role only`() throws {
@@ -104,6 +106,33 @@ import URISyntax
         let bytes = try #require(Base64URL.decode(made))
         let start = 1 + Handle.signatureLength + 6 + (epoch == .first ? 0 : 4)
         #expect(bytes[start...].elementsEqual("h/a?b".utf8))
+    }
+
+    @Test func `a handle that a mount's user signs is read with that key only`() throws {
+        let url = try AbsoluteURL("https://mount*x@h/a")
+        var made: [UInt8] = []
+        Handle(session: Self.session, target: .url(url))
+            .append(to: &made, for: .link(.media), sign: Self.sign, isForUser: true)
+        func read(
+            _ text: [UInt8], for use: HandleUse, by sign: (([UInt8]) -> [UInt8])?
+        ) throws -> Handle {
+            try Handle(
+                text: text.span, for: use, sign: nil,
+                signForUser: { $0 == .url(url) ? sign : nil })
+        }
+        #expect(try Handle(text: made).target == .url(url))
+        #expect(try read(made, for: .link(.media), by: Self.sign).isSignedForUser)
+        #expect(throws: Handle.Fault.badSignature) {
+            try read(made, for: .link(.key), by: Self.sign)
+        }
+        #expect(throws: Handle.Fault.badSignature) {
+            try read(made, for: .link(.media), by: nil)
+        }
+        #expect(throws: Handle.Fault.badSignature) {
+            try read(made, for: .link(.media)) { Self.sign($0 + [1]) }
+        }
+        let plain = text(Handle(session: Self.session, target: .url(url)))
+        #expect(try !read(plain, for: .link(.media), by: Self.sign).isSignedForUser)
     }
 
     @Test func `a handle with a packed query comes back, and shows its path`() throws {

@@ -122,6 +122,46 @@ extension Stories.MountTests {
         #expect(cdn.requestCount("/vod/secret.ts") == 0)
     }
 
+    @Test(arguments: [[], ["--token", "s3cret-token"]])
+    func `nobody but the daemon writes links that a mount's user information is sent for`(
+        _ arguments: [String]
+    ) throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let mount = ["--mount", "/adm/=http://ann:s3cret@127.0.0.1:\(cdn.port)/vod/"]
+        let daemon = try Story.serve(folder.file("cache"), mount + arguments)
+        defer { withExtendedLifetime(folder) { daemon.kill(9) } }
+        cdn.put("/vod/l.m3u8", text: vod(["a.ts", "b.ts"]))
+        for name in ["a.ts", "b.ts", "secret.ts"] { cdn.put("/vod/\(name)", Array("bytes".utf8)) }
+        // "Basic " and the Base64 of ann:s3cret
+        cdn.setBehaviour("needheader=Authorization:Basic%20YW5uOnMzY3JldA==", for: "/vod/*")
+        let player = ScriptedPlayer(daemon.baseURL)
+        let token = arguments.isEmpty ? "" : "?token=s3cret-token"
+        let link = try #require(links(try player.get("/adm/l.m3u8\(token)").text).first)
+        #expect(try player.get(link).text == "bytes")
+        // "mount*", and the path of the mount
+        let secret = "http://mount*%2Fadm%2F@127.0.0.1:\(cdn.port)/vod/secret.ts"
+        let forged = [
+            handMadeHandle(of: secret),
+            handMadeHandle(of: secret, flags: 160, signature: Array(repeating: 7, count: 12)),
+            handMadeHandle(of: secret, flags: 32, signature: Array(repeating: 7, count: 12)),
+        ].map { "/s/\($0)/secret.ts" }
+        for path in forged {
+            #expect(try player.get(path).status == 403, "\(path)")
+            let order = "/api/downloads?url=\(daemon.baseURL)\(path)&token=s3cret-token"
+            #expect(try player.get(order, method: "POST").status == 400, "\(path)")
+        }
+        // A signature holds for its own URL and letter.
+        #expect(try player.get("/k/\(link.dropFirst(3))").status == 403)
+        #expect(cdn.requestCount("/vod/secret.ts") == 0)
+        // Any daemon with the same mount takes the link, so this one after a restart too.
+        let other = try Story.serve(folder.file("other"), mount + arguments)
+        defer { other.kill(9) }
+        #expect(try ScriptedPlayer(other.baseURL).get(link).text == "bytes")
+    }
+
     @Test
     func `an unsafe request takes out what other mounts of the origin have of the URL`() throws {
         let origin = try ScriptedOrigin()

@@ -175,12 +175,14 @@ package final class ObjectFacts: Sendable {
         package let cookies: String?
         /// The version of the settings that tell which links lead beyond the kept head.
         package let settings: UInt64
+        /// A digest of the user information of a mount that its links are signed with; nil for none.
+        package let user: String?
 
         package init(
             session: SessionID, prefix: String, list: ObjectKey? = nil,
             form: PlaylistForm = PlaylistForm.origin, host: String? = nil,
             isCompressed: Bool = false, sealKey: UInt32 = 0, cookies: String? = nil,
-            settings: UInt64 = 0
+            settings: UInt64 = 0, user: String? = nil
         ) {
             self.session = session
             self.prefix = prefix
@@ -191,6 +193,7 @@ package final class ObjectFacts: Sendable {
             self.sealKey = sealKey
             self.cookies = cookies
             self.settings = settings
+            self.user = user
         }
     }
 

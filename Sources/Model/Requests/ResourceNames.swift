@@ -185,7 +185,12 @@ package final class ResourceNames: Sendable {
 
     /// Returns the URL of a handle, as `url(of:)`, with the table of a store.
     package static func url(of handle: Handle, in store: ObjectStore) -> AbsoluteURL? {
-        switch handle.target {
+        url(of: handle.target, in: store)
+    }
+
+    /// Returns the URL of a handle's target, as `url(of:)`.
+    package static func url(of target: Handle.Target, in store: ObjectStore) -> AbsoluteURL? {
+        switch target {
         case .url(let url): url
         case .packed(let packed): LongURL.url(of: packed)
         case .name(let name): store.longURL(id: name).flatMap { try? AbsoluteURL($0) }

@@ -13,6 +13,10 @@ package final class LinkWriter {
     private let prefix: [UInt8]
     private let sign: (([UInt8]) -> [UInt8])?
     private let isInFront: Bool
+    /// Signs the handles of URLs with a stand-in; nil if there are none.
+    private let signForUser: (([UInt8]) -> [UInt8])?
+    /// True if some handles are signed.
+    private let signs: Bool
     private let handle: (AbsoluteURL, SessionID, Epoch) -> Handle
     // Read and replaced as a whole, so that accesses cannot overlap.
     @exclusivity(unchecked) private var folderLinks: FolderLinks?
@@ -35,15 +39,19 @@ package final class LinkWriter {
     ///   - prefix: the prefix of each link: a base path, or scheme, host and base path; behind it
     ///     the path of a sealed session, if the links carry one.
     ///   - signer: signs the handles; nil when signing is off.
+    ///   - userSigner: signs those of URLs with a stand-in too; nil for a playlist whose own URL has
+    ///     none, since it can name no URL with one.
     ///   - handle: makes the handle of a URL, by name if it is long.
     package init(
-        session: SessionID, prefix: String, signer: Signer?,
+        session: SessionID, prefix: String, signer: Signer?, userSigner: Signer?,
         handle: @escaping (AbsoluteURL, SessionID, Epoch) -> Handle
     ) {
         self.session = session
         self.prefix = Array(prefix.utf8)
         sign = signer.map { signer in { signer.sign($0) } }
         isInFront = signer?.isInFront ?? false
+        signForUser = userSigner.map { user in { user.sign($0, with: signer) } }
+        signs = signer != nil || userSigner != nil
         self.handle = handle
     }
 
@@ -54,7 +62,7 @@ package final class LinkWriter {
         _ reference: ResourceReference, in epoch: Epoch = .first, to output: inout [UInt8]
     ) {
         // A signature covers the whole handle, so signed links have no common beginning.
-        if case .joined(let url) = reference.place, sign == nil, url.count <= Handle.longestURL {
+        if case .joined(let url) = reference.place, !signs, url.count <= Handle.longestURL {
             append(url, reference, in: epoch, to: &output)
         } else {
             append(reference.url, reference, in: epoch, to: &output)
@@ -83,17 +91,15 @@ package final class LinkWriter {
         if case .joined(let url) = reference.place {
             role.appendExtension(
                 for: url, in: url.folder.document, hasMap: reference.hasMap, to: &output)
-            if sign == nil, url.count <= Handle.longestURL {
+            if !signs, url.count <= Handle.longestURL {
                 return appendOrigin(url, role, in: epoch, to: &output)
             }
         } else {
             role.appendExtension(for: reference.url, hasMap: reference.hasMap, to: &output)
         }
-        let path = sign == nil ? [] : Array(output[handleStart..<pathEnd])
+        let path = signs ? Array(output[handleStart..<pathEnd]) : []
         output.append(contentsOf: Self.originStart)
-        handle(reference.url, session, epoch)
-            .append(
-                to: &output, for: .origin(role, path: path), sign: sign, isInFront: isInFront)
+        appendHandle(of: reference.url, for: .origin(role, path: path), in: epoch, to: &output)
     }
 
     private static let originStart = Array("?\(LivePlace.argument)=".utf8)
@@ -127,9 +133,19 @@ package final class LinkWriter {
         of url: AbsoluteURL, for use: HandleUse, in epoch: Epoch = .first
     ) -> [UInt8] {
         var text: [UInt8] = []
-        handle(url, session, epoch)
-            .append(to: &text, for: use, sign: sign, isInFront: isInFront)
+        appendHandle(of: url, for: use, in: epoch, to: &text)
         return text
+    }
+
+    private func appendHandle(
+        of url: AbsoluteURL, for use: HandleUse, in epoch: Epoch, to output: inout [UInt8]
+    ) {
+        let made = handle(url, session, epoch)
+        if let signForUser, url.hasStandIn {
+            made.append(to: &output, for: use, sign: signForUser, isForUser: true)
+        } else {
+            made.append(to: &output, for: use, sign: sign, isInFront: isInFront)
+        }
     }
 
     private func append(
@@ -155,8 +171,7 @@ package final class LinkWriter {
         output.append(0x2F)
         output.append(role.letter)
         output.append(0x2F)
-        handle(url, session, epoch)
-            .append(to: &output, for: .link(role), sign: sign, isInFront: isInFront)
+        appendHandle(of: url, for: .link(role), in: epoch, to: &output)
         output.append(0x2F)
         role.appendSafeFileName(for: url, hasMap: reference.hasMap, to: &output)
     }

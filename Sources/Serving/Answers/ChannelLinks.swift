@@ -52,6 +52,7 @@ struct ChannelLinks {
         let writer = LinkWriter(
             session: session.id, prefix: prefix + (session.seal?.path ?? ""),
             signer: session.seal?.signer ?? core.signer,
+            userSigner: core.keys.mountUsers.signer(of: base),
             handle: core.names.handle(for:session:epoch:))
         writers[own] = writer
         return writer

@@ -11,6 +11,7 @@ import Playlists
 import Reactor
 import Store
 import TimeShifting
+import URISyntax
 
 /// A stored playlist or HLS JSON text, as one request may be served it.
 struct ServableText {
@@ -61,7 +62,8 @@ final class ServedTexts {
             list: asked == resource.listKey ? nil : asked,
             sealKey: resource.session.seal?.keyID ?? core.sessions.sealer?.firstID ?? 0,
             cookies: core.cookies?.text(of: resource.session.id),
-            settings: core.keys.settingsVersion)
+            settings: core.keys.settingsVersion,
+            user: resource.url.hasStandIn ? core.keys.user(of: resource.url) : nil)
     }
 
     /// True if the text is in memory as this session received it.

@@ -127,6 +127,7 @@ struct TextPreparation: Sendable {
     private func linkWriter(prefix: String, _ seal: SessionSeal?) -> LinkWriter {
         LinkWriter(
             session: resource.session.id, prefix: prefix, signer: seal?.signer ?? core.signer,
+            userSigner: core.keys.mountUsers.signer(of: resource.url),
             handle: core.names.handle(for:session:epoch:))
     }
 

@@ -106,7 +106,7 @@ package final class Links: Sendable {
     /// - Parameters:
     ///   - link: the link.
     ///   - isChecked: whether signatures are verified; false if a user or the daemon itself
-    ///     resolves it.
+    ///     resolves it. Those that a mount's user information takes are verified always.
     /// - Returns: session, URL and epoch.
     /// - Throws: why it cannot be resolved: it is malformed, unsigned, or names something unknown.
     func target(
@@ -128,8 +128,13 @@ package final class Links: Sendable {
     private func lookUp(
         _ link: RewrittenLink, isChecked: Bool, readsLongLists: Bool
     ) throws(ProxyFailure) -> LinkLookup {
-        let signer = isChecked ? try self.signer(of: link) : nil
-        let path = try Self.handle(link.handle, for: .link(link.role), signer)
+        let signer: Signer?
+        if isChecked {
+            signer = try self.signer(of: link)
+        } else {
+            signer = try? self.signer(of: link)
+        }
+        let path = try handle(link.handle, for: .link(link.role), signer, isChecked: isChecked)
         let opened = isChecked ? try session(of: link, path.session) : nil
         guard case .list(let list) = path.target else {
             return .target(
@@ -142,7 +147,7 @@ package final class Links: Sendable {
                 .client, .notFound, "the URL's file name is no place in a live playlist")
         }
         if let text = link.origin {
-            let origin = try Self.handle(text, for: link.originUse, signer)
+            let origin = try handle(text, for: link.originUse, signer, isChecked: isChecked)
             guard origin.session == path.session else {
                 throw ProxyFailure(
                     .client, .badRequest, "the URL's path and query are of two playlists")
@@ -152,6 +157,7 @@ package final class Links: Sendable {
                     session: origin.session, opened: opened, url: try namedURL(of: origin),
                     epoch: origin.epoch))
         }
+        // Without a signature of a mount's user: it leads to what the list names, as the mount does.
         let id = LiveListID(name: list, epoch: path.epoch)
         if !readsLongLists,
             let list = unreadLongList(
@@ -230,32 +236,47 @@ package final class Links: Sendable {
     func handle(
         _ text: Substring, for use: HandleUse, in link: RewrittenLink
     ) throws(ProxyFailure) -> Handle {
-        try Self.handle(text, for: use, signer(of: link))
+        try handle(text, for: use, signer(of: link), isChecked: true)
     }
 
-    private static func handle(
-        _ text: Substring, for use: HandleUse, _ signer: Signer?
+    private func handle(
+        _ text: Substring, for use: HandleUse, _ signer: Signer?, isChecked: Bool
     ) throws(ProxyFailure) -> Handle {
+        let sign: (([UInt8]) -> [UInt8])? =
+            isChecked ? signer.map { signer in { signer.sign($0) } } : nil
         do throws(Handle.Fault) {
             return try Handle(
-                text: text.utf8.span, for: use, sign: signer.map { signer in { signer.sign($0) } },
-                requiresSignature: signer != nil)
+                text: text.utf8.span, for: use, sign: sign,
+                signForUser: { target in
+                    guard let url = ResourceNames.url(of: target, in: self.store) else {
+                        return nil
+                    }
+                    return self.names.keys.mountUsers.signer(of: url).map { user in
+                        { user.sign($0, with: signer) }
+                    }
+                }, requiresSignature: sign != nil)
         } catch {
             switch error {
             case .malformed:
                 throw ProxyFailure(
                     .client, .notFound, "the URL's handle cannot be read; reload the playlist")
-            case .badSignature:
-                throw ProxyFailure(
-                    .client, .forbidden,
-                    "the URL was not signed by this daemon; reload the playlist")
+            case .badSignature: throw Self.unsigned
             }
         }
     }
 
+    private static var unsigned: ProxyFailure {
+        ProxyFailure(
+            .client, .forbidden, "the URL was not signed by this daemon; reload the playlist")
+    }
+
     /// Returns the URL of a handle that has one, in full or by name.
     func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
-        if let url = names.url(of: handle) { return url }
+        if let url = names.url(of: handle) {
+            // Or anybody could have a mount's user information sent for any URL of its origin.
+            guard !url.hasStandIn || handle.isSignedForUser else { throw Self.unsigned }
+            return url
+        }
         throw ProxyFailure(
             .client, .gone, "the URL's short name is not known any more; reload the playlist")
     }
