@@ -15,19 +15,22 @@ enum EntryQuery {
 
     /// True for a URL without `?` that has the encoded form of `?`, and of `=` behind it: some
     /// scripts encode a URL except for `:` and `/`.
+    ///
+    /// The encoded form of those two says that the path contains an encoded URL.
     private static func hasEncodedQuery(_ raw: String) -> Bool {
         let bytes = Array(raw.utf8)
         guard !bytes.contains(0x3F) else { return false }
         var isInQuery = false
-        for index in bytes.indices.dropLast(2)
-        where bytes[index] == ASCII.percent && bytes[index + 1] == 0x33 {
-            switch bytes[index + 2] {
-            case 0x46, 0x66: isInQuery = true
-            case 0x44, 0x64: if isInQuery { return true }
+        var hasArgument = false
+        for index in bytes.indices.dropLast(2) where bytes[index] == ASCII.percent {
+            switch (bytes[index + 1], bytes[index + 2]) {
+            case (0x32, 0x46), (0x32, 0x66), (0x33, 0x41), (0x33, 0x61): return false
+            case (0x33, 0x46), (0x33, 0x66): isInQuery = true
+            case (0x33, 0x44), (0x33, 0x64): hasArgument = hasArgument || isInQuery
             default: break
             }
         }
-        return false
+        return hasArgument
     }
 
     /// Returns the items of a query.

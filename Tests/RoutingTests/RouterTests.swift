@@ -125,6 +125,9 @@ import URISyntax
         ("/proxy?url=https://h/a%2520b%3fx%3d1&token=t", "https://h/a%20b?x=1"),
         ("/proxy?url=https://h/what%3F.m3u8", "https://h/what%3F.m3u8"),
         ("/proxy?url=https://h/a%3Fb?c%3Dd", "https://h/a%3Fb?c%3Dd"),
+        // The path contains an encoded URL.
+        ("/proxy?url=https://h/get/o%3A80%3Ft%3D1", "https://h/get/o%3A80%3Ft%3D1"),
+        ("/proxy?url=https://h/get/o%2fa%3Ft%3D1", "https://h/get/o%2fa%3Ft%3D1"),
         ("/https://h/a.m3u8?x=1&y=2", "https://h/a.m3u8?x=1&y=2"),
         ("/http://h:8080/", "http://h:8080/"),
         ("/https:/h/a.m3u8", "https://h/a.m3u8"),
