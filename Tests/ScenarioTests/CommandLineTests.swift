@@ -55,6 +55,20 @@ extension Stories.CommandLineTests {
         #expect(try url([once] + token + other) == url([origin] + token + other))
     }
 
+    @Test func `a link of a mount with user information is not tried without it`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        cdn.put("/a.ts", Array("bytes".utf8))
+        let handle = handMadeHandle(of: "http://mount*%2Fadm%2F@127.0.0.1:\(cdn.port)/a.ts")
+        let link = "http://127.0.0.1:1/s/\(handle)/a.ts"
+        let printed = try sluice("url", link)
+        #expect(printed.status != 0 && printed.stderr.contains("path of the mount"))
+        let tested = try sluice("doctor", "--port", "0", "--allow-private", link)
+        #expect(tested.status != 0 && tested.stdout.contains("path of the mount"))
+        #expect(cdn.requests.isEmpty)
+    }
+
     @Test func `url prints a host beyond ASCII in its ASCII form`() throws {
         let given = try sluice("url", "http://me@b\u{FC}cher.example:81/\u{FC}.ts").stdout
         #expect(

@@ -53,7 +53,8 @@ struct GivenURL {
     ///   - basePath: the base path that URLs of daemons on this machine may have; "" or "/x".
     /// - Returns: nil for URLs of hosts other than this machine and that of `base`: such a path
     ///   there may be a proxy that is meant.
-    /// - Throws: `ValidationError` if what is behind the daemon's address is no URL.
+    /// - Throws: `ValidationError` if what is behind the daemon's address is no URL, or is one of a
+    ///   mount whose user information only the daemon has.
     func behindDaemon(at base: String? = nil, basePath: String = "") throws -> GivenURL? {
         guard let rest = rest(at: base, basePath: basePath) else { return nil }
         // Kept as it is written.
@@ -69,7 +70,13 @@ struct GivenURL {
             found.window = entry.window
             return found
         case .rewritten(let link):
-            return try link.uncheckedURL.map { try GivenURL($0.text, fields: headers) }
+            guard let url = link.uncheckedURL else { return nil }
+            guard !url.hasStandIn else {
+                throw ValidationError(
+                    "the link is of a mount with user information, which only its daemon has: give the path of the mount there"
+                )
+            }
+            return try GivenURL(url.text, fields: headers)
         default: return nil
         }
     }

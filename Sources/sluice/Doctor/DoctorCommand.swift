@@ -80,14 +80,22 @@ struct Doctor {
         daemon = probe?.daemon
         // What people have at hand is the URL that they play.
         let basePath = probe?.daemon?.basePath ?? found?.proxy.basePath ?? ""
-        let origin = try? given?.behindDaemon(basePath: basePath)
+        var origin: GivenURL?
+        var tested = given
+        do {
+            origin = try given?.behindDaemon(basePath: basePath)
+            tested = origin ?? given
+        } catch {
+            tested = nil
+            findings.append(.problem("URL", "it is not tested: \(error)", "give the origin's URL"))
+        }
         redaction = Redaction(
             secrets: Self.secrets(options, found, [given, origin].compactMap { $0 }))
         if let origin {
             let text = "it leads through a daemon; its origin's \(origin.url.redacted) is tested"
             findings.append(.ok("URL", text))
         }
-        if let tested = origin ?? given {
+        if let tested {
             findings += Self.try(tested, options, found, at: probe?.daemon)
         }
         report = DoctorReport(findings, redaction)
