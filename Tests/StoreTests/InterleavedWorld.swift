@@ -168,7 +168,9 @@ final class InterleavedWorld {
         try require(hasLongHeads || left == 0, "no bytes are charged in the end: \(left)")
         try close()
         let path = folder.path
-        try eventually { try openFiles(under: path).isEmpty }
+        try? eventually { try openFiles(under: path).isEmpty }
+        let open = try openFiles(under: path)
+        try require(open.isEmpty, "no file is open in the end: \(open)")
     }
 
     // MARK: Rules

@@ -1,5 +1,6 @@
 // Requests for a flight, and its replies.
 package import CachePolicy
+import HLS
 package import HTTP
 package import Store
 import Synchronization
