@@ -308,8 +308,11 @@ extension FlightTable {
         for flight in hopeless {
             // The second level may have what the origin does not send.
             flight.refusalOfOrigin = shared == nil ? nil : failure
-            guard flight.sharing?.read == nil else { continue }
-            flight.fail(failure, cause: FillEnd.refused(failure))
+            if let sharing = flight.sharing, sharing.read != nil {
+                flight.endLater(sharing)
+            } else {
+                flight.fail(failure, cause: FillEnd.refused(failure))
+            }
         }
     }
 }

@@ -23,8 +23,7 @@ import URISyntax
 final class FlightSharing {
     let attempt: FlightMachine.Attempt
     var read: SharedRead?
-    /// Until the origin is asked too; from the first failure that is kept back, until that is the
-    /// answer.
+    /// Until the origin is asked too; from when its failure is known, until that is the answer.
     var timer: TimerID?
     /// The stored head of the object, once the second level has won.
     var head: StoredHead?
@@ -107,6 +106,8 @@ extension Flight {
             sharing.timer = table.loop.schedule(after: level.settings.headStart) {
                 [weak self] _ in self?.headStartEnded()
             }
+        } else {
+            endLater(sharing)
         }
         read.begin()
         table.ahead.scheduleRoundEnd(table)
@@ -118,6 +119,7 @@ extension Flight {
             machine.attempt == sharing.attempt
         else { return }
         sharing.timer = nil
+        guard refusalOfOrigin == nil else { return endLater(sharing) }
         sharing.hasAskedOrigin = true
         counters.add(.sharedHedges)
         sendToOrigin(sharing.attempt)
@@ -177,7 +179,10 @@ extension Flight {
 
     /// Has the read end in time for the player, who waits for a failure that is known, unless the
     /// second level begins.
-    private func endLater(_ sharing: FlightSharing) {
+    ///
+    /// A second level that had answered by then has kept the limits of its requests: others ask it
+    /// as before.
+    func endLater(_ sharing: FlightSharing) {
         guard sharing.timer == nil else { return }
         sharing.timer = table.loop.schedule(after: FlightSharing.patience) {
             [weak self, weak sharing] _ in
@@ -185,8 +190,14 @@ extension Flight {
                 !sharing.hasWon
             else { return }
             sharing.timer = nil
+            sharing.read = nil
             read.cancel()
-            sharedRead(read, didEnd: .failed("it had not begun when the origin had failed"))
+            counters.add(.sharedLosses)
+            counters.add(.sharedDuplicateBytes, read.received)
+            if read.received == 0 {
+                table.shared?.failed("it had not answered when the origin had failed")
+            }
+            goOnWithOrigin(sharing)
         }
     }
 
