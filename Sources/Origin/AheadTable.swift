@@ -32,7 +32,9 @@ final class AheadTable {
     }
 
     func cancel(_ number: UInt64) {
-        tasks[number]?.cancel()
+        guard let task = tasks[number] else { return }
+        task.cancel()
+        scheduleRoundEnd(task.table)
     }
 
     func setYields(_ yields: Bool, _ number: UInt64) {
@@ -43,7 +45,8 @@ final class AheadTable {
 
     /// At the end of this round, pauses or resumes ahead fetches depending on whether players wait.
     ///
-    /// Must be called whenever a flight for players begins, ends or is paused.
+    /// Must be called whenever a flight for players begins, ends or is paused, and whenever a fetch
+    /// joins a flight or leaves it.
     func scheduleRoundEnd(_ table: FlightTable) {
         guard !tasks.isEmpty, !isRoundEndScheduled else { return }
         isRoundEndScheduled = true
@@ -52,13 +55,38 @@ final class AheadTable {
             isRoundEndScheduled = false
             let isBusy = table.hasPlayback
             let pause = table.concurrency.update(playersWait: isBusy)
-            for task in Array(tasks.values) { task.makeWay(table.isHeldBack(task.wanted.lane)) }
+            makeWay([Lane.prefetch, .background].filter { table.isHeldBack($0) })
             guard let pause else { return }
             loop.schedule(after: pause) { [weak self, weak table] _ in
                 if let table { self?.scheduleRoundEnd(table) }
             }
         }
     }
+
+    /// Has the fetches of some lanes wait for players, and the others go on.
+    private func makeWay(_ held: [Lane]) {
+        let fetches = tasks.values.map { task in
+            (task: task, waits: task.wanted.yields && held.contains(task.wanted.lane))
+        }
+        var goingOn = AheadFlightsGoingOn()
+        for (task, waits) in fetches {
+            if let flight = task.flight { goingOn.note(ObjectIdentifier(flight), waits: waits) }
+        }
+        for (task, waits) in fetches { task.makeWay(waits, goingOn) }
+    }
+}
+
+/// The flights that go on while players wait: one that several fetches share does as long as one of
+/// these does not wait, so that a recording loses nothing because look-ahead wants the same.
+struct AheadFlightsGoingOn {
+    private var flights: Set<ObjectIdentifier> = []
+
+    /// Notes a fetch by a flight.
+    mutating func note(_ flight: ObjectIdentifier, waits: Bool) {
+        if !waits { flights.insert(flight) }
+    }
+
+    func contains(_ flight: ObjectIdentifier) -> Bool { flights.contains(flight) }
 }
 
 extension FlightTable {

@@ -121,6 +121,8 @@ final class AheadTask {
         table.fetch(request, id: id) { reply in
             bound.enqueue { task, _ in task.receive(reply, id) }
         }
+        // It may have joined a flight that is paused for other fetches.
+        table.ahead.scheduleRoundEnd(table)
     }
 
     private func receive(_ reply: FetchReply, _ id: FetchID) {
@@ -153,19 +155,30 @@ final class AheadTask {
         act(on: finding)
     }
 
-    /// Pauses for players, or resumes.
-    func makeWay(_ isBusy: Bool) {
+    /// The ahead flight that fetches for it; nil if there is none.
+    var flight: Flight? {
+        guard let fetchID, let flight = table.flight(of: fetchID), flight.machine.isAhead else {
+            return nil
+        }
+        return flight
+    }
+
+    /// Waits for players, or goes on.
+    ///
+    /// - Parameters:
+    ///   - waits: true if it must wait for players.
+    ///   - goingOn: the flights that other fetches have go on.
+    func makeWay(_ waits: Bool, _ goingOn: AheadFlightsGoingOn) {
         guard !isOver else { return }
-        let waits = isBusy && wanted.yields
         if waitsForPlayers {
             guard !waits else { return }
             waitsForPlayers = false
             return act(on: look().0)
         }
-        guard let fetchID, let flight = table.flight(of: fetchID), flight.machine.isAhead
-        else { return }
-        if waits { flight.pauseTransfer() } else { flight.resumeTransfer() }
-        setActive(!waits)
+        guard let flight else { return }
+        let isPaused = waits && !goingOn.contains(ObjectIdentifier(flight))
+        if isPaused { flight.pauseTransfer() } else { flight.resumeTransfer() }
+        setActive(!isPaused)
     }
 
     // MARK: Ends

@@ -136,6 +136,34 @@ extension Stories {
             #expect(try stream.readRest().count == title.size - 10_000)
         }
 
+        // More than once, since nothing determines which of the two fetches is looked at first.
+        @Test(arguments: 1...3)
+        func `a recording goes on with what look-ahead has to wait for`(_ round: Int) throws {
+            let title = try PlayedTitle(size: 2_000_000)
+            let cdn = title.story.cdn
+            let paths = (1...2).map { title.path($0) }
+            for path in paths { cdn.hold(path, afterBytes: 1_000_000) }
+            _ = try title.read(0)
+            #expect(eventually { paths.allSatisfy { cdn.bytesSent($0) >= 1_000_000 } })
+            // Another player waits for its media: what is fetched ahead pauses.
+            let awaited = "/bytes/50000/other.ts"
+            cdn.hold(awaited, afterBytes: 20_000)
+            let other = try title.story.open(awaited)
+            _ = try other.read(20_000)
+            let segments = paths.map { LiveWindow.Segment(uri: $0, duration: 4) }
+            let stream = RecordedStream(
+                on: title.story,
+                LiveWindow(segments: segments, targetDuration: 4, windowSize: paths.count))
+            try stream.record()
+            for path in paths { cdn.release(path) }
+            #expect(try stream.has(paths.count))
+            // That player waited all the time: its transfer has not stalled yet.
+            #expect(cdn.requestCount(awaited) == 1)
+            for path in paths { #expect(cdn.requestCount(path) == 1) }
+            cdn.release(awaited)
+            #expect(try other.readRest().count == 30_000)
+        }
+
         @Test func `a player that hangs up ends what was fetched for it`() throws {
             // What waits is cancelled after a tenth of a second, and what is fetched ends after three:
             // a late thread may change their order.
