@@ -92,6 +92,9 @@ package struct AdmissionQueue {
     private var nextSerial: UInt64 = 0
     private var preempting = 0
     private var preemptible = 0
+    /// True from when `next` has found nothing to do until a change after which it may: it is asked
+    /// in each round, and looks at every waiter.
+    private var isSettled = false
     /// Slots in use, express places not counted.
     package private(set) var slotsInUse = 0 {
         didSet { peakSlotsInUse = max(peakSlotsInUse, slotsInUse) }
@@ -138,6 +141,7 @@ extension AdmissionQueue {
         precondition(
             waiters[entry.id] == nil && holders[entry.id] == nil, "id \(entry.id) is known")
         guard isReturning || waiters.count < limits.waiting else { return false }
+        isSettled = false
         waiters[entry.id] = entry
         lanes[entry.lane.rawValue].add(entry.id, session: entry.session, atFront: isReturning)
         return true
@@ -153,6 +157,7 @@ extension AdmissionQueue {
     ///
     /// For a running transfer, this only decides whether it may be preempted.
     package mutating func move(_ id: UInt64, to lane: Lane) {
+        isSettled = false
         if var entry = waiters[id], entry.lane != lane {
             // A long poll is admitted from its own lane only, which precedes all others.
             guard !entry.isLongPoll else { return }
@@ -177,6 +182,7 @@ extension AdmissionQueue {
         guard let holder = holders[token.id], holder.serial == token.serial else {
             preconditionFailure("the slot of transfer \(token.id) was given back twice")
         }
+        isSettled = false
         holders[token.id] = nil
         count(holder, by: -1)
         if holder.isPreempted { preempting -= 1 }
@@ -190,6 +196,7 @@ extension AdmissionQueue {
     package mutating func exempt(_ token: SlotToken) {
         guard var holder = holders[token.id], holder.serial == token.serial, !holder.isExempt
         else { return }
+        isSettled = false
         count(holder, by: -1)
         holder.isExempt = true
         holders[token.id] = holder
@@ -205,6 +212,7 @@ extension AdmissionQueue {
         }
         guard holder.host != host, !holder.entry.isLongPoll else { return true }
         guard hasRoom(host) else { return false }
+        isSettled = false
         leave(holder.host)
         hostCounts[host, default: 0] += 1
         ahead.count(holder.entry.lane, to: holder.host, by: -1)
@@ -218,6 +226,7 @@ extension AdmissionQueue {
     package mutating func limitAhead(
         _ all: Int, background: Int = .max, hosts: [String: Int] = [:]
     ) {
+        isSettled = false
         ahead.limit = max(1, all)
         ahead.backgroundLimit = max(1, background)
         ahead.hostLimits = hosts
@@ -231,6 +240,7 @@ extension AdmissionQueue {
     ///
     /// Call until nil after every change.
     package mutating func next() -> Action? {
+        guard !isSettled else { return nil }
         if heldInUse < limits.heldCap, let entry = take(from: .express, isLongPoll: true) {
             return admit(entry, usesExpressPlace: false)
         }
@@ -242,7 +252,9 @@ extension AdmissionQueue {
                 if let entry = take(from: lane) { return admit(entry, usesExpressPlace: false) }
             }
         }
-        return preemption()
+        let action = preemption()
+        isSettled = action == nil
+        return action
     }
 
     /// Admits an optional transfer that must not delay others: only if nothing waits, a slot is
@@ -275,6 +287,7 @@ extension AdmissionQueue {
     }
 
     private mutating func admit(_ entry: Entry, usesExpressPlace: Bool) -> Action {
+        isSettled = false
         nextSerial += 1
         let holder = Holder(
             entry: entry, host: entry.host, serial: nextSerial, usesExpressPlace: usesExpressPlace)
@@ -302,9 +315,14 @@ extension AdmissionQueue {
         guard preempting == 0, preemptible > 0 else { return nil }
         for lane in [Lane.express, .playback] where lanes[lane.rawValue].count > 0 {
             var victim: UInt64?
+            // The same holders are in the way of all that wait for a host, and of all others.
+            var hopeless: Set<String?> = []
             _ = lanes[lane.rawValue].first { id in
                 guard let entry = waiters[id] else { return false }
+                let host = hasRoom(entry.host) ? nil : entry.host
+                guard !hopeless.contains(host) else { return false }
                 victim = self.victim(for: entry)
+                if victim == nil { hopeless.insert(host) }
                 return victim != nil
             }
             if let victim {
