@@ -318,7 +318,8 @@ extension AdmissionQueue {
             // The same holders are in the way of all that wait for a host, and of all others.
             var hopeless: Set<String?> = []
             _ = lanes[lane.rawValue].first { id in
-                guard let entry = waiters[id] else { return false }
+                // A request that is held waits for another such one to end.
+                guard let entry = waiters[id], !entry.isLongPoll else { return false }
                 let host = hasRoom(entry.host) ? nil : entry.host
                 guard !hopeless.contains(host) else { return false }
                 victim = self.victim(for: entry)

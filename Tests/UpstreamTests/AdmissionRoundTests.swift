@@ -36,6 +36,24 @@ import Upstream
         #expect(before == nil && after == .preempt(1))
     }
 
+    @Test func `a long poll that waits for a place preempts nothing`() {
+        var limits = AdmissionQueue.Limits()
+        limits.heldCap = 1
+        var queue = AdmissionQueue(limits: limits)
+        _ = queue.enqueue(entry(0, .background))
+        for id in 1...2 as ClosedRange<UInt64> {
+            var held = entry(id, .express)
+            held.isLongPoll = true
+            _ = queue.enqueue(held)
+        }
+        let running = drain(&queue)
+        #expect(running.map(\.id) == [1, 0])
+        let action = queue.next()
+        #expect(action == nil)
+        queue.release(running[0])
+        #expect(drain(&queue).map(\.id) == [2])
+    }
+
     @Test func `every change that makes room is seen after there was nothing to do`() {
         /// What starts after a change, where one transfer runs and another one waits.
         func started(
