@@ -410,8 +410,8 @@ let package = Package(
         .testTarget(
             name: "LibraryTests",
             dependencies: [
-                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "DurableState",
-                "Store", "Model", "Library",
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "DurableState", "Store", "Model", "Library",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

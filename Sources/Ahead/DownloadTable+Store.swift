@@ -152,17 +152,19 @@ extension DownloadTable {
     /// Ends the completeness of downloads that have lost what their pins name, so that no listing
     /// calls them complete; blocks on the disk.
     func note(removedFrom titles: Set<UInt64>) {
-        for title in titles {
-            guard let download = downloads[SessionID(title)], download.state == .complete,
-                !download.isToBeChecked, hasLost(download)
-            else { continue }
-            download.fail(DownloadLosses.reason)
+        let complete = titles.compactMap { downloads[SessionID($0)] }.filter {
+            $0.state == .complete && !$0.isToBeChecked
         }
-    }
-
-    private func hasLost(_ download: Download) -> Bool {
-        guard download.plan.pieces.isEmpty else { return !isWhole(download) }
-        return DownloadLosses.exist(in: download.id.number, of: services.store)
+        // Those of earlier runs, whose pieces are not known: all of them after a purge that an
+        // earlier run began, so that their files are not opened.
+        let former = complete.filter(\.plan.pieces.isEmpty)
+        let lacking = services.store.titlesLackingPinned(among: Set(former.map(\.id.number)))
+        for download in complete {
+            let hasLost =
+                download.plan.pieces.isEmpty
+                ? lacking.contains(download.id.number) : !isWhole(download)
+            if hasLost { download.fail(DownloadLosses.reason) }
+        }
     }
 
     /// Reports a complete download.

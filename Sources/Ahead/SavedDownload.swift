@@ -69,22 +69,15 @@ extension Download {
 package enum DownloadLosses {
     static let reason = "parts of it were removed from the cache; resume it to fetch them again"
 
-    /// True if anything that the pins of a title name is missing; blocks on the disk.
-    static func exist(in title: UInt64, of store: ObjectStore) -> Bool {
-        store.pins().contains { pin in
-            pin.title == title && pin.keys.contains { store.peek($0)?.isDiscarded ?? true }
-        }
-    }
-
     /// Saves that those of these titles have failed that have lost anything; blocks on the disk.
     ///
     /// For a process that removes objects while no daemon runs: a daemon looks for no parts of
     /// complete downloads at its start.
     package static func note(removedFrom titles: Set<UInt64>, of store: ObjectStore) {
+        let lacking = store.titlesLackingPinned(among: titles)
+        guard !lacking.isEmpty else { return }
         for var record in store.state.records(DownloadRecord.self)
-        where record.state == "complete" && titles.contains(record.id)
-            && exist(in: record.id, of: store)
-        {
+        where record.state == "complete" && lacking.contains(record.id) {
             record.state = "failed"
             record.reason = reason
             store.state.put(record)

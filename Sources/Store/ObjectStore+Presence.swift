@@ -50,6 +50,16 @@ extension ObjectStore {
         return found.map { $0 ?? .absent }
     }
 
+    /// Returns those of some titles that lack anything that their pins name.
+    ///
+    /// Costs as much as `presence(of:)` of all these keys.
+    package func titlesLackingPinned(among titles: Set<UInt64>) -> Set<UInt64> {
+        let lacking = pins().filter { pin in
+            titles.contains(pin.title) && presence(of: pin.keys).contains(.absent)
+        }
+        return Set(lacking.map(\.title))
+    }
+
     /// Returns what is known without the disk: from open objects and rows not written yet.
     private func openPresence(of key: ObjectKey) -> Presence? {
         let open = core.table.withShard(of: key) { $0.look(key) }

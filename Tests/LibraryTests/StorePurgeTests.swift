@@ -1,5 +1,6 @@
 import Logging
 import Posix
+import Reactor
 import Store
 import Synchronization
 import Testing
@@ -8,7 +9,10 @@ import Testing
 
 /// Purges that an earlier run has not finished.
 @Suite struct StorePurgeTests {
-    @Test func `a continued purge names titles that lost parts before`() throws {
+    @Test(arguments: [false, true])
+    func `a continued purge names titles that lost parts before, unless it is stopped again`(
+        _ isStopped: Bool
+    ) throws {
         let folder = try makeTemporaryFolder("store-purge")
         defer { removeTree(folder) }
         let log = Logger(label: "store-purge-tests")
@@ -21,10 +25,16 @@ import Testing
         try PurgeOrders(database: store.state).add([PurgeOrder(.texts(["http://a/1"]))])
         let removals = RemovalNotices()
         let purge = StorePurge(store: store, willPurge: nil, removals: removals)
-        purge.resume(log)
-        purge.stop()
+        if isStopped { purge.stop() }
         let told = Mutex<Set<UInt64>>([])
-        removals.follow { titles in told.withLock { $0.formUnion(titles) } }
-        #expect(told.withLock { $0 } == [7])
+        let isTold = try ThreadSemaphore()
+        removals.follow { titles in
+            told.withLock { $0.formUnion(titles) }
+            isTold.signal()
+        }
+        purge.resume(log)
+        if !isStopped { #expect(isTold.wait(atMost: .seconds(20 as Int64))) }
+        purge.stop()
+        #expect(told.withLock { $0 } == (isStopped ? [] : [7]))
     }
 }

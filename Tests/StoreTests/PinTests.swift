@@ -43,6 +43,27 @@ import Testing
         #expect(store.statistics().evictions > 10)
     }
 
+    @Test func `titles that lack pinned objects are found without opening the others`() throws {
+        let folder = try TemporaryFolder()
+        let (kept, gone) = (ObjectKey(sha256Of: "kept"), ObjectKey(sha256Of: "gone"))
+        do {
+            let store = try openStore(folder.path)
+            defer { store.close() }
+            for name in ["kept", "gone"] { try store.add(name, total: 5_000) }
+            try store.pin(title: 5, url: "", keys: [kept])
+            for title in 6...7 as ClosedRange<UInt64> {
+                try store.pin(title: title, url: "", keys: [kept, gone])
+            }
+            try store.flushed()
+        }
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.titlesLackingPinned(among: [5, 6, 7, 8]).isEmpty)
+        #expect(store.statistics().openObjects == 0)
+        _ = try store.purge(where: { $0.key == gone }, goesOn: { _ in true })
+        #expect(store.titlesLackingPinned(among: [5, 6, 8]) == [6])
+    }
+
     @Test func `pins that take all room are told once, and again after a change`() throws {
         let folder = try TemporaryFolder()
         let told = Told()

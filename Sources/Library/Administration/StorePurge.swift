@@ -135,9 +135,11 @@ package final class StorePurge: Sendable {
         let pins = store.pins()
         let pinned = Set(pins.flatMap(\.keys))
         var lost: Set<ObjectKey> = []
-        // What an interrupted purge had removed is known to nobody, nor whether it was told.
+        // What an interrupted purge had removed is known to nobody, nor whether it was told. One
+        // that is stopped again leaves the search for that to the next run.
         func tellLosses() {
-            let affected = continues ? pins : pins.filter { !lost.isDisjoint(with: $0.keys) }
+            let tellsAll = continues && !isStopped.load(ordering: .acquiring)
+            let affected = tellsAll ? pins : pins.filter { !lost.isDisjoint(with: $0.keys) }
             removals.tell(Set(affected.map(\.title)))
         }
         do {
