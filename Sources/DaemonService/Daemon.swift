@@ -41,6 +41,10 @@ package final class Daemon {
             )
         }
         try Self.checkFileSize(log)
+        if let owner = FolderOwner(keepingRootOutOf: configuration.cacheFolder) {
+            printError("sluice: \(owner.refusal(of: configuration.cacheFolder))")
+            throw ExitCodes.cacheFolder
+        }
         self.configuration = configuration
         self.log = log
         do throws(StoreError) {

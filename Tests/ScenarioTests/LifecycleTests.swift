@@ -41,6 +41,19 @@ extension Stories.LifecycleTests {
         #expect(file.status == 4)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "needs root"))
+    func `root serves no store of another user, and leaves no file there`() throws {
+        let story = try Story()
+        _ = try story.get(segment("a", 1_000))
+        story.stop()
+        let owner = "65534:65534"
+        #expect(try Tool.run(["chown", "-R", owner, story.cacheFolder]).status == 0)
+        let refused = try sluice("serve", "--port", "0", "--cache-dir", story.cacheFolder)
+        #expect(refused.status == 4, "\(refused.stderr)")
+        #expect(refused.stderr.contains("belongs to the user"), "\(refused.stderr)")
+        #expect(try Tool.run(["find", story.cacheFolder, "-user", "0"]).stdout.isEmpty)
+    }
+
     @Test
     func `a damaged index is rebuilt from the objects`() throws {
         let story = try Story()

@@ -151,27 +151,6 @@ final class AdminChannel {
 
 /// A cache folder that this process has opened while no daemon uses it.
 private final class OpenedStore {
-    /// Refuses to open another user's store as root: what root writes there keeps that user's daemon
-    /// from starting.
-    ///
-    /// - Throws: `ExitCode` after printing the error to standard error.
-    private static func checkOwner(of folder: String) throws {
-        var found = stat()
-        guard geteuid() == 0, stat("\(folder)/objects", &found) == 0, found.st_uid != 0 else {
-            return
-        }
-        let user = owner(found.st_uid)
-        throw commandFailure(
-            "the store \(folder) belongs to the user \(user.name); run this as that user, for example with sudo -u \(user.argument)"
-        )
-    }
-
-    /// Returns the name of a user, and the argument that names it for sudo.
-    private static func owner(_ id: uid_t) -> (name: String, argument: String) {
-        let name = getpwuid(id).flatMap { $0.pointee.pw_name.map { String(cString: $0) } }
-        return (name ?? String(id), name ?? "#\(id)")
-    }
-
     /// Makes sure that there is a store that this user may open.
     ///
     /// - Parameters:
@@ -189,8 +168,8 @@ private final class OpenedStore {
             var found = stat()
             var advice = ""
             if stat(folder, &found) == 0, found.st_uid != geteuid() {
-                let user = owner(found.st_uid)
-                advice = "; run this as its owner, for example with sudo -u \(user.argument)"
+                let user = FolderOwner(found.st_uid).argument
+                advice = "; run this as its owner, for example with sudo -u \(user)"
             }
             printError(
                 "sluice: \(asked)the store in \(folder) cannot be opened: \(error)\(advice)")
@@ -207,7 +186,9 @@ private final class OpenedStore {
             scalars: options.cacheDir.map { ["cache-dir": $0] } ?? [:], lists: [:],
             file: options.config)
         let folder = configuration.cacheFolder
-        try Self.checkOwner(of: folder)
+        if let owner = FolderOwner(keepingRootOutOf: folder) {
+            throw commandFailure(owner.refusal(of: folder))
+        }
         try Self.checkStore(
             folder, asked: daemon.map { "no daemon answers at \($0), and " } ?? "")
         // Only the daemon knows the limits in force: nothing is evicted here.
