@@ -71,6 +71,9 @@ package final class ConfigurationReload {
             parts.log.notice(
                 "configuration reloaded on SIGHUP",
                 metadata: ["mounts": "\(configuration.proxy.mounts.count)"])
+            if let fault = configuration.faultOfStart {
+                parts.log.warning("the next start of the daemon would fail: \(fault)")
+            }
             let names = Set(running.keys).union(configuration.fixedSettings.keys)
                 .filter { running[$0] != configuration.fixedSettings[$0] }
             if !names.isEmpty {

@@ -51,6 +51,9 @@ package struct DaemonConfiguration: Sendable {
     package private(set) var settings: [SettingReport] = []
     /// The configuration file; nil without one.
     package private(set) var settingsFile: String?
+    /// What another start with these settings would fail by, and the running daemon does not need;
+    /// nil for nothing.
+    private(set) var faultOfStart: String?
     /// Values of settings that only former versions had, by name.
     private(set) var formerSettings: [String: String] = [:]
     /// The settings of routes to origins, one a line, without secrets.
@@ -82,10 +85,11 @@ package struct DaemonConfiguration: Sendable {
     ///   - handed: sockets inherited from a service manager; they replace `bind`, `port` and
     ///     `tls-port`. Nil for a command that only reads the settings of a daemon, which may have
     ///     such sockets.
+    ///   - isReread: true for settings that a running daemon reads again.
     /// - Throws: `ConfigurationError`.
     package init(
         scalars: [String: String], lists: [String: [String]], file: String?,
-        handed: [InheritedListener]? = nil
+        handed: [InheritedListener]? = nil, isReread: Bool = false
     ) async throws {
         var reader = try await SettingsReader(scalars: scalars, lists: lists, file: file)
         readAddresses(&reader, handed ?? [], mayBeHanded: handed == nil)
@@ -110,7 +114,10 @@ package struct DaemonConfiguration: Sendable {
             }
         }
         proxy.accessLog = reader.text("access-log")
-        if let fault = proxy.accessLog.flatMap(Self.fault(ofLog:)) { reader.fault(fault) }
+        if let fault = proxy.accessLog.flatMap(Self.fault(ofLog:)) {
+            // A running daemon has its log open, and must not miss a new certificate for this.
+            if isReread { faultOfStart = fault } else { reader.fault(fault) }
+        }
         proxy.consolePlayer = reader.text("console-player")
         if proxy.consolePlayer?.isEmpty == true { reader.fault("console-player is a path") }
         switch reader.text("title-pictures", default: "off") {

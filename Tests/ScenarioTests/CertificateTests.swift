@@ -90,6 +90,20 @@ extension Stories.CertificateTests {
         #expect(try stage.verify(identity.authority) == 0)
     }
 
+    @Test func `an access log whose folder is gone does not keep a new certificate out`() throws {
+        let identity = try Identity("127.0.0.1")
+        let other = try Identity("127.0.0.1")
+        let folder = try TemporaryFolder()
+        let logs = folder.makeFolder("logs")
+        let stage = try SecureStage([identity], ["--access-log", logs + "/log"])
+        #expect(rename(logs, folder.file("moved")) == 0)
+        try identity.replace(by: other)
+        try stage.reload(untilLogged: "configuration reloaded")
+        #expect(try eventually { try stage.verify(other.authority) == 0 })
+        let warning = "the next start of the daemon would fail: access-log \(logs)/log cannot be"
+        #expect(eventually { stage.story.daemon.standardError.contains(warning) })
+    }
+
     @Test func `a start with unusable files names them and the reason`() throws {
         let one = try Identity("one.test")
         let two = try Identity("two.test")

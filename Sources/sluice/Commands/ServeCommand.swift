@@ -52,7 +52,7 @@ struct ServeCommand: ParsableCommand {
         try daemon.run(
             rereading: {
                 try await DaemonConfiguration(
-                    scalars: scalars, lists: lists, file: file, handed: handed)
+                    scalars: scalars, lists: lists, file: file, handed: handed, isReread: true)
             }, setLogLevel: { level.level = $0 })
     }
 
