@@ -54,6 +54,7 @@ extension DaemonConfiguration {
             )
         }
         readSecurity(&reader, binds, secureOnes, mayBeHanded: mayBeHanded)
+        checkOwnClashes(&reader)
         let isRemoteAllowed = reader.isOn("allow-remote")
         if isShared, reader.text("token") == nil, !isRemoteAllowed {
             reader.fault(
@@ -75,6 +76,26 @@ extension DaemonConfiguration {
             if let address = SocketAddress(host: numeric, port: 0) { return address }
             reader.fault("bind is an IPv4 or IPv6 address, not '\(name)'")
             return nil
+        }
+    }
+
+    /// Adds an error for listeners that would take each other's port: the start would blame another
+    /// process.
+    private func checkOwnClashes(_ reader: inout SettingsReader) {
+        let secured = secure?.addresses ?? []
+        if let port = addresses.first?.port, port != 0, port == secured.first?.port {
+            reader.fault("port and tls-port are both \(port); choose another for one of them")
+        }
+        // Both ports are opened on the same addresses. Any free ports do not clash.
+        let hosts = [addresses, secured].first { ($0.first?.port ?? 0) != 0 } ?? []
+        var known: Set<[UInt8]> = []
+        for host in hosts where !known.insert(host.bytes).inserted {
+            reader.fault("bind names \(host.host) twice")
+        }
+        for host in hosts where host.bytes.contains(where: { $0 != 0 }) {
+            let all = SocketAddress(bytes: host.bytes.map { _ in 0 }, port: host.port)
+            guard known.contains(all.bytes) else { continue }
+            reader.fault("bind names \(all.host), which includes \(host.host); remove one of them")
         }
     }
 

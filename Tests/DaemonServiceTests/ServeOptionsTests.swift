@@ -46,11 +46,10 @@ import Testing
     {
         let configuration = try await DaemonConfiguration(
             scalars: ["port": "9001", "allow-remote": "true"],
-            lists: ["bind": ["0.0.0.0", "::", "127.0.0.1"]], file: nil)
-        #expect(
-            configuration.localBases == [
-                "http://127.0.0.1:9001", "http://[::1]:9001", "http://127.0.0.1:9001",
-            ])
+            lists: ["bind": ["0.0.0.0", "::"]], file: nil)
+        #expect(configuration.localBases == ["http://127.0.0.1:9001", "http://[::1]:9001"])
+        let own = try await DaemonConfiguration(scalars: ["port": "9001"], lists: [:], file: nil)
+        #expect(own.localBases == ["http://127.0.0.1:9001"])
         let free = try await DaemonConfiguration(scalars: ["port": "0"], lists: [:], file: nil)
         #expect(free.localBases == [])
     }
@@ -65,6 +64,22 @@ import Testing
         } catch {
             return "\(error)"
         }
+    }
+
+    @Test(arguments: [
+        (["127.0.0.1", "localhost"], "bind names 127.0.0.1 twice"),
+        (["127.0.0.1", "0.0.0.0"], "bind names 0.0.0.0, which includes 127.0.0.1"),
+        (["::", "[::1]"], "bind names ::, which includes ::1"),
+    ])
+    func `addresses that take each other's port are an error`(
+        binds: [String], words: String
+    ) async {
+        let text = await fault(["allow-remote": "true"], ["bind": binds])
+        #expect(text.contains(words), "\(text)")
+        let free = await fault(["allow-remote": "true", "port": "0"], ["bind": binds])
+        #expect(free.isEmpty, "\(free)")
+        let families = await fault(["allow-remote": "true"], ["bind": ["::", "127.0.0.1"]])
+        #expect(families.isEmpty, "\(families)")
     }
 
     @Test(arguments: [

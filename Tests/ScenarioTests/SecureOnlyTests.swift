@@ -129,5 +129,8 @@ extension Stories.SecureOnlyTests {
         #expect(off.contains(": listen for TLS on 127.0.0.1:9443, cache in"), "\(off)")
         let both = try Tool.run(check + ["9000", "--bind", "::1"] + secure).stdout
         #expect(both.contains(": listen on [::1]:9000, listen for TLS on [::1]:9443, cache in"))
+        let same = try Tool.run(check + ["9443"] + secure)
+        #expect(same.status == 78, "\(same.stdout)")
+        #expect(same.stderr.contains("port and tls-port are both 9443"), "\(same.stderr)")
     }
 }
