@@ -87,6 +87,12 @@ int clinux_lock_exclusive(int descriptor) {
     return fcntl(descriptor, F_OFD_SETLK, &lock);
 }
 
+int clinux_is_locked(int descriptor) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(descriptor, F_OFD_GETLK, &lock)) return -1;
+    return lock.l_type != F_UNLCK;
+}
+
 int clinux_fcntl(int descriptor, int command, int argument) {
     return fcntl(descriptor, command, argument);
 }

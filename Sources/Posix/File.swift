@@ -259,3 +259,8 @@ package func lockExclusively(_ file: CInt) throws(SystemError) -> Bool {
     if errno == EAGAIN || errno == EACCES { return false }
     throw SystemError("fcntl", code: errno)
 }
+
+/// Returns true if another open of a file has a lock on it (fcntl(2), F_OFD_GETLK).
+package func isLocked(_ file: CInt) throws(SystemError) -> Bool {
+    try check("fcntl") { clinux_is_locked(file) } != 0
+}

@@ -177,6 +177,24 @@ final class StoreFolder: Sendable {
         return true
     }
 
+    /// Inspects the folder as opening it would, without changing it or taking its lock.
+    ///
+    /// - Throws: the reason why a store could not be opened there.
+    static func judge(_ path: String) throws(StoreError) {
+        if try inspect(path) { return }
+        let isInUse: Bool
+        do throws(SystemError) {
+            let lock = try openFile(path + "/lock", flags: O_RDWR)
+            isInUse = try isLocked(lock.number)
+            _ = try readEpoch(path + "/clean")
+        } catch {
+            // Without its lock's file, as in a copy, nothing uses it.
+            guard error.code != ENOENT else { return }
+            throw .unusable(folder: path, error)
+        }
+        if isInUse { throw .inUse(folder: path) }
+    }
+
     /// Prepares the folder for changes, once every check has passed; blocks on the disk.
     ///
     /// - Returns: the number of unpublished files of earlier runs; they are deleted.

@@ -58,6 +58,9 @@ int clinux_signal_descriptor(const int *_Nonnull signals, int count);
 /// fcntl(2) F_OFD_SETLK: takes an exclusive lock on the whole file, without waiting.
 int clinux_lock_exclusive(int descriptor);
 
+/// fcntl(2) F_OFD_GETLK: 1 if another open of the file has a lock on it, else 0; -1 on failure.
+int clinux_is_locked(int descriptor);
+
 /// What TCP_INFO (tcp(7)) says of the receiving side of a connection.
 struct clinux_receiving {
     /// The smoothed round trip that a receiver sees, in microseconds; 0 without a sample.

@@ -74,8 +74,8 @@ struct Doctor {
                 .problem("configuration", "it cannot be read: \(error)", "look at its file"))
         }
         configuration = found
-        findings += MachineChecks(configuration: found).findings
         let probe = found.map { DaemonProbe($0) }
+        findings += MachineChecks(configuration: found, isAnswered: probe?.daemon != nil).findings
         findings += probe?.findings ?? []
         daemon = probe?.daemon
         // What people have at hand is the URL that they play.

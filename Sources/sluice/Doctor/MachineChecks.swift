@@ -12,6 +12,8 @@ import Store
 struct MachineChecks {
     /// Nil where the configuration is wrong: what depends on it is left out.
     let configuration: DaemonConfiguration?
+    /// True if the daemon of the configuration answers, which then has the folder.
+    let isAnswered: Bool
 
     var findings: [Finding] {
         var found: [Finding] = []
@@ -48,7 +50,8 @@ struct MachineChecks {
                 throw SystemError("access", code: errno, subject: place)
             }
             found.append(
-                .ok("cache folder", place == path ? path : "\(path), which will be created"))
+                place == path
+                    ? store(in: path) : .ok("cache folder", "\(path), which will be created"))
         } catch {
             found.append(
                 MachineFindings.unwritable(
@@ -72,6 +75,41 @@ struct MachineChecks {
             found.append(MachineFindings.fileSystem(kind))
         }
         return found
+    }
+
+    /// Judges a folder that can be written, as the start of a daemon would.
+    private func store(in folder: String) -> Finding {
+        let check = "cache folder"
+        if isAnswered { return .ok(check, folder) }
+        if let owner = FolderOwner(keepingRootOutOf: folder) {
+            // As the service's user it may be in order.
+            return .warning(
+                check, owner.refusal(of: folder), "run this check as the user of the daemon too")
+        }
+        do throws(StoreError) {
+            try StoreInspection.judge(folder)
+            return .ok(check, folder)
+        } catch {
+            switch error {
+            case .inUse:
+                // A service manager's sockets may have other addresses than the settings.
+                return .warning(
+                    check, "\(error)",
+                    "unless that is the daemon of these settings, stop it or name another folder with --cache-dir"
+                )
+            case .newerFormat:
+                return .problem(
+                    check, "\(error)",
+                    "start the newer version, or name another folder with --cache-dir")
+            case .unusable:
+                return .problem(
+                    check, "\(error)",
+                    "give its files to the user of the daemon (chown -R), or name another folder with --cache-dir"
+                )
+            default:
+                return .problem(check, "\(error)", "name another folder with --cache-dir")
+            }
+        }
     }
 
     private static func tryWriting(in folder: String) throws(SystemError) {
