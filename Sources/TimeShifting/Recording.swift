@@ -347,6 +347,16 @@ final class Recording {
         didChange?()
     }
 
+    /// Ends without playlists, since it has been forgotten.
+    func giveUp() {
+        isStopped = true
+        didChange = nil
+        for follower in followers { follower.stop() }
+        followers = []
+        ending?.cancel()
+        ending = nil
+    }
+
     /// Removes its windows, once its end is saved: until then an end of the daemon would leave
     /// nothing to finish it from.
     func forgetWindows() {

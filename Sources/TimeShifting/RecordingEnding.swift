@@ -44,6 +44,9 @@ final class RecordingEnding {
         self.loop = loop
     }
 
+    /// Writes nothing more.
+    func cancel() { state = .over }
+
     /// Tries to write the playlists, unless that is under way, or failed just now; blocks on the
     /// disk.
     func attempt() {
@@ -75,6 +78,7 @@ final class RecordingEnding {
         let bound = LoopBound(self, to: loop)
         services.playlists.read(wanted) { result in
             bound.enqueue { ending, _ in
+                guard case .reading = ending.state else { return }
                 switch result {
                 case .success(let entry): ending.write(entry, naming: lists)
                 case .failure(let failure): ending.wait(failure.message)

@@ -214,6 +214,10 @@ package final class RecordingTable {
                 if over[id] != nil {
                     return .failure(.conflict, "the recording \(id) is over; start another one")
                 }
+                if running[id]?.order.state == .finishing {
+                    return .failure(
+                        .conflict, "the recording \(id) is being finished; start another one")
+                }
                 try resume(id)
                 return answer(id) { _ in }
             default: return try forget(id)
@@ -282,9 +286,11 @@ package final class RecordingTable {
         begin(order)
     }
 
-    /// Removes a recording that is not running, with all objects that it alone needs.
+    /// Removes a recording that records no more, with all objects that it alone needs.
     private func forget(_ id: String) throws(StateFault) -> AdministrationAnswer {
-        guard let order = over[id] ?? paused[id] else {
+        // What waits for its end for want of room may be what gives the room.
+        let finishing = running[id].flatMap { $0.order.state == .finishing ? $0 : nil }
+        guard let order = over[id] ?? paused[id] ?? finishing?.order else {
             let isRunning = running[id] != nil
             return .failure(
                 isRunning ? .conflict : .notFound,
@@ -292,22 +298,34 @@ package final class RecordingTable {
                     ? "the recording \(id) runs; stop it first" : "no recording \(id) is known")
         }
         let session = services.sessions.session(for: order.entry, recording: order.id)
-        // A paused one is still to be recorded for all that the other nodes know.
-        let end = paused[id] == nil || order.isLeft ? nil : version(of: order, .end)
+        // One that is not over is still to be recorded for all that the other nodes know.
+        let end = over[id] != nil || order.isLeft ? nil : version(of: order, .end)
         let removal = StateChange(removing: RecordingRecord.self, key: [.text(id)])
         let told = end.map { [StateChange($0.record)] } ?? []
         // What another title needs too is named by its pin. Recordings pin late, and a new run of
         // the daemon knows only what was pinned before.
         try pinShared(besides: id)
+        try finishing?.pinShared()
         let title = session.id.number
         let shared = Set(services.store.pins().filter { $0.title == title }.flatMap(\.keys))
         try services.store.unpin(title: title, with: [removal] + told)
+        if let finishing { giveUp(finishing) }
         over[id] = nil
         paused[id] = nil
         pausedWithPins.remove(id)
         remove(title, shared)
         tellNodes(end)
         return .value(.ok, json(order, nil))
+    }
+
+    /// Ends a recording that has been forgotten while it waited for its end.
+    private func giveUp(_ recording: Recording) {
+        recording.giveUp()
+        running[recording.order.id] = nil
+        if running.count == Self.mostRunning - 1 { services.flights.haveRoom(for: .recording) }
+        recording.forgetWindows()
+        services.crashes.forget(.recording, recording.order.id)
+        services.keeper.note(running: recording.session.id, false)
     }
 
     /// Removes the objects of a forgotten recording that no pin names, and, of those that it had in
@@ -327,69 +345,5 @@ package final class RecordingTable {
                 let recording = sessions.session(SessionID(entry.title)).shift.recording
                 return recording.map { !known.contains($0) } ?? false
             }, { _ in })
-    }
-
-    // MARK: JSON
-
-    /// Returns a recording for the API; `wasOver` if it had already ended when it was asked to
-    /// stop.
-    func json(
-        _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false,
-        holder: String? = nil
-    ) -> JSONValue {
-        let session =
-            recording?.session ?? services.sessions.session(for: order.entry, recording: order.id)
-        let lists = recording?.progress ?? []
-        let longest = lists.map(\.seconds).max()
-        return .object([
-            .init("id", .text(order.id)),
-            .init("name", .text(order.name ?? TitleName.derived(from: order.choice.url))),
-            .init("url", .text(order.choice.url.redacted)),
-            .init("state", .text(order.state.rawValue)),
-            .init("reason", .text(recording?.ending?.obstacle ?? order.reason)),
-            .init("started", .number(order.started.seconds)),
-            .init("until", .number(order.until.seconds)),
-            .init("ended", order.ended.map { .number($0.seconds) } ?? .null),
-            .init("was_over", .truth(wasOver)),
-            .init("seconds", .fraction(longest ?? order.seconds)),
-            .init(
-                "segments",
-                .number(Int64(longest == nil ? order.segments : sum(lists.map(\.segments))))),
-            .init("lost", .number(Int64(longest == nil ? order.lost : sum(lists.map(\.lost))))),
-            .init("bytes", .number(recording?.bytes ?? order.bytes)),
-            .init("title", .text(session.id.text)),
-            .init(
-                "node",
-                (holder ?? services.flights.orders?.name).map(JSONValue.text) ?? .null),
-            .init("play", .text(link(order.choice.url, session))),
-            .init(
-                "lists",
-                .list(
-                    lists.map {
-                        .object([
-                            .init("label", .text($0.label)),
-                            .init("segments", .number(Int64($0.segments))),
-                            .init("seconds", .fraction($0.seconds)),
-                            .init("lost", .number(Int64($0.lost))),
-                        ])
-                    })),
-        ])
-    }
-
-    private func sum(_ numbers: [Int]) -> Int { numbers.reduce(0, +) }
-
-    /// Returns the path that a player starts it from.
-    private func link(_ url: AbsoluteURL, _ session: Session) -> String {
-        var path = Array("\(services.basePath)/".utf8)
-        path.append(ResourceRole.playlist.letter)
-        path.append(0x2F)
-        let links = LinkWriter(
-            session: session.id, prefix: "", signer: services.signer,
-            userSigner: services.names.keys.mountUsers.signer(of: url),
-            handle: services.names.handle(for:session:epoch:))
-        path += links.handleText(of: url, for: .link(.playlist))
-        path.append(0x2F)
-        ResourceRole.playlist.appendSafeFileName(for: url, hasMap: false, to: &path)
-        return String(decoding: path, as: UTF8.self)
     }
 }

@@ -94,6 +94,26 @@ extension Stories.RecordingTests {
         #expect(links(entry.text).count == 2)
     }
 
+    @Test func `a recording that waits for its end is not resumed, and can be forgotten`() throws {
+        let stream = try recorded()
+        let story = stream.story
+        try story.restart()
+        _ = try story.ask("purge", story.cdn.url("/m.m3u8"))
+        story.cdn.stop()
+        let path = "/api/recordings/\(stream.id)"
+        _ = try story.player().get("\(path)/stop", method: "POST")
+        let waiting = try stream.told { $0.contains("finishing") && $0.contains("m.m3u8") }
+        #expect(waiting.contains("\"state\":\"finishing\""), "\(waiting)")
+        let resumed = try story.player().get("\(path)/resume", method: "POST")
+        #expect(resumed.status == 409 && resumed.text.contains("is being finished"))
+        let forgotten = try story.player().get("\(path)/forget", method: "POST")
+        #expect(forgotten.status == 200, "\(forgotten.text)")
+        #expect(try story.player().get(path).status == 404)
+        #expect(try eventually { try story.api("titles").contains("\"total\":0") })
+        try story.restart()
+        #expect(try story.player().get(path).status == 404)
+    }
+
     @Test func `a recording keeps what it has in common with one that is forgotten`() throws {
         let stream = try RecordedStream()
         let story = stream.story

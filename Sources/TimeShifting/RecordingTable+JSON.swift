@@ -1,0 +1,78 @@
+// Recordings as the API shows them.
+import HLS
+import HTTP
+import Library
+import Model
+import Origin
+import Posix
+import Reactor
+import Routing
+import SharedStore
+import Store
+import Synchronization
+import URISyntax
+
+extension RecordingTable {
+    /// Returns a recording for the API; `wasOver` if it had already ended when it was asked to
+    /// stop.
+    func json(
+        _ order: RecordingOrder, _ recording: Recording?, wasOver: Bool = false,
+        holder: String? = nil
+    ) -> JSONValue {
+        let session =
+            recording?.session ?? services.sessions.session(for: order.entry, recording: order.id)
+        let lists = recording?.progress ?? []
+        let longest = lists.map(\.seconds).max()
+        return .object([
+            .init("id", .text(order.id)),
+            .init("name", .text(order.name ?? TitleName.derived(from: order.choice.url))),
+            .init("url", .text(order.choice.url.redacted)),
+            .init("state", .text(order.state.rawValue)),
+            .init("reason", .text(recording?.ending?.obstacle ?? order.reason)),
+            .init("started", .number(order.started.seconds)),
+            .init("until", .number(order.until.seconds)),
+            .init("ended", order.ended.map { .number($0.seconds) } ?? .null),
+            .init("was_over", .truth(wasOver)),
+            .init("seconds", .fraction(longest ?? order.seconds)),
+            .init(
+                "segments",
+                .number(Int64(longest == nil ? order.segments : sum(lists.map(\.segments))))),
+            .init("lost", .number(Int64(longest == nil ? order.lost : sum(lists.map(\.lost))))),
+            .init("bytes", .number(recording?.bytes ?? order.bytes)),
+            .init("title", .text(session.id.text)),
+            .init(
+                "node",
+                (holder ?? services.flights.orders?.name).map(JSONValue.text) ?? .null),
+            .init("play", .text(link(order.choice.url, session))),
+            .init(
+                "lists",
+                .list(
+                    lists.map {
+                        .object([
+                            .init("label", .text($0.label)),
+                            .init("segments", .number(Int64($0.segments))),
+                            .init("seconds", .fraction($0.seconds)),
+                            .init("lost", .number(Int64($0.lost))),
+                        ])
+                    })),
+        ])
+    }
+
+    private func sum(_ numbers: [Int]) -> Int { numbers.reduce(0, +) }
+
+    /// Returns the path that a player starts it from.
+    private func link(_ url: AbsoluteURL, _ session: Session) -> String {
+        var path = Array("\(services.basePath)/".utf8)
+        path.append(ResourceRole.playlist.letter)
+        path.append(0x2F)
+        let signer = services.signer
+        services.names.handle(for: url, session: session.id, epoch: .first)
+            .append(
+                to: &path, for: .link(.playlist),
+                sign: signer.map { signer in { signer.sign($0) } },
+                isInFront: signer?.isInFront ?? false)
+        path.append(0x2F)
+        ResourceRole.playlist.appendSafeFileName(for: url, hasMap: false, to: &path)
+        return String(decoding: path, as: UTF8.self)
+    }
+}
