@@ -158,13 +158,29 @@ extension DownloadTable {
         // Those of earlier runs, whose pieces are not known: all of them after a purge that an
         // earlier run began, so that their files are not opened.
         let former = complete.filter(\.plan.pieces.isEmpty)
-        let lacking = services.store.titlesLackingPinned(among: Set(former.map(\.id.number)))
-        for download in complete {
-            let hasLost =
-                download.plan.pieces.isEmpty
-                ? lacking.contains(download.id.number) : !isWhole(download)
-            if hasLost { download.fail(DownloadLosses.reason) }
+        let rests = services.store.pinnedRests(of: Set(former.map(\.id.number)))
+        for download in complete where countLosses(of: download, rests[download.id.number]) {
+            download.fail(DownloadLosses.reason)
         }
+    }
+
+    /// Takes what a complete download has lost out of its figures.
+    ///
+    /// - Parameters:
+    ///   - download: a complete one.
+    ///   - rest: what is left of its pins; not used if its pieces are known.
+    /// - Returns: false if it has lost nothing.
+    private func countLosses(of download: Download, _ rest: PinnedRest?) -> Bool {
+        guard download.plan.pieces.isEmpty else {
+            guard !isWhole(download) else { return false }
+            for index in missing(in: download) { download.present[index] = nil }
+            return true
+        }
+        // Which piece an object is of is known once the playlists are read again.
+        guard let rest, !rest.isWhole else { return false }
+        download.kept.done = Int(rest.share(of: Int64(download.kept.pieces)))
+        download.kept.bytes = rest.share(of: download.kept.bytes)
+        return true
     }
 
     /// Reports a complete download.

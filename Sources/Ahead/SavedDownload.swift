@@ -3,6 +3,7 @@
 // Stored pieces are not recorded: the store knows them.
 import DurableState
 import Library
+import Numbers
 import Posix
 import Routing
 package import Store
@@ -74,10 +75,13 @@ package enum DownloadLosses {
     /// For a process that removes objects while no daemon runs: a daemon looks for no parts of
     /// complete downloads at its start.
     package static func note(removedFrom titles: Set<UInt64>, of store: ObjectStore) {
-        let lacking = store.titlesLackingPinned(among: titles)
+        let lacking = store.pinnedRests(of: titles).filter { !$0.value.isWhole }
         guard !lacking.isEmpty else { return }
         for var record in store.state.records(DownloadRecord.self)
-        where record.state == "complete" && lacking.contains(record.id) {
+        where record.state == "complete" {
+            guard let rest = lacking[record.id] else { continue }
+            record.done = rest.share(of: record.pieces)
+            record.bytes = rest.share(of: record.bytes)
             record.state = "failed"
             record.reason = reason
             store.state.put(record)
@@ -93,5 +97,12 @@ struct DownloadDay: Equatable {
     /// Resets the count on another day.
     mutating func turn(to today: String) {
         if day != today { self = DownloadDay(day: today, bytes: 0) }
+    }
+}
+
+extension PinnedRest {
+    /// The part of a figure of all objects that those which are left have.
+    func share(of figure: Int64) -> Int64 {
+        all > 0 ? Int64(saturating: Double(figure) * Double(held) / Double(all)) : 0
     }
 }

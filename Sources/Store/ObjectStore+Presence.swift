@@ -50,14 +50,16 @@ extension ObjectStore {
         return found.map { $0 ?? .absent }
     }
 
-    /// Returns those of some titles that lack anything that their pins name.
+    /// Returns what is left of the objects that the pins of some titles name.
     ///
     /// Costs as much as `presence(of:)` of all these keys.
-    package func titlesLackingPinned(among titles: Set<UInt64>) -> Set<UInt64> {
-        let lacking = pins().filter { pin in
-            titles.contains(pin.title) && presence(of: pin.keys).contains(.absent)
+    package func pinnedRests(of titles: Set<UInt64>) -> [UInt64: PinnedRest] {
+        var rests: [UInt64: PinnedRest] = [:]
+        for pin in pins() where titles.contains(pin.title) {
+            let held = presence(of: pin.keys).count { $0 != .absent }
+            rests[pin.title, default: PinnedRest()].add(held: held, of: pin.keys.count)
         }
-        return Set(lacking.map(\.title))
+        return rests
     }
 
     /// Returns what is known without the disk: from open objects and rows not written yet.
@@ -74,6 +76,19 @@ extension ObjectStore {
 
     private static func presence(_ object: StoredObject) -> Presence {
         object.isComplete ? .whole(total: object.total) : .part(object.spans)
+    }
+}
+
+/// What is left of the objects that the pins of a title name.
+package struct PinnedRest: Sendable, Equatable {
+    package private(set) var held = 0
+    package private(set) var all = 0
+
+    package var isWhole: Bool { held == all }
+
+    mutating func add(held: Int, of all: Int) {
+        self.held += held
+        self.all += all
     }
 }
 

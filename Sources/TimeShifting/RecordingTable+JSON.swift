@@ -65,12 +65,11 @@ extension RecordingTable {
         var path = Array("\(services.basePath)/".utf8)
         path.append(ResourceRole.playlist.letter)
         path.append(0x2F)
-        let signer = services.signer
-        services.names.handle(for: url, session: session.id, epoch: .first)
-            .append(
-                to: &path, for: .link(.playlist),
-                sign: signer.map { signer in { signer.sign($0) } },
-                isInFront: signer?.isInFront ?? false)
+        let links = LinkWriter(
+            session: session.id, prefix: "", signer: services.signer,
+            userSigner: services.names.keys.mountUsers.signer(of: url),
+            handle: services.names.handle(for:session:epoch:))
+        path += links.handleText(of: url, for: .link(.playlist))
         path.append(0x2F)
         ResourceRole.playlist.appendSafeFileName(for: url, hasMap: false, to: &path)
         return String(decoding: path, as: UTF8.self)

@@ -105,6 +105,7 @@ extension Stories.Downloads {
             if isLater { try stage.story.restart() }
             let told = try stage.download(id)
             #expect(told["state"] == "failed" && told["reason"].contains("removed"))
+            #expect(told["pieces_done"] == "7", "\(told.text)")
         }
         #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
         #expect(try stage.wait(id, for: "complete")["pieces"] == "8")
@@ -131,6 +132,7 @@ extension Stories.Downloads {
         try stage.story.restart()
         let told = try stage.download(id)
         #expect(told["state"] == "failed" && told["reason"].contains("removed"), "\(told.text)")
+        #expect(told["pieces_done"] == (isPurge ? "7" : "0"), "\(told.text)")
         #expect(try stage.download(other)["state"] == (isPurge ? "complete" : "failed"))
         #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
         _ = try stage.wait(id, for: "complete")

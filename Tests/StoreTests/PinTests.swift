@@ -58,10 +58,12 @@ import Testing
         }
         let store = try openStore(folder.path)
         defer { store.close() }
-        #expect(store.titlesLackingPinned(among: [5, 6, 7, 8]).isEmpty)
+        #expect(store.pinnedRests(of: [5, 6, 7, 8]).allSatisfy(\.value.isWhole))
         #expect(store.statistics().openObjects == 0)
         _ = try store.purge(where: { $0.key == gone }, goesOn: { _ in true })
-        #expect(store.titlesLackingPinned(among: [5, 6, 8]) == [6])
+        let rests = store.pinnedRests(of: [5, 6, 8])
+        #expect(rests[5]?.isWhole == true && rests[8] == nil)
+        #expect(rests[6]?.held == 1 && rests[6]?.all == 2)
     }
 
     @Test func `pins that take all room are told once, and again after a change`() throws {
