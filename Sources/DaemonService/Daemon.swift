@@ -57,6 +57,11 @@ package final class Daemon {
                     "sluice: stop the daemon or command that uses it, or choose another folder with --cache-dir"
                 )
             }
+            if case .unusable(_, let reason) = error, reason.code == EROFS {
+                printError(
+                    "sluice: mount its file system for writing, or allow the service to write there with ReadWritePaths="
+                )
+            }
             throw ExitCodes.cacheFolder
         }
         if configuration.proxy.sharedStore != nil { try configuration.nameNode() }

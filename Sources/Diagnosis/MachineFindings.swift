@@ -37,16 +37,20 @@ package enum MachineFindings {
     ///   - path: the folder.
     ///   - reason: what the system answered to a new file.
     ///   - isFull: whether that means a full disk or quota.
+    ///   - isReadOnly: whether it means a file system that allows no writing.
     ///   - freeFiles: files that its file system can still make; nil if it counts none.
     /// - Returns: a problem.
     package static func unwritable(
-        _ path: String, because reason: String, isFull: Bool, freeFiles: Int64?
+        _ path: String, because reason: String, isFull: Bool, isReadOnly: Bool = false,
+        freeFiles: Int64?
     ) -> Finding {
         let advice =
             if isFull, freeFiles == 0 {
                 "the file system is out of inodes (df -i): delete files there, or name a folder on another one with --cache-dir"
             } else if isFull {
                 "the disk or a quota is full (df, df -i, quota): make room, or name another folder with --cache-dir"
+            } else if isReadOnly {
+                "mount its file system for writing, allow the service to write there (ReadWritePaths=), or name another folder with --cache-dir"
             } else {
                 "give it to the user of the daemon (chown), or name another with --cache-dir"
             }

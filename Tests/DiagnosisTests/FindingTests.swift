@@ -33,6 +33,9 @@ import URISyntax
         #expect(advice(isFull: true, files: 9).contains("quota"))
         #expect(advice(isFull: true, files: nil).contains("quota"))
         #expect(advice(isFull: false, files: 0).contains("chown"))
+        let readOnly = MachineFindings.unwritable(
+            "/c", because: "no", isFull: false, isReadOnly: true, freeFiles: 9)
+        #expect(readOnly.advice?.contains("ReadWritePaths=") == true)
     }
 
     @Test(arguments: [(0, false), (1, true), (999, true), (1_000, false)] as [(Int64, Bool)])

@@ -82,7 +82,7 @@ extension Stories {
             try disk.remount("ro")
             let (exit, words) = try Self.refusal(disk.path)
             #expect(exit == .code(4) && words.contains(disk.path))
-            #expect(words.contains("Read-only file system"))
+            #expect(words.contains("Read-only file system") && words.contains("ReadWritePaths="))
             #expect(try listing(disk.path) == before)
             try disk.remount("rw")
             try story.restart()

@@ -56,7 +56,7 @@ struct MachineChecks {
             found.append(
                 MachineFindings.unwritable(
                     path, because: "\(error)", isFull: [ENOSPC, EDQUOT].contains(error.code),
-                    freeFiles: freeRoom(at: place)?.files))
+                    isReadOnly: error.code == EROFS, freeFiles: freeRoom(at: place)?.files))
             return found
         }
         if let free = freeRoom(at: place) {
