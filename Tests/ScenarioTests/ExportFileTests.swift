@@ -39,6 +39,21 @@ extension Stories.Downloads {
         #expect(try player.get("/api/health").status == 200)
     }
 
+    @Test(arguments: ["mp4", "backup/aac", "film.mkv/", "old.mp4"])
+    func `an export to a name that is not one of a media file is a folder`(name: String) throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title())
+        _ = try stage.wait(id, for: "complete")
+        let folder = try TemporaryFolder()
+        _ = folder.makeFolder("old.mp4")
+        let done = try Tool.run([
+            DaemonProcess.builtBinary(), "export", id, folder.file(name), "--daemon",
+            stage.story.daemon.baseURL,
+        ])
+        #expect(done.status == 0, "\(done.stderr)")
+        #expect(listFolder(folder.file(name)).contains("index.m3u8"))
+    }
+
     @Test(arguments: ["film.avi", "film.webm", "film.ts"])
     func `an export to an unsupported file type creates nothing`(name: String) throws {
         let stage = try DownloadStage()

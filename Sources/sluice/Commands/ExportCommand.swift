@@ -124,12 +124,21 @@ private enum ExportFormat {
 
     init(_ target: String) {
         let name = target.split(separator: "/").last ?? ""
-        switch name.split(separator: ".").last?.lowercased() {
+        var found = stat()
+        let isThere = stat(target, &found) == 0 && found.st_mode & S_IFMT == S_IFDIR
+        // Without a name before the dot, or without a dot, it is no type: `backup/aac`.
+        guard !isThere, !target.hasSuffix("/"), let dot = name.lastIndex(of: "."),
+            dot != name.startIndex
+        else {
+            self = .folder
+            return
+        }
+        switch name[dot...].dropFirst().lowercased() {
         case "mp4", "m4v", "mov": self = .mp4
         case "mkv": self = .matroska
         case "avi", "webm", "ts", "m2ts", "flv", "wmv", "mpg", "mpeg", "mp3", "m4a", "aac", "m3u8",
             "ogg", "wav":
-            self = target.hasSuffix("/") ? .folder : .unknownFile
+            self = .unknownFile
         default: self = .folder
         }
     }
