@@ -3,6 +3,7 @@
 import CommandSupport
 import Configuration
 import FoundationEssentials
+import Model
 import Numbers
 import Posix
 import SystemPackage
@@ -112,7 +113,9 @@ package struct SettingsReader {
         do {
             settings = try JSONDecoder().decode(FileShape.self, from: bytes)
         } catch {
-            throw ConfigurationError(faults: ["the file \(path) is no readable JSON object"])
+            let reason = Self.reason(notAnObject: Array(bytes))
+            throw ConfigurationError(
+                faults: ["the file \(path) is no readable JSON object: \(reason)"])
         }
         guard let origins = try? JSONDecoder().decode(OriginsFile.self, from: bytes) else {
             throw ConfigurationError(
@@ -145,6 +148,21 @@ package struct SettingsReader {
             throw ConfigurationError(faults: faults.map { "the file \(path) \($0)" })
         }
         return origins
+    }
+
+    /// Why a text is no JSON object, and where; Foundation's decoder does not tell on Linux.
+    private static func reason(notAnObject text: [UInt8]) -> String {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        let text = text.starts(with: mark) ? Array(text.dropFirst(mark.count)) : text
+        do throws(JSONFault) {
+            _ = try JSONValue(parsing: text)
+            return "it is another value"
+        } catch {
+            let before = text.prefix(error.offset)
+            let start = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
+            let line = before.count { $0 == 0x0A } + 1
+            return "\(error.message), in line \(line), column \(before.count - start + 1)"
+        }
     }
 
     /// Adds an error, which may quote a value: user information of URLs in it is left out.

@@ -32,6 +32,22 @@ extension Stories.FirstUseTests {
     }
 
     @Test(arguments: [
+        ("{\"slots\": 8,\n \"port\": 1,\n}", "needs a name in quotes, in line 3, column 1"),
+        ("{\"slots\": 8\n \"port\": 9000}", "a comma or } is missing, in line 2, column 2"),
+        ("{\n // mine\n}", "in line 2, column 2"), ("{'port': 1}", "in line 1, column 2"),
+        ("", "the text ends where a value should be, in line 1"), ("[]", "it is another value"),
+    ])
+    func `a file that is no JSON object is answered with the place of the mistake`(
+        _ text: String, _ words: String
+    ) throws {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("c.json"), text.utf8)
+        let result = try sluice("check", "--config", folder.file("c.json"))
+        #expect(result.status == 78, "\(result.stdout)")
+        #expect(result.stderr.contains(words), "\(result.stderr)")
+    }
+
+    @Test(arguments: [
         (["serve", "--cache", "/tmp/x"], "cache", "cache-dir"),
         (["check", "--cach-size", "1GB"], "cach-size", "cache-size"),
         (["tls", "init", "--fold", "tv.example"], "fold", "folder"),
