@@ -142,6 +142,10 @@ package struct DaemonConfiguration: Sendable {
     private mutating func readStore(_ reader: inout SettingsReader) {
         cacheFolder = reader.text("cache-dir", default: Self.defaultCacheFolder)
         if cacheFolder.isEmpty { reader.fault("cache-dir is empty") }
+        if cacheFolder == "~" || cacheFolder.hasPrefix("~/") {
+            reader.fault(
+                "cache-dir begins with ~, which only a shell replaces; give the whole path")
+        }
         let most: Int64 = 1_000_000_000_000_000
         store.budgetBytes = reader.bytes(
             "cache-size", in: 1_000_000...most, default: store.budgetBytes)

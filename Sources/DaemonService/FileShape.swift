@@ -3,7 +3,7 @@ import FoundationEssentials
 
 /// The kinds of the values in a configuration file, by name.
 struct FileShape: Decodable {
-    enum Kind { case text, number, truth, texts, other }
+    enum Kind { case text, whole, number, truth, texts, other }
 
     private struct AnyName: CodingKey {
         let stringValue: String
@@ -22,6 +22,8 @@ struct FileShape: Decodable {
                 kinds[key.stringValue] = .text
             } else if (try? container.decode(Bool.self, forKey: key)) != nil {
                 kinds[key.stringValue] = .truth
+            } else if (try? container.decode(Int.self, forKey: key)) != nil {
+                kinds[key.stringValue] = .whole
             } else if (try? container.decode(Double.self, forKey: key)) != nil {
                 kinds[key.stringValue] = .number
             } else if (try? container.decode([String].self, forKey: key)) != nil {

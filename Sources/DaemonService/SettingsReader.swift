@@ -134,13 +134,16 @@ package struct SettingsReader {
             switch kind {
             case .text: return nil
             case .texts where isList: return nil
-            case .number where !isList: return nil
+            case .whole where !isList: return nil
+            // A token of more digits than a number keeps would be another one.
+            case .number where !isList && name != "token": return nil
             // Read as numbers otherwise: `true` would be port 1.
             case .truth where isSwitch: return nil
             default:
                 let wanted =
                     isList
-                    ? "a text or a list of texts" : isSwitch ? "true or false" : "a text or number"
+                    ? "a text or a list of texts"
+                    : isSwitch ? "true or false" : name == "token" ? "a text" : "a text or number"
                 return "must give '\(name)' \(wanted)"
             }
         }

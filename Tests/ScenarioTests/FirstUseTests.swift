@@ -35,9 +35,11 @@ extension Stories.FirstUseTests {
         ("{\"slots\": 8,\n \"port\": 1,\n}", "needs a name in quotes, in line 3, column 1"),
         ("{\"slots\": 8\n \"port\": 9000}", "a comma or } is missing, in line 2, column 2"),
         ("{\n // mine\n}", "in line 2, column 2"), ("{'port': 1}", "in line 1, column 2"),
+        (#"{"token": 12345678901234567890123}"#, "must give 'token' a text"),
+        (#"{"cache-dir": "~/sl"}"#, "cache-dir begins with ~, which only a shell replaces"),
         ("", "the text ends where a value should be, in line 1"), ("[]", "it is another value"),
     ])
-    func `a file that is no JSON object is answered with the place of the mistake`(
+    func `a mistake in the file is answered with its line, or with the setting`(
         _ text: String, _ words: String
     ) throws {
         let folder = try TemporaryFolder()
