@@ -51,6 +51,15 @@ package final class DownloadService: Sendable {
         }
     }
 
+    /// Looks whether complete downloads have lost objects, as after a backup without media was
+    /// restored.
+    package func lookForLosses() {
+        thread.handle.enqueue { [self] loop in
+            guard let table = table.withLock({ $0 })?.value(on: loop) else { return }
+            table.note(removedFrom: Set(table.downloads.keys.map(\.number)))
+        }
+    }
+
     /// Ends the thread; active downloads continue in the next run of the daemon.
     ///
     /// Blocks.

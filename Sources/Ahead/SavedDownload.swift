@@ -72,8 +72,8 @@ package enum DownloadLosses {
 
     /// Saves that those of these titles have failed that have lost anything; blocks on the disk.
     ///
-    /// For a process that removes objects while no daemon runs: a daemon looks for no parts of
-    /// complete downloads at its start.
+    /// For a process that removes objects while no daemon runs: a daemon looks for parts of complete
+    /// downloads at its start only if the index was lost.
     package static func note(removedFrom titles: Set<UInt64>, of store: ObjectStore) {
         let lacking = store.pinnedRests(of: titles).filter { !$0.value.isWhole }
         guard !lacking.isEmpty else { return }

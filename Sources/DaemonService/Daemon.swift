@@ -88,6 +88,7 @@ package final class Daemon {
             let downloads = try DownloadService(
                 services: core.aheadServices, rules: configuration.downloads)
             administration.follow { downloads.note(removedFrom: $0) }
+            if store.hadLostIndex { downloads.lookForLosses() }
             self.downloads = downloads
             history = try HistoryKeeper(folder: configuration.cacheFolder, core: core)
             // Before players can ask: they would get what was purged while this node was away.

@@ -20,6 +20,8 @@ package final class ObjectStore: Sendable {
     let core: StoreCore
     /// The state database: everything stored besides objects.
     package var state: StateDatabase { core.state }
+    /// True if the index was missing or damaged when the store was opened; objects may be, too.
+    package let hadLostIndex: Bool
     private let thread: LoopThread
     private let syncer: Syncer
     private let checker: PosixThread?
@@ -56,6 +58,7 @@ package final class ObjectStore: Sendable {
             opened = try Self.open(folder, log)
         }
         let (index, leftovers, isRebuilt) = (opened.index, opened.leftovers, opened.isRebuilt)
+        hadLostIndex = isRebuilt
         let channel = StoreChannel(configuration: configuration)
         core = StoreCore(
             folder: folder, index: index, state: opened.state, channel: channel, log: log)

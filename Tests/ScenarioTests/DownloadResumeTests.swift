@@ -138,6 +138,24 @@ extension Stories.Downloads {
         _ = try stage.wait(id, for: "complete")
     }
 
+    @Test func `a complete download whose media is not in a restored backup has failed`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title(), "&audio=none")
+        _ = try stage.wait(id, for: "complete")
+        stage.story.stop()
+        let kept = ["format", "state.sqlite"].flatMap { ["!", "-name", $0] }
+        let removed = try Tool.run(
+            ["find", stage.story.cacheFolder, "-mindepth", "1", "-maxdepth", "1"] + kept
+                + ["-exec", "rm", "-rf", "{}", "+"])
+        #expect(removed.status == 0 && listFolder(stage.story.cacheFolder).count == 2)
+        try stage.story.restart()
+        let told = try stage.wait(id, for: "failed")
+        #expect(told["reason"].contains("removed"), "\(told.text)")
+        #expect(told["pieces_done"] == "0", "\(told.text)")
+        #expect(try stage.ask("POST", "/api/downloads/\(id)/resume").status == 200)
+        _ = try stage.wait(id, for: "complete")
+    }
+
     /// The start and the end of hours around this one.
     private func hoursAroundNow() -> [String] {
         var now = time(nil)
