@@ -37,13 +37,16 @@ enum EntryQuery {
     ///
     /// A `url` without percent-encoding keeps its own `&` arguments, up to one of the daemon's:
     /// users paste URLs unencoded. Linear in the query.
-    static func items(of query: String) -> [QueryItem] {
+    ///
+    /// - Parameter keepsTokens: whether an argument `token` is one of its own.
+    static func items(of query: String, keepsTokens: Bool) -> [QueryItem] {
         var items: [QueryItem] = []
         // The further arguments of the last item, if that is such a URL.
         var arguments: String?
         for item in QueryItem.items(of: query) {
             let isOurs =
-                ["url", "token", "dvr"].contains(item.rawName) || item.rawName.hasPrefix("h_")
+                ["url", "dvr"].contains(item.rawName) || item.rawName.hasPrefix("h_")
+                || (item.rawName == "token" && !keepsTokens)
             guard isOurs || arguments == nil else {
                 arguments?.append("&\(item.text)")
                 continue

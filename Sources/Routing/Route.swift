@@ -105,6 +105,9 @@ package struct Router: Sendable {
     private let mounts: MountTable
     /// What a proxy in front removes from the path of requests; "" or "/x".
     let basePath: String
+    /// True if a URL in `/proxy?url=` that is not percent-encoded keeps its arguments `token`:
+    /// origins have such ones too, and the caller removes the access token.
+    package var keepsTokens = false
 
     /// Longer mount paths win over shorter ones.
     package init(mounts: [Mount], basePath: String = "") {
@@ -336,7 +339,7 @@ package struct Router: Sendable {
         var headers: [Entry.Header] = []
         var token: String?
         var window: Int?
-        for item in EntryQuery.items(of: query) {
+        for item in EntryQuery.items(of: query, keepsTokens: keepsTokens) {
             let name = item.name()
             if name == "url", url == nil {
                 url = item.rawValue.map(EntryQuery.url(in:))

@@ -153,6 +153,13 @@ import URISyntax
         #expect(entryURL("/proxy?url=https://h/a?x=1&y=2&h_Referer=z") == "https://h/a?x=1&y=2")
         #expect(entryURL("/proxy?url=https://h/a?x&y&z=&token=t&w") == "https://h/a?x&y&z=")
         #expect(entryURL("/proxy?dvr=1h&url=https://h/a?x&y") == "https://h/a?x&y")
+        var daemon = router
+        daemon.keepsTokens = true
+        let target = "/proxy?url=https://h/a?x&token=t&y=3&h_Referer=z"
+        guard case .entry(let entry) = daemon.route(RequestHead(method: .get, target: target))
+        else { return #expect(Bool(false)) }
+        #expect(entry.url.text == "https://h/a?x&token=t&y=3" && entry.token == nil)
+        #expect(entry.headers.map(\.name) == ["Referer"])
     }
 
     @Test func `a plus in an entry stays a plus`() {

@@ -62,6 +62,19 @@ extension Stories.AccessTokenTests {
         #expect(try open.follow("\(start)\(open.cdn.url("/l.m3u8?token=theirs"))").status == 200)
     }
 
+    @Test(arguments: [false, true])
+    func `a URL that is not encoded keeps its origin's token and what is behind it`(
+        _ needsToken: Bool
+    ) throws {
+        let story = try Story(needsToken ? ["--token", Self.token] : [])
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"]))
+        let theirs = "/l.m3u8?sig=2&token=theirs&y=3"
+        let ours = needsToken ? "&token=\(Self.token)" : ""
+        #expect(try story.follow("/proxy?url=\(story.cdn.url(theirs))\(ours)").status == 200)
+        #expect(!story.cdn.requests.isEmpty)
+        #expect(story.cdn.requests.allSatisfy { $0.target == theirs })
+    }
+
     @Test func `a mount keeps the origin's token and drops ours`() throws {
         let cdn = FixtureCDN()
         try cdn.start()

@@ -49,7 +49,7 @@ package final class Links: Sendable {
         sessions: SessionTable, live: LiveMemory, store: ObjectStore, timeShift: TimeShiftTable,
         memory: PlaylistMemory, limits: PlaylistLimits, signer: Signer?
     ) {
-        routes = Mutex(Router(mounts: mounts, basePath: basePath))
+        routes = Mutex(Self.router(mounts, basePath))
         self.basePath = basePath
         self.addresses = addresses
         self.names = names
@@ -62,12 +62,25 @@ package final class Links: Sendable {
         self.signer = signer
     }
 
-    /// Routes request targets by the current mounts.
+    /// Routes request targets by the current mounts; leaves the access token in entries.
     var router: Router { routes.withLock { $0 } }
+
+    /// Routes URLs of the daemon that are named in requests: no access token is left in entries.
+    var routerOfNamed: Router {
+        var router = router
+        router.keepsTokens = signer == nil
+        return router
+    }
+
+    private static func router(_ mounts: [Mount], _ basePath: String) -> Router {
+        var router = Router(mounts: mounts, basePath: basePath)
+        router.keepsTokens = true
+        return router
+    }
 
     /// Replaces the mounts for requests from now on.
     func replace(mounts: [Mount]) {
-        let router = Router(mounts: mounts, basePath: basePath)
+        let router = Self.router(mounts, basePath)
         routes.withLock { $0 = router }
     }
 
@@ -76,7 +89,7 @@ package final class Links: Sendable {
     package func originURL(_ text: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(given: Array(text.utf8)) else { return nil }
         guard addresses.contains(url) else { return url }
-        switch router.route(given: url) {
+        switch routerOfNamed.route(given: url) {
         case .entry(let entry): return entry.url
         case .mount(_, let target): return target
         case .rewritten(let link):

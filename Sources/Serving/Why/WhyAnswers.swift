@@ -102,7 +102,7 @@ extension ProxyCore {
         context.isShared = isShared
         context.mountKind = settings.mountKind
         context.limits = settings.playlistLimits
-        context.router = { [links] in links.router }
+        context.router = { [links] in links.routerOfNamed }
         context.isOwn = { [self] in addresses.contains($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
