@@ -60,9 +60,14 @@ package struct AdminClient: Sendable {
                 case .untrusted:
                     "the certificate of the daemon at \(base) is not trusted: \(error.reason); name its "
                         + "authority with --daemon-ca or SLUICE_DAEMON_CA"
+                case .noAuthority:
+                    "the file \(authority ?? "") holds no certificate of an authority, or cannot be "
+                        + "read; name another with --daemon-ca or SLUICE_DAEMON_CA"
                 default: "no daemon answers at \(base): \(error.reason)"
                 }
-            let failure = Failure(message: "sluice: " + message, code: ExitCodes.unreachable)
+            let failure = Failure(
+                message: "sluice: " + message,
+                code: error.kind == .noAuthority ? .failure : ExitCodes.unreachable)
             return error.kind == .refused ? .refused(failure) : .failed(failure)
         }
     }

@@ -79,6 +79,8 @@ package final class BlockingClient {
             case stopped
             /// The server's certificate leads to no authority that is trusted, or is another name's.
             case untrusted
+            /// The file of the authority that is to be trusted cannot be used.
+            case noAuthority
             case other
         }
 
@@ -314,6 +316,7 @@ package final class BlockingClient {
             case CURLE_COULDNT_CONNECT: .refused
             case CURLE_WRITE_ERROR: .stopped
             case CURLE_PEER_FAILED_VERIFICATION: .untrusted
+            case CURLE_SSL_CACERT_BADFILE: .noAuthority
             case CURLE_OPERATION_TIMEDOUT:
                 sluice_curl_info_long(easy, CURLINFO_NUM_CONNECTS) > 0 ? .unanswered : .unconnected
             default: .other

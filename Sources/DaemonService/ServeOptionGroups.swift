@@ -92,7 +92,10 @@ package struct ListeningOptions: ParsableArguments {
 package struct StorageOptions: ParsableArguments {
     package init() {}
 
-    @Option(help: "Cache folder; default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice.")
+    @Option(
+        help:
+            "Cache folder; default $XDG_CACHE_HOME/sluice, else ~/.cache/sluice, else /var/cache/sluice."
+    )
     var cacheDir: String?
 
     @Option(

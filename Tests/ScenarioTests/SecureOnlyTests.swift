@@ -55,6 +55,9 @@ extension Stories.SecureOnlyTests {
         let ask = [program, "stats", "--daemon", daemon.baseURL]
         let refused = try Tool.run(home + ask)
         #expect(refused.status == 5 && refused.stderr.contains("--daemon-ca"), "\(refused.stderr)")
+        let missing = try Tool.run(home + ask + ["--daemon-ca", folder.file("nofile")])
+        #expect(missing.status == 1, "\(missing.stderr)")
+        #expect(missing.stderr.contains("the file \(folder.file("nofile")) "), "\(missing.stderr)")
         let authority = identity.authority
         for words in [
             home + ask + ["--daemon-ca", authority],
@@ -129,6 +132,9 @@ extension Stories.SecureOnlyTests {
         #expect(off.contains(": listen for TLS on 127.0.0.1:9443, cache in"), "\(off)")
         let both = try Tool.run(check + ["9000", "--bind", "::1"] + secure).stdout
         #expect(both.contains(": listen on [::1]:9000, listen for TLS on [::1]:9443, cache in"))
+        let unused = try Tool.run(check + ["9000"] + identity.options)
+        #expect(unused.status == 0 && unused.stdout.contains("tls-cert has an effect only with"))
+        #expect(!both.contains("tls-cert"), "\(both)")
         let same = try Tool.run(check + ["9443"] + secure)
         #expect(same.status == 78, "\(same.stdout)")
         #expect(same.stderr.contains("port and tls-port are both 9443"), "\(same.stderr)")

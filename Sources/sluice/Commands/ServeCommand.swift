@@ -82,5 +82,12 @@ struct CheckCommand: ParsableCommand {
                 + "\(configuration.store.budgetBytes) bytes, policy \(configuration.proxy.policy.rawValue), "
                 + "\(configuration.proxy.mounts.count) mounts")
         for line in configuration.routeSummaries { print("  \(line)") }
+        if configuration.secure == nil,
+            configuration.settings.contains(where: {
+                $0.name == "tls-cert" && $0.source != .default
+            })
+        {
+            print("  tls-cert has an effect only with a tls-port or a service manager's TLS socket")
+        }
     }
 }
