@@ -36,9 +36,8 @@ enum EntryQuery {
     /// Returns the items of a query.
     ///
     /// A `url` without percent-encoding keeps its own `&` arguments, up to one of the daemon's:
-    /// users paste URLs unencoded. Linear in the query.
-    ///
-    /// - Parameter keepsTokens: whether an argument `token` is one of its own.
+    /// users paste URLs unencoded. Linear in the query. With `keepsTokens`, an argument `token` is
+    /// one of its own.
     static func items(of query: String, keepsTokens: Bool) -> [QueryItem] {
         var items: [QueryItem] = []
         // The further arguments of the last item, if that is such a URL.
