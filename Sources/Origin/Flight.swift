@@ -121,8 +121,7 @@ final class Flight {
                     || object?.spans.contains(start) == true))
     }
 
-    /// The first byte of the answer to a request: a range without an end, of a body whose length is
-    /// unknown, is answered with the whole body.
+    /// The first byte of an answer; an open range of a body of unknown length gets all of it.
     private func firstByte(for wanted: Wanted) -> Int64 {
         wanted.end == nil && object?.total == nil && !resource.isGrowing ? 0 : wanted.start
     }

@@ -103,13 +103,14 @@ final class Committer {
     func commitAll(_ mail: StoreMail, by deadline: Monotonic) -> Bool {
         var behind = (finished + mail.finished + mail.dirty + dirty.map(\.object))[...]
         finished = []
+        // Emptied first: a header that is refused is queued again.
+        dirty = []
         for object in behind { object.state.withLock { $0.isQueued = false } }
         mayTrim = mayTrim || !behind.isEmpty
         while !behind.isEmpty, .now() < deadline {
             commit(behind.prefix(64))
             behind = behind.dropFirst(64)
         }
-        dirty = []
         return behind.isEmpty
     }
 

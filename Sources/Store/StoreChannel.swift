@@ -55,6 +55,8 @@ final class StoreChannel: Sendable {
         var isAnnounced = false
         /// True once the store thread has been woken for urgent mail.
         var isUrgent = false
+        /// True once nobody takes mail any more.
+        var isClosed = false
         weak var room: StoreCore?
     }
 
@@ -99,6 +101,9 @@ final class StoreChannel: Sendable {
         }
     }
 
+    /// True while mail waits.
+    var hasMail: Bool { guarded.withLock { !$0.mail.isEmpty } }
+
     /// Lets the next mail wake the store thread, unless mail is waiting already.
     ///
     /// - Returns: true if no mail was waiting.
@@ -127,9 +132,17 @@ final class StoreChannel: Sendable {
         guarded.withLock { $0.mail.rows[key] }
     }
 
-    /// Disconnects the store thread; mail is collected but no longer read.
+    /// Disconnects the store thread; mail is dropped from now on, since its objects hold this
+    /// channel.
     func disconnect() {
-        guarded.withLock { $0.worker = nil }
+        let left = guarded.withLock { guarded -> StoreMail in
+            defer { guarded.mail = StoreMail() }
+            guarded.worker = nil
+            guarded.isClosed = true
+            return guarded.mail
+        }
+        // Outside the lock: objects are freed, and their files closed.
+        _ = consume left
     }
 
     func noteDirty(_ object: StoredObject) { post { $0.dirty.append(object) } }
@@ -154,6 +167,7 @@ final class StoreChannel: Sendable {
 
     private func post(isUrgent: Bool = false, _ change: (inout StoreMail) -> Void) {
         let worker = guarded.withLock { guarded -> LoopBound<StoreWorker>? in
+            guard !guarded.isClosed else { return nil }
             change(&guarded.mail)
             let isAwaited = isUrgent ? guarded.isUrgent : guarded.isAnnounced
             guard !isAwaited, let worker = guarded.worker else { return nil }

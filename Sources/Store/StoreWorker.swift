@@ -161,14 +161,22 @@ final class StoreWorker {
         _ = core.remove(object.key, only: object)
     }
 
+    /// How often mail is taken at most before the store closes.
+    private static let mostRounds = 4
+
     /// Commits, syncs and indexes everything, or as much as the deadline allows.
     ///
     /// - Returns: true if all of it is on the disk.
     func finishAll(by deadline: Monotonic) -> Bool {
-        let mail = core.channel.takeMail()
-        for object in mail.discarded { removeDiscarded(object) }
-        let isDone = committer.commitAll(mail, by: deadline)
-        absorb(mail)
+        var isDone = true
+        // It posts mail itself: files with larger headers, and the folders of names it changed.
+        for _ in 0..<Self.mostRounds {
+            let mail = core.channel.takeMail()
+            for object in mail.discarded { removeDiscarded(object) }
+            isDone = committer.commitAll(mail, by: deadline) && isDone
+            absorb(mail)
+            guard core.channel.hasMail, .now() < deadline else { break }
+        }
         flushIndex()
         index.saveLongURLs()
         let isSynced = sync.syncAll(by: deadline)

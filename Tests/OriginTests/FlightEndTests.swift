@@ -397,12 +397,4 @@ import Upstream
         let second = story.machine.takeForPlayback(.express)
         #expect(second == nil)
     }
-
-    @Test func `the loss of an object's storage is counted once`() {
-        var story = story()
-        let losses = [true, false, false].map { story.machine.noteLoss(isAnswered: $0) }
-        #expect(losses == [.known, .new, .known])
-        let passesOn = [story.machine.keepsNothing(), story.machine.keepsNothing()]
-        #expect(passesOn == [true, false] && !story.machine.mayKeep)
-    }
 }

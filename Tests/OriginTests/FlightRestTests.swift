@@ -105,4 +105,12 @@ import Testing
         story.head(shorter, KnownFacts(hasObject: true, total: 400))
         #expect(Array(story.told.values) == [.failure(.rangeNotSatisfiable)])
     }
+
+    @Test func `the loss of an object's storage is counted once`() {
+        var story = story()
+        let losses = [true, false, false].map { story.machine.noteLoss(isAnswered: $0) }
+        #expect(losses == [.known, .new, .known])
+        let passesOn = [story.machine.keepsNothing(), story.machine.keepsNothing()]
+        #expect(passesOn == [true, false] && !story.machine.mayKeep)
+    }
 }

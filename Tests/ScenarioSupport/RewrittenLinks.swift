@@ -29,6 +29,7 @@ package func originName(_ link: String) -> String? {
 ///   - url: the URL.
 ///   - flags: the first byte of the handle.
 ///   - signature: what stands behind it.
+/// - Returns: the text of the handle in a link.
 package func handMadeHandle(
     of url: String, flags: UInt8 = 0, signature: [UInt8] = []
 ) -> String {

@@ -283,6 +283,19 @@ import Testing
         #expect(!exists(objectPath(folder.path, "a")))
     }
 
+    @Test func `a file that is written anew at the end is closed with the store`() throws {
+        let folder = try TemporaryFolder()
+        do {
+            let store = try openStore(folder.path) { $0.finishedCommitDelay = .seconds(3_600) }
+            let object = try store.add("a", total: 12_288)
+            try store.flushed()
+            // It needs a larger header, and so another file.
+            object.replaceHead(Array(repeating: 0x20, count: 6_000))
+            store.close()
+        }
+        #expect(try openFiles(under: folder.path).isEmpty)
+    }
+
     @Test func `bytes that are written before readers see them are not punched`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

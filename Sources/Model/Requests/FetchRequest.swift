@@ -87,7 +87,9 @@ package struct FetchRequest: Sendable {
         self.budget = budget
     }
 
-    /// True if nothing but a playlist serves it. Its key does not say so: it may join the flight of
+    /// True if nothing but a playlist serves it.
+    ///
+    /// Its key does not say so: it may join the flight of
     /// a media file.
     package var needsPlaylist: Bool {
         resource.role == .playlist && resource.kind == nil && repliesAt == .completion

@@ -157,6 +157,7 @@ package final class CachingProxy: RequestHandler {
     ///   - request: the request.
     ///   - given: a token from the path of an entry.
     ///   - takesCookie: whether the session of the console, begun with the token, permits it too.
+    /// - Returns: nil if the request has the token, or none is needed.
     func tokenFault(
         _ request: RequestHead, given: String?, takesCookie: Bool = true
     ) -> ProxyFailure? {
