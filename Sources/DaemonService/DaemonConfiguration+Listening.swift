@@ -87,7 +87,8 @@ extension DaemonConfiguration {
             reader.fault("port and tls-port are both \(port); choose another for one of them")
         }
         // Both ports are opened on the same addresses. Any free ports do not clash.
-        let hosts = [addresses, secured].first { ($0.first?.port ?? 0) != 0 } ?? []
+        let named: [[SocketAddress]] = [addresses, secured]
+        let hosts = named.first { ($0.first?.port ?? 0) != 0 } ?? []
         var known: Set<[UInt8]> = []
         for host in hosts where !known.insert(host.bytes).inserted {
             reader.fault("bind names \(host.host) twice")
