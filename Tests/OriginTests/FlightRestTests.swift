@@ -107,7 +107,9 @@ import Testing
     }
 
     @Test func `the loss of an object's storage is counted once`() {
-        var story = story()
+        var story = FlightStory()
+        story.join()
+        story.start()
         let losses = [true, false, false].map { story.machine.noteLoss(isAnswered: $0) }
         #expect(losses == [.known, .new, .known])
         let passesOn = [story.machine.keepsNothing(), story.machine.keepsNothing()]

@@ -296,25 +296,6 @@ import Testing
         #expect(try openFiles(under: folder.path).isEmpty)
     }
 
-    @Test func `bytes that are written before readers see them are not punched`() throws {
-        let folder = try TemporaryFolder()
-        let store = try openStore(folder.path)
-        defer { store.close() }
-        let object = try store.create(describe("a", total: 3 << 20, isStorable: false))
-        try store.publish(object)
-        // The foremost reader is in the third MiB, and the one that wanted the first has left while
-        // its bytes are between the file and the spans.
-        try fill(object, 2 << 20..<3 << 20)
-        let behind = object.beginFill(from: 0, to: nil)
-        try body(0..<1 << 20).withUnsafeBytes { try object.write($0, at: 0) }
-        object.punch(upTo: 2 << 20)
-        object.extend(behind, to: 1 << 20)
-        #expect(try read(object, 0..<1 << 20) == body(0..<1 << 20))
-        object.punch(upTo: 2 << 20)
-        #expect(object.spans == SpanSet([2 << 20..<3 << 20]))
-        object.endFill(behind, failure: nil)
-    }
-
     @Test func `a full disk stores nothing new, and bodies use unnamed files`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.minFreeBytes = .max }
