@@ -10,6 +10,7 @@ package import Posix
 import Reactor
 import Routing
 import SharedStore
+import Store
 import Synchronization
 import URISyntax
 
@@ -54,10 +55,17 @@ package final class DownloadService: Sendable {
     /// Looks whether complete downloads have lost objects, as after a backup without media was
     /// restored.
     package func lookForLosses() {
-        thread.handle.enqueue { [self] loop in
-            guard let table = table.withLock({ $0 })?.value(on: loop) else { return }
-            table.note(removedFrom: Set(table.downloads.keys.map(\.number)))
+        thread.handle.enqueue { [self] loop in lookForLosses(on: loop) }
+    }
+
+    private func lookForLosses(on loop: EventLoop) {
+        guard let table = table.withLock({ $0 })?.value(on: loop) else { return }
+        // Until then rows are missing, and the file of each object would be opened.
+        guard table.services.store.statistics().isReconciled else {
+            loop.schedule(after: .seconds(1)) { [self] loop in lookForLosses(on: loop) }
+            return
         }
+        table.note(removedFrom: Set(table.downloads.keys.map(\.number)))
     }
 
     /// Ends the thread; active downloads continue in the next run of the daemon.

@@ -205,9 +205,11 @@ extension StoredObject {
             let written = state.fills.lazy.map(\.watermark).min() ?? .max
             // The header goes too: without a name nothing reads it.
             let fileStart = state.punchedEnd == 0 ? 0 : bodyOffset + state.punchedEnd
+            // Holes before the first bytes cost nothing.
+            let first = bodyOffset + (state.spans.ranges.first?.lowerBound ?? 0)
             let fileEnd = min(
                 (bodyOffset + min(offset(), written)) / block * block,
-                fileStart + Self.mostPunched * block)
+                max(fileStart, first / block * block) + Self.mostPunched * block)
             guard fileEnd > fileStart else { return [] }
             let (start, end) = (state.punchedEnd, fileEnd - bodyOffset)
             state.remove(start..<end)

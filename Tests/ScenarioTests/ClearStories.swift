@@ -74,11 +74,9 @@ extension Stories.ClearStories {
     @Test func `after a purge a transfer still ends where stored bytes follow`() throws {
         let story = try Story()
         let path = segment("purged", 5_000_000)
-        // So slow that few bytes are under way when the transfer ends.
-        story.cdn.setBehaviour("rate=1000000", for: path)
+        story.cdn.hold(path, afterBytes: 2_000_000)
         let stream = try story.open(path)
         let start = try stream.read(100_000)
-        story.cdn.setBehaviour(nil, for: path)
         for first in [2_500_000, 3_400_000] {
             let part = try story.get(path, range: "bytes=\(first)-\(first + 899_999)")
             #expect(part.status == 206)
@@ -86,6 +84,7 @@ extension Stories.ClearStories {
         }
         let purge = "/api/purge?url=\(percentEncoded(story.cdn.url(path)))"
         #expect(try story.follow(purge, method: "POST").status == 200)
+        story.cdn.release(path)
         #expect(isContent(start + (try stream.readRest()), of: path))
         #expect(story.cdn.bytesSent(path) < 5_900_000)
     }

@@ -32,7 +32,6 @@ extension Stories.FirstUseTests {
     }
 
     @Test(arguments: [
-        ("{\"slots\": 8,\n \"port\": 1,\n}", "needs a name in quotes, in line 3, column 1"),
         ("{\"slots\": 8\n \"port\": 9000}", "a comma or } is missing, in line 2, column 2"),
         ("{\n // mine\n}", "in line 2, column 2"), ("{'port': 1}", "in line 1, column 2"),
         (#"{"token": 12345678901234567890123}"#, "must give 'token' a text"),

@@ -51,6 +51,18 @@ import Testing
         #expect(object.isComplete)
     }
 
+    @Test func `holes before the first bytes take no step`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.unnamedRoom = 1 << 20 }
+        defer { store.close() }
+        let object = try store.create(describe("a", total: nil, isStorable: false))
+        let place = Int64(30) << 30
+        try fill(object, place..<place + 4096)
+        try fill(object, place + (1 << 20)..<place + (1 << 20) + 4096)
+        object.punch(upTo: place + (1 << 20))
+        #expect(object.spans.ranges == [place + (1 << 20)..<place + (1 << 20) + 4096])
+    }
+
     @Test func `bytes that are written before readers see them are not punched`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

@@ -1,6 +1,7 @@
 // Removes the access token from requests to origins: it must not leave the daemon.
 import HTTP
 import Model
+import Routing
 import URISyntax
 
 /// The access token as an argument of a request's query.
@@ -20,6 +21,17 @@ enum AccessToken {
         var bytes = Array(url.bytes[..<(query.lowerBound - 1)])
         if !kept.isEmpty { bytes += [0x3F] + Array(kept.joined(separator: [0x26])) }
         return (try? AbsoluteURL(bytes: bytes)) ?? url
+    }
+
+    /// Returns an entry without the access token in its URL, and in the headers that a player wrote
+    /// behind that (`URL|Name=value&token=...`).
+    static func stripped(_ entry: Entry, of token: String) -> Entry {
+        var kept = entry
+        kept.url = stripped(entry.url, of: token)
+        kept.headers.removeAll {
+            ASCII.lowercased($0.name) == argument && Signer.isEqual($0.value, token)
+        }
+        return kept
     }
 
     private static func isToken(_ item: ArraySlice<UInt8>, _ token: String) -> Bool {

@@ -203,14 +203,14 @@ package final class CachingProxy: RequestHandler {
         _ entry: Entry, by rules: UInt64, for page: ForeignPage?, _ exchange: Exchange
     ) {
         let request = exchange.request
-        var entry = entry
-        let url = withoutToken(entry.url)
+        let asked = entry
+        var entry = core.settings.token.map { AccessToken.stripped(asked, of: $0) } ?? asked
         // A client that percent-encodes a whole entry puts the token into the URL.
-        let given = url == entry.url ? entry.token : core.settings.token
+        let given = entry == asked ? entry.token : core.settings.token
         if let failure = tokenFault(request, given: given) ?? methodFault(request) {
             return refuse(failure, exchange)
         }
-        entry.url = url.withoutDirectives
+        entry.url = entry.url.withoutDirectives
         if let failure = sealFault(entry) { return refuse(failure, exchange) }
         let session = core.sessions.session(for: entry)
         let name = entry.url.nameExtension

@@ -24,12 +24,14 @@ package final class Links: Sendable {
     private let memory: PlaylistMemory
     private let limits: PlaylistLimits
     private let signer: Signer?
+    /// The access token, which a user may give in the URLs of orders as a player does.
+    private let token: String?
     private let basePath: String
 
     init(
         mounts: [Mount], basePath: String, addresses: OwnAddresses, names: ResourceNames,
         sessions: SessionTable, live: LiveMemory, store: ObjectStore, timeShift: TimeShiftTable,
-        memory: PlaylistMemory, limits: PlaylistLimits, signer: Signer?
+        memory: PlaylistMemory, limits: PlaylistLimits, signer: Signer?, token: String?
     ) {
         routes = Mutex(Self.router(mounts, basePath))
         self.basePath = basePath
@@ -42,17 +44,11 @@ package final class Links: Sendable {
         self.memory = memory
         self.limits = limits
         self.signer = signer
+        self.token = token
     }
 
     /// Routes request targets by the current mounts; leaves the access token in entries.
     var router: Router { routes.withLock { $0 } }
-
-    /// Routes URLs of the daemon that are named in requests: no access token is left in entries.
-    var routerOfNamed: Router {
-        var router = router
-        router.keepsTokens = signer == nil
-        return router
-    }
 
     private static func router(_ mounts: [Mount], _ basePath: String) -> Router {
         var router = Router(mounts: mounts, basePath: basePath)
@@ -71,13 +67,17 @@ package final class Links: Sendable {
     package func originURL(_ text: String) -> AbsoluteURL? {
         guard let url = try? AbsoluteURL(given: Array(text.utf8)) else { return nil }
         guard addresses.contains(url) else { return url }
-        switch routerOfNamed.route(given: url) {
-        case .entry(let entry): return entry.url
-        case .mount(_, let target): return target
+        switch router.route(given: url) {
+        case .entry(let entry): return withoutToken(entry.url)
+        case .mount(_, let target): return withoutToken(target)
         case .rewritten(let link):
             return try? target(of: link, isChecked: false).url
         default: return nil
         }
+    }
+
+    private func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
+        token.map { AccessToken.stripped(url, of: $0) } ?? url
     }
 
     /// Returns the origin's URL for a player's reference relative to the URL of its request.

@@ -148,7 +148,8 @@ package final class ProxyCore: Sendable {
         links = Links(
             mounts: settings.mounts, basePath: settings.basePath, addresses: addresses,
             names: names, sessions: sessions, live: live, store: store, timeShift: timeShift,
-            memory: playlistMemory, limits: settings.playlistLimits, signer: signer)
+            memory: playlistMemory, limits: settings.playlistLimits, signer: signer,
+            token: settings.token)
         let events = events
         flights = try Flights(
             core: FlightCore(

@@ -25,6 +25,8 @@ package struct WhyContext: Sendable {
     package var limits = PlaylistLimits.standard
     /// Routes the daemon's own URLs.
     package var router: @Sendable () -> Router = { Router(mounts: []) }
+    /// The access token, which is no part of an origin's URL.
+    package var token: String?
     /// True if a URL leads to the daemon.
     package var isOwn: @Sendable (AbsoluteURL) -> Bool = { _ in false }
     /// True if `isOwn` is only a guess, so that a URL which does not resolve as the daemon's own
@@ -102,7 +104,8 @@ extension ProxyCore {
         context.isShared = isShared
         context.mountKind = settings.mountKind
         context.limits = settings.playlistLimits
-        context.router = { [links] in links.routerOfNamed }
+        context.router = { [links] in links.router }
+        context.token = settings.token
         context.isOwn = { [self] in addresses.contains($0) }
         context.outage = { [self] in health.mark(of: $0) }
         context.live = live
