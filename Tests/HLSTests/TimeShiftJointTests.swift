@@ -120,18 +120,6 @@ import URISyntax
             "a mirror with lower numbers and a date in each list", names(5...8),
             Reading(905, names(5...7), second: 10), Reading(6, names(6...8), second: 12)),
         Case(
-            "a mirror with lower numbers and a date of each segment", names(5...8),
-            Reading(905, names(5...7), second: 10, isDatedThroughout: true),
-            Reading(6, names(6...8), second: 12, isDatedThroughout: true)),
-        Case(
-            "nodes in turn with names of their own, and a date of each segment",
-            names(5...8, "a") + names(10...12, "b"),
-            Reading(905, names(5...7, "a"), second: 10, isDatedThroughout: true),
-            Reading(6, names(6...8, "b"), second: 12, isDatedThroughout: true),
-            Reading(906, names(6...8, "a"), second: 12, isDatedThroughout: true),
-            Reading(7, names(7...9, "b"), second: 14, isDatedThroughout: true),
-            Reading(10, names(10...12, "b"), second: 20, isDatedThroughout: true)),
-        Case(
             "a mirror that lags in a break of one file", ["s5.ts", "ad.ts", "ad.ts", "s6.ts"],
             Reading(5, ["s5.ts", "ad.ts", "ad.ts", "s6.ts"]),
             Reading(904, ["s4.ts", "s5.ts", "ad.ts", "ad.ts"], isMirror: true)),

@@ -26,13 +26,7 @@ extension TimeShift {
         if overlaps { return newest.originNumber == last.originNumber ? .unchanged : .stale }
         // All of it is older than the known segments, or renumbered: dates decide, if there are
         // any.
-        guard let old = last.date, let date = newest.date else { return .newEpoch }
-        if date < old { return .stale }
-        // A node with names of its own continues the list where all of its window is new; before
-        // that, what both nodes have would be listed twice whenever they answer in turn.
-        if newest.hasOwnDate, let start = first.date, start < old, joint(of: window) == .apart {
-            return .stale
-        }
+        if let old = last.date, let date = newest.date, date < old { return .stale }
         return .newEpoch
     }
 
