@@ -10,11 +10,12 @@ enum AccessToken {
     /// The most values that are compared; each comparison takes two digests.
     static let mostOffered = 16
 
-    /// Returns the URL without the arguments `token` whose value is the access token.
+    /// Returns the URL without the arguments `token` whose value is the access token; the URL itself
+    /// if the daemon has none.
     ///
     /// An origin's own argument of that name has another value and stays.
-    static func stripped(_ url: AbsoluteURL, of token: String) -> AbsoluteURL {
-        guard let query = url.queryRange else { return url }
+    static func stripped(_ url: AbsoluteURL, of token: String?) -> AbsoluteURL {
+        guard let token, let query = url.queryRange else { return url }
         let items = url.bytes[query].split(separator: 0x26, omittingEmptySubsequences: false)
         let kept = items.filter { !isToken($0, token) }
         guard kept.count < items.count else { return url }
@@ -25,7 +26,8 @@ enum AccessToken {
 
     /// Returns an entry without the access token in its URL, and in the headers that a player wrote
     /// behind that (`URL|Name=value&token=...`).
-    static func stripped(_ entry: Entry, of token: String) -> Entry {
+    static func stripped(_ entry: Entry, of token: String?) -> Entry {
+        guard let token else { return entry }
         var kept = entry
         kept.url = stripped(entry.url, of: token)
         kept.headers.removeAll {
@@ -47,13 +49,5 @@ enum AccessToken {
     static func isNamed(in referrer: String?, _ token: String) -> Bool {
         guard let referrer else { return false }
         return referrer.contains(token) || PercentCoding.decode(referrer).contains(token)
-    }
-}
-
-extension CachingProxy {
-    /// Returns the URL without the daemon's access token.
-    func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
-        guard let token = core.settings.token else { return url }
-        return AccessToken.stripped(url, of: token)
     }
 }

@@ -31,7 +31,7 @@ extension CachingProxy {
                 ProxyFailure(.client, .loopDetected, "the mount leads back to this daemon"),
                 exchange)
         }
-        let url = withoutToken(mounted.url)
+        let url = AccessToken.stripped(mounted.url, of: core.settings.token)
         guard mayStoreAnswer(request.method, hasBody: mounted.hasBody) else {
             return passThrough(mounted.mount, url, exchange)
         }

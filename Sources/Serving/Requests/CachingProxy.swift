@@ -204,7 +204,7 @@ package final class CachingProxy: RequestHandler {
     ) {
         let request = exchange.request
         let asked = entry
-        var entry = core.settings.token.map { AccessToken.stripped(asked, of: $0) } ?? asked
+        var entry = AccessToken.stripped(asked, of: core.settings.token)
         // A client that percent-encodes a whole entry puts the token into the URL.
         let given = entry == asked ? entry.token : core.settings.token
         if let failure = tokenFault(request, given: given) ?? methodFault(request) {

@@ -68,16 +68,12 @@ package final class Links: Sendable {
         guard let url = try? AbsoluteURL(given: Array(text.utf8)) else { return nil }
         guard addresses.contains(url) else { return url }
         switch router.route(given: url) {
-        case .entry(let entry): return withoutToken(entry.url)
-        case .mount(_, let target): return withoutToken(target)
+        case .entry(let entry): return AccessToken.stripped(entry.url, of: token)
+        case .mount(_, let target): return AccessToken.stripped(target, of: token)
         case .rewritten(let link):
             return try? target(of: link, isChecked: false).url
         default: return nil
         }
-    }
-
-    private func withoutToken(_ url: AbsoluteURL) -> AbsoluteURL {
-        token.map { AccessToken.stripped(url, of: $0) } ?? url
     }
 
     /// Returns the origin's URL for a player's reference relative to the URL of its request.

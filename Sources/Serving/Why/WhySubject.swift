@@ -38,7 +38,7 @@ struct WhySubject {
     private init?(own url: AbsoluteURL, _ core: WhyContext, _ fields: Fields) {
         switch core.router().route(given: url) {
         case .entry(let asked):
-            let entry = core.token.map { AccessToken.stripped(asked, of: $0) } ?? asked
+            let entry = AccessToken.stripped(asked, of: core.token)
             self.init(
                 playback: entry.url, SessionTable.unkept(for: entry),
                 Self.role(ofEntry: entry.url), core)
