@@ -364,13 +364,6 @@ import URISyntax
         #expect((shift?.segments.count ?? 0) <= 1)
     }
 
-    @Test func `too many missing segments restart the list`() throws {
-        var shift = TimeShift()
-        _ = try shift.merge(Self.window(0...3), base: Self.base)
-        let merge = try shift.merge(Self.window(9000...9001), base: Self.base)
-        #expect(merge.missed == 8996 && shift.segments.map(\.number) == [9000, 9001])
-    }
-
     @Test func `a day of windows stays within its limits`() throws {
         var shift = TimeShift()
         for start in stride(from: 0, to: 3000, by: 3) {

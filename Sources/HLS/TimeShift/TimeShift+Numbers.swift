@@ -115,7 +115,7 @@ extension TimeShift {
             let other = sibling.known(next.originNumber)
         else { return 0 }
         let missed = other.number - last.number - 1
-        guard missed > 0, missed <= limits.placeholderCount else { return 0 }
+        guard missed > 0, missed <= limits.segmentCount else { return 0 }
         appendPlaceholders(missed, after: last)
         return missed
     }

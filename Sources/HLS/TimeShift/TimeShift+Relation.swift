@@ -3,7 +3,7 @@ import URISyntax
 /// How a new window of a live stream relates to those before it.
 extension TimeShift {
     func relation(
-        of window: LiveWindow, from source: Origin, countsAnew: Bool
+        of window: LiveWindow, from source: Origin, countsAnew: Bool, besides sibling: TimeShift?
     ) -> Relation {
         guard let last = segments.last else { return .first }
         guard let first = window.segments.first, let newest = window.segments.last else {
@@ -19,7 +19,8 @@ extension TimeShift {
             let continues =
                 overlaps
                 || isPlausible(
-                    window, first, after: last, from: source, countsAnew: countsAnew)
+                    window, first, after: last, from: source, countsAnew: countsAnew,
+                    besides: sibling)
             return continues ? .advanced : .newEpoch
         }
         if newest.originNumber < last.originNumber, countsAnew { return .newEpoch }
@@ -36,15 +37,33 @@ extension TimeShift {
         return listEpoch < epoch
     }
 
+    /// Returns the most segments that may be missing before a window that continues the last one.
+    ///
+    /// A list that was away for longer goes on after a discontinuity: what it has is kept. If only
+    /// this rendition was away, all of the hole is filled, since its numbers are to be in step.
+    private func longestHole(
+        before first: LiveWindow.Segment, after last: TimeShiftSegment, besides sibling: TimeShift?
+    ) -> Int {
+        let longest = min(limits.placeholderCount, limits.segmentCount)
+        guard let sibling, let other = sibling.known(first.originNumber) else { return longest }
+        // The other one has found a longer hole, or was renumbered: this one follows it.
+        if sibling.epoch > epoch { return longest / 2 }
+        let isInStep =
+            sibling.epoch == epoch
+            && other.number - other.originNumber == last.number - last.originNumber
+        return isInStep ? limits.segmentCount : longest
+    }
+
     /// True if a window that begins after the last segment continues from it.
     private func isPlausible(
         _ window: LiveWindow, _ first: LiveWindow.Segment, after last: TimeShiftSegment,
-        from source: Origin, countsAnew: Bool
+        from source: Origin, countsAnew: Bool, besides sibling: TimeShift?
     ) -> Bool {
         let missed = first.originNumber - last.originNumber - 1
         if missed == 0 { return true }
-        // A jump longer than the list can be: the numbers do not continue those of these segments.
-        guard missed <= limits.segmentCount else { return false }
+        guard missed <= longestHole(before: first, after: last, besides: sibling) else {
+            return false
+        }
         guard let start = last.date, let date = first.date else {
             // Either segments were missed, or a mirror has its own numbers and lists known ones.
             guard !countsAnew, origin == nil || origin == source else { return false }

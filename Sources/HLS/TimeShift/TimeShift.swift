@@ -24,8 +24,7 @@ package struct TimeShift: Sendable {
         package let relation: Relation
         /// The numbers of the new segments, without placeholders.
         package let added: Range<Int>
-        /// The number of segments that were never seen; each has a placeholder unless the hole was
-        /// longer than `Limits.placeholderCount`.
+        /// The number of segments that were never seen; each has a placeholder.
         package let missed: Int
         /// URLs that named other segments before: bytes stored for them are not those of the new
         /// segment.
@@ -60,8 +59,8 @@ package struct TimeShift: Sendable {
         ///
         /// Default 50,000: more than a day of 2 s segments.
         package var segmentCount = 50_000
-        /// The most consecutive placeholders; after a longer hole the list restarts, and a hole of
-        /// more than `segmentCount` segments is a new epoch.
+        /// The most consecutive placeholders; a longer hole is a discontinuity, and a new epoch,
+        /// unless another rendition was read meanwhile.
         package var placeholderCount = 2_000
         /// The most by which the discontinuity sequence number rises from one segment to the next.
         ///
@@ -184,7 +183,8 @@ package struct TimeShift: Sendable {
             dropSegments(before: segments.count)
         }
         var relation = relation(
-            of: window, from: source, countsAnew: context.countsAnew || isBefore(context.listEpoch))
+            of: window, from: source, countsAnew: context.countsAnew || isBefore(context.listEpoch),
+            besides: sibling)
         var fresh = window.segments[...]
         if relation == .newEpoch {
             switch joint(of: window) {
@@ -240,15 +240,6 @@ package struct TimeShift: Sendable {
     ) -> Int {
         let missed = next.originNumber - last.originNumber - 1
         guard missed > 0 else { return 0 }
-        guard missed <= limits.placeholderCount else {
-            // Time shift across a hole of this length is useless: the segments before it are
-            // dropped.
-            firstOffset = last.number - last.originNumber
-            let step = discontinuityStep(to: next, isNewEpoch: false)
-            firstDiscontinuity = last.discontinuity + step - next.originDiscontinuity
-            dropSegments(before: segments.count)
-            return missed
-        }
         appendPlaceholders(missed, after: last)
         return missed
     }

@@ -1,0 +1,81 @@
+import HLS
+import Testing
+import URISyntax
+
+/// Segments that were never seen, as after an outage of hours.
+@Suite struct TimeShiftHoleTests {
+    /// Merges windows of one list, in step with another one.
+    private func merge(
+        _ windows: ClosedRange<Int>..., names: String = "s", besides sibling: TimeShift? = nil,
+        into shift: inout TimeShift
+    ) throws -> TimeShift.Merge {
+        var last: TimeShift.Merge?
+        for numbers in windows {
+            last = try shift.merge(
+                TimeShiftTests.window(numbers, names: names), base: TimeShiftTests.base,
+                in: .init(sibling: sibling))
+        }
+        return try #require(last)
+    }
+
+    @Test(arguments: [2_004, 9_000, 49_000])
+    func `what was listed before a long hole stays, and the list goes on after a discontinuity`(
+        start: Int
+    ) throws {
+        var shift = TimeShift()
+        let hole = try merge(0...3, start...start + 1, into: &shift)
+        #expect(hole.relation == (start == 2_004 ? .advanced : .newEpoch))
+        #expect(hole.missed == (start == 2_004 ? 2_000 : 0))
+        let listed = shift.segments.filter { !$0.isPlaceholder }
+        let names = [0, 1, 2, 3, start, start + 1].map { "s\($0).ts" }
+        #expect(listed.compactMap { $0.url?.lastPathSegment } == names)
+        let next = try merge(start + 1...start + 2, into: &shift)
+        #expect(next.relation == .advanced && next.added.count == 1 && next.missed == 0)
+        guard start > 2_004 else { return }
+        #expect(shift.segments.map(\.number) == Array(0...6))
+        let text = TimeShiftTests.text(shift, .recorded)
+        #expect(text.split(separator: "#EXT-X-DISCONTINUITY\n").count == 2)
+        #expect(!text.contains("#EXT-X-GAP"))
+    }
+
+    @Test func `a rendition that alone was away for long stays in step with the other one`() throws
+    {
+        var first = TimeShift()
+        var second = TimeShift()
+        _ = try merge(0...3, into: &first)
+        _ = try merge(0...3, names: "u", besides: first, into: &second)
+        _ = try merge(1_500...1_503, 3_000...3_003, into: &first)
+        let hole = try merge(3_000...3_001, names: "u", besides: first, into: &second)
+        #expect(hole.relation == .advanced && hole.missed == 2_996)
+        #expect(second.segments.map(\.number) == Array(0...3_001))
+        #expect(second.epoch == first.epoch)
+    }
+
+    @Test func `a rendition that was away for longer than the other one catches up with it`() throws
+    {
+        var first = TimeShift()
+        var second = TimeShift()
+        _ = try merge(0...3, into: &first)
+        _ = try merge(0...3, names: "u", besides: first, into: &second)
+        _ = try merge(9_000...9_003, 10_500...10_503, 12_000...12_003, into: &first)
+        let hole = try merge(12_000...12_001, names: "u", besides: first, into: &second)
+        #expect(hole.relation == .newEpoch && hole.missed == 3_000)
+        let (one, other) = (first.segment(number: 3_005), second.segments.last)
+        #expect(other?.number == 3_005 && other?.originNumber == one?.originNumber)
+        #expect(other?.discontinuity == one?.discontinuity && second.epoch == first.epoch)
+        #expect(second.segments.map(\.number) == Array(0...3_005))
+    }
+
+    @Test func `a rendition whose hole is hardly short enough follows the other one`() throws {
+        var first = TimeShift()
+        var second = TimeShift()
+        _ = try merge(0...3, into: &first)
+        _ = try merge(0...5, names: "u", besides: first, into: &second)
+        let longer = try merge(2_005...2_008, into: &first)
+        #expect(longer.relation == .newEpoch)
+        let hole = try merge(2_005...2_008, names: "u", besides: first, into: &second)
+        #expect(hole.relation == .newEpoch && hole.missed == 0)
+        #expect(second.segments.count == 10 && second.epoch == first.epoch)
+        #expect(second.segments.last?.discontinuity == first.segments.last?.discontinuity)
+    }
+}
