@@ -310,10 +310,12 @@ final class Recording {
     private func makeEnding() -> RecordingEnding {
         for follower in followers { follower.stop() }
         let ending = RecordingEnding(playlists, entry: entry, services, loop)
+        // Nothing is added to the lists from now on.
+        noteShared()
         // Before the playlists, for which room may be made.
         ending.willStore = { [weak self] in
-            self?.noteShared()
-            self?.pin()
+            guard let self else { return }
+            if sharedKeys != pinnedKeys { pin() }
         }
         ending.didEnd = { [weak self] lists in self?.end(with: lists) }
         return ending

@@ -20,19 +20,18 @@ final class RecordingEnding {
     }
 
     private let playlists: RecordingPlaylists
-    /// The entry as this run has read it; nil if an earlier run has.
-    private let entry: FetchedPlaylist?
+    /// The entry as this run has read it; nil if only an earlier run has.
+    private var entry: FetchedPlaylist?
     private let services: TimeShiftServices
     private let loop: EventLoop
     private var state = State.ready
+    private var attempts = EndingAttempts()
     /// The reason why it waits; nil without one.
     private(set) var obstacle: String?
     /// Called before each attempt to write.
     var willStore: (() -> Void)?
     /// Called once, with what was written; empty if nothing was recorded.
     var didEnd: (([RecordingPlaylists.Finished]) -> Void)?
-
-    private static let pause = Interval.seconds(5)
 
     init(
         _ playlists: RecordingPlaylists, entry: FetchedPlaylist?, _ services: TimeShiftServices,
@@ -47,24 +46,32 @@ final class RecordingEnding {
     /// Writes nothing more.
     func cancel() { state = .over }
 
-    /// Tries to write the playlists, unless that is under way, or failed just now; blocks on the
-    /// disk.
+    /// Tries to write what is left of the playlists, unless that is under way, or failed just now;
+    /// blocks on the disk.
     func attempt() {
         switch state {
         case .ready: break
         case .waiting(let time) where loop.now >= time: break
         case .waiting, .reading, .over: return
         }
-        let lists = playlists.finished()
+        let losses = services.store.losses
+        if attempts.areToBeMade(losses: losses, now: loop.now) {
+            attempts.note(made: playlists.finished(), losses: losses, at: loop.now)
+        }
+        let lists = attempts.lists
         guard !lists.isEmpty else { return end(with: []) }
         willStore?()
+        let left = attempts.unwritten { url in
+            services.storedGeneration(ofPlaylist: url, of: playlists.session)
+        }
         do throws(SystemError) {
-            for list in lists {
-                try services.store(
+            for list in left {
+                let generation = try services.store(
                     playlist: list.bytes, at: list.url, base: list.url, of: playlists.session)
+                attempts.note(written: list, as: generation)
             }
         } catch {
-            return wait("the playlists cannot be written: \(error)")
+            return wait("the playlists cannot be written: \(error)", for: EndingAttempts.pause)
         }
         guard playlists.order.isMultivariant else { return end(with: lists) }
         if let entry { return write(entry, naming: lists) }
@@ -80,8 +87,11 @@ final class RecordingEnding {
             bound.enqueue { ending, _ in
                 guard case .reading = ending.state else { return }
                 switch result {
-                case .success(let entry): ending.write(entry, naming: lists)
-                case .failure(let failure): ending.wait(failure.message)
+                case .success(let entry):
+                    ending.entry = entry
+                    ending.write(entry, naming: lists)
+                case .failure(let failure):
+                    ending.wait(failure.message, for: ending.attempts.pauseOfReading())
                 }
             }
         }
@@ -99,15 +109,15 @@ final class RecordingEnding {
                 playlist: reduced ?? lists[0].bytes, at: playlists.order.choice.url,
                 base: reduced == nil ? lists[0].url : entry.base, of: playlists.session)
         } catch {
-            return wait("the entry cannot be written: \(error)")
+            return wait("the entry cannot be written: \(error)", for: EndingAttempts.pause)
         }
         end(with: lists)
     }
 
-    private func wait(_ reason: String) {
+    private func wait(_ reason: String, for pause: Interval) {
         if obstacle != reason { log("the end of a recording waits", reason) }
         obstacle = reason
-        state = .waiting(until: loop.now + Self.pause)
+        state = .waiting(until: loop.now + pause)
     }
 
     private func end(with lists: [RecordingPlaylists.Finished]) {

@@ -21,10 +21,12 @@ extension TimeShiftServices {
     ///   - url: its URL.
     ///   - base: the base of its references.
     ///   - session: the session that it belongs to.
+    /// - Returns: the generation of the stored object.
     /// - Throws: `SystemError` if there is no room for it.
+    @discardableResult
     package func store(
         playlist body: [UInt8], at url: AbsoluteURL, base: AbsoluteURL, of session: Session
-    ) throws(SystemError) {
+    ) throws(SystemError) -> UInt64 {
         let text = names.cacheKey(url, session: session, role: .playlist).text
         let now = WallTime.now()
         var fields = Fields()
@@ -56,5 +58,15 @@ extension TimeShiftServices {
         writer.end(failure: nil)
         try store.publish(object)
         store.finish(object)
+        return object.generation
+    }
+
+    /// Returns the generation of the object that is stored for a playlist of a session; nil if none
+    /// is.
+    ///
+    /// Opens its file.
+    func storedGeneration(ofPlaylist url: AbsoluteURL, of session: Session) -> UInt64? {
+        let text = names.cacheKey(url, session: session, role: .playlist).text
+        return store.peek(ObjectKey(sha256Of: text))?.generation
     }
 }

@@ -1,0 +1,61 @@
+// What the end of a recording that waits has done already.
+import Posix
+import URISyntax
+
+/// The attempts to write the playlists of a recording, each of which does only what is left.
+///
+/// Making them takes a look into the index for each segment, and writing them megabytes: doing both
+/// every few seconds, for days, would hold up the other recordings and wear the disk.
+struct EndingAttempts {
+    /// The playlists as they were last made; empty before.
+    private(set) var lists: [RecordingPlaylists.Finished] = []
+    private var made: (losses: Int, time: Monotonic)?
+    /// The generation of each list that is written as it was last made.
+    private var written: [AbsoluteURL: UInt64] = [:]
+    private var nextPause = Self.pause
+
+    /// The delay after an attempt that found no room; the first one after a failed reading.
+    static let pause = Interval.seconds(5 as Int64)
+    /// The longest delay after a failed reading, and the least time between two makings.
+    static let longestPause = Interval.seconds(300 as Int64)
+
+    /// True if the lists were not made yet, or if since then stored bytes were lost, which may be
+    /// those of a segment; `losses` are `ObjectStore.losses` now.
+    func areToBeMade(losses: Int, now: Monotonic) -> Bool {
+        guard let made else { return true }
+        return made.losses != losses && now - made.time >= Self.longestPause
+    }
+
+    /// Records that the lists were made; those that are written and have not changed stay so.
+    mutating func note(made lists: [RecordingPlaylists.Finished], losses: Int, at now: Monotonic) {
+        let before = self.lists
+        written = written.filter { url, _ in
+            lists.first { $0.url == url }?.bytes == before.first { $0.url == url }?.bytes
+        }
+        self.lists = lists
+        made = (losses, now)
+    }
+
+    /// Returns the lists that are still to be written; `stored` returns the generation of the object
+    /// that is stored for a URL.
+    ///
+    /// A player of the recording may have had another one stored since.
+    func unwritten(stored: (AbsoluteURL) -> UInt64?) -> [RecordingPlaylists.Finished] {
+        lists.filter { list in
+            guard let generation = written[list.url] else { return true }
+            return stored(list.url) != generation
+        }
+    }
+
+    /// Records that a list is written.
+    mutating func note(written list: RecordingPlaylists.Finished, as generation: UInt64) {
+        written[list.url] = generation
+    }
+
+    /// Returns how long to wait after the entry could not be read: twice as long each time.
+    mutating func pauseOfReading() -> Interval {
+        let pause = nextPause
+        nextPause = min(Interval(nanoseconds: 2 * pause.nanoseconds), Self.longestPause)
+        return pause
+    }
+}
