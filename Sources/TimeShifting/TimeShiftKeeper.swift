@@ -50,12 +50,8 @@ package final class TimeShiftThread: Sendable {
     }
 
     /// Makes the keeper follow a list that a player has requested, under the URL of that request.
-    package func look(after list: ShiftedList, of resource: Resource) {
-        let hasMoved = list.state.withLock { state in
-            defer { state.followed = state.url }
-            return state.followed != state.url
-        }
-        guard hasMoved else { return }
+    package func look(after list: ShiftedList, of resource: Resource, now: Monotonic) {
+        guard list.beginsFollowing(now: now) else { return }
         onKeeper { $0.follow(list, of: resource) }
     }
 
@@ -102,11 +98,10 @@ package final class TimeShiftKeeper {
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0
+    private var turns = VerifyingTurns()
 
     /// How long a session is followed after a player's last request.
     private static let linger = Interval.seconds(300)
-    /// The ticks between checks of a list against the index.
-    private static let verifyTicks = 120
     /// The ticks between checks of the size of all saved windows.
     private static let cleanTicks = 600
 
@@ -141,9 +136,7 @@ package final class TimeShiftKeeper {
         // A recording follows its lists itself.
         guard !isStopped, list.name != nil, list.session.shift.recording == nil else { return }
         let hasRoom = makeRoom()
-        if list.beginsVerifying(isFollowed: hasRoom, now: loop.now) {
-            list.verify(services.timeShift)
-        }
+        if list.beginsVerifying(now: loop.now) { list.verify(services.timeShift) }
         guard hasRoom else { return list.state.withLock { $0.followed = nil } }
         let follower = TimeShiftFollower(
             list, of: resource, services: services, loop: loop, yields: true)
@@ -199,13 +192,12 @@ package final class TimeShiftKeeper {
         guard !isStopped else { return }
         ticks += 1
         services.timeShift.renameLists()
-        for list in services.timeShift.all {
+        let lists = services.timeShift.all
+        for list in lists {
             saveIfDue(list)
-            if ticks % Self.verifyTicks == 0, list.state.withLock({ $0.followed != nil }) {
-                list.verify(services.timeShift)
-            }
             forgetIfIdle(list)
         }
+        verifySome(of: lists)
         if ticks % Self.cleanTicks == 0 { cleanSaved() }
         if !waiting.isEmpty {
             let next = waiting.removeFirst()
@@ -213,6 +205,23 @@ package final class TimeShiftKeeper {
         }
         recorder.tick()
         loop.schedule(after: .seconds(1 as Int64)) { [weak self] _ in self?.tick() }
+    }
+
+    /// Checks some of the followed lists against the index.
+    private func verifySome(of lists: [ShiftedList]) {
+        var followed: [VerifyingTurns.Candidate<ShiftedList>] = []
+        for list in lists {
+            let (isFollowed, verifiedAt, count) = list.state.withLock {
+                ($0.followed != nil, $0.verifiedAt, $0.shift.segments.count)
+            }
+            guard isFollowed else { continue }
+            followed.append(.init(item: list, verifiedAt: verifiedAt, segmentCount: count))
+        }
+        let now = loop.now
+        for list in turns.next(of: followed, now: now) {
+            list.state.withLock { $0.verifiedAt = now }
+            list.verify(services.timeShift)
+        }
     }
 
     /// Saves a list if it is due; long lists less often, since writing a day of segments costs tens

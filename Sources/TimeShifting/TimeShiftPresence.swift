@@ -104,18 +104,27 @@ extension ShiftedList {
         return true
     }
 
-    /// The least time between two checks of a list that is not followed; the keeper checks the
-    /// others as often.
-    private static let verifyInterval = Interval.seconds(120)
-
-    /// Tells whether a list that players request is to be checked against the index now: always
-    /// when it begins to be followed, otherwise not at each of its reloads, which all ask.
-    package func beginsVerifying(isFollowed: Bool, now: Monotonic) -> Bool {
+    /// Tells whether a list that players request begins to be followed under its URL.
+    ///
+    /// One that has ended is given up after a reload, and each request would have it followed
+    /// anew: it is only as often as it is to be checked.
+    package func beginsFollowing(now: Monotonic) -> Bool {
         state.withLock { state in
-            let isDue = state.verifiedAt.map { now - $0 >= Self.verifyInterval } ?? true
-            guard isFollowed || isDue, state.isRestored || !state.shift.segments.isEmpty else {
-                return false
-            }
+            guard state.followed != state.url,
+                !state.shift.isEnded || VerifyingTurns.isDue(after: state.verifiedAt, now: now)
+            else { return false }
+            state.followed = state.url
+            return true
+        }
+    }
+
+    /// Tells whether a list that players request is to be checked against the index now: not at
+    /// each of its reloads, which may all ask.
+    package func beginsVerifying(now: Monotonic) -> Bool {
+        state.withLock { state in
+            guard VerifyingTurns.isDue(after: state.verifiedAt, now: now),
+                state.isRestored || !state.shift.segments.isEmpty
+            else { return false }
             state.verifiedAt = now
             return true
         }

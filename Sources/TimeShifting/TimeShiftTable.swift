@@ -169,7 +169,7 @@ package final class ShiftedList: Sendable {
         var lookedTo = 0
         /// True until the first merge into a restored window.
         var isRestored = false
-        /// When a request last caused a check against the index; nil if none did since loading.
+        /// The time of the last check against the index; nil if there was none since loading.
         var verifiedAt: Monotonic?
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?

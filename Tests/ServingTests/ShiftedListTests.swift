@@ -6,8 +6,9 @@ import Logging
 import Posix
 import Routing
 import Store
+import Synchronization
 import Testing
-import TimeShifting
+@testable import TimeShifting
 import URISyntax
 
 /// The time shift window of one playlist, which several threads read from the store.
@@ -168,21 +169,38 @@ import URISyntax
         #expect(list.isIdle(at: loaded, isOver: false))
     }
 
-    @Test func `a list without room among the followed ones is checked every two minutes`() throws {
+    @Test func `a list that is requested is checked every two minutes`() throws {
         let start = Monotonic(nanoseconds: 1)
-        func begins(isFollowed: Bool = false, at seconds: Int64) -> Bool {
-            list.beginsVerifying(isFollowed: isFollowed, now: start + .seconds(seconds))
+        func begins(at seconds: Int64) -> Bool {
+            list.beginsVerifying(now: start + .seconds(seconds))
         }
         #expect(!begins(at: 0))
         try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
         #expect(begins(at: 1))
         try merge(1...3, "a", wall: 102, steady: 2, generation: 2)
         #expect(!begins(at: 3))
-        // A following that begins finds what was evicted meanwhile.
-        #expect(begins(isFollowed: true, at: 5))
-        // So does a reload long after it has ended.
-        #expect(!begins(at: 124))
-        #expect(begins(at: 125))
-        #expect(!begins(at: 127))
+        #expect(!begins(at: 120))
+        #expect(begins(at: 121))
+        #expect(!begins(at: 123))
+    }
+
+    @Test func `a list that has ended is followed anew only as often as it is checked`() throws {
+        let start = Monotonic(nanoseconds: 1)
+        func begins(at seconds: Int64) -> Bool {
+            list.beginsFollowing(now: start + .seconds(seconds))
+        }
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        #expect(begins(at: 1))
+        #expect(!begins(at: 2))
+        let isChecked = list.beginsVerifying(now: start + .seconds(2 as Int64))
+        #expect(isChecked)
+        func giveUp() { list.state.withLock { $0.followed = nil } }
+        giveUp()
+        #expect(begins(at: 3))
+        giveUp()
+        list.state.withLock { $0.shift.isEnded = true }
+        #expect(!begins(at: 4))
+        #expect(!begins(at: 121))
+        #expect(begins(at: 122))
     }
 }

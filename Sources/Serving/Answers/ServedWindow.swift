@@ -24,7 +24,7 @@ extension ProxyCore {
         }
         list.lookForKept(timeShift)
         let version = list.version
-        if version != 0 { keeper.look(after: list, of: resource) }
+        if version != 0 { keeper.look(after: list, of: resource, now: now) }
         return version
     }
 
