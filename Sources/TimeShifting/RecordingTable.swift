@@ -99,6 +99,8 @@ package final class RecordingTable {
             guard let reason = services.crashes.verdict(on: .recording, order.id) else {
                 return begin(order)
             }
+            // Resumed, it goes on with its end, not with the stream.
+            if order.state == .finishing { order.ended = loop.wallNow }
             order.state = .paused
             order.reason = reason
             save(order)
@@ -278,8 +280,9 @@ package final class RecordingTable {
     /// Starts a paused recording; has no effect on others.
     private func resume(_ id: String) throws(StateFault) {
         guard var order = paused[id] else { return }
-        order.state = order.isLeft ? .finishing : .running
-        order.reason = ""
+        order.state = order.isLeft || order.ended != nil ? .finishing : .running
+        order.reason = order.ended == nil ? "" : "it had ended before the daemon crashed"
+        order.ended = nil
         try keep(order)
         paused[id] = nil
         pausedWithPins.remove(id)

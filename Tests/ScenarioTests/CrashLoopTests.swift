@@ -102,6 +102,40 @@ extension Stories {
             }
         }
 
+        @Test func `a recording that crashes at its end is finished when it is resumed`() throws {
+            let stream = try RecordedStream()
+            let (story, cdn) = (stream.story, stream.story.cdn)
+            stream.putEntry()
+            try stream.record("/m.m3u8")
+            #expect(try stream.has(6))
+            // A new run does not have the entry, for which the end then waits.
+            try story.restart()
+            #expect(try stream.has(6))
+            _ = try story.ask("purge", cdn.url("/m.m3u8"))
+            cdn.stop()
+            _ = try story.api("recordings/\(stream.id)/stop", method: "POST")
+            for _ in 0..<2 {
+                let waiting = try stream.told { $0.contains(Self.finishing) }
+                #expect(waiting.contains(Self.finishing), "\(waiting)")
+                try story.restart(SIGKILL)
+            }
+            let paused = try stream.told { $0.contains("crashed 2 times") }
+            #expect(paused.contains("crashed 2 times"), "\(paused)")
+            stream.window.advance(by: 3)
+            try cdn.start()
+            let reloads = cdn.requestCount("/l.m3u8")
+            _ = try story.api("recordings/\(stream.id)/resume", method: "POST")
+            let ended = try stream.told { $0.contains(#""state":"done""#) }
+            let reason = members("reason", in: ended).first
+            #expect(reason == "it had ended before the daemon crashed", "\(ended)")
+            #expect(cdn.requestCount("/l.m3u8") == reloads)
+            let names = try links(try stream.played().text).map {
+                try story.follow($0).segmentNames
+            }
+            #expect(names == [["a0", "a1", "a2"], ["s0", "s1", "s2"]])
+        }
+
+        private static let finishing = #""state":"finishing""#
         private static let running = #""state":"running""#
 
         @Test func `a feed that ran in two crashes waits for its client's order`() throws {

@@ -32,6 +32,8 @@ package struct RecordingOrder: Sendable, Equatable {
     package var started: WallTime
     package var until: WallTime
     /// The time of its end; nil before, and for recordings ended by an earlier version.
+    ///
+    /// Of a paused one that was being finished it is the time of the pause.
     package var ended: WallTime?
     package var state = State.running
     /// The reason for its end, or a current problem; empty without one.
