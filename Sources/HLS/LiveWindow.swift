@@ -55,6 +55,8 @@ struct LiveWindow {
     private(set) var listEpoch: Epoch?
     /// The note that `TimeShift.snapshot` wrote of segments that a private host listed.
     private(set) var privateSegments: PrivateSegmentsNote?
+    /// The note that `TimeShift.snapshot` wrote of segments that were dropped for the limits.
+    private(set) var droppedSegments: DroppedSegmentsNote?
     /// The note that `TimeShift.snapshot` wrote of the origin's discontinuities.
     private(set) var originDiscontinuity: OriginDiscontinuityNote?
     private(set) var tailDateRanges: [DateRange] = []
@@ -116,6 +118,8 @@ struct LiveWindow {
                 listEpoch = epoch
             } else if let note = PrivateSegmentsNote(list.source[line.range]) {
                 privateSegments = note
+            } else if let note = DroppedSegmentsNote(list.source[line.range]) {
+                droppedSegments = note
             } else if let note = OriginDiscontinuityNote(list.source[line.range]) {
                 originDiscontinuity = note
             } else {

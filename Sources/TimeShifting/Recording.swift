@@ -329,8 +329,10 @@ final class Recording {
         }
         order.seconds = lists.map(\.seconds).max() ?? 0
         order.segments = lists.reduce(0) { $0 + $1.segments }
-        order.lost = lists.reduce(0) { $0 + $1.lost }
-        end(.done, order.reason)
+        order.lost = lists.map(\.lost).saturatedSum()
+        let dropped = lists.map(\.dropped).max() ?? 0
+        let loss = "the first \(dropped) segments were dropped, since a list has room for no more"
+        end(.done, dropped == 0 ? order.reason : "\(order.reason); \(loss)")
     }
 
     private func end(_ state: RecordingOrder.State, _ reason: String) {

@@ -1,6 +1,7 @@
 import HLS
 import Library
 import Model
+import Numbers
 import Playlists
 import Synchronization
 import URISyntax
@@ -36,6 +37,8 @@ struct RecordingPlaylists {
         let segments: Int
         let lost: Int
         let seconds: Double
+        /// How many of the lost ones were dropped since a list has no room for more.
+        var dropped = 0
     }
 
     /// True for a text that may be the result of `finished`; a running stream has none such.
@@ -56,7 +59,8 @@ struct RecordingPlaylists {
             let seconds = kept.reduce(Duration.zero) { $0 + $1.duration } / .seconds(1)
             return Finished(
                 url: chosen.url, bytes: named(bytes), segments: kept.count,
-                lost: shift.segments.count - kept.count, seconds: seconds)
+                lost: shift.droppedCount.addingSaturated(shift.segments.count - kept.count),
+                seconds: seconds, dropped: shift.droppedCount)
         }
     }
 }

@@ -12,7 +12,7 @@ extension Recording {
             let (shift, gone) = follower.list.state.withLock {
                 ($0.shift, $0.missing.union($0.open))
             }
-            var (segments, duration, lost) = (0, Duration.zero, 0)
+            var (segments, duration, lost) = (0, Duration.zero, shift.droppedCount)
             for segment in shift.segments {
                 let isOld = segment.number < shift.windowStart
                 if fetched.contains(segment.number)
@@ -21,7 +21,7 @@ extension Recording {
                     segments += 1
                     duration += segment.duration
                 } else if isOld {
-                    lost += 1
+                    lost = lost.addingSaturated(1)
                 }
             }
             return (chosen.label, segments, duration / .seconds(1), lost)

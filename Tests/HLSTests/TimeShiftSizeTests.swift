@@ -85,4 +85,26 @@ import URISyntax
         #expect(isJoined)
         #expect(newer.byteCount == alone + older.byteCount)
     }
+
+    @Test func `segments that the limits drop are counted, also in a snapshot`() throws {
+        var limits = TimeShift.Limits()
+        limits.segmentCount = 4
+        func merge(_ numbers: ClosedRange<Int>, into shift: inout TimeShift) throws {
+            _ = try shift.merge(TimeShiftTests.window(numbers), base: TimeShiftTests.base)
+        }
+        var shift = TimeShift(limits: limits)
+        try merge(0...3, into: &shift)
+        #expect(shift.droppedCount == 0)
+        try merge(3...6, into: &shift)
+        #expect(shift.segments.map(\.number) == [3, 4, 5, 6] && shift.droppedCount == 3)
+        // What leaves a window because of its length is not lost.
+        try merge(5...6, into: &shift)
+        shift.trim(to: .zero)
+        #expect(shift.segments.map(\.number) == [5, 6] && shift.droppedCount == 3)
+        var restored = try TimeShift(snapshot: shift.snapshot(), limits: limits)
+        #expect(restored.droppedCount == 3)
+        try merge(6...10, into: &restored)
+        #expect(restored.segments.map(\.number) == [7, 8, 9, 10] && restored.droppedCount == 5)
+        #expect(!TimeShiftTests.text(restored).contains("SLUICE"))
+    }
 }

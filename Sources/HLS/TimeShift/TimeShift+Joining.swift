@@ -1,3 +1,4 @@
+import Numbers
 import URISyntax
 
 /// Joining windows of one list that were kept apart, as under URLs with different tokens.
@@ -26,6 +27,7 @@ extension TimeShift {
         }
         dateRanges.add(older.dateRanges, before: first.number)
         privateEnd = [privateEnd, older.privateEnd].compactMap { $0 }.max()
+        droppedCount = droppedCount.addingSaturated(older.droppedCount)
         dropExcess()
         return true
     }

@@ -12,6 +12,9 @@ extension TimeShift {
         appendHeader(longest, first, .live, isLive: true, isSnapshot: true, to: &output)
         if let listEpoch { output += Array(listEpoch.note.utf8) }
         if let privateEnd { output += Array(PrivateSegmentsNote(end: privateEnd).line.utf8) }
+        if droppedCount > 0 {
+            output += Array(DroppedSegmentsNote(count: droppedCount).line.utf8)
+        }
         if originDiscontinuity != segments.last?.discontinuity {
             output += Array(OriginDiscontinuityNote(number: originDiscontinuity).line.utf8)
         }
@@ -48,6 +51,7 @@ extension TimeShift {
         isEnded = window.summary.hasEndList
         listEpoch = window.listEpoch
         privateEnd = window.privateSegments?.end
+        droppedCount = window.droppedSegments?.count ?? 0
         var note = TimeShiftNote(
             epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
         for seen in window.segments {
@@ -111,4 +115,22 @@ struct OriginDiscontinuityNote {
     }
 
     var line: String { "#SLUICE-ORIGIN-DISCONTINUITY:\(number)\n" }
+}
+
+/// The comment line in which a snapshot stores how many segments were dropped for the limits.
+struct DroppedSegmentsNote {
+    private static let start = Array("#SLUICE-DROPPED:".utf8)
+    let count: Int
+
+    init(count: Int) { self.count = count }
+
+    /// Parses the comment; nil for any other comment.
+    init?(_ line: ArraySlice<UInt8>) {
+        guard line.starts(with: Self.start),
+            let count = DecimalNumber.integer(line.dropFirst(Self.start.count))
+        else { return nil }
+        self.count = count
+    }
+
+    var line: String { "#SLUICE-DROPPED:\(count)\n" }
 }

@@ -1,3 +1,4 @@
+import Numbers
 package import URISyntax
 
 /// The successive windows of a live media playlist, joined into a longer one.
@@ -83,6 +84,8 @@ package struct TimeShift: Sendable {
 
     /// Oldest first.
     package internal(set) var segments: [TimeShiftSegment] = []
+    /// The number of segments that were dropped for the limits since the first window.
+    package internal(set) var droppedCount = 0
     /// The bytes that `segments` take in a playlist, see `size(of:after:)`.
     var byteCount = 0
     /// True if the origin has ended the stream.
@@ -170,7 +173,9 @@ package struct TimeShift: Sendable {
 
     /// Drops the oldest segments beyond the limits.
     mutating func dropExcess() {
-        dropSegments(before: max(segments.count - limits.segmentCount, excessCount))
+        let count = max(segments.count - limits.segmentCount, excessCount)
+        droppedCount = droppedCount.addingSaturated(max(count, 0))
+        dropSegments(before: count)
     }
 
     // MARK: Merging
