@@ -13,7 +13,7 @@ import URISyntax
 /// The store accesses of downloads: checking for pieces and pinning them.
 extension DownloadTable {
     func isPinned(_ download: Download) -> Bool {
-        services.store.pins().contains { $0.title == download.id.number }
+        services.store.pin(of: download.id.number) != nil
     }
 
     /// Pins the title against eviction, including objects that are yet to be stored.
@@ -24,8 +24,7 @@ extension DownloadTable {
     }
 
     private func pinnedKeys(of download: Download) -> [ObjectKey] {
-        let title = download.id.number
-        return services.store.pins().filter { $0.title == title }.flatMap(\.keys)
+        services.store.pin(of: download.id.number)?.keys ?? []
     }
 
     /// Also pins the resources that a complete title shares with others, now that they are known.

@@ -201,6 +201,9 @@ extension ObjectStore {
     /// The pinned titles, in the order of pinning.
     package func pins() -> [Pin] { core.pins.all }
 
+    /// The pin of a title; nil if it is not pinned.
+    package func pin(of title: UInt64) -> Pin? { core.pins.pin(of: title) }
+
     /// True if an object is never evicted, since a pinned title has it.
     package func isPinned(_ object: StoredObject) -> Bool {
         core.pins.holds(object.key, ofTitle: object.title)

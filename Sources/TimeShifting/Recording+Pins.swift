@@ -14,10 +14,7 @@ import URISyntax
 extension Recording {
     /// Notes what an earlier run pinned, which stays pinned.
     func notePinned() {
-        let title = session.id.number
-        for known in services.store.pins() where known.title == title {
-            sharedKeys.formUnion(known.keys)
-        }
+        sharedKeys.formUnion(services.store.pin(of: session.id.number)?.keys ?? [])
     }
 
     /// Notes everything in the lists that another title fetched, also before an end of the daemon

@@ -310,7 +310,7 @@ package final class RecordingTable {
         try pinShared(besides: id)
         try finishing?.pinShared()
         let title = session.id.number
-        let shared = Set(services.store.pins().filter { $0.title == title }.flatMap(\.keys))
+        let shared = Set(services.store.pin(of: title)?.keys ?? [])
         try services.store.unpin(title: title, with: [removal] + told)
         if let finishing { giveUp(finishing) }
         over[id] = nil

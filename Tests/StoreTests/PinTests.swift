@@ -107,6 +107,7 @@ import Testing
         let store = try openStore(folder.path, budget: 2 * size)
         defer { store.close() }
         #expect(store.pins().map(\.title) == [3])
+        #expect(store.pin(of: 3) == store.pins().first && store.pin(of: 4) == nil)
         #expect(store.pins().first?.url == "https://cdn.example.com/\t2")
         try eventually { store.statistics().bytes <= 2 * size }
         #expect(store.find("2")?.isComplete == true)

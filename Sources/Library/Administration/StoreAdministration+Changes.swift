@@ -18,12 +18,10 @@ extension StoreAdministration {
         case .failure(let refusal): return .failure(refusal.status, refusal.reason)
         }
         var pinned: [JSONValue] = []
-        let former = store.pins()
         for var title in titles {
             let number = title.id.number
             // What a download or recording pinned for it stays pinned.
-            let keys = Set(title.sharedKeys).union(
-                former.filter { $0.title == number }.flatMap(\.keys))
+            let keys = Set(title.sharedKeys).union(store.pin(of: number)?.keys ?? [])
             do {
                 try store.pin(
                     title: number, url: title.url?.normalisedForKey ?? "", keys: Array(keys))

@@ -31,7 +31,7 @@ extension TitleCatalogue {
     /// - Returns: candidates from different variants, without encrypted ones.
     func pictureSources(of id: SessionID, most: Int) -> PictureSources {
         let rows = store.rows(ofTitle: id.number)
-        let pin = store.pins().first { $0.title == id.number }
+        let pin = store.pin(of: id.number)
         guard !rows.isEmpty || pin != nil else { return .noTitle }
         var reading = TitleReading(self, sessions.session(id), rows)
         return .sources(

@@ -28,7 +28,7 @@ package struct TitleCatalogue: Sendable {
     /// Returns the title of this number; nil if no object of it is stored and it is not pinned.
     package func title(_ id: SessionID) -> Title? {
         let rows = store.rows(ofTitle: id.number)
-        let pin = store.pins().first { $0.title == id.number }
+        let pin = store.pin(of: id.number)
         guard !rows.isEmpty || pin != nil else { return nil }
         var reading = TitleReading(self, sessions.session(id), rows)
         return reading.title(entry: pin.flatMap { try? AbsoluteURL($0.url) }, isPinned: pin != nil)
@@ -45,7 +45,6 @@ package struct TitleCatalogue: Sendable {
     /// - Returns: one title or more.
     package func titles(startingAt url: AbsoluteURL, headers: [Entry.Header] = []) -> [Title] {
         let plain = SessionTable.unkept(for: Entry(url: url, headers: headers))
-        let pins = Set(store.pins().map(\.title))
         let ways = Set(keys.entryKeys(url, of: plain))
         let owners = Set(store.entries(of: Array(ways)).compactMap { $0?.title })
         var others =
@@ -54,7 +53,7 @@ package struct TitleCatalogue: Sendable {
         others += owners.subtracting(known).sorted().compactMap { title(SessionID($0)) }
             .filter { $0.entryKey.map(ways.contains) ?? false }
         let rows = store.rows(ofTitle: plain.id.number)
-        let isPinned = pins.contains(plain.id.number)
+        let isPinned = store.pin(of: plain.id.number) != nil
         if !others.isEmpty, rows.isEmpty, !isPinned { return others }
         var reading = TitleReading(self, plain, rows)
         return [reading.title(entry: url, isPinned: isPinned)] + others

@@ -94,9 +94,7 @@ struct WhyReport {
         let spans = object.spans.ranges.prefix(64).map {
             JSONValue.list([.number($0.lowerBound), .number($0.upperBound)])
         }
-        let pinned = core.store.pins().contains {
-            $0.title == object.title || $0.keys.contains(object.key)
-        }
+        let pinned = core.store.isPinned(object)
         return .object([
             .init("status", .number(Int64(facts.head.status.rawValue))),
             .init("complete", .truth(object.isComplete)), .init("total", .optional(object.total)),
