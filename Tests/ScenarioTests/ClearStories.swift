@@ -43,6 +43,27 @@ extension Stories.ClearStories {
         }
     }
 
+    /// A clear, and a purge by age, of a title that a recording needs and has not pinned.
+    @Test(arguments: ["clear", "purge?older-than=0s"])
+    func `what spares pinned titles has recordings pin what they need first`(
+        _ request: String
+    ) throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        try stream.record()
+        for _ in 0..<2 {
+            #expect(try stream.has(3))
+            try story.restart(SIGKILL)
+        }
+        let state = try stream.told { $0.contains("\"state\":\"paused\"") }
+        #expect(state.contains("crashed 2 times"), "\(state)")
+        let title = members("title", in: state).first ?? ""
+        let unpinned = try story.api("unpin?title=\(title)", method: "POST")
+        #expect(unpinned.contains("\"unpinned\":1"), "\(unpinned)")
+        let answer = try story.api(request, method: "POST")
+        #expect(try story.stat("stored_objects") >= 3, "\(answer)")
+    }
+
     @Test func `players keep playing while everything is cleared`() throws {
         let story = try Story()
         let path = segment("long", 3_000_000)

@@ -23,7 +23,8 @@ package final class AdministrationWorker: Sendable {
     ///   - log: receives a notice if a purge of an earlier run is continued.
     ///   - hasPictures: true if the daemon makes pictures of titles.
     ///   - origin: returns the origin URL that a text names.
-    ///   - willPurge: called with purges before anything is removed.
+    ///   - willPurge: called with purges before anything is removed, and with none before a clear
+    ///     that spares pinned titles.
     /// - Throws: the error of `pthread_create(3)`.
     package init(
         _ catalogue: TitleCatalogue, log: Logger, hasPictures: Bool,

@@ -181,6 +181,8 @@ extension StoreAdministration {
             return .failure(
                 .badRequest, "pinned is true, to remove pinned titles too, or false")
         }
+        // What recordings need of other titles is to be spared too, and they pin late.
+        if sparesPinned { willPurge?([]) }
         let keptPins = sparesPinned ? store.pins().count : 0
         do {
             let removed = try store.clear(sparingPinned: sparesPinned)

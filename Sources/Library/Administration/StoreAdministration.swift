@@ -26,7 +26,8 @@ package final class StoreAdministration: Sendable {
     /// Returns the origin URL that a text names, directly or inside a URL of this daemon; nil if it
     /// names none.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
-    /// Called with purges before anything is removed.
+    /// Called with purges before anything is removed, and with none before a clear that spares
+    /// pinned titles.
     package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Void
     /// Called with the numbers of pinned titles after objects that their pins name were removed, or
     /// may have been.
@@ -40,6 +41,7 @@ package final class StoreAdministration: Sendable {
     let hasPictures: Bool
     let verification: StoreVerification
     let purging: StorePurge
+    let willPurge: WillPurge?
     let removals = RemovalNotices()
 
     package var store: ObjectStore { catalogue.store }
@@ -52,6 +54,7 @@ package final class StoreAdministration: Sendable {
         self.allowance = allowance
         self.origin = origin
         self.hasPictures = hasPictures
+        self.willPurge = willPurge
         verification = StoreVerification(store: catalogue.store)
         purging = StorePurge(
             store: catalogue.store, willPurge: willPurge, removals: removals)

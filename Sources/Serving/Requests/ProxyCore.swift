@@ -213,11 +213,11 @@ package final class ProxyCore: Sendable {
     }
 
     /// Has parents asked past what they have stored of what is about to be purged, and recordings
-    /// pin what they need of other titles.
+    /// pin what they need of other titles; no orders are a clear that spares what is pinned.
     package func willPurge(_ orders: [PurgeOrder]) {
-        if orders.contains(where: { if case .titles = $0.subject { true } else { false } }) {
-            keeper.willPurge()
-        }
+        // Purges by URL remove pinned objects too.
+        let spares = orders.contains { if case .texts = $0.subject { false } else { true } }
+        if spares || orders.isEmpty { keeper.willPurge() }
         for order in orders {
             let subject: ParentPurges.Subject
             switch order.subject {
