@@ -167,7 +167,8 @@ package final class Download {
         renewsPlaylists = false
         credit = 0
         table.wake()
-        pump()
+        // A change is judged at any time; while nothing may be fetched, the next look has it wait.
+        if table.obstacle() == nil { pump() }
     }
 
     /// Starts as many pieces as allowed; called whenever one ends, and periodically.

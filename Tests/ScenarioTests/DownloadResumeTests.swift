@@ -198,6 +198,22 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount() == 0)
     }
 
+    @Test func `a download that is changed in quiet hours waits for their end, too`() throws {
+        let hours = hoursAroundNow()
+        let stage = try DownloadStage(["--quiet-hours", hours.joined(separator: "-")])
+        let url = stage.title(segments: 40)
+        let id = try stage.order(url, "&audio=none")
+        _ = try stage.wait(id, for: "waiting")
+        let path = "/api/downloads?url=\(DownloadStage.encoded(url))&audio=none&variant=360"
+        #expect(try stage.ask("POST", path).status < 300)
+        let answer = try stage.wait(id, for: "waiting")
+        #expect(answer["reason"] == "quiet hours last until \(hours[1])")
+        #expect(answer["streams"] == "[\"360p\"]", "\(answer.text)")
+        // The order is judged by the playlists.
+        #expect(stage.cdn.requestCount("/film/low.m3u8") == 1)
+        #expect(stage.cdn.requestCount() == 2)
+    }
+
     @Test func `what one run has used up of the day's budget counts in the next`() throws {
         let stage = try DownloadStage(
             ["--download-budget", "100KB", "--concurrency", "fixed:1"])
