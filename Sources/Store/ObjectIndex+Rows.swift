@@ -162,6 +162,13 @@ extension ObjectIndex {
         try fetch("WHERE title = ?", [Int64(bitPattern: title)])
     }
 
+    /// Returns the first rows of a title's objects behind a key, in the order of keys.
+    func rows(ofTitle title: UInt64, after key: ObjectKey?, limit: Int) throws -> [IndexRow] {
+        try fetch(
+            "WHERE title = ? AND key > ? ORDER BY key LIMIT ?",
+            [Int64(bitPattern: title), key?.hex ?? "", limit])
+    }
+
     /// Returns the rows of the objects whose key starts with one byte.
     func rows(startingWith byte: UInt8) throws -> [IndexRow] {
         let start = String(byte, radix: 16, width: 2)

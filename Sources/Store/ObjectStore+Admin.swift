@@ -68,46 +68,46 @@ extension ObjectStore {
 
     // MARK: Removal
 
-    /// Removes every object, on the store thread; holders can still read them.
-    package func removeAll(_ done: @escaping @Sendable (_ removed: Int) -> Void = { _ in }) {
-        remove(where: { _ in true }, done)
-    }
-
-    /// Removes the objects whose URL matches, on the store thread; holders can still read them.
+    /// Removes the matching objects of a title, and of some others; holders can still read them.
+    ///
+    /// That is done on the store thread, in steps between which it does its other work.
     ///
     /// - Parameters:
-    ///   - fits: called for each URL, on the store thread.
-    ///   - done: called on the store thread with the number of objects removed.
-    package func remove(
-        where fits: @escaping @Sendable (_ url: String) -> Bool,
-        _ done: @escaping @Sendable (_ removed: Int) -> Void = { _ in }
-    ) {
-        removeAll(where: { fits($0.url) }, { removal in done(removal.objects) })
-    }
-
-    /// Removes the matching objects, on the store thread; holders can still read them.
-    ///
-    /// - Parameters:
-    ///   - fits: called for each object, on the store thread.
+    ///   - title: the title.
+    ///   - keys: objects of other titles.
+    ///   - step: the most objects that are looked at in one step.
+    ///   - fits: called for each of these objects, on the store thread.
     ///   - done: called on the store thread with what was removed.
     package func removeAll(
+        ofTitle title: UInt64, and keys: [ObjectKey], step: Int = 1_000,
         where fits: @escaping @Sendable (StoreEntry) -> Bool,
-        _ done: @escaping @Sendable (Removal) -> Void
+        _ done: @escaping @Sendable (Removal) -> Void = { _ in }
     ) {
+        let removal = TitleRemoval(
+            title: title, keys: keys[...], step: step, fits: fits, done: done)
         onStoreThread { worker, loop in
             worker.completeIndex()
             worker.catchUp(loop)
-            var removal = Removal()
-            let rows = self.indexed("list objects", []) { try self.core.index.newest(limit: -1) }
-            for row in rows where fits(StoreEntry(row)) && self.core.remove(row.key) != nil {
-                removal.objects += 1
-                removal.bytes = removal.bytes.addingSaturated(row.bytes)
-            }
-            worker.flushIndex()
-            // Purged objects must not reappear after a power cut.
-            worker.sync.syncAll(by: .now() + .seconds(5 as Int64))
-            done(removal)
+            self.goOn(with: removal, worker)
         }
+    }
+
+    private func goOn(with removal: TitleRemoval, _ worker: StoreWorker) {
+        var removal = removal
+        let rows: [IndexRow]? = indexed("list a title", nil) { try removal.next(core.index) }
+        for row in rows ?? []
+        where removal.fits(StoreEntry(row)) && core.remove(row.key) != nil {
+            removal.removed.objects += 1
+            removal.removed.bytes = removal.removed.bytes.addingSaturated(row.bytes)
+        }
+        guard rows == nil || removal.isOver else {
+            let rest = removal
+            return onStoreThread { worker, _ in self.goOn(with: rest, worker) }
+        }
+        worker.flushIndex()
+        // Removed objects must not reappear after a power cut.
+        worker.sync.syncAll(by: .now() + .seconds(5 as Int64))
+        removal.done(removal.removed)
     }
 
     /// Makes lookups ignore and delete matching stored objects, for a purge that is not finished;
@@ -247,5 +247,48 @@ extension ObjectStore {
             core.log.error("the index failed", metadata: ["to": "\(what)", "error": "\(error)"])
             return fallback
         }
+    }
+}
+
+/// A removal of a title that is under way.
+private struct TitleRemoval: Sendable {
+    let title: UInt64
+    /// Objects of other titles that are to be looked at.
+    var keys: ArraySlice<ObjectKey>
+    /// The most objects of a step.
+    let step: Int
+    let fits: @Sendable (StoreEntry) -> Bool
+    let done: @Sendable (Removal) -> Void
+    /// The last of the title's objects that was looked at; nil at first.
+    private var last: ObjectKey?
+    private var hasSeenTitle = false
+    var removed = Removal()
+
+    init(
+        title: UInt64, keys: ArraySlice<ObjectKey>, step: Int,
+        fits: @escaping @Sendable (StoreEntry) -> Bool,
+        done: @escaping @Sendable (Removal) -> Void
+    ) {
+        self.title = title
+        self.keys = keys
+        self.step = step
+        self.fits = fits
+        self.done = done
+    }
+
+    /// True once all objects have been looked at.
+    var isOver: Bool { hasSeenTitle && keys.isEmpty }
+
+    /// Reads the rows of the next step from the index.
+    mutating func next(_ index: ObjectIndex) throws -> [IndexRow] {
+        guard hasSeenTitle else {
+            let rows = try index.rows(ofTitle: title, after: last, limit: step)
+            last = rows.last?.key
+            hasSeenTitle = rows.isEmpty
+            return rows
+        }
+        let asked = Array(keys.prefix(step))
+        keys = keys.dropFirst(step)
+        return try index.rows(of: asked).compactMap { $0 }
     }
 }

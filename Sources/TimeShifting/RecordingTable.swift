@@ -339,14 +339,13 @@ package final class RecordingTable {
         let known = Set(ids)
         let sessions = services.sessions
         services.store.removeAll(
+            ofTitle: title, and: Array(shared),
             where: { entry in
                 guard !kept.contains(entry.key) else { return false }
                 if entry.title == title { return true }
-                guard shared.contains(entry.key), !pinned.contains(entry.title) else {
-                    return false
-                }
+                guard !pinned.contains(entry.title) else { return false }
                 let recording = sessions.session(SessionID(entry.title)).shift.recording
                 return recording.map { !known.contains($0) } ?? false
-            }, { _ in })
+            })
     }
 }

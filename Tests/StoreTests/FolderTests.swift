@@ -1,6 +1,7 @@
 import Glibc
 import Posix
 import Store
+import Synchronization
 import Testing
 
 /// Which folders a store accepts, and how it handles their index.
@@ -181,13 +182,48 @@ import Testing
         let store = try openStore(folder.path)
         defer { store.close() }
         for name in ["one/a", "one/b", "two/a"] { try store.add(name, total: 10) }
-        store.remove(where: { $0.contains("/one/") })
+        _ = try store.purge(where: { $0.url.contains("/one/") }, goesOn: { _ in true })
         try eventually { store.statistics().objects == 1 }
         #expect(store.find("one/a") == nil)
         #expect(store.find("two/a") != nil)
         #expect(!exists(objectPath(folder.path, "one/b")))
-        store.removeAll()
+        _ = try store.purge(where: { _ in true }, goesOn: { _ in true })
         try eventually { store.statistics().objects == 0 }
         try eventually { store.statistics().bytes == 0 }
+    }
+
+    @Test(arguments: [1, 2, 1_000])
+    func `the removal of a title looks at its objects and those that are named, and no others`(
+        step: Int
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for title in 5...6 as ClosedRange<UInt64> {
+            for number in 0..<4 {
+                var description = describe("\(title)/\(number)", total: 10)
+                description.title = title
+                let object = try store.create(description)
+                try store.publish(object)
+                try fill(object, 0..<10)
+                store.finish(object)
+            }
+        }
+        let keys = ["6/0", "6/1", "none"].map { ObjectKey(sha256Of: $0) }
+        let looked = Mutex<[String]>([])
+        let removed = Mutex<Removal?>(nil)
+        store.removeAll(
+            ofTitle: 5, and: keys, step: step,
+            where: { entry in
+                let name = String(entry.url.suffix(3))
+                looked.withLock { $0.append(name) }
+                return name != "6/1" && name != "5/3"
+            }, { removal in removed.withLock { $0 = removal } })
+        try eventually { removed.withLock { $0 } != nil }
+        #expect(removed.withLock { $0?.objects } == 4)
+        #expect(
+            looked.withLock { $0.sorted() } == ["5/0", "5/1", "5/2", "5/3", "6/0", "6/1"])
+        #expect(store.find("5/3") != nil && store.find("6/1") != nil && store.find("6/2") != nil)
+        #expect(store.find("5/0") == nil && store.find("6/0") == nil)
     }
 }
