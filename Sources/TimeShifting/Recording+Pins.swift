@@ -23,23 +23,11 @@ extension Recording {
         hasNotedShared = true
         for chosen in order.lists {
             let shift = services.timeShift.list(chosen.url, of: session).shift
-            var structures: Set<TimeShiftSegment.Structure> = []
-            for segment in shift.segments where !segment.isGap {
-                let marks = segment.marks
-                var needed: [(AbsoluteURL?, ResourceRole, UInt32)] = [
-                    (segment.url, .segment, marks.segment)
-                ]
-                if structures.insert(segment.structure).inserted {
-                    needed.append((segment.mapURL, .initialization, marks.map))
-                    needed += segment.keyURLs.map { ($0, .key, segment.mark(ofKey: $0)) }
-                }
-                for case (let url?, let role, let mark) in needed {
-                    let key = services.timeShift.storedKey(url, session, role: role, mark: mark)
-                    guard !sharedKeys.contains(key), let object = services.store.peek(key),
-                        object.title != session.id.number
-                    else { continue }
-                    sharedKeys.insert(key)
-                }
+            services.timeShift.forEachKey(of: shift, session) { key in
+                guard !sharedKeys.contains(key), let object = services.store.peek(key),
+                    object.title != session.id.number
+                else { return }
+                sharedKeys.insert(key)
             }
         }
     }
@@ -70,7 +58,46 @@ extension Recording {
     }
 }
 
+extension TimeShiftTable {
+    /// Calls `body` with the key of everything that playing a window requires: of each segment, and
+    /// once of the keys and the initialization section that several share.
+    fileprivate func forEachKey(
+        of shift: TimeShift, _ session: Session, _ body: (ObjectKey) -> Void
+    ) {
+        var structures: Set<TimeShiftSegment.Structure> = []
+        for segment in shift.segments where !segment.isGap {
+            let marks = segment.marks
+            var needed: [(AbsoluteURL?, ResourceRole, UInt32)] = [
+                (segment.url, .segment, marks.segment)
+            ]
+            if structures.insert(segment.structure).inserted {
+                needed.append((segment.mapURL, .initialization, marks.map))
+                needed += segment.keyURLs.map { ($0, .key, segment.mark(ofKey: $0)) }
+            }
+            for case (let url?, let role, let mark) in needed {
+                body(storedKey(url, session, role: role, mark: mark))
+            }
+        }
+    }
+}
+
 extension RecordingTable {
+    /// Returns the keys of what players' windows in memory have of the streams of a recording.
+    ///
+    /// The windows are those of the same playlists, whatever the queries of their URLs.
+    func keysInWindows(of order: RecordingOrder) -> Set<ObjectKey> {
+        func place(_ url: AbsoluteURL) -> String { "\(url.origin)\(url.path)" }
+        let places = Set(order.lists.map { place($0.url) })
+        var keys: Set<ObjectKey> = []
+        for list in services.timeShift.all
+        where list.session.shift.recording == nil && places.contains(place(list.url)) {
+            services.timeShift.forEachKey(of: list.shift, list.session) { key in
+                keys.insert(key)
+            }
+        }
+        return keys
+    }
+
     /// Has all recordings but one pin what they need of other titles.
     ///
     /// Blocks on the disk.

@@ -316,7 +316,7 @@ package final class RecordingTable {
         over[id] = nil
         paused[id] = nil
         pausedWithPins.remove(id)
-        remove(title, shared)
+        remove(title, shared, besides: keysInWindows(of: order))
         tellNodes(end)
         return .value(.ok, json(order, nil))
     }
@@ -331,11 +331,15 @@ package final class RecordingTable {
         services.keeper.note(running: recording.session.id, false)
     }
 
-    /// Removes the objects of a forgotten recording that no pin names, and, of those that it had in
-    /// common with others, what recordings have left that were forgotten before it.
-    private func remove(_ title: UInt64, _ shared: Set<ObjectKey>) {
+    /// Removes the objects of a forgotten recording that neither a pin nor a window names, and, of
+    /// those that it had in common with others, what recordings have left that were forgotten
+    /// before it.
+    private func remove(
+        _ title: UInt64, _ shared: Set<ObjectKey>, besides inWindows: Set<ObjectKey>
+    ) {
         let pins = services.store.pins()
-        let (pinned, kept) = (Set(pins.map(\.title)), Set(pins.flatMap(\.keys)))
+        let pinned = Set(pins.map(\.title))
+        let kept = inWindows.union(pins.flatMap(\.keys))
         let known = Set(ids)
         let sessions = services.sessions
         services.store.removeAll(

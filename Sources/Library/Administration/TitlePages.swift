@@ -1,4 +1,5 @@
 // A listing of many titles, last played first, in pages.
+import HLS
 import Model
 import Numbers
 package import Posix
@@ -75,8 +76,8 @@ extension TitleCatalogue {
         return page
     }
 
-    /// Returns the titles that have nothing but what forgotten recordings have left to others, which
-    /// pin it and show it as shared bytes.
+    /// Returns the titles that have nothing but what forgotten recordings have left: to those that
+    /// pin it and show it as shared bytes, or, without a playlist, to the windows of players.
     private func leftToOthers(among titles: Set<UInt64>, _ pins: [Pin]) -> Set<UInt64> {
         let recordings = titles.subtracting(pins.map(\.title)).filter {
             sessions.recording(of: SessionID($0)) != nil
@@ -84,7 +85,9 @@ extension TitleCatalogue {
         guard !recordings.isEmpty else { return [] }
         let named = Set(pins.flatMap(\.keys))
         return recordings.filter { title in
-            store.rows(ofTitle: title).allSatisfy { named.contains($0.key) }
+            let rows = store.rows(ofTitle: title)
+            return rows.allSatisfy { $0.role != ResourceRole.playlist.letter }
+                || rows.allSatisfy { named.contains($0.key) }
         }
     }
 }

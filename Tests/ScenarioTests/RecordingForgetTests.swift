@@ -1,0 +1,42 @@
+import FixtureCDN
+import Glibc
+import ScenarioSupport
+import Testing
+
+/// What is left of forgotten recordings.
+extension Stories.RecordingTests {
+    @Test func `a player's window keeps what it has in common with a forgotten recording`() throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        let entry = "/proxy?url=\(percentEncoded(story.cdn.url("/l.m3u8")))&dvr=1h"
+        func shows(_ count: Int) throws -> [String] {
+            var links: [String] = []
+            _ = try eventually {
+                links = uriLines(try story.follow(entry).text)
+                return links.count == count
+            }
+            return links
+        }
+        // What is in the recording first was fetched for it.
+        try stream.record()
+        #expect(try stream.has(3))
+        #expect(try shows(3).count == 3)
+        stream.window.advance(by: 3)
+        #expect(try stream.has(6))
+        let links = try shows(6)
+        #expect(links.count == 6)
+        _ = try stream.stop()
+        let title = members("title", in: try stream.told()).first ?? "none"
+        let forgotten = try story.api("recordings/\(stream.id)/forget", method: "POST")
+        #expect(forgotten.contains("\"state\":\"done\""), "\(forgotten)")
+        // The purge ends after the removal, which the same thread has begun before.
+        #expect(try story.ask("purge", "--older-than", "1h").status == 0)
+        for (number, link) in links.prefix(3).enumerated() {
+            let path = segment("s\(number)", 3_000)
+            #expect(isContent(try story.follow(link).body, of: path), "segment \(number)")
+            #expect(story.cdn.requestCount(path) == 1, "segment \(number)")
+        }
+        let titles = try story.api("titles")
+        #expect(!titles.contains(title), "\(titles)")
+    }
+}
