@@ -316,9 +316,22 @@ package final class RecordingTable {
         over[id] = nil
         paused[id] = nil
         pausedWithPins.remove(id)
+        // What is shown is of its session, which is forgotten with the last object.
+        let shown = json(order, nil)
+        removeWindows(of: order, session)
         remove(title, shared, besides: keysInWindows(of: order))
         tellNodes(end)
-        return .value(.ok, json(order, nil))
+        return .value(.ok, shown)
+    }
+
+    /// Removes the windows of a forgotten recording, also those that were kept after its end to tell
+    /// what its names meant.
+    private func removeWindows(of order: RecordingOrder, _ session: Session) {
+        let table = services.timeShift
+        for chosen in order.lists {
+            if let list = table.known(chosen.url, of: session) { table.forget(list) }
+            table.files(of: session).remove(table.name(of: chosen.url, in: session))
+        }
     }
 
     /// Ends a recording that has been forgotten while it waited for its end.
@@ -341,8 +354,8 @@ package final class RecordingTable {
         let pinned = Set(pins.map(\.title))
         let kept = inWindows.union(pins.flatMap(\.keys))
         let known = Set(ids)
-        let sessions = services.sessions
-        services.store.removeAll(
+        let (store, sessions) = (services.store, services.sessions)
+        store.removeAll(
             ofTitle: title, and: Array(shared),
             where: { entry in
                 guard !kept.contains(entry.key) else { return false }
@@ -350,6 +363,10 @@ package final class RecordingTable {
                 guard !pinned.contains(entry.title) else { return false }
                 let recording = sessions.session(SessionID(entry.title)).shift.recording
                 return recording.map { !known.contains($0) } ?? false
+            },
+            { _ in
+                guard store.rows(ofTitle: title).isEmpty else { return }
+                sessions.forget(SessionID(title))
             })
     }
 }

@@ -139,6 +139,9 @@ import URISyntax
         #expect(table.count == count)
         #expect(isKept(table, try entry(99)))
         #expect(!isKept(table, try entry(0)))
+        table.forget(SessionTable.unkept(for: try entry(99)).id)
+        #expect(!isKept(table, try entry(99)) && table.count == count - 1)
+        #expect(after.records(SessionRecord.self).count == count - 1)
         // A table of a version without a limit is reduced at the first new session.
         table = SessionTable(after, limits: limits(8))
         _ = table.session(for: try entry(200))

@@ -39,4 +39,26 @@ extension Stories.RecordingTests {
         let titles = try story.api("titles")
         #expect(!titles.contains(title), "\(titles)")
     }
+    @Test func `a paused recording leaves no window and no session when it is forgotten`() throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        let windows = story.cacheFolder + "/recordings/windows"
+        try stream.record()
+        for _ in 0..<2 {
+            #expect(try stream.has(3))
+            #expect(eventually { listFolder(windows).contains { !$0.hasSuffix(".new") } })
+            try story.restart(SIGKILL)
+        }
+        let state = try stream.told { $0.contains("\"state\":\"paused\"") }
+        #expect(state.contains("\"state\":\"paused\""), "\(state)")
+        let forgotten = try story.api("recordings/\(stream.id)/forget", method: "POST")
+        #expect(forgotten.contains("\"id\":\"\(stream.id)\""), "\(forgotten)")
+        #expect(listFolder(windows).isEmpty)
+        #expect(try eventually { try story.api("titles").contains("\"total\":0") })
+        story.stop()
+        guard Tool.exists("sqlite3") else { return }
+        let database = story.cacheFolder + "/state.sqlite"
+        let sessions = try Tool.run(["sqlite3", database, "SELECT COUNT(*) FROM sessions"])
+        #expect(sessions.stdout == "0\n", "\(sessions.stderr)")
+    }
 }

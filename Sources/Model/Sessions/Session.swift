@@ -233,6 +233,15 @@ package final class SessionTable: Sendable {
         }
     }
 
+    /// Forgets the session of a forgotten recording, of which nothing is stored any more.
+    package func forget(_ id: SessionID) {
+        kept.withLock { kept in
+            guard let session = kept.sessions.removeValue(forKey: id) else { return }
+            kept.bytes -= session.size
+        }
+        database.remove(SessionRecord.self, key: [.integer(Int64(bitPattern: id.number))])
+    }
+
     // MARK: Sessions in links
 
     /// True if links of the session carry what they need: with the key that seals now, or nothing.
