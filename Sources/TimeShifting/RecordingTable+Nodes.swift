@@ -87,9 +87,8 @@ extension RecordingTable {
         case nil: break
         }
         guard loop.wallNow < order.until else { return tellNodes(version(of: order, .end)) }
-        guard running.count < Self.mostRunning else {
-            return services.flights.refuseOrder(
-                shared.id, "\(running.count) recordings run here already", lacksRoom: true)
+        if let fullness {
+            return services.flights.refuseOrder(shared.id, fullness, lacksRoom: true)
         }
         save(order)
         begin(order)

@@ -30,8 +30,8 @@ package final class RecordingTable {
 
     /// The most recordings that run in parallel.
     static let mostRunning = 32
-    /// The most ended recordings that are listed; the oldest are removed first.
-    private static let mostOver = 1_000
+    /// The most recordings without anything recorded that are listed; the oldest are removed first.
+    private static let mostFailed = 1_000
 
     init(_ keeper: TimeShiftKeeper) {
         self.keeper = keeper
@@ -59,6 +59,8 @@ package final class RecordingTable {
 
     /// The ids of all recordings of this node.
     var ids: [String] { Array(running.keys) + over.keys + paused.keys }
+
+    private var count: Int { running.count + over.count + paused.count }
 
     // MARK: Life cycle
 
@@ -133,11 +135,30 @@ package final class RecordingTable {
         tellNodes(end)
         services.crashes.forget(.recording, order.id)
         services.keeper.note(running: recording.session.id, false)
-        guard over.count > Self.mostOver,
-            let oldest = over.values.min(by: { $0.started < $1.started })
+        if order.state == .failed { removeOldestFailed() }
+    }
+
+    /// Limits the number of failed recordings.
+    ///
+    /// Others stay until they are forgotten: what they have is pinned until then.
+    private func removeOldestFailed() {
+        let failed = over.values.filter { $0.state == .failed }
+        guard failed.count > Self.mostFailed,
+            let oldest = failed.min(by: { $0.started < $1.started })
         else { return }
         over[oldest.id] = nil
         services.store.state.remove(RecordingRecord.self, key: [.text(oldest.id)])
+    }
+
+    /// Why no other recording can be added; nil if one can.
+    var fullness: String? {
+        guard running.count < Self.mostRunning else {
+            return "\(running.count) recordings run already; stop one first"
+        }
+        guard count < RecordingRecord.most else {
+            return "\(count) recordings are kept already; forget those that are not needed"
+        }
+        return nil
     }
 
     /// Saves an order and what the other nodes are then told; if that fails, logs an error and queues
@@ -239,10 +260,7 @@ package final class RecordingTable {
     }
 
     private func start(_ query: String) -> AdministrationAnswer {
-        guard running.count < Self.mostRunning else {
-            return .failure(
-                .serviceUnavailable, "\(running.count) recordings run already; stop one first")
-        }
+        if let fullness { return .failure(.serviceUnavailable, fullness) }
         do throws(StoreAdministration.Refusal) {
             let order = try RecordingOrder(query: query, now: keeper.loop.wallNow) { [services] in
                 services.originURL($0)
@@ -316,6 +334,7 @@ package final class RecordingTable {
         over[id] = nil
         paused[id] = nil
         pausedWithPins.remove(id)
+        if count == RecordingRecord.most - 1 { services.flights.haveRoom(for: .recording) }
         // What is shown is of its session, which is forgotten with the last object.
         let shown = json(order, nil)
         removeWindows(of: order, session)
@@ -324,8 +343,8 @@ package final class RecordingTable {
         return .value(.ok, shown)
     }
 
-    /// Removes the windows of a forgotten recording, also those that were kept after its end to tell
-    /// what its names meant.
+    /// Removes the windows of a forgotten recording, also those that were kept after its end to
+    /// tell what its names meant.
     private func removeWindows(of order: RecordingOrder, _ session: Session) {
         let table = services.timeShift
         for chosen in order.lists {

@@ -61,4 +61,43 @@ extension Stories.RecordingTests {
         let sessions = try Tool.run(["sqlite3", database, "SELECT COUNT(*) FROM sessions"])
         #expect(sessions.stdout == "0\n", "\(sessions.stderr)")
     }
+    @Test(.enabled(if: Tool.exists("sqlite3"), "needs sqlite3"), arguments: [1_001, 9_999])
+    func `a recording is listed until it is forgotten, and none is begun that could not be`(
+        others: Int
+    ) throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        try stream.record()
+        #expect(try stream.has(3))
+        _ = try stream.stop()
+        story.stop()
+        func change(_ text: String) throws -> String {
+            let result = try Tool.run(["sqlite3", story.cacheFolder + "/state.sqlite", text])
+            #expect(result.status == 0, "\(result.stderr)")
+            return result.stdout
+        }
+        let columns = try change(
+            "SELECT group_concat(name) FROM pragma_table_info('recordings') WHERE name <> 'id';"
+        ).split(separator: "\n").joined()
+        _ = try change(
+            """
+            CREATE TEMP TABLE copy AS SELECT \(columns) FROM recordings;
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(others))
+            INSERT INTO recordings (id, \(columns))
+              SELECT printf('%08x', i), \(columns) FROM n, copy;
+            """)
+        try story.restart()
+        func count() throws -> Int {
+            members("was_over", in: try story.api("recordings")).count
+        }
+        #expect(try count() == others + 1)
+        let text = try stream.record()
+        if others == 9_999 {
+            #expect(text.contains("forget those that are not needed"), "\(text)")
+            return
+        }
+        #expect(try stream.has(3))
+        _ = try stream.stop()
+        #expect(try count() == others + 2)
+    }
 }

@@ -2,8 +2,10 @@ import Numbers
 
 /// A recording.
 package struct RecordingRecord: StateRecord {
+    /// The most recordings that are read again.
+    package static let most = 10_000
     package static let table = StateTable(
-        "recordings", mostRows: 10_000,
+        "recordings", mostRows: most,
         [.text("id", most: 64)] + OrderRecord.columns + [
             .text("name", most: 1 << 16).orNull, .integer("started", in: OrderRecord.time),
             .integer("until", in: OrderRecord.time), .integer("ended", in: OrderRecord.time).orNull,
