@@ -44,13 +44,13 @@ package enum StateFault: Error, Sendable, CustomStringConvertible {
 package final class StateDatabase: Sendable {
     /// The file's name in the cache folder.
     static let fileName = "state.sqlite"
-    /// The maximum size of all rows read at start.
-    private static let mostBytes = 128 << 20
     /// The suffixes of SQLite's files next to a database.
     private static let suffixes = ["-wal", "-shm", "-journal"]
 
     let folder: String
     let log: Logger
+    /// The maximum size of the rows that are read at once.
+    private let rooms: StateRooms
     private let opened: Mutex<Opened>
     /// The rows read at start, by table, until they are requested or changed.
     private let contents: Mutex<[String: [[StateValue]]]>
@@ -75,11 +75,16 @@ package final class StateDatabase: Sendable {
     /// Opens or creates the database of a folder, and reads all of it once; blocks on the disk.
     ///
     /// A damaged or foreign file is set aside; the readable rows are kept.
-    package init(folder: String, log: Logger) throws(StateFault) {
+    package convenience init(folder: String, log: Logger) throws(StateFault) {
+        try self.init(folder: folder, log: log, rooms: StateRooms())
+    }
+
+    init(folder: String, log: Logger, rooms: StateRooms) throws(StateFault) {
         self.folder = folder
         self.log = log
+        self.rooms = rooms
         do {
-            let (queue, found) = try Self.openAndRead(folder, log)
+            let (queue, found) = try Self.openAndRead(folder, rooms, log)
             opened = Mutex(Opened(queue))
             contents = Mutex(found.rows)
             thread = try LoopThread(name: "state") { _ in }
@@ -94,12 +99,12 @@ package final class StateDatabase: Sendable {
     // MARK: Opening
 
     private static func openAndRead(
-        _ folder: String, _ log: Logger
+        _ folder: String, _ rooms: StateRooms, _ log: Logger
     ) throws -> (DatabaseQueue, StateContents) {
         var found = StateContents()
         do {
             let queue = try open(folder)
-            found = try read(queue)
+            found = try read(queue, rooms)
             if let damage = found.damage { throw damage }
             if found.others > 0 {
                 log.error(
@@ -108,14 +113,7 @@ package final class StateDatabase: Sendable {
                     or invalid: it is damaged or not ours; the others count, and these are deleted
                     """, metadata: ["unread": "\(found.others)"])
             }
-            if found.unread > 0 {
-                log.error(
-                    """
-                    the state database of the cache folder is larger than what a start reads \
-                    (128 MiB): the last feeds and sessions stay in the file and are not known; \
-                    remove feeds that are not needed
-                    """, metadata: ["unread": "\(found.unread)"])
-            }
+            found.reportUnread(log)
             return (queue, found)
         } catch {
             guard isDamage(error) else { throw error }
@@ -148,7 +146,7 @@ package final class StateDatabase: Sendable {
             put back a copy of the file
             """,
             metadata: [
-                "aside": "\(aside)", "reason": "\(reason)", "unread": "\(found.unread)",
+                "aside": "\(aside)", "reason": "\(reason)", "unread": "\(found.unreadText)",
                 "kept": "\(kept.isEmpty ? "nothing" : kept)",
             ])
         return queue
@@ -238,12 +236,14 @@ package final class StateDatabase: Sendable {
 
     // MARK: Reading
 
-    private static func read(_ queue: DatabaseQueue) throws -> StateContents {
+    private static func read(
+        _ queue: DatabaseQueue, _ rooms: StateRooms
+    ) throws -> StateContents {
         var found = StateContents()
-        var room = mostBytes
+        var rooms = rooms
         for table in StateSchema.tables {
             // Without a transaction: its end would report the damage again and lose the rows.
-            try queue.unsafeRead { try StateReader.read(table, $0, &room, into: &found) }
+            try queue.unsafeRead { try StateReader.read(table, $0, &rooms[table], into: &found) }
         }
         return found
     }
@@ -260,7 +260,7 @@ package final class StateDatabase: Sendable {
             do {
                 try commit()
                 var found = StateContents()
-                var room = Self.mostBytes
+                var room = rooms[table]
                 try queue.unsafeRead { try StateReader.read(table, $0, &room, into: &found) }
                 rows = found.rows[table.name]
             } catch {
@@ -336,7 +336,7 @@ package final class StateDatabase: Sendable {
         let former = queue
         let found: StateContents
         do {
-            found = try Self.read(former)
+            found = try Self.read(former, rooms)
         } catch {
             // What a failing disk does not deliver now is not lost yet.
             guard Self.isDamage(error) else { throw error }
@@ -370,7 +370,7 @@ package final class StateDatabase: Sendable {
     package func moveIntoNewFolder() throws {
         try committing.withLock { _ in
             let former = queue
-            let found = try Self.read(former)
+            let found = try Self.read(former, rooms)
             let made = try Self.open(folder)
             try Self.write(found, to: made)
             opened.withLock { $0 = Opened(made) }

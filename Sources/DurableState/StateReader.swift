@@ -8,8 +8,8 @@ struct StateContents {
     var rows: [String: [[StateValue]]] = [:]
     /// The number of rows left out, since they are invalid or too many.
     var others = 0
-    /// The number of valid rows that did not fit into the room; they stay in the file.
-    var unread = 0
+    /// By table the number of valid rows that did not fit into its room; they stay in the file.
+    var unread: [String: Int] = [:]
     /// The keys of left-out rows, where these could be read.
     var refused: [StateSlot] = []
     /// The error because of which not everything could be read; the file must be replaced.
@@ -80,7 +80,7 @@ enum StateReader {
             contents.refused.append(StateSlot(table: table, key: table.key(of: values)))
             return
         }
-        guard size <= room else { return contents.unread += 1 }
+        guard size <= room else { return contents.unread[table.name, default: 0] += 1 }
         room -= size
         contents.rows[table.name, default: []].append(values)
     }

@@ -11,6 +11,11 @@ enum StateSchema {
         LiveListRecord.table, VariablesRecord.table, SessionRecord.table, FeedRecord.table,
     ]
 
+    /// The names of the tables of what users ordered, which has a room of its own.
+    static let orders: Set<String> = Set(
+        [PinRecord.table, DownloadRecord.table, RecordingRecord.table, PurgeRecord.table]
+            .map(\.name))
+
     /// The migrations; a released one must never change, since users' files were made by it.
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()

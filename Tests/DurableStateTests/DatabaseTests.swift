@@ -1,6 +1,7 @@
 import FuzzSupport
 import GRDB
 import Glibc
+import Logging
 import Posix
 import Testing
 
@@ -240,7 +241,40 @@ import Testing
             try StateReader.read(SessionRecord.table, $0, &room, into: &contents)
         }
         #expect(contents.rows["sessions"]?.count == 2)
-        #expect(contents.unread == 1 && contents.others == 0 && contents.refused.isEmpty)
+        #expect(contents.unread == ["sessions": 1])
+        #expect(contents.others == 0 && contents.refused.isEmpty)
+    }
+
+    @Test func `a long list of pins leaves out no order and no feed`() throws {
+        let folder = try TemporaryFolder()
+        let first = try folder.open()
+        let keys = [UInt8](repeating: 7, count: 32 * 100)
+        let pins = (1...5).map { PinRecord(title: $0, url: "u", since: 1, keys: keys) }
+        let order = OrderRecord(url: "http://h/a")
+        try first.keep(pins)
+        try first.keep([
+            DownloadRecord(id: 1, order: order),
+            RecordingRecord(id: "1", order: order, started: 1, until: 2, state: "done"),
+            FeedRecord(name: "f", body: [0x7B, 0x7D]), session(1),
+        ])
+        first.close()
+        var log = Logger(label: "state-tests")
+        log.logLevel = .critical
+        var rooms = StateRooms()
+        rooms.others = 2_000
+        var state = try StateDatabase(folder: folder.path, log: log, rooms: rooms)
+        #expect(state.records(PinRecord.self).count == 5)
+        #expect(state.records(DownloadRecord.self).count == 1)
+        #expect(state.records(RecordingRecord.self).count == 1)
+        #expect(state.records(FeedRecord.self).count == 1)
+        #expect(state.records(SessionRecord.self).count == 1)
+        state.close()
+        // Nor does what is ordered take the room of the rest.
+        rooms.orders = 7_000
+        state = try StateDatabase(folder: folder.path, log: log, rooms: rooms)
+        defer { state.close() }
+        #expect(state.records(PinRecord.self).count == 2)
+        #expect(state.records(FeedRecord.self).count == 1)
     }
 
     @Test func `what users ordered is read before what grows by itself`() throws {
