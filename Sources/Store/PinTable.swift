@@ -13,10 +13,13 @@ final class PinTable: Sendable {
     private struct Table {
         private(set) var pins: [UInt64: Pin] = [:]
         private var namings: [ObjectKey: Int] = [:]
+        /// The rows of each pin on the disk.
+        private(set) var rows: [UInt64: PinRows] = [:]
 
         /// Replaces or removes a pin; returns the keys that it named before and none names now.
         @discardableResult
-        mutating func set(_ pin: Pin?, for title: UInt64) -> [ObjectKey] {
+        mutating func set(_ pin: Pin?, _ rows: PinRows?, for title: UInt64) -> [ObjectKey] {
+            self.rows[title] = rows
             let former = pins[title]?.keys ?? []
             for key in former {
                 let count = namings[key, default: 1] - 1
@@ -25,6 +28,14 @@ final class PinTable: Sendable {
             pins[title] = pin
             for key in pin?.keys ?? [] { namings[key, default: 0] += 1 }
             return former.filter { namings[$0] == nil }
+        }
+
+        /// Replaces a pin by one that has more keys behind the same ones.
+        mutating func extend(to pin: Pin) {
+            let known = pins[pin.title]?.keys.count ?? 0
+            pins[pin.title] = pin
+            rows[pin.title] = PinRows(keys: pin.keys.count)
+            for key in pin.keys.dropFirst(known) { namings[key, default: 0] += 1 }
         }
 
         func names(_ key: ObjectKey) -> Bool { namings[key] != nil }
@@ -36,9 +47,10 @@ final class PinTable: Sendable {
     /// Reads the pins; blocks on the disk.
     init(_ database: StateDatabase) {
         self.database = database
-        let found = database.records(PinRecord.self).map { Pin($0) }
         var table = Table()
-        for pin in found { table.set(pin, for: pin.title) }
+        for (pin, rows) in PinRows.pins(in: database.records(PinRecord.self)) {
+            table.set(pin, rows, for: pin.title)
+        }
         self.table = Mutex(table)
     }
 
@@ -56,11 +68,25 @@ final class PinTable: Sendable {
 
     /// Adds or replaces a pin; blocks until it is on the disk.
     ///
+    /// Of a long one that only gets more keys, the end is written; it keeps its place among the
+    /// others.
+    ///
     /// - Returns: the keys that the pin named before, and that none names now.
     func add(_ pin: Pin) throws(StateFault) -> [ObjectKey] {
         try writing.withLock { _ throws(StateFault) -> [ObjectKey] in
-            try database.keep([pin.record])
-            return table.withLock { $0.set(pin, for: pin.title) }
+            let (former, rows) = table.withLock { ($0.pins[pin.title], $0.rows[pin.title]) }
+            if let former, let rows, rows.isRegular, rows.count > 1,
+                let grown = former.grown(to: pin)
+            {
+                let first = former.keys.count / PinRows.mostKeys
+                try database.keep(PinRows.changes(to: grown, from: first))
+                table.withLock { $0.extend(to: grown) }
+                return []
+            }
+            try database.keep(PinRows.changes(to: pin, former: rows))
+            return table.withLock {
+                $0.set(pin, PinRows(keys: pin.keys.count), for: pin.title)
+            }
         }
     }
 
@@ -71,29 +97,12 @@ final class PinTable: Sendable {
         _ title: UInt64, with others: [StateChange]
     ) throws(StateFault) -> [ObjectKey]? {
         try writing.withLock { _ throws(StateFault) -> [ObjectKey]? in
-            let isPinned = table.withLock { $0.pins[title] != nil }
-            let removal = StateChange(
-                removing: PinRecord.self, key: [.integer(Int64(bitPattern: title))])
-            let changes = (isPinned ? [removal] : []) + others
+            let rows = table.withLock { $0.rows[title] }
+            let changes = PinRows.removals(of: title, 0..<(rows?.count ?? 0)) + others
             guard !changes.isEmpty else { return nil }
             try database.keep(changes)
-            let unnamed = table.withLock { $0.set(nil, for: title) }
-            return isPinned ? unnamed : nil
+            let unnamed = table.withLock { $0.set(nil, nil, for: title) }
+            return rows == nil ? nil : unnamed
         }
-    }
-}
-
-extension Pin {
-    var record: PinRecord {
-        PinRecord(title: title, url: url, since: since.seconds, keys: keys.flatMap(\.bytes))
-    }
-
-    init(_ record: PinRecord) {
-        let keys = stride(from: 0, to: record.keys.count, by: PinRecord.keyLength).compactMap {
-            ObjectKey(bytes: Array(record.keys[$0...].prefix(PinRecord.keyLength)))
-        }
-        self.init(
-            title: record.title, url: record.url, since: WallTime(seconds: record.since),
-            keys: keys)
     }
 }

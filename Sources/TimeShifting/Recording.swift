@@ -240,7 +240,7 @@ final class Recording {
         switch order.state {
         case .running:
             // What another title fetched may be evicted until it is pinned; a long recording pins
-            // some at a time, since all keys are one row of the database.
+            // some at a time, since each pin is a synced commit.
             let pinned = pinnedKeys?.count ?? 0
             if sharedKeys.count > pinned + min(20, pinned / 50) { pin() }
             if loop.wallNow >= order.until { return finish("its time is over") }

@@ -1,3 +1,4 @@
+import DurableState
 import Glibc
 import Logging
 import Posix
@@ -130,6 +131,85 @@ import Testing
         }
         #expect(store.find("b")?.isComplete == true)
         #expect(store.statistics().evictions > 10)
+    }
+
+    /// The numbers of the rows of all pins, with how many keys each holds.
+    private func rows(_ store: ObjectStore) -> [UInt64: Int] {
+        let records = store.state.records(PinRecord.self)
+        return Dictionary(
+            uniqueKeysWithValues: records.map { ($0.title, $0.keys.count / PinRecord.keyLength) })
+    }
+
+    private func keys(_ numbers: Range<Int>) -> [ObjectKey] {
+        numbers.compactMap { number in
+            var bytes = [UInt8](repeating: 0, count: 32)
+            for place in 0..<4 { bytes[place] = UInt8(truncatingIfNeeded: number >> (8 * place)) }
+            return ObjectKey(bytes: bytes)
+        }
+    }
+
+    @Test func `of a long pin that grows the end is written`() throws {
+        let folder = try TemporaryFolder()
+        let most = PinRows.mostKeys
+        let second: UInt64 = 5 | 1 << 48
+        let third: UInt64 = 5 | 2 << 48
+        do {
+            let store = try openStore(folder.path)
+            defer { store.close() }
+            try store.pin(title: 6, url: "other", keys: keys(0..<1))
+            try store.pin(title: 5, url: "u", keys: keys(0..<most + 1))
+            #expect(rows(store) == [6: 1, 5: most, second: 1])
+            let since = try #require(store.pin(of: 5)?.since)
+            let first = store.state.records(PinRecord.self).first { $0.title == 5 }
+            // In another order, as a set has them after a restart.
+            try store.pin(title: 5, url: "u", keys: keys(0..<2 * most + 3).reversed())
+            #expect(rows(store) == [6: 1, 5: most, second: most, third: 3])
+            #expect(store.state.records(PinRecord.self).first { $0.title == 5 } == first)
+            #expect(store.pin(of: 5)?.since == since && store.pins().count == 2)
+        }
+        do {
+            let store = try openStore(folder.path)
+            defer { store.close() }
+            let pin = try #require(store.pin(of: 5))
+            #expect(pin.url == "u" && Set(pin.keys) == Set(keys(0..<2 * most + 3)))
+            #expect(store.pins().count == 2)
+            // With fewer keys it is written anew.
+            try store.pin(title: 5, url: "u", keys: keys(1..<most))
+            #expect(rows(store) == [6: 1, 5: most - 1])
+            try store.pin(title: 5, url: "u", keys: keys(0..<3 * most))
+            #expect(try store.unpin(title: 5))
+            #expect(rows(store) == [6: 1])
+        }
+    }
+
+    @Test func `a part of a long pin that is lost is written again`() throws {
+        let folder = try TemporaryFolder()
+        let most = PinRows.mostKeys
+        let first = try openStore(folder.path)
+        try first.pin(title: 5, url: "u", keys: keys(0..<2 * most + 1))
+        try first.state.erase(
+            PinRecord.self, key: [.integer(Int64(bitPattern: 5 | 1 << 48))])
+        first.close()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.pin(of: 5)?.keys.count == most + 1)
+        try store.pin(title: 5, url: "u", keys: keys(0..<2 * most + 1))
+        #expect(rows(store).values.sorted() == [1, most, most])
+        #expect(try store.unpin(title: 5))
+        #expect(rows(store).isEmpty)
+    }
+
+    @Test func `a pin of more keys than a row of the database takes is kept`() throws {
+        let folder = try TemporaryFolder()
+        let count = (17 << 20) / PinRecord.keyLength
+        do {
+            let store = try openStore(folder.path)
+            defer { store.close() }
+            try store.pin(title: 5, url: "u", keys: keys(0..<count))
+        }
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.pin(of: 5)?.keys.count == count)
     }
 
     @Test func `a change of one pin reads the objects of its title alone`() throws {

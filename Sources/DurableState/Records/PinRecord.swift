@@ -1,15 +1,16 @@
-/// A pinned title, which is never evicted.
+/// A pinned title, which is never evicted, or a part of its keys: a long pin has several rows.
 package struct PinRecord: StateRecord {
     package static let table = StateTable(
         "pins", mostRows: 100_000,
         [
-            // The full 64 bits of the title's number.
+            // The number of the title, and in its upper 16 bits that of the part.
             .integer("title"), .text("url", most: 1 << 20),
             .integer("since", in: OrderRecord.time), .bytes("keys", most: 16 << 20),
         ])
     /// The length of one key in bytes.
     package static let keyLength = 32
 
+    /// Parts but the first have no URL.
     package let title: UInt64
     package let url: String
     /// Seconds since 1970.
