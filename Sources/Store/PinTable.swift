@@ -54,7 +54,10 @@ final class PinTable: Sendable {
         self.table = Mutex(table)
     }
 
-    var all: [Pin] { table.withLock { $0.pins.values.sorted { $0.since < $1.since } } }
+    var all: [Pin] {
+        // Sorted outside of the lock, for which eviction waits.
+        table.withLock { Array($0.pins.values) }.sorted { $0.since < $1.since }
+    }
 
     var count: Int { table.withLock { $0.pins.count } }
 
