@@ -118,13 +118,24 @@ package struct RevivalSearch: Sendable {
                 guard let object = sources.store.peek(row.key), let facts = ObjectFacts.of(object),
                     facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
                 else { return nil }
+                let key = CacheKey(text: row.url)
                 return example.changing {
-                    $0.url = url
+                    $0.url = withUserinfo(url, of: key)
                     $0.role = .playlist
-                    $0.cacheKey = CacheKey(text: row.url)
+                    $0.cacheKey = key
                     $0.live = .none
                 }
             }
+    }
+
+    /// Returns the URL of a stored playlist with the example's user information, if its key says
+    /// that it was requested with that: it is fetched again, and is stored for the same users.
+    private func withUserinfo(_ url: AbsoluteURL, of key: CacheKey) -> AbsoluteURL {
+        guard let named = try? example.withUserinfo(url) else { return url }
+        let ofUser = sources.names.cacheKey(named, session: session, role: .playlist)
+        let isOfUser =
+            key.audience == ofUser.audience || key.audience == .session(session.id.text)
+        return isOfUser ? named : url
     }
 
     /// Returns what a stored playlist names; of a new one, the epochs of the names are noted.
@@ -132,7 +143,7 @@ package struct RevivalSearch: Sendable {
         -> [ResourceReference]?
     {
         guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
-            let base = try? AbsoluteURL(facts.head.finalURL),
+            let base = try? list.withUserinfo(AbsoluteURL(facts.head.finalURL)),
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
         let reading = PlaylistReading(

@@ -124,6 +124,36 @@ extension Stories.KeysRevivalTests {
         #expect(try story.player().get(path(of: links[1])).status == 200)
     }
 
+    @Test(arguments: [false, true])
+    func `links with user information are found again with it, also after a restart`(
+        restarts: Bool
+    ) throws {
+        let story = try Story()
+        // "Basic " and the Base64 of ann:s3cret
+        let login = "needheader=Authorization:Basic%20YW5uOnMzY3JldA=="
+        func renew(_ token: String) {
+            put(story, token)
+            for path in ["/m.m3u8", "/v/l.m3u8"] {
+                story.cdn.setBehaviour(Behaviour(query: login), for: path)
+            }
+            let need = Behaviour(query: "need\(token)&\(login)")
+            for index in 0..<3 { story.cdn.setBehaviour(need, for: "/bytes/30000/s\(index).ts") }
+        }
+        renew("token=a")
+        let entry = "/http://ann:s3cret@127.0.0.1:\(story.cdn.port)/m.m3u8"
+        let variant = try #require(uriLines(try story.follow(entry).text).first)
+        let links = uriLines(try story.follow(variant).text)
+        #expect(try story.follow(links[0]).status == 200)
+        if restarts { try story.restart() }
+        renew("token=b")
+        for index in 1...2 {
+            let answer = try story.player().get(path(of: links[index]))
+            #expect(answer.status == 200)
+            #expect(isContent(answer.body, of: "/bytes/30000/s\(index).ts"))
+        }
+        #expect(story.cdn.requests.filter { $0.status == 403 }.count == 1)
+    }
+
     @Test func `a reused name under a new token has its new bytes, also after a restart`() throws {
         let story = try Story()
         func show(_ first: Int, _ token: String, _ content: String) throws -> [String] {
