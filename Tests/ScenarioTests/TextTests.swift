@@ -277,6 +277,20 @@ extension Stories.TextTests {
     }
 
     @Test
+    func `a list that one session cannot read stays stored for the others`() throws {
+        let story = try Story()
+        put("m", "x", ["v"], on: story.cdn)
+        story.cdn.put("/v.m3u8", text: vod(["{$d}/a.ts"], head: ["#EXT-X-DEFINE:IMPORT=\"d\""]))
+        let link = try story.links(in: "/m.m3u8")[0]
+        #expect(try story.follow(link).status == 200)
+        // Opened by itself, it is in a session that knows no `d`.
+        #expect(try story.get("/v.m3u8").status == 502)
+        let count = story.cdn.requestCount("/v.m3u8")
+        #expect(try story.follow(link).status == 200)
+        #expect(story.cdn.requestCount("/v.m3u8") == count)
+    }
+
+    @Test
     func `a delta update keeps the extensions of the full list`() throws {
         let story = try Story()
         let head = ["#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=24"]

@@ -81,3 +81,18 @@ extension PlaylistError: CustomStringConvertible {
         }
     }
 }
+
+extension PlaylistError {
+    /// True if the same text may be readable for another session or under another host name: what
+    /// is missing or too long is not, or not only, in the text.
+    package var dependsOnReader: Bool {
+        switch self {
+        case .undefinedVariable, .missingImport, .missingQueryParameter, .variablesTooLong,
+            .outputTooLarge:
+            true
+        case .tooLarge, .notAPlaylist, .lineTooLong, .tooManyLines, .forbiddenScheme, .badURI,
+            .notJSON, .tooManyKeyFormats, .keysTooLong, .duplicateVariable:
+            false
+        }
+    }
+}

@@ -39,6 +39,8 @@ package struct ProxyFailure: Error, Sendable, Equatable {
     /// True if what was fetched is not in the store any more: evicted, purged, or replaced by another
     /// fetch.
     package var isLost = false
+    /// True if a text could not be read that another session may be able to read.
+    package var dependsOnReader = false
     /// The error on the way to the origin, in the terms of RFC 9209.
     package var proxyError: ProxyStatus.ErrorType?
 

@@ -146,13 +146,18 @@ extension OriginExchange {
                     playlist, mayLack: core.mayLack(stored, playlist.facts, now: exchange.loop.now))
                 next.facts.asked = circumstances
             case .failure(let failure):
-                if failure.fault == .us, isFetchedAgain(next) { return }
-                if let reply = next.facts.reply, !reply.isRevalidated {
-                    core.store.remove(resource.key)
+                switch UnmadeText(
+                    failure, next.facts.reply, hasFetchedAgain: progress.hasDiscardedText)
+                {
+                case .refuse: return responder.fail(failure)
+                case .fetchAgain: return fetchTextAgain()
+                case .failOrigin(let removes):
+                    if removes { core.store.remove(resource.key) }
                     return decide(decisionAfter(failure))
+                case .planUnreadable:
+                    next.facts.text = .unreadable
+                    if next.failure == nil { next.failure = failure }
                 }
-                next.facts.text = .unreadable
-                if next.failure == nil { next.failure = failure }
             }
             decide(next)
         }
@@ -182,7 +187,10 @@ extension OriginExchange {
     ///
     /// - Returns: false if the decision continues by itself.
     private func passesOver(_ object: StoredObject, unreadable decision: inout Decision) -> Bool {
-        if isFetchedAgain(decision) { return false }
+        if decision.facts.reply != nil, !progress.hasDiscardedText {
+            fetchTextAgain()
+            return false
+        }
         guard decision.facts.reply == nil, resource.policy != .offline else {
             decision.facts.entry = .other
             return true
@@ -196,17 +204,13 @@ extension OriginExchange {
     /// over.
     ///
     /// Only once: the disk may be unable to read the next one too.
-    ///
-    /// - Returns: false if nothing was done.
-    private func isFetchedAgain(_ decision: Decision) -> Bool {
-        guard decision.facts.reply != nil, !progress.hasDiscardedText else { return false }
+    private func fetchTextAgain() {
         progress.hasDiscardedText = true
         core.store.remove(resource.key)
         core.log.warning(
             "a stored text cannot be read, and is fetched again",
             metadata: ["url": "\(resource.url.redacted)"])
         start()
-        return true
     }
 
     private func learnSharing(

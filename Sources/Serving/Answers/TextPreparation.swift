@@ -155,14 +155,18 @@ struct TextPreparation: Sendable {
         if case .missingQueryParameter(_, let name) = error,
             SessionTable.starts(resource.session, at: resource.url)
         {
-            return ProxyFailure(
+            var failure = ProxyFailure(
                 .client, .badRequest,
                 "\(resource.url.redacted) is a playlist that takes a variable from the query "
                     + "parameter '\(name)': open it with that parameter in its URL")
+            failure.dependsOnReader = true
+            return failure
         }
-        return ProxyFailure(
+        var failure = ProxyFailure(
             .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
             originStatus: originStatus, allowsStale: true)
+        failure.dependsOnReader = error.dependsOnReader
+        return failure
     }
 
     private func rewrite(
