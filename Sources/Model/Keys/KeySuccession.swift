@@ -7,6 +7,10 @@ package import URISyntax
 ///
 /// Children match by key, where rules leave the token out; then by path, where no other child has
 /// the same path; then by place in the list: role, media sequence number, part and order.
+///
+/// Places in media playlists count only if all segments that have a number in common are alike:
+/// where an origin puts advertisements into each reading, or has restarted, equal numbers stand for
+/// other content.
 package struct Succession {
     private struct Place: Hashable {
         let role: ResourceRole
@@ -15,9 +19,24 @@ package struct Succession {
         let order: Int
     }
 
+    /// What two readings of a list have in common of a segment whose URL has changed.
+    private struct Segment: Equatable {
+        let duration: Duration?
+        let discontinuitySequence: Int
+        let byteRange: SubRange?
+
+        init(_ child: ResourceReference) {
+            duration = child.duration
+            discontinuitySequence = child.discontinuitySequence
+            byteRange = child.byteRange
+        }
+    }
+
     private var byKey: [ObjectKey: AbsoluteURL] = [:]
     private var byPath: [String: AbsoluteURL?] = [:]
     private var byPlace: [Place: AbsoluteURL] = [:]
+    /// The segments by media sequence number.
+    private var segments: [Int: Segment] = [:]
     private let key: (AbsoluteURL, ResourceRole) -> ObjectKey
 
     /// - Parameters:
@@ -30,6 +49,7 @@ package struct Succession {
         for (place, child) in Self.placed(now) {
             byKey[key(child.url, child.role)] = child.url
             byPlace[place] = child.url
+            if child.tag == .inf { segments[child.mediaSequence] = Segment(child) }
             if let known = byPath[child.url.path] {
                 if known != child.url { byPath[child.url.path] = .some(nil) }
             } else {
@@ -61,11 +81,23 @@ package struct Succession {
     /// Returns the former children of a list whose URL has changed, each with its current URL.
     package func pairs(with former: [ResourceReference]) -> [(dead: AbsoluteURL, url: AbsoluteURL)]
     {
-        Self.placed(former).compactMap { place, child in
-            guard let url = successor(of: child.url, child.role) ?? byPlace[place],
+        let isNumberedAlike = isNumberedAlike(former)
+        return Self.placed(former).compactMap { place, child in
+            let isPlaced = isNumberedAlike || child.role == .playlist
+            guard
+                let url = successor(of: child.url, child.role)
+                    ?? (isPlaced ? byPlace[place] : nil),
                 url != child.url
             else { return nil }
             return (child.url, url)
+        }
+    }
+
+    /// True if no segment differs from the one that has its number now.
+    private func isNumberedAlike(_ former: [ResourceReference]) -> Bool {
+        former.allSatisfy { child in
+            guard child.tag == .inf, let now = segments[child.mediaSequence] else { return true }
+            return now == Segment(child)
         }
     }
 }
