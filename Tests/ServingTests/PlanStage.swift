@@ -134,6 +134,7 @@ struct PlanStage {
         var facts = RequestFacts(try resource(), asked, method, range)
         facts.origin = origin
         facts.hasDown = hasDown
+        facts.hasFailed = failure != nil
         facts.failure = failure
         facts.reply = reply
         if failure != nil || reply != nil { facts.stored = stored }

@@ -304,6 +304,13 @@ struct PlanCase: Sendable, CustomTestStringConvertible {
                 $0.form = .cut
             }, offline),
         PlanCase(
+            "a failure, a list that ended before and turns out to be whole without another origin",
+            .ended(age: 100) {
+                $0.failure = silent
+                $0.hasDown = true
+                $0.mayLack = true
+            }, stale(-82)),
+        PlanCase(
             "a failure, a list that cannot be read",
             .list {
                 $0.failure = silent

@@ -40,7 +40,8 @@ extension OriginExchange {
         next.facts.entry = decision.facts.entry
         next.facts.belongsToAnotherViewer = decision.facts.belongsToAnotherViewer
         next.object = decision.object
-        // A list that may stay unchanged is revalidated again, even after a failure.
+        // A list that may stay unchanged is planned again: after a failure it is served stale, or
+        // revalidated again if it may not be.
         if case .whole = form {
             next.playlist = decision.playlist
             next.facts.text = decision.facts.text

@@ -153,6 +153,7 @@ final class OriginExchange {
         var facts = RequestFacts(resource, circumstances, request.method, range)
         facts.origin = originState
         facts.hasDown = mustReduce
+        facts.hasFailed = progress.hasFailed
         facts.offline = progress.offline?.outcome
         facts.originConfirmation = progress.hasOriginsWord ? .askedBefore : nil
         return Decision(facts: facts)

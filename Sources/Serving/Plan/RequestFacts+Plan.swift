@@ -132,7 +132,8 @@ extension RequestFacts {
         case .stale where resource.kind != nil && directives.onlyIfCached:
             return .refuse(.onlyIfCached)
         case .stale(let reason):
-            guard reason != .epoch, origin > .up, mayServeStale(response) else {
+            // An origin that failed this request would keep the player waiting once more.
+            guard reason != .epoch, origin > .up || hasFailed, mayServeStale(response) else {
                 return .revalidate(reason)
             }
             return confirmingOrigins(stale(response), response)

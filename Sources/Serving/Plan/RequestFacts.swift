@@ -117,6 +117,9 @@ struct RequestFacts: Sendable {
     var origin = OriginHealth.State.up
     /// True if any origin is down, and nothing else may have what a playlist names.
     var hasDown = false
+    /// True if a fetch of the resource has failed for this request, even where `failure` is dropped
+    /// since its offline form is known.
+    var hasFailed = false
 
     var stored: Stored?
     var entry: EntryText?
