@@ -63,6 +63,43 @@ extension Stories.KeysRevivalTests {
         #expect(story.cdn.requestCount("/m.m3u8") == 2)
     }
 
+    @Test(arguments: [true, false])
+    func `a live playlist whose own token expired is reloaded at its new URL`(
+        isKnownKind: Bool
+    ) throws {
+        let story = try Story()
+        func show(_ token: String, from first: Int) {
+            let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/v/l.m3u8?\(token)\n"
+            story.cdn.put("/m.m3u8", text: master)
+            let segments = (first..<first + 3).map { "#EXTINF:2,\ns\($0).ts\n" }.joined()
+            let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
+            story.cdn.put("/v/l.m3u8", text: head + segments)
+            story.cdn.setBehaviour(Behaviour(query: "need\(token)"), for: "/v/l.m3u8")
+        }
+        let tokens = isKnownKind ? [signature(1), signature(2)] : ["token=a", "token=b"]
+        show(tokens[0], from: 0)
+        let link = try #require(uriLines(try story.get("/m.m3u8").text).first)
+        func isList(from first: Int) throws -> Bool {
+            try story.follow(link).text.contains("#EXT-X-MEDIA-SEQUENCE:\(first)\n")
+        }
+        #expect(try isList(from: 0))
+        for first in 1...3 {
+            show(tokens[1], from: first)
+            // Until half of the target duration is over, the last one is served.
+            #expect(try eventually { try isList(from: first) })
+        }
+        #expect(story.cdn.requests.filter { $0.status == 403 }.count == 1)
+        // Without the origin it is still the list of the new URL that players get.
+        story.cdn.stop()
+        var list = try story.follow(link)
+        #expect(
+            try eventually {
+                list = try story.follow(link)
+                return list["Cache-Status"]?.contains("origin-unreachable") == true
+            })
+        #expect(list.text.contains("#EXT-X-MEDIA-SEQUENCE:3\n"))
+    }
+
     @Test func `players that meet the dead token together share one refresh`() throws {
         let story = try Story()
         put(story, "token=a")

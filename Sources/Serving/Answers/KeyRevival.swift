@@ -6,7 +6,7 @@
 // that the store keeps for it, and the nearest one that the store has evicted · the list is fetched
 // past the cache, once for all waiting requests · each former child is paired with its successor ·
 // the request starts over at that URL. A list whose own token has expired is found through its
-// parent list in the same way.
+// parent list in the same way; once it is stored there, requests for its old URL begin there.
 import CachePolicy
 import HLS
 import HTTP
@@ -214,6 +214,24 @@ final class RevivalAttempt {
             default: done(.failed)
             }
         }
+    }
+}
+
+extension ProxyCore {
+    /// Returns the URL that replaced the resource's, with its directives; nil unless its token is
+    /// known to have expired.
+    func successor(of resource: Resource) -> AbsoluteURL? {
+        guard resource.role != nil, !resource.isMounted else { return nil }
+        let isReload = resource.live.directives != nil
+        let dead = isReload ? resource.url.withoutDirectives : resource.url
+        guard let url = revival.successor(of: dead), url != dead else { return nil }
+        return isReload ? url.adding(resource.url.splitDirectives.directives) : url
+    }
+
+    /// True if a playlist is stored at the URL that replaced its own.
+    func isStoredList(_ list: Resource, movedTo url: AbsoluteURL?) -> Bool {
+        guard list.role == .playlist, let url else { return false }
+        return store.peek(names.resource(list, movedTo: url).listKey) != nil
     }
 }
 

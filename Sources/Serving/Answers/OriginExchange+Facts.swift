@@ -102,6 +102,7 @@ extension OriginExchange {
         var name = RequestFacts.Name()
         decision.successor = core.successor(of: resource)
         name.hasSuccessor = decision.successor != nil
+        name.isSuccessorStored = core.isStoredList(resource, movedTo: decision.successor)
         name.isNameReused = core.live.isNameReused(resource)
         decision.facts.name = name
     }
@@ -262,14 +263,6 @@ extension ProxyCore {
         let losses = store.losses
         return !stored.isKeptWhole(losses: losses)
             && !stored.haveOriginsAnswered(now: now, losses: losses) && sharedStore?.isUp != true
-    }
-
-    /// Returns the URL that replaced the resource's; nil unless its token is known to have expired.
-    func successor(of resource: Resource) -> AbsoluteURL? {
-        guard resource.role != nil, !resource.isMounted,
-            let url = revival.successor(of: resource.url), url != resource.url
-        else { return nil }
-        return url
     }
 }
 

@@ -20,7 +20,9 @@ extension RequestFacts {
 
     private var planWithoutLookup: RequestPlan {
         let isReload = resource.kind == nil && resource.live.directives != nil
-        return isReload && resource.policy != .offline ? .awaitReload : .learn(.stored)
+        guard isReload, resource.policy != .offline else { return .learn(.stored) }
+        guard let name else { return .learn(.name) }
+        return name.hasSuccessor ? .followSuccessor : .awaitReload
     }
 
     // MARK: Playback
@@ -98,6 +100,7 @@ extension RequestFacts {
             whole.offline = .whole
             return whole.reuse(response)
         }
+        if let plan = planOfStoredSuccessor { return plan }
         return mayServeStale(response) ? stale(response) : .learn(.offlineForm)
     }
 
@@ -126,6 +129,8 @@ extension RequestFacts {
             response.facts, playlist, asked, isOfFormerEpoch: isOfFormerEpoch ?? false,
             isLiveSession: isLiveSession ?? false, isPinned: isPinned ?? false)
         if case .stale(.ended) = freshness, isPinned == nil { return .learn(.pin) }
+        let isFresh = if case .fresh = freshness { true } else { false }
+        if !isFresh, let plan = planOfStoredSuccessor { return plan }
         switch freshness {
         case .fresh(let ttl): return confirmingOrigins(.serve(.hit, ttl: ttl), response)
         case .staleWhileRevalidate(let ttl): return .serve(.staleWhileRevalidate, ttl: ttl)
@@ -138,6 +143,17 @@ extension RequestFacts {
             }
             return confirmingOrigins(stale(response), response)
         }
+    }
+
+    /// The plan for a playlist that is stored at the URL that replaced its own; nil for others.
+    ///
+    /// The origin refuses the old URL each time, and what is stored of it only gets older.
+    private var planOfStoredSuccessor: RequestPlan? {
+        guard resource.kind == nil, resource.role == .playlist, !resource.isMounted else {
+            return nil
+        }
+        guard let name else { return .learn(.name) }
+        return name.isSuccessorStored ? .followSuccessor : nil
     }
 
     /// Returns the plan to serve a response although its origin could not be reached.

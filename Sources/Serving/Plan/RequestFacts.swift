@@ -67,6 +67,8 @@ struct RequestFacts: Sendable {
     struct Name: Sendable {
         /// Another URL has replaced an expired one.
         var hasSuccessor = false
+        /// It is a playlist, and stored at that URL.
+        var isSuccessorStored = false
         /// The origin has reused the name for another resource.
         var isNameReused = false
     }

@@ -59,6 +59,8 @@ package struct WhyContext: Sendable {
     var isLive: @Sendable (SessionID) -> Bool = { _ in false }
     /// True if another URL has replaced an expired one.
     var hasSuccessor: @Sendable (Resource) -> Bool = { _ in false }
+    /// True if a playlist is stored at the URL that replaced its own.
+    var isSuccessorStored: @Sendable (Resource) -> Bool = { _ in false }
     /// The distance to a flight, in bytes, up to which a reader waits for it instead of starting
     /// its own.
     var joinDistance: Int64 = 0
@@ -119,6 +121,7 @@ extension ProxyCore {
         context.variables = { [self] in playlistMemory.variables(of: $0) }
         context.isLive = { [self] in playlistMemory.isLive($0) }
         context.hasSuccessor = { [self] in successor(of: $0) != nil }
+        context.isSuccessorStored = { [self] in isStoredList($0, movedTo: successor(of: $0)) }
         context.joinDistance = settings.joinDistance
         return context
     }

@@ -92,6 +92,7 @@ struct WhyPlan {
         case .name:
             facts.name = RequestFacts.Name(
                 hasSuccessor: core.hasSuccessor(facts.resource),
+                isSuccessorStored: core.isSuccessorStored(facts.resource),
                 isNameReused: core.live?.isNameReused(facts.resource) ?? false)
         case .sharing: facts.mayShare = false
         case .stream: facts.isLiveSession = core.isLive(facts.resource.session.id)
