@@ -4,6 +4,19 @@ package import Posix
 package import Store
 
 extension EpochTable {
+    /// The state of one name.
+    struct Name: Sendable {
+        var epoch: Epoch
+        /// A stored response belongs to this epoch if it was received later.
+        var since: Moment
+        var lastSeen: Moment
+        var list: ObjectKey
+        /// Nil where the name occurs at several places.
+        var sequence: Int?
+        /// The latest `LiveReading.Name.run` that it was seen with.
+        var run: Int?
+    }
+
     /// The state of one list; survives restarts.
     package struct List: Sendable, Equatable {
         package var epoch = Epoch.first

@@ -1,3 +1,4 @@
+import HLS
 import Posix
 import Store
 
@@ -22,5 +23,31 @@ extension EpochTable {
             self.requested = Moment(wall: requested, steady: steady?.requested)
             self.received = Moment(wall: received, steady: steady?.received)
         }
+    }
+}
+
+extension EpochTable {
+    /// What is known of the last window of one list.
+    struct Reading: Sendable {
+        var generation: UInt64 = 0
+        var relation = Relation.first
+        /// The last text's names, so that only new ones are hashed.
+        var names = WindowNames()
+        /// The names of an older text that was read after it; mostly none.
+        var olderNames = WindowNames()
+        /// The names that the last text, a delta update, skips.
+        var skipped = SkippedNames()
+        var keyVersion: UInt64 = 0
+        var count: Int { names.keys.count + olderNames.keys.count }
+        /// The keys of the last window's names, first of those that its text skips.
+        var keys: [ObjectKey] { skipped.isEmpty ? names.keys : skipped.keys + names.keys }
+    }
+
+    /// Returns the numbers of the segments that a reading skips and that the table therefore knows
+    /// from readings before; nil for a full list, and where the list does not just continue.
+    static func skips(_ reading: LiveReading, _ relation: Relation) -> Range<Int>? {
+        guard reading.summary.isSkipDelta, relation == .goesOn else { return nil }
+        let first = reading.summary.mediaSequence
+        return first..<(first + reading.summary.skippedSegmentCount)
     }
 }

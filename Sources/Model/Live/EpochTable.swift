@@ -17,36 +17,10 @@ package import URISyntax
 
 /// The names of all live lists of one daemon.
 package struct EpochTable: Sendable {
-    /// The state of one name.
-    private struct Name: Sendable {
-        var epoch: Epoch
-        /// A stored response belongs to this epoch if it was received later.
-        var since: Moment
-        var lastSeen: Moment
-        var list: ObjectKey
-        /// Nil where the name occurs at several places.
-        var sequence: Int?
-        /// The latest `LiveReading.Name.run` that it was seen with.
-        var run: Int?
-    }
-
-    private struct Reading: Sendable {
-        var generation: UInt64 = 0
-        var relation = Relation.first
-        /// The last window's names, so that only new ones are hashed.
-        var names = WindowNames()
-        /// The names of an older text that was read after it; mostly none.
-        var olderNames = WindowNames()
-        var keyVersion: UInt64 = 0
-        var count: Int { names.keys.count + olderNames.keys.count }
-    }
-
     package private(set) var lists: [ObjectKey: List] = [:]
     private var readings: [ObjectKey: Reading] = [:]
     private var names: [ObjectKey: Name] = [:]
-    /// Names that have left their windows, in the order of leaving.
-    private var left: [(key: ObjectKey, lastSeen: Moment)] = []
-    private var firstLeft = 0
+    private var left = LeftNames()
 
     /// False while every name is in its first epoch.
     private var hasEpochs = false
@@ -158,8 +132,14 @@ package struct EpochTable: Sendable {
         fileprivate let place: (list: ObjectKey, names: WindowNames, version: UInt64)
         fileprivate let change: Change
         fileprivate let list: List
-        /// The names of the previous window.
+        /// The names that the reading before showed.
         fileprivate let before: WindowNames
+        /// The numbers of the segments that the reading skips; nil if it skips none that are known.
+        fileprivate let skips: Range<Int>?
+        /// The keys of the names that may have left the window.
+        fileprivate let former: [ObjectKey]
+        /// The names of `before` that the reading skips.
+        fileprivate var skipped: [SkippedNames.Name] = []
         fileprivate var taken = 0
         fileprivate var looked = 0
         fileprivate var noted: Set<ObjectKey> = []
@@ -190,9 +170,12 @@ package struct EpochTable: Sendable {
         let change = Change(
             relation: relation, epoch: list.epoch, former: former, list: place.list, times: times,
             since: since)
+        let before = readings[place.list] ?? Reading()
+        let skips = Self.skips(reading, relation)
         return Taking(
             relation: relation, reading: reading, generation: generation, place: place,
-            change: change, list: list, before: readings[place.list]?.names ?? WindowNames())
+            change: change, list: list, before: before.names, skips: skips,
+            former: skips == nil && relation != .same ? before.keys : before.names.keys)
     }
 
     /// Applies the next batch of names.
@@ -209,13 +192,31 @@ package struct EpochTable: Sendable {
             taking.taken = end
             return true
         }
-        let former = taking.before.keys
+        let former = taking.former
         let end = taking.looked + min(count, former.count - taking.looked)
-        let received = taking.change.times.received
-        noteLeft(former[taking.looked..<end], at: received, noted: &taking.noted)
+        for number in taking.looked..<end {
+            // The last place of a name counts, with which it leaves the window.
+            let index = taking.skips == nil ? number : former.count - 1 - number
+            look(at: former[index], index, &taking)
+        }
         taking.looked = end
         forgetLeft()
         return end < former.count
+    }
+
+    /// Notes whether a name of the window before is skipped by a reading, or has left.
+    private mutating func look(at key: ObjectKey, _ index: Int, _ taking: inout Taking) {
+        guard let name = names[key], name.lastSeen != taking.change.times.received,
+            taking.noted.insert(key).inserted
+        else { return }
+        if let skips = taking.skips, !skips.isEmpty,
+            let last = taking.before.lastNumbers[index], last >= skips.lowerBound
+        {
+            let number = min(last, skips.upperBound - 1)
+            taking.skipped.append(.init(key: key, lastNumber: number, lastSeen: name.lastSeen))
+        } else {
+            left.add(key, lastSeen: name.lastSeen)
+        }
     }
 
     /// Finishes a reading.
@@ -236,9 +237,10 @@ package struct EpochTable: Sendable {
             readings[list]?.olderNames = taking.place.names
             return nil
         }
+        let skipped = skippedNames(after: taking)
         readings[list] = Reading(
             generation: taking.generation, relation: taking.relation, names: taking.place.names,
-            keyVersion: taking.place.version)
+            skipped: skipped, keyVersion: taking.place.version)
         guard taking.relation != .same else { return nil }
         lists[list] = taking.list
         latest = max(latest, taking.list.received.wall)
@@ -250,28 +252,24 @@ package struct EpochTable: Sendable {
     /// Returns the number of names that `epochs(in:)` looks up.
     package func count(in list: ObjectKey) -> Int { readings[list]?.count ?? 0 }
 
-    /// Notes which names of a window were not in the one received at a time; without one, all
-    /// names.
-    private mutating func noteLeft(
-        _ keys: ArraySlice<ObjectKey>, at received: Moment?, noted: inout Set<ObjectKey>
-    ) {
-        for key in keys {
-            guard let name = names[key], name.lastSeen != received, noted.insert(key).inserted
-            else { continue }
-            left.append((key, name.lastSeen))
+    /// Returns the names of a list that its window has after a reading and its text does not show.
+    private mutating func skippedNames(after taking: Taking) -> SkippedNames {
+        // Taken out of the table, so that they are not copied.
+        var skipped = readings.removeValue(forKey: taking.place.list)?.skipped ?? SkippedNames()
+        guard taking.relation != .same else { return skipped }
+        // Those of a full list were looked at with the others.
+        guard let skips = taking.skips else { return SkippedNames() }
+        for name in skipped.add(taking.skipped, windowFrom: skips.lowerBound) {
+            left.add(name.key, lastSeen: name.lastSeen)
         }
+        forgetLeft()
+        return skipped
     }
 
     /// Drops the names that left their windows first, unless they have returned since.
     private mutating func forgetLeft() {
-        while left.count - firstLeft > Self.mostLeft {
-            let (key, lastSeen) = left[firstLeft]
+        while let (key, lastSeen) = left.removeExcess() {
             if names[key]?.lastSeen == lastSeen { names[key] = nil }
-            firstLeft += 1
-        }
-        if firstLeft > Self.mostLeft {
-            left.removeFirst(firstLeft)
-            firstLeft = 0
         }
     }
 
@@ -286,7 +284,7 @@ package struct EpochTable: Sendable {
         }
         for (key, _) in others.sorted(by: { $0.received < $1.received }) {
             guard names.count > mostNames - mostNames / 8 else { return }
-            for name in readings.removeValue(forKey: key)?.names.keys ?? []
+            for name in readings.removeValue(forKey: key)?.keys ?? []
             where names[name]?.list == key {
                 names[name] = nil
             }
@@ -392,9 +390,11 @@ package struct EpochTable: Sendable {
             let oldest = lists.min(by: { $0.value.received < $1.value.received })?.key
         else { return nil }
         lists[oldest] = nil
-        let names = readings.removeValue(forKey: oldest)?.names ?? WindowNames()
         var noted: Set<ObjectKey> = []
-        noteLeft(names.keys[...], at: nil, noted: &noted)
+        for key in readings.removeValue(forKey: oldest)?.keys ?? [] {
+            guard let name = names[key], noted.insert(key).inserted else { continue }
+            left.add(key, lastSeen: name.lastSeen)
+        }
         return oldest
     }
 }

@@ -7,6 +7,10 @@ import URISyntax
 package struct WindowNames: Sendable {
     package private(set) var places: [ResourceReference.Place] = []
     package private(set) var keys: [ObjectKey] = []
+    /// The media sequence numbers of the last segments that need them: the own one or, of
+    /// initialization sections and keys, any later one. Nil for parts, which a list stops showing
+    /// long before their segment leaves it.
+    private(set) var lastNumbers: [Int?] = []
     /// Digests of the names' URLs.
     private var digests: [UInt32] = []
 
@@ -24,11 +28,13 @@ package struct WindowNames: Sendable {
     ) {
         places.reserveCapacity(reading.names.count)
         keys.reserveCapacity(reading.names.count)
+        lastNumbers.reserveCapacity(reading.names.count)
         digests.reserveCapacity(reading.names.count)
         var search = Search(in: known)
         var made: [AbsoluteURL: ObjectKey] = [:]
         for name in reading.names {
             let digest = name.place.tailDigest
+            lastNumbers.append(Self.lastNumber(name))
             if let index = search.find(name.place, digest) {
                 add(name.place, known.keys[index], digest)
             } else {
@@ -37,6 +43,14 @@ package struct WindowNames: Sendable {
                 made[url] = key
                 add(name.place, key, digest)
             }
+        }
+    }
+
+    private static func lastNumber(_ name: LiveReading.Name) -> Int? {
+        switch name.role {
+        case .part: nil
+        case .initialization, .key: Int.max
+        default: name.sequence
         }
     }
 

@@ -1,0 +1,66 @@
+// The names of live lists that the last text does not show: those that delta updates skip, and
+// those that have left their windows. Pure.
+import Store
+
+/// The names of a list's window that its delta updates skip, in the order in which they leave it.
+///
+/// They are listed still: the next full list shows them again, with the meaning that they have.
+struct SkippedNames: Sendable {
+    struct Name: Sendable {
+        let key: ObjectKey
+        /// The media sequence number with which it leaves the window.
+        let lastNumber: Int
+        /// The time at which the last text that showed it was received.
+        let lastSeen: Moment
+    }
+
+    private var names: [Name] = []
+    private var first = 0
+
+    /// The most names of one list; a delta update may claim to skip any number.
+    static let most = 65_536
+
+    var isEmpty: Bool { first == names.count }
+    var keys: [ObjectKey] { names[first...].map(\.key) }
+
+    /// Adds the names that the newest delta update skips first.
+    ///
+    /// - Parameters:
+    ///   - new: the names, in any order; none leaves the window before those added earlier.
+    ///   - start: the number of the first segment of its window.
+    /// - Returns: the names that are not kept any more, since they are before the window or too
+    ///   many.
+    mutating func add(_ new: [Name], windowFrom start: Int) -> [Name] {
+        names.append(contentsOf: new.sorted { $0.lastNumber < $1.lastNumber })
+        let end = names[first...].firstIndex { $0.lastNumber >= start } ?? names.count
+        let next = max(end, names.count - Self.most)
+        let gone = Array(names[first..<next])
+        first = next
+        // Seldom, so that each name is moved once on average.
+        if first > names.count / 2 {
+            names.removeFirst(first)
+            first = 0
+        }
+        return gone
+    }
+}
+
+/// The names that have left their windows, in the order of leaving.
+struct LeftNames: Sendable {
+    private var names: [(key: ObjectKey, lastSeen: Moment)] = []
+    private var first = 0
+
+    mutating func add(_ key: ObjectKey, lastSeen: Moment) { names.append((key, lastSeen)) }
+
+    /// Removes the name that left first; nil if there are no more than `EpochTable.mostLeft`.
+    mutating func removeExcess() -> (key: ObjectKey, lastSeen: Moment)? {
+        guard names.count - first > EpochTable.mostLeft else { return nil }
+        let oldest = names[first]
+        first += 1
+        if first > EpochTable.mostLeft {
+            names.removeFirst(first)
+            first = 0
+        }
+        return oldest
+    }
+}
