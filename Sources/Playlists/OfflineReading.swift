@@ -251,7 +251,9 @@ struct OfflineReading {
     }
 
     /// Returns a media playlist reduced to what can be played; nil if it can stay unchanged.
-    package func form(of list: List, at url: AbsoluteURL, _ plan: OfflinePlan) -> [UInt8]? {
+    package func form(
+        of list: List, at url: AbsoluteURL, _ plan: OfflinePlan
+    ) -> OfflinePlaylist.Cut? {
         let missing = plan.missing(at: url)
         let borrowed = plan.borrowed[url] ?? [:]
         if missing.isEmpty, borrowed.isEmpty, list.playlist.summary.hasEndList { return nil }

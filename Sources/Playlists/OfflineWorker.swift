@@ -24,10 +24,14 @@ package enum OfflineForm: Sendable {
 package final class OfflineText: Sendable {
     package let number: UInt64
     package let bytes: [UInt8]
+    /// The first media sequence number that names another segment than in the origin's text; nil if
+    /// there is none.
+    package let movedFrom: Int?
 
-    package init(number: UInt64, bytes: [UInt8]) {
+    package init(number: UInt64, bytes: [UInt8], movedFrom: Int? = nil) {
         self.number = number
         self.bytes = bytes
+        self.movedFrom = movedFrom
     }
 }
 
@@ -203,7 +207,8 @@ package final class OfflineWorker: Sendable {
             return .whole
         }
         guard !plan.isEmpty else { return .nothing }
-        return text(reading.form(of: list, at: url, plan), question)
+        let cut = reading.form(of: list, at: url, plan)
+        return text(cut?.bytes, movedFrom: cut?.movedFrom, question)
     }
 
     /// Returns the plan for a media playlist: its title's plan if that includes it, otherwise its
@@ -237,14 +242,19 @@ package final class OfflineWorker: Sendable {
     }
 
     /// Returns a cut text; an unchanged text keeps its number.
-    private func text(_ bytes: [UInt8]?, _ question: Question) -> OfflineForm {
+    private func text(
+        _ bytes: [UInt8]?, movedFrom: Int? = nil, _ question: Question
+    ) -> OfflineForm {
         guard let bytes else { return .whole }
         return state.withLock { state in
-            if case .cut(let former)? = state.forms[question.name]?.value, former.bytes == bytes {
+            if case .cut(let former)? = state.forms[question.name]?.value,
+                former.movedFrom == movedFrom, former.bytes == bytes
+            {
                 return .cut(former)
             }
             state.texts += 1
-            return .cut(OfflineText(number: state.texts, bytes: bytes))
+            return .cut(
+                OfflineText(number: state.texts, bytes: bytes, movedFrom: movedFrom))
         }
     }
 }

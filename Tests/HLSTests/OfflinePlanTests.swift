@@ -147,7 +147,7 @@ import URISyntax
         let list = try Corpus.list(Array(text.utf8))
         let kept = OfflineList(list) { $0.tag != .inf || $0.mediaSequence != 102 }
         let plan = OfflinePlan(only: kept, at: Self.url("v"))
-        let made = OfflinePlaylist.cut(list, missing: plan.missing(at: Self.url("v")))
+        let made = OfflinePlaylist.cut(list, missing: plan.missing(at: Self.url("v"))).bytes
         #expect(
             String(decoding: made, as: UTF8.self)
                 == head + "103\n#EXT-X-DISCONTINUITY-SEQUENCE:8\n\(key)\(dated)18.000Z\n"

@@ -79,6 +79,30 @@ import URISyntax
         #expect(found == named)
     }
 
+    @Test func `segments behind a hole are not named by the numbers that they have there`() throws {
+        let base = try AbsoluteURL("http://h/l.m3u8")
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n"
+        let text = head + (7..<12).map { "#EXTINF:2,\ns\($0).ts\n" }.joined()
+        let whole = try Playlist(Array(text.utf8), base: base, PlaylistReading(keepsLines: true))
+        let segments = try #require(whole.media).segments
+        func places(without missing: [Int]) throws -> [LivePlace?] {
+            let cut = OfflinePlaylist.cut(whole, missing: Set(missing.map { segments[$0].line }))
+            let names = LiveNames(
+                list: (1, Epoch.first), sections: [:], sectionsByURL: [:],
+                movedFrom: cut.movedFrom)
+            var found: [LivePlace?] = []
+            _ = try PlaylistRewriter.rewrite(cut.bytes, base: base) { reference, _ in
+                found.append(names.place(of: reference))
+                return false
+            }
+            return found
+        }
+        let all: [LivePlace?] = (7..<12).map { LivePlace.segment($0) }
+        #expect(try places(without: [0]) == Array(all.dropFirst()))
+        #expect(try places(without: [0, 2, 3]) == [all[1], nil])
+        #expect(try places(without: [4]) == Array(all.dropLast()))
+    }
+
     @Test func `ranges of several resources are not taken for each other`() throws {
         let first =
             segment(0, ranges("a.ts", "a.ts")) + segment(1, ranges("b.ts", "c.ts", "b.ts"))

@@ -17,6 +17,14 @@ package enum OfflinePlaylist {
         package var isPlayable: Bool { presentCount > 0 }
     }
 
+    /// A playlist without some of its segments.
+    package struct Cut: Sendable {
+        package let bytes: [UInt8]
+        /// The first media sequence number that names another segment than in the whole playlist,
+        /// since one before it was removed; nil if all segments keep their numbers.
+        package let movedFrom: Int?
+    }
+
     /// Reduces a playlist to its present segments.
     ///
     /// - Parameters:
@@ -35,7 +43,7 @@ package enum OfflinePlaylist {
         let segments = OfflineList(list, isPresent: isPresent).segments
         let missing = Set(segments.filter { !$0.isKept }.map(\.line))
         return Result(
-            bytes: cut(list, missing: missing, borrowed: [:]),
+            bytes: cut(list, missing: missing, borrowed: [:]).bytes,
             presentCount: list.summary.segmentCount - missing.count,
             missing: media.segments.filter { missing.contains($0.line) }.compactMap(\.reference))
     }
@@ -56,9 +64,10 @@ package enum OfflinePlaylist {
     /// - Returns: the playlist, with an EXT-X-ENDLIST.
     package static func cut(
         _ list: Playlist, missing: Set<Int>, borrowed: [Int: AbsoluteURL] = [:]
-    ) -> [UInt8] {
-        guard let media = list.media else { return list.source }
+    ) -> Cut {
+        guard let media = list.media else { return Cut(bytes: list.source, movedFrom: nil) }
         var writer = OfflineWriter(list, media, missing: missing, borrowed: borrowed)
-        return writer.shortened()
+        let bytes = writer.shortened()
+        return Cut(bytes: bytes, movedFrom: writer.movedFrom)
     }
 }

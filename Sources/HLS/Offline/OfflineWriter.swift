@@ -31,6 +31,9 @@ struct OfflineWriter {
     /// The number of segments removed after the first written one, by which later sequence numbers
     /// are lower.
     private var holes = 0
+    /// The lowest number of a written segment that is not its number in the list; nil if all keep
+    /// theirs.
+    private(set) var movedFrom: Int?
     private var needsDiscontinuity = false
     /// True if a removed segment may have carried the date that later ones depend on.
     private var needsDate = false
@@ -84,6 +87,7 @@ struct OfflineWriter {
             guard block.uriLine != nil else { continue }
             guard isMissing else {
                 wroteSegment = true
+                noteMoved(block)
                 continue
             }
             needsDate = true
@@ -166,6 +170,12 @@ struct OfflineWriter {
             output.append(0x0A)
             keyByteCount += line.count + 1
         }
+    }
+
+    /// Notes the first segment that is written under another number.
+    private mutating func noteMoved(_ block: Block) {
+        guard holes > 0, movedFrom == nil, let index = block.index else { return }
+        movedFrom = media.segments[index].mediaSequence - holes
     }
 
     private mutating func ended() -> [UInt8] {

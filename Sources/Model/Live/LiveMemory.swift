@@ -131,23 +131,27 @@ package final class LiveMemory: Sendable {
     ///   - isShifted: whether the numbers are those of a longer window; these keep rising whatever
     ///     the origin does, and each segment keeps the initialization section that it was read
     ///     with.
-    ///   - isCut: whether the list is served without the segments that are not stored.
+    ///   - isCut: whether the list is served without some of its segments.
+    ///   - movedFrom: the number from which on its segments then have others than the list; nil if
+    ///     all keep theirs.
     /// - Returns: nil for a list that neither is nor was live.
     package func names(
         in list: ObjectKey, named asked: ObjectKey, for owner: SessionID?, isShifted: Bool,
-        isCut: Bool
+        isCut: Bool, movedFrom: Int?
     ) -> LiveNames? {
         state.withLock { state in
             guard let known = state.epochs.lists[list] else { return nil }
             if asked != list { state.places.note(list, named: asked, for: owner) }
             guard !isShifted else {
-                return LiveNames(list: (asked.listName, .first), sections: [:])
+                return LiveNames(
+                    list: (asked.listName, .first), sections: [:], movedFrom: movedFrom)
             }
             let sections = known.sections.map { ($0.number, $0.name) }
             return LiveNames(
                 list: (asked.listName, known.epoch),
                 sections: Dictionary(sections, uniquingKeysWith: { $1 }),
-                sectionsByURL: isCut ? state.places.sectionNames(in: list) : nil)
+                sectionsByURL: isCut ? state.places.sectionNames(in: list) : nil,
+                movedFrom: movedFrom)
         }
     }
 

@@ -102,10 +102,16 @@ package struct LiveNames {
     ///
     /// Segments behind a hole have other numbers there.
     var sectionsByURL: [UInt32: UInt32]?
+    /// The number from which on a form without some segments has others than the list; nil if there
+    /// is none.
+    ///
+    /// Under its number there, a link without its query would lead to the segment before.
+    var movedFrom: Int?
 
     /// Returns the place of a reference in the list; nil where its link is made from its URL.
     package func place(of reference: ResourceReference) -> LivePlace? {
         guard let place = LivePlace(of: reference) else { return nil }
+        if let movedFrom, reference.tag == .inf, reference.mediaSequence >= movedFrom { return nil }
         guard reference.tag == .map, case .section(let ofURL) = place else { return place }
         let name: UInt32? = sectionsByURL.map { $0[ofURL] } ?? sections[reference.mediaSequence]
         return .section(name ?? ofURL)

@@ -85,7 +85,9 @@ struct TextPreparation: Sendable {
             let made =
                 resource.role == .json
                 ? Product(playlist: try rewriteJSON(text, base: base))
-                : try rewrite(channels?.text ?? text, base: base, to: key, reading, channels)
+                : try rewrite(
+                    channels?.text ?? text, base: base, to: key, reading, channels,
+                    movedFrom: key.form.offline != 0 ? self.text.cut?.movedFrom : nil)
             facts.keep(made.playlist, for: key, within: core.rewritten)
             // A parent that was read meanwhile may not have found this text to forget.
             if !made.isMultivariant, core.playlistMemory.version != version, isOutdated(known) {
@@ -171,7 +173,8 @@ struct TextPreparation: Sendable {
 
     private func rewrite(
         _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
-        _ known: PlaylistReading, _ channels: ChannelHeaders?, isCut: Bool = false
+        _ known: PlaylistReading, _ channels: ChannelHeaders?, isCut: Bool = false,
+        movedFrom: Int?
     ) throws(PlaylistError) -> Product {
         let form = key.form
         let seal = seal(of: body, base, known)
@@ -188,7 +191,7 @@ struct TextPreparation: Sendable {
         let names = core.live.names(
             in: resource.listKey, named: asked,
             for: resource.isKept(for: resource.session) ? resource.session.id : nil,
-            isShifted: shift != nil, isCut: form.offline != 0)
+            isShifted: shift != nil, isCut: isCut || form.offline != 0, movedFrom: movedFrom)
         var head = KeptHead(core.settings, count: core.aheadServices.keepHead(of: base), of: body)
         // Lists name one host a thousand times in a row: it is checked once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
@@ -270,7 +273,9 @@ struct TextPreparation: Sendable {
             let shorter = OfflinePlaylist.cut(
                 try Playlist(body, base: base, known), missing: Set(made.unusable.segmentLines))
             // The line numbers of the shorter list differ.
-            return try rewrite(shorter, base: base, to: key, known, nil, isCut: true)
+            let moved = [movedFrom, shorter.movedFrom].compactMap { $0 }.min()
+            return try rewrite(
+                shorter.bytes, base: base, to: key, known, nil, isCut: true, movedFrom: moved)
         }
         core.counters.add(.playlistsRewritten)
         if resource.mayStore, !resource.isMounted, resource.live.directives == nil {
