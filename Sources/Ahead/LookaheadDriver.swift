@@ -91,7 +91,8 @@ package final class LookaheadDriver {
     ) {
         players[player] = resource
         guard !feedsTake(resource) else { return }
-        let id = ListID(session: resource.session.id.number, url: resource.url)
+        // Blocking reloads of a list are requests for one list.
+        let id = ListID(session: resource.session.id.number, url: resource.listURL)
         // Feeds read the playlists of their items themselves.
         guard observer.runsAhead else {
             readings[id] = nil
@@ -99,19 +100,18 @@ package final class LookaheadDriver {
         }
         guard !isRead(id, object), object.isComplete,
             let facts = ObjectFacts.of(object), facts.head.isPlaylist
-        else { return perform(planner.read(resource.url, by: player, at: now)) }
+        else { return perform(planner.read(id.url, by: player, at: now)) }
         readings[id] = Reading(generation: object.generation)
-        if let sketched, sketched.summary.kind == .media { return learn(sketched, id, resource) }
+        if let sketched, sketched.summary.kind == .media { return learn(sketched, id) }
         guard let total = object.total, let body = try? readBody(of: object, count: Int(total)),
             let base = try? resource.withUserinfo(AbsoluteURL(facts.head.finalURL))
         else { return }
         let reading = PlaylistReading(
             limits: resource.session.limits(ofOrigins: services.settings.playlistLimits),
-            variables: services.playlistMemory.variables(
-                of: resource.session.id, in: resource.url))
+            variables: services.playlistMemory.variables(of: resource.session.id, in: id.url))
         guard let list = try? Playlist(body, base: base, reading) else { return }
         guard let multivariant = list.multivariant else {
-            return learn(SketchedList(list), id, resource)
+            return learn(SketchedList(list), id)
         }
         graphs[id.session] = StreamGraph(multivariant)
     }
@@ -125,7 +125,7 @@ package final class LookaheadDriver {
     }
 
     /// Passes a media playlist that a player got to the planner.
-    private func learn(_ list: SketchedList, _ id: ListID, _ resource: Resource) {
+    private func learn(_ list: SketchedList, _ id: ListID) {
         // A delta update lacks the skipped segments; parts are left to the player.
         // The entries of a channel list do not follow each other.
         guard !list.summary.isSkipDelta, !list.summary.isIFramesOnly, !list.summary.isChannelList
@@ -133,10 +133,10 @@ package final class LookaheadDriver {
         readings[id]?.isPlanned = true
         let graph = graphs[id.session]
         let terms = LookaheadPlanner.ListTerms(
-            kind: graph?.kind(of: resource.url) ?? .picture,
-            mode: mode(of: resource.url, id.session, isLive: list.summary.isLive),
-            bandwidth: graph?.bandwidth(of: resource.url),
-            reach: list.summary.isLive ? nil : services.keepHead(of: resource.url))
+            kind: graph?.kind(of: id.url) ?? .picture,
+            mode: mode(of: id.url, id.session, isLive: list.summary.isLive),
+            bandwidth: graph?.bandwidth(of: id.url),
+            reach: list.summary.isLive ? nil : services.keepHead(of: id.url))
         perform(planner.saw(list.picture, of: id, terms, at: now))
     }
 

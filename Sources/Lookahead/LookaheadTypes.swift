@@ -20,7 +20,7 @@ package struct PlayerID: Sendable, Hashable {
 /// Identifies a playlist within a session.
 package struct ListID: Sendable, Hashable {
     package let session: UInt64
-    /// The URL as requested by players.
+    /// The URL as requested by players, without delivery directives.
     package let url: AbsoluteURL
 
     package init(session: UInt64, url: AbsoluteURL) {

@@ -199,7 +199,7 @@ package final class OfflineWorker: Sendable {
             guard !title.isEmpty else { return .nothing }
             return text(reading.form(of: list, title), question)
         }
-        let url = question.resource.url
+        let url = question.resource.listURL
         // Channels are not parts of a title: the list is worth having without any of them.
         guard !list.playlist.summary.isSkipDelta, !list.playlist.summary.isChannelList,
             let plan = plan(of: list, reading)
@@ -214,7 +214,7 @@ package final class OfflineWorker: Sendable {
     /// Returns the plan for a media playlist: its title's plan if that includes it, otherwise its
     /// own.
     private func plan(of list: OfflineReading.List, _ reading: OfflineReading) -> OfflinePlan? {
-        let url = list.resource.url
+        let url = list.resource.listURL
         if let parent = reading.parent(of: url) {
             let title = title(of: parent, reading) { $0.generations[url] == list.generation }
             if title.plan.playable.contains(url), title.generations[url] == list.generation {

@@ -190,13 +190,16 @@ extension Stories {
             #expect(title.story.cdn.bytesSent(title.path(1)) < title.size)
         }
 
-        @Test func `of several renditions auto looks ahead in the best one only`() throws {
+        @Test(arguments: ["", "?_HLS_msn=0"])
+        func `of several renditions auto looks ahead in the best one only`(
+            _ directives: String
+        ) throws {
             let feed = try ShownFeed(
                 items: 1, isMultivariant: true, on: Story(["--look-ahead", "auto"]))
             let master = uriLines(try feed.player.get(feed.story.url(feed.entry(0))).text)
-            let low = uriLines(try feed.player.get(master[0]).text)
+            let low = uriLines(try feed.player.get(master[0] + directives).text)
             _ = try feed.player.get(low[0])
-            let high = uriLines(try feed.player.get(master[1]).text)
+            let high = uriLines(try feed.player.get(master[1] + directives).text)
             _ = try feed.player.get(high[1])
             #expect(eventually { feed.story.cdn.requestCount(feed.segment(0, 2, "high")) == 1 })
             #expect(feed.story.cdn.requestCount(feed.segment(0, 1, "low")) == 0)

@@ -61,6 +61,26 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
+    func `lists that are requested with delivery directives are cut as the title is`() throws {
+        let story = try Story()
+        for name in ["video", "sound"] { story.put(list: name) }
+        try story.keep(
+            master: [
+                "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",DEFAULT=YES,URI=\"sound.m3u8\""
+            ] + variant("video", ",AUDIO=\"a\""))
+        try story.keep("video", 0..<1, 2..<6)
+        try story.keep("sound", 0..<4, 5..<6)
+        let (player, daemon) = try story.offline()
+        var found: [String: String] = [:]
+        for link in links(try player.get("/m.m3u8").text) {
+            found[fileName(link)] = outline(try player.player.get(link + "?_HLS_msn=0"))
+        }
+        #expect(found["video"] == "video0 | video2 video3 | video5 .")
+        #expect(found["sound"] == "sound0 | sound2 sound3 | sound5 .")
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
     func `groups stay consistent, and optional renditions are removed`() throws {
         let story = try Story()
         for name in ["sd", "hd", "ac3", "aac", "en", "de"] { story.put(list: name) }
