@@ -236,7 +236,7 @@ extension Flight {
         // Segments kept for time shift are worth as much as a film; they are removed when they
         // leave the window.
         guard kind == .media, !resource.session.isShifted,
-            table.playlistMemory.isLive(resource.session.id)
+            table.live.isInWindow(resource.nameKey)
         else { return kind }
         return .live
     }

@@ -24,6 +24,8 @@ package final class LiveMemory: Sendable {
         var containers: [ObjectKey: LiveReading.Container] = [:]
         var hints: Set<ObjectKey> = []
         var targetDuration: Interval
+        /// True if segments leave it; not so lists that have ended, and those of events.
+        var slides = false
     }
 
     private let state: Mutex<State>
@@ -76,6 +78,15 @@ package final class LiveMemory: Sendable {
     package func since(_ name: ObjectKey) -> Moment? {
         guard isUsed.load(ordering: .acquiring) else { return nil }
         return state.withLock { $0.epochs.since(name) }
+    }
+
+    /// True if a live list that segments leave contains a name, or did so a short time ago.
+    package func isInWindow(_ name: ObjectKey) -> Bool {
+        guard isUsed.load(ordering: .acquiring) else { return false }
+        return state.withLock { state in
+            guard let list = state.epochs.list(naming: name) else { return false }
+            return state.lists[list]?.slides == true
+        }
     }
 
     /// Returns the state of a list; nil for a list that is not live or has not been read for long.
@@ -221,7 +232,8 @@ package final class LiveMemory: Sendable {
         }
         let names = WindowNames(reading, known: known, key: key)
         var facts = ListFacts(
-            targetDuration: reading.summary.targetDuration.map { Interval($0) } ?? .seconds(6))
+            targetDuration: reading.summary.targetDuration.map { Interval($0) } ?? .seconds(6),
+            slides: reading.summary.isLive && reading.summary.playlistType != .event)
         for (name, key) in zip(reading.names, names.keys) {
             if name.isHint { facts.hints.insert(key) }
             guard name.isShared, !reading.containers.isEmpty else { continue }

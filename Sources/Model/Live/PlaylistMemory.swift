@@ -223,7 +223,11 @@ package final class PlaylistMemory: Sendable {
         return new
     }
 
-    /// True if the media playlist that the session read last is live.
+    /// True if the media playlist that the session read last is live; lists of channels do not
+    /// count.
+    ///
+    /// A session may play several streams and films: `LiveMemory` knows which of them names a
+    /// segment. This is for what no list of segments names.
     package func isLive(_ session: SessionID) -> Bool {
         tables.withLock { $0.liveSessions[session] } ?? false
     }

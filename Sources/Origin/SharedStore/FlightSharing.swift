@@ -62,15 +62,21 @@ extension FlightTable {
     }
 
     /// True for what other nodes may have: resources of films that do not depend on the viewer.
-    func mayShare(_ resource: Resource) -> Bool {
+    ///
+    /// - Parameters:
+    ///   - resource: the resource.
+    ///   - isPlaylist: whether it is a playlist; nil if that is not known yet.
+    /// - Returns: false for all else.
+    func mayShare(_ resource: Resource, isPlaylist: Bool? = nil) -> Bool {
         guard resource.mayBeShared(withKeys: shared?.settings.sharesKeys == true),
             !isPrivate(resource)
         else { return false }
-        if resource.role.isOpen || resource.role == .playlist, live.list(resource.listKey) != nil {
-            return false
-        }
         // At the live edge no other node has a segment sooner than the origin.
-        return !playlistMemory.isLive(resource.session.id)
+        guard isPlaylist ?? (resource.role.isOpen || resource.role == .playlist) else {
+            return !live.isInWindow(resource.nameKey)
+        }
+        return live.list(resource.listKey) == nil
+            && !playlistMemory.isLive(resource.session.id)
     }
 }
 
@@ -219,7 +225,9 @@ extension Flight {
     /// Has a complete object written to the second level, if other nodes may have it.
     func offerToSharedLevel(_ object: StoredObject) {
         guard let writer = table.shared?.writer, object.isComplete, object.isStorable,
-            !object.isDiscarded, outcome?.notStored == nil, table.mayShare(resource),
+            !object.isDiscarded, outcome?.notStored == nil,
+            table.mayShare(
+                resource, isPlaylist: ObjectFacts.of(object)?.head.isPlaylist),
             !table.isFromInside(object, resource)
         else { return }
         let (memory, session) = (table.playlistMemory, resource.session.id)

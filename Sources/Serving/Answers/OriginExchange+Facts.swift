@@ -43,8 +43,7 @@ extension OriginExchange {
             return false
         case .epoch: decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
         case .pin: decision.facts.isPinned = core.store.isPinned(object)
-        case .stream:
-            decision.facts.isLiveSession = core.playlistMemory.isLive(resource.session.id)
+        case .stream: decision.facts.isLiveSession = core.isOfLiveStream(resource)
         case .bytes: decision.facts.holdsAsked = holdsAsked(object)
         case .sharing: learnSharing(object, stored, for: &decision)
         }

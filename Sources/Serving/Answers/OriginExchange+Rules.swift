@@ -67,7 +67,7 @@ extension OriginExchange {
         }
         let freshness = resource.freshness(
             facts, nil, circumstances, isOfFormerEpoch: false,
-            isLiveSession: core.playlistMemory.isLive(resource.session.id), isPinned: false)
+            isLiveSession: core.isOfLiveStream(resource), isPinned: false)
         if case .fresh = freshness { return true }
         return facts.head.isPlaylist
     }

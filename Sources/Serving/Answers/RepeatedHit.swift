@@ -128,7 +128,7 @@ final class RepeatedHit {
         return resource.freshness(
             facts, playlist?.facts, core.circumstances(of: exchange),
             isOfFormerEpoch: core.live.isOfFormerEpoch(facts, resource),
-            isLiveSession: core.playlistMemory.isLive(resource.session.id),
+            isLiveSession: core.isOfLiveStream(resource),
             isPinned: core.store.isPinned(object))
     }
 

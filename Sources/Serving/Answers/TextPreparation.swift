@@ -281,7 +281,7 @@ struct TextPreparation: Sendable {
         if resource.mayStore, !resource.isMounted, resource.live.directives == nil {
             core.revival.remember(resource)
         }
-        if made.summary.kind == .media {
+        if made.summary.kind == .media, !made.summary.isChannelList {
             let slides = made.summary.isLive && made.summary.playlistType != .event
             core.playlistMemory.remember(isLive: slides, of: resource.session.id)
         }

@@ -206,6 +206,13 @@ package final class ProxyCore: Sendable {
     /// depend on who answers here.
     func mustReduce(_ playlist: Resource) -> Bool { hasDown && !parents.takesTitle(of: playlist) }
 
+    /// True if a key may be one of a live stream, which changes keys under one URL.
+    ///
+    /// What the session plays counts too, since copies for one session are in no list.
+    func isOfLiveStream(_ key: Resource) -> Bool {
+        playlistMemory.isLive(key.session.id) || live.isInWindow(key.nameKey)
+    }
+
     /// The state of a resource's origin; up if a parent is asked in its place.
     func originState(of resource: Resource) -> OriginHealth.State {
         let state = health.state(of: resource.url.origin)

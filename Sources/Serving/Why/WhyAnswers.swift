@@ -55,8 +55,8 @@ package struct WhyContext: Sendable {
 
     /// What the second level is to a resource; nil without one.
     var shared: @Sendable (Resource) -> JSONValue? = { _ in nil }
-    /// True if a session plays a live stream.
-    var isLive: @Sendable (SessionID) -> Bool = { _ in false }
+    /// True if a key is one of a live stream.
+    var isLive: @Sendable (Resource) -> Bool = { _ in false }
     /// True if another URL has replaced an expired one.
     var hasSuccessor: @Sendable (Resource) -> Bool = { _ in false }
     /// True if a playlist is stored at the URL that replaced its own.
@@ -91,7 +91,9 @@ extension ProxyCore {
         guard let sharedStore, let settings = settings.sharedStore else { return nil }
         let isAsked =
             resource.mayBeShared(withKeys: settings.sharesKeys)
-            && !playlistMemory.isLive(resource.session.id)
+            && !(resource.role.isOpen || resource.role == .playlist
+                ? playlistMemory.isLive(resource.session.id)
+                : live.isInWindow(resource.nameKey))
         return .object([
             .init("store", .text("\(sharedStore.location)")),
             .init("state", .text(sharedStore.isUp ? "up" : "left-out")),
@@ -119,7 +121,7 @@ extension ProxyCore {
         context.endless = { [self] in endless.arriving(for: $0.key) }
         context.window = { [self] in timeShift.report(on: $0) }
         context.variables = { [self] in playlistMemory.variables(of: $0) }
-        context.isLive = { [self] in playlistMemory.isLive($0) }
+        context.isLive = { [self] in isOfLiveStream($0) }
         context.hasSuccessor = { [self] in successor(of: $0) != nil }
         context.isSuccessorStored = { [self] in isStoredList($0, movedTo: successor(of: $0)) }
         context.joinDistance = settings.joinDistance

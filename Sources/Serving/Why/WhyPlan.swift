@@ -95,7 +95,7 @@ struct WhyPlan {
                 isSuccessorStored: core.isSuccessorStored(facts.resource),
                 isNameReused: core.live?.isNameReused(facts.resource) ?? false)
         case .sharing: facts.mayShare = false
-        case .stream: facts.isLiveSession = core.isLive(facts.resource.session.id)
+        case .stream: facts.isLiveSession = core.isLive(facts.resource)
         case .originConfirmation: facts.originConfirmation = .asked
         case .entryText, .owner, .playlist, .offlineForm, .epoch, .pin, .bytes:
             guard let object, let stored else { return facts.stored = .nothing }

@@ -152,7 +152,7 @@ struct WhyReport {
         let freshness = resource.freshness(
             facts, playlist, asked,
             isOfFormerEpoch: core.live?.isOfFormerEpoch(facts, resource) ?? false,
-            isLiveSession: core.isLive(resource.session.id),
+            isLiveSession: core.isLive(resource),
             isPinned: next.object.map { core.store.isPinned($0) } ?? false)
         return (question, freshness)
     }
