@@ -64,6 +64,26 @@ import URISyntax
             }, in: folder)
     }
 
+    @Test func `of too many parents the one read first is forgotten, and no other`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                let count = PlaylistMemory.mostParents + 1
+                let lists = try (0..<count).map { try AbsoluteURL("http://h/\($0).m3u8") }
+                for (number, list) in lists.enumerated() {
+                    memory.remember(
+                        ["d": "\(number)"], definedIn: try AbsoluteURL("http://h/m\(number)"),
+                        of: session, naming: [list])
+                }
+                let found = lists.map { memory.variables(of: session, in: $0)["d"] }
+                // That of the first one is the session's own too.
+                let values: [String?] = (0..<count).map { "\($0)" }
+                #expect(found == values)
+            }, in: folder)
+    }
+
     @Test func `what changes how lists are read is told, and nothing else`() throws {
         let folder = try makeTemporaryFolder("playlist-memory-tests")
         defer { removeTree(folder) }

@@ -34,15 +34,30 @@ package final class PlaylistMemory: Sendable {
         var own: [String: String]
         var others: [String: String] = [:]
         /// What each playlist of this run has defined, by its mark.
-        var byParent: [Int: [String: String]] = [:]
+        private(set) var byParent: [Int: [String: String]] = [:]
+        /// The marks, in the order in which the playlists were read first.
+        private var parents: [Int] = []
 
-        /// Notes what a playlist has defined; forgets the others if there is too much.
+        init(list: String, own: [String: String]) {
+            self.list = list
+            self.own = own
+        }
+
+        /// Notes what a playlist has defined; of too much, what others defined is forgotten, the
+        /// one read first before all.
         mutating func note(_ variables: [String: String], of parent: Int) {
-            byParent[parent] = variables.isEmpty ? nil : variables
-            let bytes = byParent.values.reduce(0) { $0 + PlaylistMemory.byteCount(of: $1) }
-            if bytes > PlaylistMemory.mostOtherBytes || byParent.count > PlaylistMemory.mostParents
+            if variables.isEmpty {
+                guard byParent.removeValue(forKey: parent) != nil else { return }
+                return parents.removeAll { $0 == parent }
+            }
+            if byParent.updateValue(variables, forKey: parent) == nil { parents.append(parent) }
+            var bytes = byParent.values.reduce(0) { $0 + PlaylistMemory.byteCount(of: $1) }
+            while bytes > PlaylistMemory.mostOtherBytes
+                || parents.count > PlaylistMemory.mostParents,
+                let index = parents.firstIndex(where: { $0 != parent })
             {
-                byParent = [parent: variables]
+                let oldest = byParent.removeValue(forKey: parents.remove(at: index))
+                bytes -= PlaylistMemory.byteCount(of: oldest ?? [:])
             }
         }
 
@@ -64,7 +79,7 @@ package final class PlaylistMemory: Sendable {
     /// The most bytes of the variables of further playlists; one playlist has no more than this.
     private static let mostOtherBytes = 64 << 10
     /// The most playlists of a session whose variables are told apart.
-    private static let mostParents = 64
+    static let mostParents = 256
     private let tables: Mutex<Tables>
     private let database: StateDatabase
     private let changes = Atomic<UInt64>(0)
