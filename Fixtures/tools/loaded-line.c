@@ -11,7 +11,8 @@
 // sender on the same machine stops before the queue of a virtual device is full (TCP small queues).
 //
 // For each line that it reads, it prints what happened since the last one: bytes and packets towards
-// near0, dropped packets, and mean and highest time in the queue in microseconds.
+// near0, dropped packets, and mean, highest and 99th percentile of the time in the queue in
+// microseconds.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PACKET = 2048, ROWS = 1 << 14 };
+// Waits are counted by tenths of a millisecond; the last row has all from 2 s on.
+enum { PACKET = 2048, ROWS = 1 << 14, WAITS = 20001, WAIT_STEP = 100000 };
 
 struct packet {
     int64_t due;
@@ -76,6 +78,17 @@ static void deliver(struct way *way, int64_t time) {
     }
 }
 
+// The time in microseconds that 99 of 100 packets have waited less than; 0 without packets.
+static int64_t percentile(const int64_t *waits, int64_t packets) {
+    int64_t rank = packets * 99 / 100, counted = 0;
+    if (packets == 0) return 0;
+    for (int row = 0; row < WAITS; row++) {
+        counted += waits[row];
+        if (counted > rank) return (int64_t)(row + 1) * WAIT_STEP / 1000;
+    }
+    return (int64_t)WAITS * WAIT_STEP / 1000;
+}
+
 int main(int count, char **words) {
     if (count != 6) return 64;
     int64_t kbits = atoll(words[2]), delay = atoll(words[3]) * 1000, limit = atoll(words[4]);
@@ -90,6 +103,7 @@ int main(int count, char **words) {
     up.rows = calloc(ROWS, sizeof(struct packet));
     if (!down.rows || !up.rows) fail("memory");
     struct packet lost;
+    static int64_t waits[WAITS];
     int64_t free_at = 0, last_due = 0, bytes = 0, packets = 0, drops = 0, waited = 0, longest = 0;
     puts("ready");
     fflush(stdout);
@@ -134,14 +148,18 @@ int main(int count, char **words) {
             packets++;
             waited += wait;
             if (wait > longest) longest = wait;
+            int64_t row = wait / WAIT_STEP;
+            waits[row < WAITS ? row : WAITS - 1]++;
         }
         if (polls[2].revents) {
             char text[64];
             if (read(0, text, sizeof text) <= 0) return 0;
-            printf("%lld %lld %lld %lld %lld\n", (long long)bytes, (long long)packets, (long long)drops,
-                   (long long)(packets ? waited / packets / 1000 : 0), (long long)(longest / 1000));
+            printf("%lld %lld %lld %lld %lld %lld\n", (long long)bytes, (long long)packets, (long long)drops,
+                   (long long)(packets ? waited / packets / 1000 : 0), (long long)(longest / 1000),
+                   (long long)percentile(waits, packets));
             fflush(stdout);
             bytes = packets = drops = waited = longest = 0;
+            memset(waits, 0, sizeof waits);
         }
     }
 }
