@@ -192,6 +192,9 @@ final class HeaderDecoder {
         precondition(nghttp2_hd_inflate_change_table_size(inflater, Int(size)) == 0)
     }
 
+    /// The size of the dynamic table, which is the encoder's as well (RFC 7541, section 4.1).
+    var tableSize: Int { nghttp2_hd_inflate_get_dynamic_table_size(inflater) }
+
     /// The fields of a whole block; nil if it cannot be decoded.
     func decode(_ block: [UInt8]) -> [HeaderField]? {
         var fields: [HeaderField] = []

@@ -56,6 +56,9 @@ final class FrameClient {
     /// What could not be decoded of the server's bytes.
     private(set) var faults: [String] = []
 
+    /// The size of the table of the responses' fields that were read so far.
+    var tableSize: Int { decoder.tableSize }
+
     private let decoder = HeaderDecoder()
     private var pending: [UInt8] = []
     private var block: (stream: UInt32, bytes: [UInt8], endsStream: Bool)?

@@ -1,5 +1,6 @@
 // The memory that idle HTTP/2 connections give back.
 import Glibc
+import HTTP
 import Posix
 import Reactor
 import Testing
@@ -111,6 +112,24 @@ struct SessionMemoryTests {
         #expect(eventually { server.server.restCount == 3 })
         client.transport.close()
         #expect(eventually { server.server.connectionCount == 0 })
+    }
+
+    /// Each response has a field of its own, as segments have dates; the last client allows a table
+    /// as large as that of Chromium.
+    @Test(arguments: [UInt32(4_096), 65_536])
+    func `fields of many responses do not pile up in the encoder's table`(allowed: UInt32) throws {
+        let server = try TestServer { request, _, exchange in
+            exchange.respond(ok(("x-segment", request.path)), body: .bytes([1]))
+        }
+        let client = server.frameClient()
+        #expect(client.open([(Frame.Setting.headerTableSize, allowed)]))
+        for turn in 0..<60 {
+            let stream = UInt32(2 * turn + 1)
+            client.get(stream, "/segment-\(turn).m4s")
+            #expect(client.response(stream).field("x-segment") == "/segment-\(turn).m4s")
+            #expect(client.tableSize > 0 && client.tableSize <= 1_024)
+        }
+        #expect(client.faults.isEmpty)
     }
 
     @Test func `a resting connection is closed after the idle time with GOAWAY`() throws {

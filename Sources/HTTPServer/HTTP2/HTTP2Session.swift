@@ -161,6 +161,12 @@ final class HTTP2Session {
     /// The maximum length of a response head in bytes; nghttp2's default is 64 KiB, and origins may
     /// send more.
     private static let mostHeadBytes = 2 << 20
+    /// The most that the table of sent fields holds, as HPACK counts it (RFC 7541 section 4.1).
+    ///
+    /// It holds the fields that all responses have in common, some 640 octets; the date of each
+    /// object and the like fill whatever there is. An octet takes two to three bytes of memory, for
+    /// as long as the connection is open.
+    private static let mostSentFields = 1_024
 
     // Safe: sessions only read it.
     nonisolated(unsafe) private static let options: OpaquePointer? = {
@@ -170,6 +176,7 @@ final class HTTP2Session {
         nghttp2_option_set_no_auto_window_update(made, 1)
         nghttp2_option_set_no_closed_streams(made, 1)
         nghttp2_option_set_max_send_header_block_length(made, mostHeadBytes)
+        nghttp2_option_set_max_deflate_dynamic_table_size(made, mostSentFields)
         nghttp2_option_set_builtin_recv_extension_type(
             made, UInt8(NGHTTP2_PRIORITY_UPDATE.rawValue))
         return made
