@@ -106,7 +106,8 @@ extension FieldBlock {
                             to: nghttp2_nv(
                                 name: start.map { $0 + entry.name.lowerBound },
                                 value: start.map { $0 + entry.value.lowerBound },
-                                namelen: entry.name.count, valuelen: entry.value.count, flags: 0))
+                                namelen: entry.name.count, valuelen: entry.value.count,
+                                flags: isDate(bytes, entry.name) ? FieldBlock.notKept : 0))
                     }
                     return body(UnsafeBufferPointer(pairs))
                 }
@@ -114,5 +115,18 @@ extension FieldBlock {
         }
     }
 
+    /// True for the name of the field that differs between segments: no table needs to keep it.
+    private func isDate(_ bytes: UnsafeBufferPointer<UInt8>, _ name: Range<Int>) -> Bool {
+        guard name.count == 4 else { return false }
+        var word: UInt32 = 0
+        // Bit 5 makes letters lower-case.
+        for place in name { word = word << 8 | UInt32(bytes[place] | 0x20) }
+        return word == FieldBlock.dateName
+    }
+
+    /// "date" in ASCII.
+    private static let dateName: UInt32 = 0x6461_7465
+
     private static let statusName: StaticString = ":status"
+    private static let notKept = UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue)
 }
