@@ -22,8 +22,8 @@
 // - giving way: a transfer of players that begins finds no queue. What it lasts longer is shared
 //   by the length of the queue: players aim at twice that of background;
 // - watching: more than the transfers use, since no limit is needed while there is no queue;
-// - steady: the window follows the delay, and tries a quarter more from time to time, since bursts
-//   and jitter look like a queue;
+// - steady: the window follows the delay, and tries some more from time to time, since bursts and
+//   jitter look like a queue;
 // - released: more than they use, for transfers that players wait for: where a queue stays although
 //   the window shrinks, other traffic fills it, and would take the whole line from those who give
 //   way, or jitter looks like one.
@@ -83,7 +83,7 @@ struct QueueWindow: Sendable {
     private var roundBytes: Int64 = 0
     private var isRoundLossy = false
     // Trying a larger window.
-    private var rateBefore: Double?
+    private var trial: (rateBefore: Double, step: Double)?
     private var roundsToProbe = 8
     private var probePause = 8
     private var others = OtherTraffic()
@@ -121,6 +121,12 @@ struct QueueWindow: Sendable {
     private static let drainShare = 0.5
     private static let mostDrainRounds = 64
     private static let longestProbePause = 128
+    /// How much more is tried, as a share of the window: what is not needed is a queue.
+    ///
+    /// At least two segments, since less need not let a sender send any more.
+    private static let trialStep = (least: 2 * leastWindow, share: 0.05)
+    /// The gain in rate that shows that more was needed, of the 5 % that it may be.
+    private static let trialGain = 1.03
 
     /// Begins without a limit for players, so that none delays their first segment, and with
     /// draining for background, which may have filled the queue before.
@@ -344,14 +350,13 @@ struct QueueWindow: Sendable {
         _ rate: Double, _ roundTrip: Double, _ lowest: Double, _ now: Double
     ) {
         var wanted = window
-        if let before = rateBefore {
-            rateBefore = nil
-            if rate > before * 1.1 {
+        if let tried = trial {
+            trial = nil
+            if rate > tried.rateBefore * Self.trialGain {
                 (probePause, roundsToProbe) = (8, 1)
-                window = wanted
                 return
             }
-            wanted /= 1.25
+            wanted = max(Self.leastWindow, wanted - tried.step)
             probePause = min(probePause * 2, Self.longestProbePause)
             roundsToProbe = probePause
         }
@@ -373,8 +378,9 @@ struct QueueWindow: Sendable {
         noteCrowd(lowest, now)
         roundsToProbe -= 1
         if state == .steady, roundsToProbe <= 0, !isRoundLossy, isFull(rate, roundTrip) {
-            rateBefore = rates.max()
-            window = wanted * 1.25
+            let step = max(Self.trialStep.least, Self.trialStep.share * wanted)
+            trial = (fullRate, step)
+            window = wanted + step
         }
     }
 

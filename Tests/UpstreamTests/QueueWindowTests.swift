@@ -37,6 +37,19 @@ struct QueueWindowTests {
         }
     }
 
+    /// With a quarter more the 99th percentile would be that of the tries.
+    @Test(arguments: [(20.0, 0.03, 0.005), (10, 0.1, 0.018)])
+    func `trying whether more fills the line makes no long queue`(
+        megabits: Double, delay: Double, longest: Double
+    ) {
+        var run = Yielding(
+            SimulatedLine(megabits: megabits, delay: delay, queue: 0.2), .players)
+        _ = run.run(for: 8)
+        let found = run.run(for: 20)
+        #expect(found.rate > 0.95 * run.line.rate)
+        #expect(found.p99 < longest)
+    }
+
     @Test func `jitter is not taken for a queue`() {
         for jitter in [0.01, 0.03] {
             var run = Yielding(Self.line(jitter: jitter), .players)
