@@ -39,20 +39,6 @@ struct QueueWindow: Sendable {
         case players
     }
 
-    /// What the kernel measured since the last sample.
-    struct Sample: Sendable {
-        /// The lowest round trip of the connections with new bytes, in seconds; nil without any.
-        var roundTrip: Double?
-        /// The lowest round trip that the handshakes of these connections took, in seconds.
-        var handshake: Double?
-        /// Bytes that arrived.
-        var bytes: Int64 = 0
-        /// True if packets arrived out of order, which mostly means that one was lost.
-        var isLossy = false
-        /// The connections that share the window.
-        var connections = 1
-    }
-
     private enum State: Sendable, Equatable {
         case draining(rounds: Int)
         case starting
@@ -82,6 +68,8 @@ struct QueueWindow: Sendable {
     private var roundBegan: Double?
     private var roundBytes: Int64 = 0
     private var isRoundLossy = false
+    private var isUnsettled = false
+    private var unsettledRounds = 0
     // Trying a larger window.
     private var trial: (rateBefore: Double, step: Double)?
     private var roundsToProbe = 8
@@ -121,6 +109,8 @@ struct QueueWindow: Sendable {
     private static let drainShare = 0.5
     private static let mostDrainRounds = 64
     private static let longestProbePause = 128
+    /// Where responses begin all the time, the window grows in one of so many round trips.
+    private static let mostUnsettledRounds = 4
     /// How much more is tried, as a share of the window: what is not needed is a queue.
     ///
     /// At least two segments, since less need not let a sender send any more.
@@ -224,6 +214,7 @@ struct QueueWindow: Sendable {
         notedAt = now
         roundBytes = roundBytes.addingSaturated(sample.bytes)
         isRoundLossy = isRoundLossy || sample.isLossy
+        isUnsettled = sample.isUnsettled
         if path.value == nil, let handshake = sample.handshake, handshake > 0, handshake < 60 {
             path.note(handshake, at: now)
         }
@@ -350,6 +341,11 @@ struct QueueWindow: Sendable {
         _ rate: Double, _ roundTrip: Double, _ lowest: Double, _ now: Double
     ) {
         var wanted = window
+        unsettledRounds = isUnsettled ? unsettledRounds + 1 : 0
+        if unsettledRounds >= Self.mostUnsettledRounds {
+            unsettledRounds = 0
+            isUnsettled = false
+        }
         if let tried = trial {
             trial = nil
             if rate > tried.rateBefore * Self.trialGain {
@@ -370,14 +366,16 @@ struct QueueWindow: Sendable {
         if next < wanted {
             // Less than fills the line at the lowest delay would not shorten the queue.
             wanted = max(next, min(wanted, fullRate * lowest))
-        } else if isFull(rate, roundTrip) {
+        } else if isFull(rate, roundTrip), !isUnsettled {
             wanted = queue < target / 4 ? wanted * 1.1 : next
         }
         if isRoundLossy { wanted = min(wanted, window / 2) }
         window = wanted
         noteCrowd(lowest, now)
         roundsToProbe -= 1
-        if state == .steady, roundsToProbe <= 0, !isRoundLossy, isFull(rate, roundTrip) {
+        if state == .steady, roundsToProbe <= 0, !isRoundLossy, !isUnsettled,
+            isFull(rate, roundTrip)
+        {
             let step = max(Self.trialStep.least, Self.trialStep.share * wanted)
             trial = (fullRate, step)
             window = wanted + step

@@ -105,6 +105,10 @@ package final class Transfer {
     var decodes = false
     /// The most body bytes that are accepted, after decoding.
     @exclusivity(unchecked) var bodyLimit = Int64.max
+    /// The length of its body as it is delivered, where windows are bounded; nil if it is not known.
+    var bodyLength: Int64?
+    /// How many bytes have been delivered where the end of its body begins (`BodyBound`).
+    @exclusivity(unchecked) var endBegins = Int64.max
     /// How many of `bytesReceived` were measured already.
     var bytesMeasured: Int64 = 0
     /// The connection that its request was sent on.

@@ -193,6 +193,7 @@ extension Transfer {
             return hold()
         }
         bytesReceived += Int64(bytes.count)
+        if bytesReceived >= endBegins { client?.yields?.endBegins(of: self) }
         // The rest of a round changes nothing but the byte count.
         if !isDirty { client?.didReceiveBytes(self) }
         return isFailing ? .aborted : .taken

@@ -72,6 +72,7 @@ extension UpstreamClient {
             watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
             let head = transfer.head()
+            if yields != nil { transfer.bodyLength = head.contentLength }
             if head.decodedCoding != nil { transfer.limitBody(to: configuration.maxDecodedBytes) }
             transfer.delegate?.transfer(transfer, didReceive: head)
             didReceiveBytes(transfer)

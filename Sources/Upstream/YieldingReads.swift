@@ -9,32 +9,6 @@ import Posix
 import Reactor
 import URISyntax
 
-/// When transfers yield to others on the line.
-package enum YieldUse: String, CaseIterable, Sendable {
-    /// Never.
-    case off
-    /// While players use the daemon.
-    case players
-    /// Downloads at all times, other transfers while players use the daemon.
-    case always
-}
-
-/// The present bounds of the connections to an origin, for display.
-package struct YieldState: Sendable, Hashable {
-    /// What the bounded transfers are for.
-    package enum Purpose: String, Sendable, Hashable {
-        case background, players
-    }
-
-    package var purpose: Purpose
-    /// Connections whose window is bounded.
-    package var connections: Int
-    /// The window of all of them together, in bytes.
-    package var window: Int
-    /// The delay that the queue of the line adds, in seconds.
-    package var queue: Double
-}
-
 /// The bounds of all connections of one client; used on its loop only.
 ///
 /// Without a running body no timer runs.
@@ -43,6 +17,8 @@ final class YieldingReads {
         var window: QueueWindow
         /// The visit of players in which it was used last.
         var visit: Int
+        /// When the bodies that begin or end now will have done so, in seconds.
+        var settlesAt = 0.0
     }
 
     private struct Path {
@@ -57,11 +33,20 @@ final class YieldingReads {
         /// The bound that was set; nil for none.
         var bound: Int?
         var isLasting = false
+        /// True from the beginning of the end of a body until the next request.
+        var isEnding = false
+    }
+
+    private struct Member {
+        let connection: UpstreamClient.Connection
+        let number: CInt
+        /// Nil if it shares the connection.
+        let transfer: Transfer?
     }
 
     private struct Group {
         var sample = QueueWindow.Sample()
-        var members: [(connection: UpstreamClient.Connection, number: CInt)] = []
+        var members: [Member] = []
     }
 
     private let isAlways: Bool
@@ -108,6 +93,7 @@ final class YieldingReads {
         }
         guard let connection = transfer.connection, connection.localPort != 0 else { return }
         if !readings.isEmpty, transfer.isNewConnection { readings[connection] = nil }
+        readings[connection]?.isEnding = false
         if timer == nil { schedule(after: Self.shortestTick) }
         let purpose = purpose(of: transfer.lane)
         if purpose == .players, hasResponse { makeWay(to: address) }
@@ -116,13 +102,45 @@ final class YieldingReads {
             let use = currentUse(of: purpose, at: address)
             let key = PathUse(address: address, purpose: purpose)
             if hasResponse {
-                let wait = 2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
+                let wait = settlingTime(at: address)
                 shares.note(request: connection, for: key, within: wait, at: loop.now.inSeconds)
             }
-            bound(connection, to: share(of: use.window.window, among: shares.count(of: key)))
+            let bytes = share(of: use.window.window, among: shares.count(of: key))
+            if hasResponse, use.window.isBound, client?.users[connection] == 1 {
+                unsettle(key)
+                bound(connection, to: BodyBound.edge(of: bytes))
+            } else {
+                bound(connection, to: bytes)
+            }
         } else if client?.users[connection] == 1 {
             bound(connection, to: boundOfOthers(transfer.lane, at: address, isLong: false))
         }
+    }
+
+    /// Lowers the bound of a connection whose body lacks no more than was granted; inside libcurl.
+    ///
+    /// What it would keep would come as one burst with the next response.
+    func endBegins(of transfer: Transfer) {
+        transfer.endBegins = .max
+        guard let connection = transfer.connection, client?.users[connection] == 1,
+            let address = transfer.times.address, let purpose = purpose(of: transfer.lane),
+            let bytes = readings[connection]?.bound
+        else { return }
+        let key = PathUse(address: address, purpose: purpose)
+        guard window(of: key)?.isBound == true else { return }
+        unsettle(key)
+        readings[connection]?.isEnding = true
+        bound(connection, to: BodyBound.edge(of: bytes))
+    }
+
+    /// How long a response takes from its request until it has its share, in seconds.
+    private func settlingTime(at address: SocketAddress) -> Double {
+        2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
+    }
+
+    private func unsettle(_ key: PathUse) {
+        let time = loop.now.inSeconds + settlingTime(at: key.address)
+        paths[key.address]?.uses[key.purpose]?.settlesAt = time
     }
 
     /// Returns the bound of transfers that do not yield: of playlists and keys; nil for the rest, and
@@ -250,19 +268,20 @@ final class YieldingReads {
 
     /// Samples each connection that carries a body, by path.
     private func groups(of client: UpstreamClient) -> [PathUse: Group] {
-        var lanes: [UpstreamClient.Connection: (lane: Lane, address: SocketAddress)] = [:]
+        var bodies: [UpstreamClient.Connection: (transfer: Transfer, address: SocketAddress)] = [:]
         for transfer in client.attached.values {
             guard case .body = transfer.phase, let connection = transfer.connection,
                 connection.localPort != 0, let address = transfer.times.address
             else { continue }
             // What players wait for decides for all that share a connection.
-            if let known = lanes[connection], known.lane <= transfer.lane { continue }
-            lanes[connection] = (transfer.lane, address)
+            if let known = bodies[connection], known.transfer.lane <= transfer.lane { continue }
+            bodies[connection] = (transfer, address)
         }
         var groups: [PathUse: Group] = [:]
-        for (connection, use) in lanes {
-            guard let purpose = purpose(of: use.lane) else {
-                bound(connection, to: boundOfOthers(use.lane, at: use.address, isLong: true))
+        for (connection, use) in bodies {
+            guard let purpose = purpose(of: use.transfer.lane) else {
+                let bytes = boundOfOthers(use.transfer.lane, at: use.address, isLong: true)
+                bound(connection, to: bytes)
                 continue
             }
             guard let number = client.sockets.descriptor(localPort: connection.localPort),
@@ -271,7 +290,11 @@ final class YieldingReads {
             let key = PathUse(address: use.address, purpose: purpose)
             var group = groups[key] ?? Group()
             add(found, of: connection, to: &group)
-            group.members.append((connection, number))
+            let isAlone = client.users[connection] == 1
+            group.members.append(
+                Member(
+                    connection: connection, number: number,
+                    transfer: isAlone ? use.transfer : nil))
             groups[key] = group
         }
         shares.note(
@@ -303,13 +326,24 @@ final class YieldingReads {
         let count = shares.count(of: key)
         var sample = group.sample
         sample.connections = count
+        sample.isUnsettled = loop.now.inSeconds < use.settlesAt
         let releases = use.window.releases
         use.window.note(sample, of: &path.lowest, at: loop.now.inSeconds)
         counts.releases += use.window.releases - releases
         path.uses[key.purpose] = use
         paths[key.address] = path
         let bytes = share(of: use.window.window, among: count)
-        for member in group.members { bound(member.connection, member.number, to: bytes) }
+        for member in group.members { bound(member, to: bytes, isBound: use.window.isBound) }
+    }
+
+    /// Gives a connection with a body its share, or less while that body ends.
+    private func bound(_ member: Member, to bytes: Int, isBound: Bool) {
+        let isEnding = isBound && readings[member.connection]?.isEnding == true
+        bound(
+            member.connection, member.number, to: isEnding ? BodyBound.edge(of: bytes) : bytes)
+        guard !isEnding, let transfer = member.transfer else { return }
+        transfer.endBegins =
+            isBound ? BodyBound.endBegins(length: transfer.bodyLength, share: bytes) : .max
     }
 
     private func share(of window: Double, among count: Int) -> Int {
@@ -361,12 +395,4 @@ final class YieldingReads {
             paths[oldest.key] = nil
         }
     }
-}
-
-/// How often and how long transfers have yielded.
-package struct YieldCounts: Sendable, Hashable {
-    /// Seconds in which the windows of background transfers were bounded, added up over paths.
-    package var backgroundSeconds = 0.0
-    /// How often players' transfers were released from their bound because others filled the queue.
-    package var releases = 0
 }

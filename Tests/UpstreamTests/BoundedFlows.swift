@@ -6,17 +6,27 @@ struct BoundedFlows {
     private let flows: [Int]
     private var received: [Int64]
     private var lost = 0
+    /// What bodies may lack to be at their end; 0 before their first sample.
+    private var ends: [Int]
+    private var isEnding: [Bool]
+    private var begun: [Int]
+    private var settlesAt = 0.0
+    private let hasEdges: Bool
 
     init(
         _ purpose: QueueWindow.Purpose, _ count: Int, on line: inout SimulatedLine,
-        from begin: Double, responses: SimulatedLine.Responses? = nil
+        from begin: Double, responses: SimulatedLine.Responses? = nil, hasEdges: Bool = false
     ) {
+        self.hasEdges = hasEdges
         // Linux advertises 64 KiB before it knows more.
         flows = (0..<count).map { place in
             let began = responses == nil ? begin : begin + 0.137 * Double(place)
             return line.add(.init(began: began, window: 65_536, responses: responses))
         }
         received = flows.map { _ in 0 }
+        ends = flows.map { _ in 0 }
+        isEnding = flows.map { _ in false }
+        begun = flows.map { _ in 0 }
         window = QueueWindow(purpose)
     }
 
@@ -53,7 +63,7 @@ struct BoundedFlows {
 
     mutating func sample(_ line: inout SimulatedLine, _ lowest: inout LowestDelay) {
         var sample = QueueWindow.Sample()
-        sample.connections = flows.count
+        sample.connections = hasEdges ? max(1, waiting(on: line)) : flows.count
         var lostNow = 0
         for (place, flow) in flows.enumerated() {
             let state = line.flows[flow]
@@ -65,13 +75,53 @@ struct BoundedFlows {
             received[place] = state.received
             sample.roundTrip = min(sample.roundTrip ?? roundTrip, roundTrip)
         }
+        sample.isUnsettled = line.now < settlesAt
         sample.isLossy = lostNow > lost
         lost = lostNow
         window.note(sample, of: &lowest, at: line.now)
         bound(&line)
     }
 
-    private func bound(_ line: inout SimulatedLine) {
+    /// Bounds the beginnings and the ends of bodies, as often as bytes are delivered; for responses
+    /// with an end.
+    mutating func noteEdges(of line: inout SimulatedLine) {
+        guard hasEdges, window.isBound else { return }
+        for (place, flow) in flows.enumerated() {
+            let state = line.flows[flow]
+            let requests = state.responseTimes.count + (state.isWaiting ? 1 : 0)
+            let isNew = requests > begun[place]
+            let isAtEnd = !isEnding[place] && (state.lacking ?? .max) <= Int64(ends[place])
+            guard isNew || isAtEnd else { continue }
+            begun[place] = requests
+            isEnding[place] = !isNew
+            ends[place] = 0
+            settlesAt = line.now + 2 * line.delay + 0.02
+            line.limit(flow, to: Double(BodyBound.edge(of: share(on: line))))
+        }
+    }
+
+    /// Bounds what is neither at its beginning nor at its end.
+    private mutating func boundShares(of line: inout SimulatedLine) {
+        for (place, flow) in flows.enumerated() {
+            isEnding[place] = isEnding[place] && window.isBound
+            let bytes = share(on: line)
+            ends[place] = window.isBound ? bytes : 0
+            line.limit(flow, to: Double(isEnding[place] ? BodyBound.edge(of: bytes) : bytes))
+        }
+    }
+
+    /// The share of each response that is awaited or arrives.
+    private func share(on line: SimulatedLine) -> Int {
+        let count = max(1, waiting(on: line))
+        return Int(max(QueueWindow.leastWindow, window.window / Double(count)))
+    }
+
+    private func waiting(on line: SimulatedLine) -> Int {
+        flows.count { line.flows[$0].isWaiting }
+    }
+
+    private mutating func bound(_ line: inout SimulatedLine) {
+        if hasEdges { return boundShares(of: &line) }
         let share = max(QueueWindow.leastWindow, window.window / Double(flows.count))
         for flow in flows { line.limit(flow, to: share) }
     }
@@ -90,13 +140,21 @@ struct Yielding {
     private var lowest = LowestDelay()
     private var flows: BoundedFlows
 
-    init(_ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2) {
+    /// Makes transfers that each have one response without an end, or `responses`.
+    init(
+        _ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2,
+        responses: SimulatedLine.Responses? = nil
+    ) {
         var line = line
-        flows = BoundedFlows(purpose, transfers, on: &line, from: 0)
+        flows = BoundedFlows(
+            purpose, transfers, on: &line, from: 0, responses: responses,
+            hasEdges: responses != nil)
         self.line = line
     }
 
     var window: QueueWindow { flows.window }
+    /// The times of all responses so far, in seconds.
+    var responseTimes: [Double] { flows.responseTimes(on: line) }
 
     /// Runs for some seconds, sampling as the upstream client does.
     ///
@@ -109,7 +167,11 @@ struct Yielding {
         _ = line.takeWaits()
         while line.now < end {
             let roundTrip = flows.roundTrip(on: line) ?? 0.04
-            line.run(until: line.now + min(0.1, max(0.02, roundTrip / 2)))
+            let next = line.now + min(0.1, max(0.02, roundTrip / 2))
+            while line.now < next {
+                line.run(until: min(next, line.now + 0.002))
+                flows.noteEdges(of: &line)
+            }
             if isBounded { flows.sample(&line, &lowest) } else { flows.removeBounds(on: &line) }
         }
         let waits = line.takeWaits().sorted()

@@ -1,6 +1,7 @@
 /// A line with one queue, and transfers over it, in simulated time: for controllers of transfers.
 ///
-/// Senders use Reno (RFC 5681) within the receiver's window, whose right edge never moves back.
+/// Senders use Reno (RFC 5681) within the receiver's window, whose right edge never moves back. A
+/// window that may grow does so by two packets for each that arrives, as that of Linux.
 /// Receivers measure the round trip as Linux does for `tcpi_rcv_rtt`: smoothed over eight packets.
 ///
 /// A sender keeps its congestion window between responses.
@@ -24,11 +25,20 @@ struct SimulatedLine {
         fileprivate var offered: Int64
         fileprivate var sent: Int64 = 0
         fileprivate var edge: Double = 14_480
+        /// What of the window is open.
+        fileprivate var opened = 65_536.0
         fileprivate var congestion = 14_480.0
         fileprivate var threshold = Double.infinity
         fileprivate var recovers: Int64 = 0
         /// False for one that has ended.
         var isOpen = true
+
+        /// Bytes of the response that are to come; nil before its first packet, and without an end.
+        var lacking: Int64? {
+            guard responses != nil, isWaiting, received > receivedBefore else { return nil }
+            return offered - received
+        }
+        fileprivate var receivedBefore: Int64 = 0
 
         init(began: Double, window: Double? = nil, responses: Responses? = nil) {
             self.began = began
@@ -115,6 +125,7 @@ struct SimulatedLine {
             guard flows[flow].isOpen else { return }
             flows[flow].isWaiting = true
             flows[flow].requestedAt = now
+            flows[flow].receivedBefore = flows[flow].received
             schedule(now + delay / 2, .requestArrives(flow))
         case .requestArrives(let flow):
             flows[flow].offered += (flows[flow].responses?.packets ?? 0) * Int64(Self.payload)
@@ -158,7 +169,9 @@ struct SimulatedLine {
         let sample = now - sentAt + delay / 2
         let former = flows[flow].roundTrip
         flows[flow].roundTrip = former.map { $0 + (sample - $0) / 8 } ?? sample
-        let edge = Double(flows[flow].received) + (flows[flow].window ?? Self.largeWindow)
+        flows[flow].opened = min(
+            flows[flow].window ?? Self.largeWindow, flows[flow].opened + 2 * Self.payload)
+        let edge = Double(flows[flow].received) + flows[flow].opened
         schedule(
             now + delay / 2,
             .acknowledged(flow, isLost: false, total: flows[flow].received, edge: edge))

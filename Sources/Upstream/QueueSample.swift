@@ -1,0 +1,18 @@
+extension QueueWindow {
+    /// What the kernel measured since the last sample.
+    struct Sample: Sendable {
+        /// The lowest round trip of the connections with new bytes, in seconds; nil without any.
+        var roundTrip: Double?
+        /// The lowest round trip that the handshakes of these connections took, in seconds.
+        var handshake: Double?
+        /// Bytes that arrived.
+        var bytes: Int64 = 0
+        /// True if packets arrived out of order, which mostly means that one was lost.
+        var isLossy = false
+        /// The connections that share the window.
+        var connections = 1
+        /// True while one of them begins or ends a response, with less than its share: what the
+        /// line has to spare then is no sign that the window is too small.
+        var isUnsettled = false
+    }
+}
