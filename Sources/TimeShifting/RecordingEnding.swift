@@ -5,6 +5,7 @@ import Model
 import Playlists
 import Posix
 import Reactor
+import Store
 
 /// The end of a recording: writes its playlists in their finished form.
 ///
