@@ -83,15 +83,14 @@ extension PlaylistError: CustomStringConvertible {
 }
 
 extension PlaylistError {
-    /// True if the same text may be readable for another session or under another host name: what
-    /// is missing or too long is not, or not only, in the text.
+    /// True if the same text may be readable for another session: it says that a value is to be had
+    /// from elsewhere, and this session lacks it.
     package var dependsOnReader: Bool {
         switch self {
-        case .undefinedVariable, .missingImport, .missingQueryParameter, .variablesTooLong,
-            .outputTooLarge:
-            true
+        case .missingImport, .missingQueryParameter: true
         case .tooLarge, .notAPlaylist, .lineTooLong, .tooManyLines, .forbiddenScheme, .badURI,
-            .notJSON, .tooManyKeyFormats, .keysTooLong, .duplicateVariable:
+            .notJSON, .tooManyKeyFormats, .keysTooLong, .duplicateVariable, .undefinedVariable,
+            .variablesTooLong, .outputTooLarge:
             false
         }
     }
