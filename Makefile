@@ -3,12 +3,13 @@
 SWIFT ?= swift
 # An import that Package.swift does not name is an error: this is what holds the layers apart.
 CHECKED := --explicit-target-dependency-import-check error
-# One release configuration for running, installing and measuring.
-RELEASE_PATH ?= .build
-RELEASE := -c release --static-swift-stdlib $(CHECKED) --scratch-path $(RELEASE_PATH)
+# One release configuration for running, installing and measuring, in a folder of its own, so that it
+# is built beside the tests.
+RELEASE_PATH ?= .build-release
+OPTIMISED := -c release --static-swift-stdlib $(CHECKED) --scratch-path $(RELEASE_PATH) -Xswiftc -use-ld=lld
 # A small program: no exported names, no unwind tables, packed
 # relocations, which gold cannot write and glibc before 2.36 cannot read (decision 34).
-RELEASE += -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs \
+RELEASE := $(OPTIMISED) -Xlinker -z -Xlinker pack-relative-relocs \
 	-Xlinker --version-script=$(CURDIR)/Fixtures/link/exports.map \
 	-Xlinker -T -Xlinker $(CURDIR)/Fixtures/link/no-unwind.ld
 PREFIX ?= /usr/local
@@ -34,14 +35,15 @@ TSAN := $(CHECKED) --sanitize thread --scratch-path .build-tsan
 # are on, and there is one for each core: without a width all are admitted at once, and those that
 # wait for a thread exceed their limits on a slow machine.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH := $(shell nproc)
-# What is run under the sanitizer, and nothing else is built for it.
-tsan tsan-build: export SLUICE_TARGET = Reactor,HTTPServer,Store,Upstream,Scenario
+# What is run under the sanitizer, and nothing else is built for it: the daemon, and the tests of what
+# is used by several threads.
+tsan-build: export SLUICE_TARGET = Reactor,HTTPServer,Store,Upstream,sluice
 TOOLS := Fixtures/tools
 PAGES := Sources/sluice/sluice.docc
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run cluster demo build release lab test test-unit options tsan tsan-build asan lint format layers bench secure-bench loops-bench crash cost planted differential differential-peers soak nightly simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
+.PHONY: help setup run cluster demo build release release-daemon lab test test-unit options tsan tsan-build asan lint format layers bench secure-bench loops-bench crash cost planted differential differential-peers soak nightly simulator simulate simulate-bulk simulate-coverage instructions instructions-kept fuzz docs install deb deb-test clean ci
 
 help:
 	@echo 'setup    install the Debian packages that are missing'
@@ -49,7 +51,7 @@ help:
 	@echo 'cluster  start three daemons behind HAProxy, print what to play'
 	@echo 'demo     play the sample twice, the second time without the CDN, and compare'
 	@echo 'build    build everything for debugging'
-	@echo 'release  build the daemon and the sample CDN for use, below RELEASE_PATH=.build'
+	@echo 'release  build the daemon and the sample CDN for use, below RELEASE_PATH=.build-release'
 	@echo 'lab      build sluice-lab, the program of those who tune'
 	@echo 'test     run every test'
 	@echo 'test-unit  run the tests of one library, as in make test-unit TARGET=HLS'
@@ -101,20 +103,20 @@ demo:
 build:
 	$(SWIFT) build $(CHECKED)
 
-release:
-	$(SWIFT) build $(RELEASE) --product sluice
+release: release-daemon
 	$(SWIFT) build $(RELEASE) --product sample-cdn
+
+# The console's player is where `make setup` put it.
+release-daemon:
+	$(SWIFT) build $(RELEASE) --product sluice
+	@[ -e $(RELEASE_PATH)/players ] || ln -sfn $(CURDIR)/.build/players $(RELEASE_PATH)/players
 
 lab:
 	$(SWIFT) build $(RELEASE) --product sluice-lab
 
-# Stories are told through the daemon as it is shipped, which takes a third of the processor time of the
-# one built for debugging.
 test:
 ifeq ($(TEST_FLAGS),)
-	$(SWIFT) build $(CHECKED) --build-tests
-	@$(MAKE) --no-print-directory release
-	@SLUICE_BINARY="$$($(SWIFT) build $(RELEASE) --show-bin-path)/sluice" $(TOOLS)/test $(SWIFT) $(CHECKED)
+	@$(TOOLS)/test $(SWIFT) $(RELEASE_PATH) $(CHECKED)
 else
 	$(SWIFT) test $(CHECKED) $(TEST_FLAGS)
 endif
@@ -133,8 +135,9 @@ options: build
 	@$(TOOLS)/options .build/debug/sluice $(PAGES)/Using/Options.md >.build/options.md
 	@cp .build/options.md $(PAGES)/Using/Options.md
 
-tsan:
-	@TSAN_STORIES=$(TSAN_STORIES) $(TOOLS)/tsan $(SWIFT) $(TSAN)
+tsan: tsan-build
+	$(SWIFT) build $(CHECKED) --build-tests
+	@TSAN_STORIES=$(TSAN_STORIES) $(TOOLS)/tsan $(SWIFT) .build .build-tsan
 
 asan:
 	@$(TOOLS)/asan $(SWIFT) $(ASAN)
@@ -177,16 +180,19 @@ soak: release
 nightly:
 	@$(TOOLS)/nightly $(SWIFT) $(PARTS)
 
-simulate:
-	$(SWIFT) build $(CHECKED) --product sluice-simulate
-	@exec "$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" \
+# Its stand-ins for the C library's calls are seen by libcurl and SQLite because their names are
+# exported, which the options of a small program forbid.
+simulator:
+	$(SWIFT) build $(OPTIMISED) --product sluice-simulate
+
+simulate: simulator
+	@exec "$$($(SWIFT) build $(OPTIMISED) --show-bin-path)/sluice-simulate" \
 		$(if $(HOURS),--hours $(HOURS),--from $(FROM) --seeds $(SEEDS) --fresh $(FRESH) \
 		--listed Fixtures/simulation/seeds)
 
-simulate-bulk:
-	$(SWIFT) build $(CHECKED) --product sluice-simulate
+simulate-bulk: simulator
 	@for span in live-month home-year feeds-week; do \
-		"$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" --bulk $$span || exit 1; \
+		"$$($(SWIFT) build $(OPTIMISED) --show-bin-path)/sluice-simulate" --bulk $$span || exit 1; \
 	done
 
 simulate-coverage:

@@ -474,9 +474,11 @@ let package = Package(
 )
 
 // `make test-unit TARGET=HLS` builds the tests of one library and what is below them, nothing else;
-// `make tsan` those of several, `SLUICE_TARGET=Reactor,Store`.
-if let libraries = Context.environment["SLUICE_TARGET"] {
-    var wanted = Set(libraries.split(separator: ",").map { "\($0)Tests" })
+// `make tsan` those of several and the daemon, `SLUICE_TARGET=Reactor,Store,sluice`: a name in lower
+// case is that of a program.
+if let names = Context.environment["SLUICE_TARGET"] {
+    var wanted = Set(
+        names.split(separator: ",").map { $0.first!.isLowercase ? String($0) : "\($0)Tests" })
     var packages: Set<String> = []
     for target in package.targets.reversed() where wanted.contains(target.name) {
         for dependency in target.dependencies {
