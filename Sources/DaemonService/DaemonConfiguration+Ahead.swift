@@ -47,7 +47,8 @@ extension DaemonConfiguration {
                 (10_000...1_000_000_000_000).contains(rate)
             else {
                 return reader.fault(
-                    "pace is off, line or bytes per second such as 500KB, not '\(text)'")
+                    "pace is off, line or bytes per second such as 500KB, not '\(text)'; \(SettingsReader.units)"
+                )
             }
             proxy.pace = .rate(rate)
         }

@@ -329,7 +329,9 @@ package struct SettingsReader {
         guard let value = Self.parseBytes(text), range.contains(value) else {
             let bounds =
                 "\(Self.bytesInWords(range.lowerBound)) to \(Self.bytesInWords(range.upperBound))"
-            fault("\(name) is a size from \(bounds), such as 500MB or 10GB, not '\(text)'")
+            fault(
+                "\(name) is a size from \(bounds), such as 500MB or 10GB, not '\(text)'; \(Self.units)"
+            )
             return standard
         }
         return value
@@ -344,8 +346,15 @@ package struct SettingsReader {
         return unit.map { "\(bytes / $0.1)\($0.0)" } ?? String(bytes)
     }
 
+    /// The units that `parseBytes` reads, for error messages.
+    package static let units =
+        "units are KB, MB, GB, TB, KiB, MiB, GiB and TiB, and a lower-case b would be bits"
+
     /// Parses a size; nil if it is malformed.
+    ///
+    /// A lower-case `b` is refused: `5Mb` is five megabits, an eighth of what would be set.
     package static func parseBytes(_ text: String) -> Int64? {
+        guard text.utf8.last != UInt8(ascii: "b") else { return nil }
         let units: [(String, Double)] = [
             ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),
             ("kb", 1e3), ("mb", 1e6), ("gb", 1e9), ("tb", 1e12), ("k", 1e3), ("m", 1e6), ("g", 1e9),

@@ -106,4 +106,15 @@ import Testing
         let text = await fault([name: value])
         #expect(text.contains("\(name) is a size from \(range), "), "\(text)")
     }
+
+    @Test(arguments: [
+        ("download-rate", "5Mb"), ("download-rate", "500kb"), ("pace", "2Mb"),
+        ("cache-size", "10Gib"), ("read-ahead", "64000000b"),
+    ])
+    func `a size in bits is an error that names the units`(name: String, value: String) async {
+        let text = await fault([name: value])
+        #expect(text.contains("'\(value)'; units are KB, MB, "), "\(text)")
+        let bytes = await fault([name: "\(value.dropLast())B"])
+        #expect(bytes.isEmpty, "\(bytes)")
+    }
 }

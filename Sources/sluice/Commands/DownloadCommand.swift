@@ -87,7 +87,9 @@ struct DownloadAdd: ParsableCommand {
         }
         if let rate {
             guard let bytes = SettingsReader.parseBytes(rate) else {
-                throw ValidationError("--rate is a size such as 2MB, not '\(rate)'")
+                throw ValidationError(
+                    "--rate is bytes per second such as 2MB, not '\(rate)'; \(SettingsReader.units)"
+                )
             }
             pairs.append(("rate", String(bytes)))
         }
