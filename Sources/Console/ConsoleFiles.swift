@@ -1,4 +1,4 @@
-// The console's files: the responses at `/` and below `/console/`.
+// The console's files: the responses at `/`, `/console` and below `/console/`.
 import ConsoleAssets
 package import HTTP
 package import HTTPServer
@@ -20,6 +20,8 @@ package final class ConsoleFiles: Sendable {
 
     /// The path of the files, and of the console if a mount occupies `/`.
     package static let folder = "/console/"
+    /// The same path without its slash, as people type it.
+    private static let typedFolder = "/console"
     /// The content security policy: the page runs only the daemon's files and sends requests only
     /// to the daemon.
     package static let policy = [
@@ -44,7 +46,7 @@ package final class ConsoleFiles: Sendable {
     /// but curl and players do not.
     package static func answers(_ path: String, _ request: RequestHead) -> Bool {
         if path == "/" { return acceptsPages(request) }
-        return path.hasPrefix(folder)
+        return path.hasPrefix(folder) || path == typedFolder
     }
 
     private static func acceptsPages(_ request: RequestHead) -> Bool {
@@ -59,6 +61,7 @@ package final class ConsoleFiles: Sendable {
 
     /// Returns the response to a request for which `answers` is true; nil if there is no such file.
     package func answer(_ path: String, _ request: RequestHead) -> (ResponseHead, ResponseBody)? {
+        if path == Self.typedFolder { return Self.redirect(request) }
         let name = Self.name(of: path)
         if name == ConsolePlayer.name {
             return player.answer(request, Self.fields("text/javascript"))
@@ -75,6 +78,17 @@ package final class ConsoleFiles: Sendable {
         if isCompressed { fields.append(.contentEncoding, "gzip") }
         let bytes = isCompressed ? file.compressed ?? file.bytes : file.bytes
         return (ResponseHead(status: .ok, fields: fields), .bytes(bytes))
+    }
+
+    /// Returns the redirect to the folder.
+    ///
+    /// It is relative: a proxy in front may have removed a base path from the request.
+    private static func redirect(_ request: RequestHead) -> (ResponseHead, ResponseBody) {
+        var fields = Fields()
+        fields.append(.location, "console/" + (request.query.map { "?\($0)" } ?? ""))
+        fields.append(.cacheControl, "no-cache")
+        fields.append("Referrer-Policy", "no-referrer")
+        return (ResponseHead(status: .permanentRedirect, fields: fields), .none)
     }
 
     /// True if the client has this version (RFC 9110 section 13.1.2).

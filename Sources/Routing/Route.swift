@@ -152,11 +152,19 @@ package struct Router: Sendable {
         }
         if path == "/proxy" || path == "/proxy/" { return queryEntry(head.query ?? "") }
         if path.hasPrefix("/dvr=") { return shiftedEntry(head.target) }
-        if path.hasPrefix("/api/") || path == "/metrics" || path.hasPrefix("/console/") {
+        if path.hasPrefix("/api/") || path == "/metrics" || isConsole(path) {
             return .own(path: path)
         }
         if let mount = mounts.mount(for: path) { return mounted(mount, path, head.query) }
         return .own(path: path)
+    }
+
+    /// True for `/console` and what is below it.
+    private func isConsole(_ path: String) -> Bool {
+        let name = "/console"
+        guard path.hasPrefix(name) else { return false }
+        return path.utf8.count == name.utf8.count
+            || path.utf8.dropFirst(name.utf8.count).first == 0x2F
     }
 
     /// Returns the route of `/s/<handle>/<name>`; nil for every other form.

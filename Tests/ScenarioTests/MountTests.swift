@@ -41,6 +41,26 @@ extension Stories.MountTests {
         #expect(cdn.requests.last?["Via"]?.contains("sluice") == true)
     }
 
+    @Test(arguments: ["/", "/demo/"])
+    func `the console's path without its slash leads to the console`(_ mount: String) throws {
+        let folder = try TemporaryFolder()
+        let daemon = try Story.serve(
+            folder.file("cache"), ["--mount", "\(mount)=http://127.0.0.1:1/"])
+        defer { withExtendedLifetime(folder) { daemon.kill(9) } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        for method in ["GET", "HEAD"] {
+            // Relative, so that it holds behind a base path too.
+            let typed = try player.get("/console?a=b", method: method)
+            #expect(typed.status == 308 && typed["Location"] == "console/?a=b", "\(method)")
+        }
+        #expect(try player.get("/console")["Location"] == "console/")
+        #expect(try player.get("/console/").text.hasPrefix("<!doctype html>"))
+        let posted = try player.get(
+            "/console", headers: [("Sluice-Request", "1")], method: "POST")
+        #expect(posted.status == 405)
+        #expect(try player.get("/consoles").status != 308)
+    }
+
     @Test
     func `a playlist under a mount is played through the daemon`() throws {
         let (cdn, daemon, folder) = try mounted()
