@@ -18,6 +18,9 @@ package struct MountTable: Sendable {
     /// All mounts, in no particular order.
     package var all: some Collection<Mount> { byPath.values }
 
+    /// True if a mount has exactly this path.
+    func hasMount(at path: String) -> Bool { byPath[path] != nil }
+
     /// Returns the mount with the longest path that `path` begins with; the cost grows with the
     /// number of lengths at which the path has a slash, not with the number of mounts.
     package func mount(for path: String) -> Mount? {

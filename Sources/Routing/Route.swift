@@ -132,6 +132,11 @@ package struct Router: Sendable {
             .max { $0.origin.bytes.count < $1.origin.bytes.count }
     }
 
+    /// True for the path of a mount without the slash at its end.
+    package func isMountWithoutSlash(_ path: String) -> Bool {
+        path.utf8.last != 0x2F && mounts.hasMount(at: path + "/")
+    }
+
     /// Returns the mounts of an origin.
     package func mounts(of origin: Origin) -> [Mount] {
         mounts.all.filter { $0.origin.origin == origin }

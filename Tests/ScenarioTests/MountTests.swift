@@ -62,6 +62,26 @@ extension Stories.MountTests {
     }
 
     @Test
+    func `a mount's path without its slash is redirected for clients with the token`() throws {
+        let folder = try TemporaryFolder()
+        let daemon = try Story.serve(
+            folder.file("cache"),
+            ["--mount", "/deep/tv/=http://127.0.0.1:1/", "--token", "acc3ss-token"])
+        defer { withExtendedLifetime(folder) { daemon.kill(9) } }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let token = [("Authorization", "Bearer acc3ss-token")]
+        for method in ["GET", "HEAD"] {
+            let typed = try player.get("/deep/tv?x=1", headers: token, method: method)
+            #expect(typed.status == 308 && typed["Location"] == "./tv/?x=1", "\(method)")
+        }
+        #expect(try player.get("/deep/tv", headers: token)["Location"] == "./tv/")
+        #expect(try player.get("/deep/tv").status == 401)
+        for path in ["/deep", "/deep/", "/deep/tvs", "/tv"] {
+            #expect(try player.get(path, headers: token).status == 404, "\(path)")
+        }
+    }
+
+    @Test
     func `a playlist under a mount is played through the daemon`() throws {
         let (cdn, daemon, folder) = try mounted()
         defer { withExtendedLifetime(folder) { cdn.stop() } }

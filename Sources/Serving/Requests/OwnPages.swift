@@ -109,6 +109,9 @@ final class OwnPages {
             refuse(exchange, method: request.method, at: path, allowed: [.get, .head])
         case (let path, _) where Self.allowed[path] != nil:
             refuse(exchange, method: request.method, at: path, allowed: Self.allowed[path] ?? [])
+        case (let path, .get) where core.links.router.isMountWithoutSlash(path),
+            (let path, .head) where core.links.router.isMountWithoutSlash(path):
+            redirectToMount(path, request, exchange)
         default:
             let advice = advice(path, request, exchange)
             refuse(exchange, .notFound, "nothing is at this path; " + advice)
@@ -133,6 +136,18 @@ final class OwnPages {
         "/api/settings": [.get, .head], "/api/origins": [.get, .head],
         "/api/events": [.get], "/api/session": [.post, .delete],
     ]
+
+    /// Adds the slash that is missing at the end of a mount's path, as other servers do.
+    private func redirectToMount(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
+        let name = path.split(separator: "/").last ?? ""
+        var fields = Fields()
+        // Relative: a proxy in front may have removed a base path from the request.
+        fields.append(.location, "./\(name)/" + (request.query.map { "?\($0)" } ?? ""))
+        // Mounts change when the configuration is reloaded.
+        fields.append(.cacheControl, "no-store")
+        exchange.respond(
+            ResponseHead(status: .permanentRedirect, fields: fields), body: .none)
+    }
 
     /// Returns a hint: the entry that a path was probably meant to be, without its query.
     private func advice(
