@@ -73,6 +73,19 @@ import URISyntax
         #expect(move.applied(to: url, root: nil)?.text == "http://u:p@a.example/v/l.m3u8?k=v")
     }
 
+    @Test(arguments: [
+        ("k=v", "http://a.example/v/l.m3u8?user=1&k=v"),
+        ("user=2", "http://a.example/v/l.m3u8?user=2"), ("", "http://a.example/v/l.m3u8?user=1"),
+    ])
+    func `parameters are sent without a mount's user information`(
+        _ parameters: String, _ expected: String
+    ) throws {
+        let items = QueryItem.items(of: "_sluice_params=1&\(parameters)")
+        let move = try #require(PathwayMove(items))
+        let url = try AbsoluteURL("http://mount*%2Fadm%2F@a.example/v/l.m3u8?user=1")
+        #expect(url.hasStandIn && move.applied(to: url, root: nil)?.text == expected)
+    }
+
     @Test(arguments: ["", "k=v", "_HLS_msn=1", "sluice_host=x"])
     func `other queries leave the URL unchanged`(_ query: String) {
         #expect(PathwayMove(QueryItem.items(of: query)) == nil)
