@@ -2,6 +2,7 @@
 import DurableState
 package import HTTP
 package import Library
+import Logging
 import Lookahead
 import Model
 import Numbers
@@ -53,7 +54,7 @@ package final class DownloadService: Sendable {
     }
 
     /// Looks whether complete downloads have lost objects, as after a backup without media was
-    /// restored.
+    /// restored; the next start looks if this run ends before.
     package func lookForLosses() {
         thread.handle.enqueue { [self] loop in lookForLosses(on: loop) }
     }
@@ -66,6 +67,15 @@ package final class DownloadService: Sendable {
             return
         }
         table.note(removedFrom: Set(table.downloads.keys.map(\.number)))
+        do {
+            // Also commits the states that could not be saved at once.
+            try services.store.state.keep([any StateRecord]())
+            try services.store.forgetLostIndex()
+        } catch {
+            services.log.warning(
+                "the next start looks again for what complete downloads have lost",
+                metadata: ["reason": "\(error)"])
+        }
     }
 
     /// Ends the thread; active downloads continue in the next run of the daemon.

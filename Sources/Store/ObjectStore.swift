@@ -20,7 +20,8 @@ package final class ObjectStore: Sendable {
     let core: StoreCore
     /// The state database: everything stored besides objects.
     package var state: StateDatabase { core.state }
-    /// True if the index was missing or damaged when the store was opened; objects may be, too.
+    /// True if the index was missing or damaged when the store was opened, or when an earlier run
+    /// opened it that ended before `forgetLostIndex`; objects may be, too.
     package let hadLostIndex: Bool
     private let thread: LoopThread
     private let syncer: Syncer
@@ -58,7 +59,7 @@ package final class ObjectStore: Sendable {
             opened = try Self.open(folder, log)
         }
         let (index, leftovers, isRebuilt) = (opened.index, opened.leftovers, opened.isRebuilt)
-        hadLostIndex = isRebuilt
+        hadLostIndex = folder.hasLostIndex
         let channel = StoreChannel(configuration: configuration)
         core = StoreCore(
             folder: folder, index: index, state: opened.state, channel: channel, log: log)
@@ -162,6 +163,7 @@ package final class ObjectStore: Sendable {
         -> (index: ObjectIndex, isRebuilt: Bool)
     {
         do {
+            if folder.lacksIndex { try folder.noteLostIndex() }
             let isMade = try folder.makeIndexFile()
             let index = try ObjectIndex(path: folder.indexPath)
             // A start needs them: their damage must not prevent it.
@@ -179,6 +181,7 @@ package final class ObjectStore: Sendable {
             log.warning("the index is damaged and is rebuilt", metadata: ["error": "\(error)"])
         }
         do {
+            try folder.noteLostIndex()
             let aside = try folder.setIndexAside(at: .now())
             log.notice("the damaged index was set aside", metadata: ["path": "\(aside)"])
             _ = try folder.makeIndexFile()
@@ -218,6 +221,13 @@ package final class ObjectStore: Sendable {
             core.log.error("cannot close the store cleanly", metadata: ["error": "\(error)"])
         }
         core.folder.unlock()
+    }
+
+    /// Notes that it is known what was lost together with the index; blocks on the disk.
+    package func forgetLostIndex() throws(SystemError) {
+        // Another folder may be at its path.
+        guard !core.folder.isLost else { return }
+        try core.folder.forgetLostIndex()
     }
 
     /// Commits everything and writes it to the index; blocks.

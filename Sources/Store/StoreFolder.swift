@@ -5,6 +5,8 @@
 //     clean                  "SLUICE CLEAN <epoch>"; exists only while no store uses the folder,
 //                            and only if the last one closed with everything synced
 //     index.sqlite           can be rebuilt: objects describe themselves
+//     index.lost             empty; exists from the loss of the index until it is known what was
+//                            lost with it
 //     state.sqlite           what cannot be rebuilt: pins, sessions, downloads and so on
 //     reserve                disk blocks for a start on a full disk
 //     reserve-<number>       empty files, for a start on a disk that can create none
@@ -299,6 +301,23 @@ final class StoreFolder: Sendable {
         _ = try openFile(indexPath, flags: O_RDWR | O_CREAT)
         return true
     }
+
+    private var lostIndexPath: String { path + "/index.lost" }
+
+    /// True if the index is missing although the folder is not new.
+    var lacksIndex: Bool { !isNew && access(indexPath, F_OK) != 0 }
+
+    /// True from `noteLostIndex` until `forgetLostIndex`, also in later runs.
+    var hasLostIndex: Bool { access(lostIndexPath, F_OK) == 0 }
+
+    /// Notes durably that the index was lost, before another takes its place.
+    func noteLostIndex() throws(SystemError) {
+        _ = try openFile(lostIndexPath, flags: O_RDWR | O_CREAT)
+        try syncFolder(path)
+    }
+
+    /// Ends what `noteLostIndex` began; after a power cut it may not have.
+    func forgetLostIndex() throws(SystemError) { try removeFile(lostIndexPath) }
 
     /// Renames the index together with SQLite's files next to it, and returns the new path.
     func setIndexAside(at time: WallTime) throws(SystemError) -> String {

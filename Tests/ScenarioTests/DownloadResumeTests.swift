@@ -138,7 +138,10 @@ extension Stories.Downloads {
         _ = try stage.wait(id, for: "complete")
     }
 
-    @Test func `a complete download whose media is not in a restored backup has failed`() throws {
+    @Test(arguments: [false, true])
+    func `a complete download whose media is not in a restored backup has failed`(
+        isOpenedBefore: Bool
+    ) throws {
         let stage = try DownloadStage()
         let id = try stage.order(stage.title(), "&audio=none")
         _ = try stage.wait(id, for: "complete")
@@ -148,6 +151,11 @@ extension Stories.Downloads {
             ["find", stage.story.cacheFolder, "-mindepth", "1", "-maxdepth", "1"] + kept
                 + ["-exec", "rm", "-rf", "{}", "+"])
         #expect(removed.status == 0 && listFolder(stage.story.cacheFolder).count == 2)
+        if isOpenedBefore {
+            // Makes an index, and ends without looking for what was lost.
+            let listed = try sluice("ls", "--cache-dir", stage.story.cacheFolder)
+            #expect(listed.status == 0, "\(listed.stderr)")
+        }
         try stage.story.restart()
         let told = try stage.wait(id, for: "failed")
         #expect(told["reason"].contains("removed"), "\(told.text)")

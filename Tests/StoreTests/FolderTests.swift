@@ -124,6 +124,33 @@ import Testing
         #expect(aside.isEmpty != isDamaged)
     }
 
+    @Test(arguments: [true, false])
+    func `a lost index is known to later runs until it is known what was lost`(
+        isDamaged: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10)
+        #expect(!first.hadLostIndex)
+        first.close()
+        if isDamaged {
+            try writeFile(folder.path + "/index.sqlite", [UInt8](repeating: 0x55, count: 20_000))
+        } else {
+            unlink(folder.path + "/index.sqlite")
+        }
+        for _ in 0..<2 {
+            let store = try openStore(folder.path)
+            #expect(store.hadLostIndex)
+            store.close()
+        }
+        let last = try openStore(folder.path)
+        try last.forgetLostIndex()
+        last.close()
+        let store = try openStore(folder.path)
+        #expect(!store.hadLostIndex)
+        store.close()
+    }
+
     @Test func `a row without its file is removed`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
