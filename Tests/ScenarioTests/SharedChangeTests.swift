@@ -162,6 +162,23 @@ extension Stories.SharedChangeTests {
         #expect(try !node.story.api("titles").contains("\"pinned\":true"))
     }
 
+    @Test func `an unpin while no daemon runs holds, and reaches the store with the next start`()
+        throws
+    {
+        let pinned = try PinnedTitle()
+        let (story, bucket) = (pinned.node.story, pinned.tier.bucket)
+        story.stop()
+        let settings =
+            bucket.environment + [(name: "SLUICE_SHARED_STORE", value: bucket.location)]
+        let done = try sluice(
+            "unpin", pinned.id, "--cache-dir", story.cacheFolder,
+            environment: settings.map { "\($0.name)=\($0.value)" })
+        #expect(done.stdout == "unpinned\n", "\(done.stderr)")
+        try story.restart()
+        #expect(eventually { pinned.ruleCount == 2 })
+        #expect(try !story.api("titles").contains("\"pinned\":true"))
+    }
+
     @Test func `a pin that reaches the store later than its unpin is not made`() throws {
         let pinned = try PinnedTitle()
         let (node, bucket) = (pinned.node, pinned.tier.bucket)

@@ -1,7 +1,7 @@
-import DurableState
-import Logging
+package import DurableState
+package import Logging
 import Numbers
-import Posix
+package import Posix
 package import SharedStore
 import Synchronization
 
@@ -22,7 +22,9 @@ package final class NodeChanges: Sendable {
     /// The latest time of a pin or unpin that was made here or is followed, in nanoseconds.
     private let latestPin = Atomic<Int64>(0)
 
-    init(_ state: StateDatabase, log: Logger) {
+    /// For a daemon, or for a process that changes the folder while none runs: the next start
+    /// publishes what it has saved.
+    package init(_ state: StateDatabase, log: Logger) {
         self.state = state
         self.log = log
     }
@@ -58,7 +60,8 @@ package final class NodeChanges: Sendable {
     /// If the disk refuses, it is logged, and the change is saved once the disk accepts it.
     ///
     /// - Returns: nil for a request that concerns this node alone.
-    func saved(path: String, query: String, now: WallTime) -> SharedChange? {
+    @discardableResult
+    package func saved(path: String, query: String, now: WallTime) -> SharedChange? {
         // A purge concerns what was stored before its time, and keeps it.
         let given = path == "/api/purge" ? now : timeOfPin(at: now)
         guard let change = SharedChange(path: path, query: query, given: given, node: node) else {

@@ -10,6 +10,7 @@ import Logging
 import Posix
 import Library
 import Model
+import Origin
 import Serving
 import Routing
 import Store
@@ -180,6 +181,8 @@ private final class OpenedStore {
     private let store: ObjectStore
     private let administration: StoreAdministration
     private let why: WhyAnswers
+    /// Saves purges and pins for the other nodes; nil without a shared store.
+    private let changes: NodeChanges?
 
     init(_ options: StoreOptions, wasAsked daemon: String?) throws {
         let configuration = try readConfiguration(
@@ -208,6 +211,8 @@ private final class OpenedStore {
             }
             throw ExitCodes.cacheFolder
         }
+        changes =
+            configuration.proxy.sharedStore == nil ? nil : NodeChanges(store.state, log: log)
         Self.waitForIndex(store)
         let sessions = SessionTable(store.state)
         let keys = KeyTable(
@@ -264,12 +269,24 @@ private final class OpenedStore {
         let answer =
             isAboutKeys
             ? why.answer(method, target, now: .now()) : administration.answer(method, target)
+        if method == .post, case .value = answer {
+            tellNodes(RequestHead(method: method, target: target))
+        }
         switch answer {
         case .value(_, let value): return value.encoded + "\n"
         case .failure(_, let reason), .methodNotAllowed(_, let reason):
             printError("sluice: \(reason)")
             throw ExitCode.failure
         }
+    }
+
+    /// Saves an accepted purge, pin or unpin for the next start of a daemon, which tells the other
+    /// nodes, and would else repeat what they did before.
+    private func tellNodes(_ request: RequestHead) {
+        guard let changes, let query = request.query,
+            let named = administration.queryForNodes(request.path, query)
+        else { return }
+        changes.saved(path: request.path, query: named, now: .now())
     }
 
     func close() {
