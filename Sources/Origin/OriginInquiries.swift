@@ -17,6 +17,8 @@ final class OriginInquiries {
     private static let lately = Interval.seconds(10 as Int64)
     /// The time after a refusal until a second one must have confirmed it.
     private static let confirmationWait = Interval.milliseconds(500)
+    /// A wait that ends later than this after its time says nothing of the origin.
+    private static let lateness = Interval.milliseconds(5)
     /// The most inquiries under way, over all origins; further ones are answered as if the origins
     /// were up.
     private static let most = 64
@@ -96,11 +98,24 @@ final class OriginInquiries {
         inquiries = [:]
     }
 
-    private func limit(_ waiter: Waiter, to wait: Interval) {
+    /// Ends a wait after a time, unless the loop was late.
+    ///
+    /// On a busy machine the loop may have begun to connect only now, or not have read yet what
+    /// arrived in time: one short wait more shows that.
+    private func limit(_ waiter: Waiter, to wait: Interval, isExtended: Bool = false) {
         if let timer = waiter.timer { loop.cancel(timer) }
-        waiter.timer = loop.schedule(after: wait) { [weak waiter] loop in
-            waiter?.timer = nil
-            waiter?.finish(loop)
+        let due = loop.now + wait
+        waiter.timer = loop.schedule(after: wait) { [weak self, weak waiter] loop in
+            guard let waiter else { return }
+            waiter.timer = nil
+            if let self, !isExtended, loop.now - due > Self.lateness {
+                return self.limit(waiter, to: Self.shortWait, isExtended: true)
+            }
+            // Transfers report their ends after the timers of a round.
+            loop.atRoundEnd { [weak waiter] loop in
+                guard let waiter, waiter.timer == nil else { return }
+                waiter.finish(loop)
+            }
         }
     }
 
