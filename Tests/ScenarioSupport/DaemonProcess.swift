@@ -82,6 +82,21 @@ package final class DaemonProcess: Sendable {
     /// Open descriptors.
     package var descriptorCount: Int { listFolder("/proc/\(pid)/fd").count }
 
+    /// The longest time that one of its event loops has waited for a processor since its start
+    /// (proc(5), `schedstat`).
+    package var longestLoopDelay: Duration {
+        let folder = "/proc/\(pid)/task"
+        let delays = listFolder(folder).map { thread -> Int64 in
+            guard let name = try? readFile("\(folder)/\(thread)/comm"),
+                let times = try? readFile("\(folder)/\(thread)/schedstat"),
+                name.starts(with: "http-".utf8) || name.starts(with: "upstream".utf8)
+            else { return 0 }
+            let words = String(decoding: times, as: UTF8.self).split(separator: " ")
+            return words.count > 1 ? Int64(words[1]) ?? 0 : 0
+        }
+        return .nanoseconds(delays.max() ?? 0)
+    }
+
     private func statusKilobytes(_ name: String) -> Int {
         guard let bytes = try? readFile("/proc/\(pid)/status") else { return 0 }
         for line in bytes.split(separator: 0x0A) where line.starts(with: Array("\(name):".utf8)) {
