@@ -171,10 +171,12 @@ extension Stories {
             story.cdn.hold(left, afterBytes: 3_900_000)
             let stream = try story.open(left)
             _ = try stream.read(3_900_000)
+            let abortedAt = ContinuousClock.now
             stream.abort()
             #expect(try story.settled("connections") { $0 == 1 } == 1)
-            // The grace time for a returning player is over.
-            #expect(!eventually(within: .milliseconds(500)) { story.cdn.activeRequests == 0 })
+            // The grace time for a returning player is over; a body is finished for two seconds.
+            let isOver = eventually(within: .milliseconds(500)) { story.cdn.activeRequests == 0 }
+            #expect(!isOver || ContinuousClock.now - abortedAt > .seconds(2))
             let next = segment("next", 2_000)
             #expect(isContent(try story.get(next).body, of: next))
             story.cdn.release(left)
@@ -185,6 +187,7 @@ extension Stories {
         {
             let story = try Story()
             story.cdn.stop()
+            let begun = ContinuousClock.now
             let answers = try (0..<60).map { number in
                 // The pace of the requests, and not a wait for a condition.
                 usleep(50_000)
@@ -194,10 +197,13 @@ extension Stories {
             let asked = try story.stat("origin_requests_total")
             let probed = try story.stat("origin_probes_total")
             print("60 requests made \(asked) connections and \(probed) probes")
-            #expect(asked + probed <= 25)
+            // An origin that is down is asked twice a second: 25 in the three seconds that sixty
+            // requests take at least, and more on a busy machine.
+            let seconds = (ContinuousClock.now - begun) / .seconds(1)
+            #expect(Double(asked + probed) <= 10 + 5 * seconds)
             let log = { story.daemon.standardError + story.daemon.standardOutput }
             #expect(log().components(of: "request failed") <= 10)
-            #expect(eventually(within: .seconds(15)) { log().contains("repeated ") })
+            #expect(eventually(within: .seconds(60)) { log().contains("repeated ") })
             try story.cdn.start()
             let path = segment("back", 1_000)
             #expect(isContent(try story.get(path).body, of: path))
