@@ -4,7 +4,11 @@ import ScenarioSupport
 import Testing
 
 /// Downloads with faults: whose fault is reported, and what is kept.
-extension Stories.Downloads {
+extension Stories {
+    @Suite(.tags(.crowded, .threads)) struct DownloadFaultTests {}
+}
+
+extension Stories.DownloadFaultTests {
     @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
     func `a download waits while the disk is full, and keeps what it has`() throws {
         let disk = try MountedDisk(megabytes: 16)

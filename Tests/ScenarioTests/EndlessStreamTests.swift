@@ -5,7 +5,7 @@ import Testing
 
 /// Live streams that are one endless body: one connection to the origin, many viewers.
 extension Stories {
-    @Suite(.tags(.timed)) struct EndlessStreamTests {
+    @Suite(.tags(.crowded)) struct EndlessStreamTests {
         static let channel = "/live/user/secret/7"
 
         /// What is on the air: 12 seconds of real media, again and again.
@@ -29,7 +29,10 @@ extension Stories {
                     channel, EndlessStream(media, settings: EndlessStreamTests.settings()))
                 first = try story.open(channel)
                 _ = try first.readHead()
-                let found = try story.settled("live_streams_total") { $0 == 1 }
+                // On a busy machine only a later look at the speed may show it.
+                let found = try story.settled("live_streams_total", within: .seconds(30)) {
+                    $0 == 1
+                }
                 #expect(found == 1)
             }
 
@@ -164,10 +167,114 @@ extension Stories {
             air.end()
         }
 
+        @Test func `with one connection to the host the next channel does not wait`() throws {
+            let other = "/live/user/secret/8"
+            let air = try OnAir(["--host-limit", "1"])
+            let (story, stream, first) = (air.story, air.stream, air.first)
+            let next = story.cdn.endless(
+                other, EndlessStream(Self.media, settings: Self.settings()))
+            first.abort()
+            let second = try story.open(other)
+            #expect(try second.readHead().status == 200)
+            #expect(try second.read(10_000).count == 10_000)
+            #expect(eventually { stream.openConnections == 0 })
+            #expect(next.openConnections == 1)
+            second.abort()
+            air.end()
+        }
+
+        @Test func `a recording or a download of it fails, and keeps no connection`() throws {
+            let air = try OnAir()
+            let (story, stream) = (air.story, air.stream)
+            let recorded = RecordedStream(on: story)
+            try recorded.record(Self.channel)
+            let state = try recorded.told { $0.contains("failed") }
+            #expect(state.contains("expected a playlist"), "\(state)")
+            let url = percentEncoded(story.cdn.url(Self.channel))
+            let text = try story.api("downloads?url=\(url)", method: "POST")
+            let id = members("id", in: text).first ?? ""
+            let isRefused = try eventually {
+                try story.api("downloads/\(id)").contains("without an end")
+            }
+            #expect(isRefused && eventually { stream.openConnections == 1 })
+            air.end()
+        }
+
+        @Test func `a file without a length is stored as before`() throws {
+            let story = try Story()
+            story.cdn.put("/film", Self.media, contentType: "video/mp2t")
+            story.cdn.setBehaviour("chunked=1&noetag=1&lastmod=&norange=1", for: "/film")
+            let first = try story.get("/film")
+            #expect(first.complete && isSame(first.body, Self.media))
+            let part = try story.get("/film", range: "bytes=1000-1999")
+            #expect(part.status == 206 && isSame(part.body, Array(Self.media[1_000..<2_000])))
+            #expect(story.cdn.requestCount("/film") == 1)
+            #expect(try story.stat("live_streams_total") == 0)
+        }
+
+        @Test func `a radio station is shared without its titles`() throws {
+            let audio = (0..<6).flatMap { (number: Int) -> [UInt8] in
+                (try? readFile(Fixture.repository + "/Fixtures/media/audio/seg00\(number).aac"))
+                    ?? []
+            }
+            var settings = EndlessStream.Settings(rate: 40_000, burst: 20_000)
+            settings.contentType = "audio/aac"
+            settings.chunked = false
+            settings.unit = 1
+            settings.titleInterval = 4_000
+            settings.fields = [("icy-name", "A station"), ("icy-br", "37")]
+            let story = try Story()
+            let stream = story.cdn.endless("/radio", EndlessStream(audio, settings: settings))
+            let player = story.player()
+            let asking = [("Icy-MetaData", "1")]
+            let first = try player.open(story.url("/radio"), headers: asking)
+            let head = try first.readHead()
+            #expect(head["icy-name"] == "A station" && head["icy-metaint"] == nil)
+            #expect(try story.settled("live_streams_total") { $0 == 1 } == 1)
+            let late = try story.player().open(story.url("/radio"), headers: asking)
+            let start = try late.read(4_000)
+            #expect(start[0] == 0xFF && start[1] & 0xF6 == 0xF0)
+            #expect(stream.openConnections == 1)
+            #expect(story.cdn.requests.allSatisfy { $0["Icy-MetaData"] == nil })
+            first.abort()
+            late.abort()
+        }
+
+        @Test func `a channel list leads to the same stream, and is told of in the access log`()
+            throws
+        {
+            let log = try TemporaryFolder()
+            let air = try OnAir(["--access-log", log.file("access")])
+            let (story, stream) = (air.story, air.stream)
+            story.cdn.put(
+                "/list.m3u", text: "#EXTM3U\n#EXTINF:-1,Seven\n\(story.cdn.url(Self.channel))\n",
+                contentType: "audio/x-mpegurl")
+            let list = try story.get("/list.m3u").text
+            let link = try #require(list.split(separator: "\n").last)
+            let late = try story.player().open(story.daemon.baseURL + String(link))
+            #expect(try late.readHead().status == 200)
+            _ = try late.read(50_000)
+            late.abort()
+            #expect(stream.openConnections >= 1)
+            let text = {
+                String(decoding: (try? readFile(log.file("access"))) ?? [], as: UTF8.self)
+            }
+            #expect(eventually { text().contains(" live ") || text().contains(" joined-live ") })
+            air.end()
+        }
+    }
+}
+
+/// Endless bodies whose speed or room on the disk is measured.
+extension Stories {
+    @Suite(.tags(.timed)) struct EndlessPaceTests {
+        static let channel = EndlessStreamTests.channel
+
         /// Media whose packets stand between empty ones, so that a second of it has megabytes.
         static func padded(_ times: Int) -> [UInt8] {
             let empty: [UInt8] = [0x47, 0x1F, 0xFF, 0x10] + [UInt8](repeating: 0xFF, count: 184)
             let padding = Array(repeatElement(empty, count: times - 1).joined())
+            let media = EndlessStreamTests.media
             return stride(from: 0, to: media.count, by: 188).flatMap { start in
                 media[start..<start + 188] + padding
             }
@@ -224,51 +331,6 @@ extension Stories {
             next.abort()
         }
 
-        @Test func `with one connection to the host the next channel does not wait`() throws {
-            let other = "/live/user/secret/8"
-            let air = try OnAir(["--host-limit", "1"])
-            let (story, stream, first) = (air.story, air.stream, air.first)
-            let next = story.cdn.endless(
-                other, EndlessStream(Self.media, settings: Self.settings()))
-            first.abort()
-            let second = try story.open(other)
-            #expect(try second.readHead().status == 200)
-            #expect(try second.read(10_000).count == 10_000)
-            #expect(eventually { stream.openConnections == 0 })
-            #expect(next.openConnections == 1)
-            second.abort()
-            air.end()
-        }
-
-        @Test func `a recording or a download of it fails, and keeps no connection`() throws {
-            let air = try OnAir()
-            let (story, stream) = (air.story, air.stream)
-            let recorded = RecordedStream(on: story)
-            try recorded.record(Self.channel)
-            let state = try recorded.told { $0.contains("failed") }
-            #expect(state.contains("expected a playlist"), "\(state)")
-            let url = percentEncoded(story.cdn.url(Self.channel))
-            let text = try story.api("downloads?url=\(url)", method: "POST")
-            let id = members("id", in: text).first ?? ""
-            let isRefused = try eventually {
-                try story.api("downloads/\(id)").contains("without an end")
-            }
-            #expect(isRefused && eventually { stream.openConnections == 1 })
-            air.end()
-        }
-
-        @Test func `a file without a length is stored as before`() throws {
-            let story = try Story()
-            story.cdn.put("/film", Self.media, contentType: "video/mp2t")
-            story.cdn.setBehaviour("chunked=1&noetag=1&lastmod=&norange=1", for: "/film")
-            let first = try story.get("/film")
-            #expect(first.complete && isSame(first.body, Self.media))
-            let part = try story.get("/film", range: "bytes=1000-1999")
-            #expect(part.status == 206 && isSame(part.body, Array(Self.media[1_000..<2_000])))
-            #expect(story.cdn.requestCount("/film") == 1)
-            #expect(try story.stat("live_streams_total") == 0)
-        }
-
         @Test func `a long file without a length stays a file while it is watched`() throws {
             let film = Self.padded(40)
             let story = try Story(["--read-ahead", "1MB"])
@@ -279,57 +341,6 @@ extension Stories {
             #expect(viewer.broken == nil && isSame(body, film))
             #expect(try story.stat("read_ahead_pauses_total") > 1)
             #expect(try story.stat("live_streams_total") == 0)
-        }
-
-        @Test func `a radio station is shared without its titles`() throws {
-            let audio = (0..<6).flatMap { (number: Int) -> [UInt8] in
-                (try? readFile(Fixture.repository + "/Fixtures/media/audio/seg00\(number).aac"))
-                    ?? []
-            }
-            var settings = EndlessStream.Settings(rate: 40_000, burst: 20_000)
-            settings.contentType = "audio/aac"
-            settings.chunked = false
-            settings.unit = 1
-            settings.titleInterval = 4_000
-            settings.fields = [("icy-name", "A station"), ("icy-br", "37")]
-            let story = try Story()
-            let stream = story.cdn.endless("/radio", EndlessStream(audio, settings: settings))
-            let player = story.player()
-            let asking = [("Icy-MetaData", "1")]
-            let first = try player.open(story.url("/radio"), headers: asking)
-            let head = try first.readHead()
-            #expect(head["icy-name"] == "A station" && head["icy-metaint"] == nil)
-            #expect(try story.settled("live_streams_total") { $0 == 1 } == 1)
-            let late = try story.player().open(story.url("/radio"), headers: asking)
-            let start = try late.read(4_000)
-            #expect(start[0] == 0xFF && start[1] & 0xF6 == 0xF0)
-            #expect(stream.openConnections == 1)
-            #expect(story.cdn.requests.allSatisfy { $0["Icy-MetaData"] == nil })
-            first.abort()
-            late.abort()
-        }
-
-        @Test func `a channel list leads to the same stream, and is told of in the access log`()
-            throws
-        {
-            let log = try TemporaryFolder()
-            let air = try OnAir(["--access-log", log.file("access")])
-            let (story, stream) = (air.story, air.stream)
-            story.cdn.put(
-                "/list.m3u", text: "#EXTM3U\n#EXTINF:-1,Seven\n\(story.cdn.url(Self.channel))\n",
-                contentType: "audio/x-mpegurl")
-            let list = try story.get("/list.m3u").text
-            let link = try #require(list.split(separator: "\n").last)
-            let late = try story.player().open(story.daemon.baseURL + String(link))
-            #expect(try late.readHead().status == 200)
-            _ = try late.read(50_000)
-            late.abort()
-            #expect(stream.openConnections >= 1)
-            let text = {
-                String(decoding: (try? readFile(log.file("access"))) ?? [], as: UTF8.self)
-            }
-            #expect(eventually { text().contains(" live ") || text().contains(" joined-live ") })
-            air.end()
         }
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// Feeds: what is fetched around the item that a viewer sees, and invalid orders.
 extension Stories {
-    @Suite(.tags(.timed)) struct FeedTests {
+    @Suite(.tags(.crowded)) struct FeedTests {
         @Test func `the active item is fetched whole, its neighbours' beginnings too`() throws {
             let feed = try ShownFeed(items: 6)
             #expect(try feed.put().status == 200)
@@ -257,7 +257,7 @@ struct ShownFeed {
 
     /// Waits until an item has reached a state.
     func settles(_ index: Int, _ readiness: String) throws -> Bool {
-        try eventually {
+        try eventually(within: .seconds(30)) {
             let items = try state().split(separator: "{")
             return items.contains {
                 $0.contains("\"index\":\(index),\"rank\"")

@@ -4,7 +4,7 @@ import Testing
 
 /// Pages of other sites may play public streams, reach no private network, and change nothing.
 extension Stories {
-    @Suite(.tags(.timed)) struct ForeignPageTests {}
+    @Suite(.tags(.crowded)) struct ForeignPageTests {}
 }
 
 /// The fields that a browser sends for a foreign page.

@@ -4,7 +4,7 @@ import Testing
 
 /// Playlists whose numbers leap out of range, through the daemon.
 extension Stories {
-    @Suite(.tags(.timed)) struct LeapingNumberTests {}
+    @Suite(.tags(.crowded)) struct LeapingNumberTests {}
 }
 
 /// A dated live window of two segments of 6 s, `<name>0.ts` and `<name>1.ts`, of 3000 bytes each.

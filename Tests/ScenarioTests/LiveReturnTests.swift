@@ -4,7 +4,7 @@ import Testing
 
 /// Live lists that ended: whether their stream is on air again under the same URL.
 extension Stories {
-    @Suite(.tags(.timed)) struct LiveReturnTests {}
+    @Suite(.tags(.crowded)) struct LiveReturnTests {}
 }
 
 /// A channel of one variant whose broadcasts all have the same URLs, `/s<number>.ts` for segments.

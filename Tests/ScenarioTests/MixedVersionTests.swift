@@ -6,7 +6,7 @@ import Testing
 /// An origin without validators whose content changes and keeps its length: one response to a
 /// player has one version, or is visibly broken.
 extension Stories {
-    @Suite(.tags(.timed)) struct MixedVersionTests {
+    @Suite(.tags(.crowded)) struct MixedVersionTests {
         /// Two spans of one version are stored; the hole between them is of the next one.
         @Test(arguments: [false, true])
         func `a hole is not filled with another version than what follows it`(

@@ -4,7 +4,7 @@ import Testing
 
 /// A longer window belongs to a list, whatever signature or token its URL carries.
 extension Stories {
-    @Suite(.tags(.timed)) struct TimeShiftNameTests {}
+    @Suite(.tags(.crowded)) struct TimeShiftNameTests {}
 }
 
 /// A live list that a multivariant playlist names under several URLs.
