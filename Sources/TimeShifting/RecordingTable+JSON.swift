@@ -23,6 +23,7 @@ extension RecordingTable {
             recording?.session ?? services.sessions.session(for: order.entry, recording: order.id)
         let lists = recording?.progress ?? []
         let longest = lists.map(\.seconds).max()
+        let ended = order.state.isOver ? order.ended : nil
         return .object([
             .init("id", .text(order.id)),
             .init("name", .text(order.name ?? TitleName.derived(from: order.choice.url))),
@@ -31,7 +32,8 @@ extension RecordingTable {
             .init("reason", .text(recording?.ending?.obstacle ?? order.reason)),
             .init("started", .number(order.started.seconds)),
             .init("until", .number(order.until.seconds)),
-            .init("ended", order.ended.map { .number($0.seconds) } ?? .null),
+            // A paused one has none for its users: it is stopped or resumed, and then finished.
+            .init("ended", ended.map { .number($0.seconds) } ?? .null),
             .init("was_over", .truth(wasOver)),
             .init("seconds", .fraction(longest ?? order.seconds)),
             .init(

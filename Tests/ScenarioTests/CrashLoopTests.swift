@@ -121,6 +121,8 @@ extension Stories {
             }
             let paused = try stream.told { $0.contains("crashed 2 times") }
             #expect(paused.contains("crashed 2 times"), "\(paused)")
+            // The console offers to stop it for as long as it has not ended.
+            #expect(paused.contains(#""ended":null"#), "\(paused)")
             stream.window.advance(by: 3)
             try cdn.start()
             let reloads = cdn.requestCount("/l.m3u8")
