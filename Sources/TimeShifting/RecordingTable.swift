@@ -66,7 +66,9 @@ package final class RecordingTable {
 
     /// Restores the recordings of the previous run.
     func resume() {
-        for record in services.store.state.records(RecordingRecord.self) {
+        let records = services.store.state.records(RecordingRecord.self)
+        services.sessions.forgetRecordings(besides: Set(records.map(\.id)))
+        for record in records {
             guard let order = RecordingOrder(record) else {
                 services.log.error(
                     "the record of a recording is damaged and is ignored",
@@ -148,6 +150,8 @@ package final class RecordingTable {
         else { return }
         over[oldest.id] = nil
         services.store.state.remove(RecordingRecord.self, key: [.text(oldest.id)])
+        services.sessions.forgetRecording(
+            SessionTable.unkept(for: oldest.entry, recording: oldest.id).id)
     }
 
     /// Why no other recording can be added; nil if one can.
@@ -335,9 +339,10 @@ package final class RecordingTable {
         paused[id] = nil
         pausedWithPins.remove(id)
         if count == RecordingRecord.most - 1 { services.flights.haveRoom(for: .recording) }
-        // What is shown is of its session, which is forgotten with the last object.
+        // What is shown is of its session.
         let shown = json(order, nil)
         removeWindows(of: order, session)
+        services.sessions.forgetRecording(session.id)
         remove(title, shared, besides: keysInWindows(of: order))
         tellNodes(end)
         return .value(.ok, shown)
@@ -373,8 +378,8 @@ package final class RecordingTable {
         let pinned = Set(pins.map(\.title))
         let kept = inWindows.union(pins.flatMap(\.keys))
         let known = Set(ids)
-        let (store, sessions) = (services.store, services.sessions)
-        store.removeAll(
+        let sessions = services.sessions
+        services.store.removeAll(
             ofTitle: title, and: Array(shared),
             where: { entry in
                 guard !kept.contains(entry.key) else { return false }
@@ -382,10 +387,6 @@ package final class RecordingTable {
                 guard !pinned.contains(entry.title) else { return false }
                 let recording = sessions.session(SessionID(entry.title)).shift.recording
                 return recording.map { !known.contains($0) } ?? false
-            },
-            { _ in
-                guard store.rows(ofTitle: title).isEmpty else { return }
-                sessions.forget(SessionID(title))
             })
     }
 }

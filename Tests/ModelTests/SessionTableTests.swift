@@ -139,13 +139,39 @@ import URISyntax
         #expect(table.count == count)
         #expect(isKept(table, try entry(99)))
         #expect(!isKept(table, try entry(0)))
-        table.forget(SessionTable.unkept(for: try entry(99)).id)
-        #expect(!isKept(table, try entry(99)) && table.count == count - 1)
-        #expect(after.records(SessionRecord.self).count == count - 1)
         // A table of a version without a limit is reduced at the first new session.
         table = SessionTable(after, limits: limits(8))
         _ = table.session(for: try entry(200))
         #expect(table.count <= 8)
         #expect(isKept(table, try entry(200)))
+    }
+
+    @Test func `of a forgotten recording no header stays, and the rest is dropped first`() throws {
+        let folder = try Folder()
+        let before = try folder.open()
+        let entry = Entry(
+            url: try AbsoluteURL("http://h/a.m3u8"),
+            headers: [Entry.Header(name: "Authorization", value: "secret")])
+        var table = SessionTable(before)
+        let other = table.session(for: entry, recording: "def")
+        let id = table.session(for: entry, recording: "abc").id
+        table.forgetRecording(id)
+        before.close()
+        let after = try folder.open()
+        defer { after.close() }
+        #expect(after.records(SessionRecord.self).filter { $0.fields.isEmpty }.count == 1)
+        table = SessionTable(after, limits: limits(16))
+        let left = table.session(id)
+        // Its links lead to no live stream, and its keys to those that have its credentials.
+        #expect(left.fields.isEmpty && left.shift.recording != nil)
+        #expect(other.hasCredentials(of: left))
+        #expect(!Session(id: id, fields: Fields()).hasCredentials(of: left))
+        // It may come back from another node, and its record be missing after a crash.
+        #expect(table.session(for: entry, recording: "abc").fields.count == 1)
+        table.forgetRecordings(besides: ["def"])
+        #expect(table.session(id).fields.isEmpty)
+        for number in 0..<100 { _ = table.session(for: try self.entry(number)) }
+        #expect(table.session(id).shift.recording == nil && table.count <= 17)
+        #expect(table.session(other.id).fields.count == 1)
     }
 }

@@ -18,7 +18,7 @@ extension Stories.RecordingTests {
             return links
         }
         // What is in the recording first was fetched for it.
-        try stream.record()
+        try stream.record("/l.m3u8", "for=1h&h_X-Viewer=secret")
         #expect(try stream.has(3))
         #expect(try shows(3).count == 3)
         stream.window.advance(by: 3)
@@ -38,12 +38,22 @@ extension Stories.RecordingTests {
         }
         let titles = try story.api("titles")
         #expect(!titles.contains(title), "\(titles)")
+        try expectNoHeaders(of: story)
     }
-    @Test func `a paused recording leaves no window and no session when it is forgotten`() throws {
+    /// Stops the daemon, which has saved no session with headers.
+    private func expectNoHeaders(of story: Story) throws {
+        story.stop()
+        guard Tool.exists("sqlite3") else { return }
+        let database = story.cacheFolder + "/state.sqlite"
+        let sessions = try Tool.run(
+            ["sqlite3", database, "SELECT COUNT(*) FROM sessions WHERE fields <> ''"])
+        #expect(sessions.stdout == "0\n", "\(sessions.stderr)")
+    }
+    @Test func `a paused recording leaves no window and no header when it is forgotten`() throws {
         let stream = try RecordedStream()
         let story = stream.story
         let windows = story.cacheFolder + "/recordings/windows"
-        try stream.record()
+        try stream.record("/l.m3u8", "for=1h&h_X-Viewer=secret")
         for _ in 0..<2 {
             #expect(try stream.has(3))
             #expect(eventually { listFolder(windows).contains { !$0.hasSuffix(".new") } })
@@ -55,11 +65,12 @@ extension Stories.RecordingTests {
         #expect(forgotten.contains("\"id\":\"\(stream.id)\""), "\(forgotten)")
         #expect(listFolder(windows).isEmpty)
         #expect(try eventually { try story.api("titles").contains("\"total\":0") })
-        story.stop()
-        guard Tool.exists("sqlite3") else { return }
-        let database = story.cacheFolder + "/state.sqlite"
-        let sessions = try Tool.run(["sqlite3", database, "SELECT COUNT(*) FROM sessions"])
-        #expect(sessions.stdout == "0\n", "\(sessions.stderr)")
+        // Its link does not play what is live now.
+        let asked = story.cdn.requestCount("/l.m3u8")
+        let played = try story.follow(members("play", in: state).first ?? "/none")
+        #expect(played.status >= 400, "\(played.text)")
+        #expect(story.cdn.requestCount("/l.m3u8") == asked)
+        try expectNoHeaders(of: story)
     }
     @Test(.enabled(if: Tool.exists("sqlite3"), "needs sqlite3"), arguments: [1_001, 9_999])
     func `a recording is listed until it is forgotten, and none is begun that could not be`(

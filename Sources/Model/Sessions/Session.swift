@@ -99,6 +99,7 @@ package final class Session: Sendable {
     /// True if it has the credentials of another session, or that one has none: what they open is
     /// its own too.
     package func hasCredentials(of other: Session) -> Bool {
+        if other.isForgotten { return hasCredentials(ofForgotten: other) }
         guard other.hasCredentials else { return true }
         return [FieldName.authorization, .cookie].allSatisfy {
             fields.combined($0) == other.fields.combined($0)
@@ -130,6 +131,7 @@ package final class SessionTable: Sendable {
         /// What must be exceeded before some are dropped; above the limits where those that are needed
         /// are many.
         var next: (sessions: Int, bytes: Int)
+        var isFull: Bool { sessions.count > next.sessions || bytes > next.bytes }
     }
 
     private let kept: Mutex<Kept>
@@ -173,7 +175,8 @@ package final class SessionTable: Sendable {
         let asked = Self.unkept(for: entry, recording: recording)
         guard !asked.isOfEntry else { return asked }
         if sealer == nil { return keep(asked) }
-        if let known = kept.withLock({ $0.sessions[asked.id] }), isSealed(known) {
+        if let known = kept.withLock({ $0.sessions[asked.id] }), !known.isForgotten, isSealed(known)
+        {
             return keep(known)
         }
         return keep(sealed(asked))
@@ -185,12 +188,14 @@ package final class SessionTable: Sendable {
         let now = uses.add(1, ordering: .relaxed).newValue
         let (session, isNew, isFull) = kept.withLock { kept -> (Session, Bool, Bool) in
             let known = kept.sessions[id]
-            if let known, known.seal?.text == asked.seal?.text { return (known, false, false) }
+            // A forgotten recording may come back from another node.
+            let isNew = known?.isForgotten ?? true
+            if let known, !isNew, known.seal?.text == asked.seal?.text {
+                return (known, false, false)
+            }
             kept.sessions[id] = asked
             kept.bytes += asked.size - (known?.size ?? 0)
-            let next = kept.next
-            let isFull = kept.sessions.count > next.sessions || kept.bytes > next.bytes
-            return (asked, known == nil, isFull)
+            return (asked, isNew, kept.isFull)
         }
         session.lastUse.store(now, ordering: .relaxed)
         if isNew { database.put(session.record) }
@@ -204,8 +209,9 @@ package final class SessionTable: Sendable {
         let dropped = kept.withLock { kept -> [SessionID] in
             // Without the sessions themselves, which would all count as held.
             let order = kept.sessions.compactMap { id, session -> (use: UInt64, id: SessionID)? in
+                if session.isForgotten { return (0, id) }
                 guard !session.isRecording, !pinned.contains(id) else { return nil }
-                return (session.lastUse.load(ordering: .relaxed), id)
+                return (session.lastUse.load(ordering: .relaxed) &+ 1, id)
             }.sorted { ($0.use, $0.id.number) < ($1.use, $1.id.number) }
             var dropped: [SessionID] = []
             for (_, id) in order {
@@ -233,13 +239,34 @@ package final class SessionTable: Sendable {
         }
     }
 
-    /// Forgets the session of a forgotten recording, of which nothing is stored any more.
-    package func forget(_ id: SessionID) {
-        kept.withLock { kept in
-            guard let session = kept.sessions.removeValue(forKey: id) else { return }
-            kept.bytes -= session.size
+    /// Removes the headers from the session of a forgotten recording, see `Session.forgotten`.
+    ///
+    /// What is left of it counts in the limits, and is dropped first.
+    package func forgetRecording(_ id: SessionID) {
+        let (left, isFull) = kept.withLock { kept -> (Session?, Bool) in
+            guard let known = kept.sessions[id], !known.isForgotten else { return (nil, false) }
+            let left = known.forgotten
+            kept.sessions[id] = left
+            kept.bytes += left.size - known.size
+            return (left, kept.isFull)
         }
-        database.remove(SessionRecord.self, key: [.integer(Int64(bitPattern: id.number))])
+        guard let left else { return }
+        database.put(left.record)
+        if isFull { makeRoom() }
+    }
+
+    /// Does that for all recordings but the known ones: the daemon may have ended before it was
+    /// done.
+    package func forgetRecordings(besides known: Set<String>) {
+        let gone = kept.withLock { kept -> [SessionID] in
+            kept.sessions.compactMap { id, session -> SessionID? in
+                guard let recording = session.shift.recording, !known.contains(recording) else {
+                    return nil
+                }
+                return id
+            }
+        }
+        for id in gone { forgetRecording(id) }
     }
 
     // MARK: Sessions in links
@@ -364,34 +391,4 @@ extension Session {
 
     /// True if a node that answers its links must know more than its ID.
     fileprivate var isCarried: Bool { !isRecording && (!fields.isEmpty || isShifted) }
-
-    /// What is kept of a session with headers or a shift.
-    package var record: SessionRecord {
-        SessionRecord(
-            id: id.number, window: shift.window, recording: shift.recording,
-            fields: fields.map { "\($0.name): \($0.value)\n" }.joined())
-    }
-
-    package convenience init(_ record: SessionRecord) {
-        var fields = Fields()
-        for line in record.fields.utf8.split(separator: 0x0A) {
-            _ = fields.append(line: Array(line)[...])
-        }
-        let window = record.window.flatMap { (1...WindowLength.longest).contains($0) ? $0 : nil }
-        self.init(
-            id: SessionID(record.id), fields: fields,
-            shift: Shift(window: window, recording: record.recording))
-    }
-}
-
-extension Session.Shift {
-    /// How far back lists reach; nil for everything that was recorded.
-    package var duration: Duration? { window.map { .seconds($0) } }
-
-    package var limits: TimeShift.Limits {
-        var limits = TimeShift.Limits()
-        // A week of 4 s segments.
-        if recording != nil { limits.segmentCount = 200_000 }
-        return limits
-    }
 }

@@ -1,0 +1,68 @@
+// Sessions on the disk, how far they reach back, and what is left of those of forgotten recordings.
+package import DurableState
+package import HLS
+import HTTP
+import Routing
+import Store
+
+extension Session {
+    /// What is kept of a session with headers or a shift.
+    package var record: SessionRecord {
+        SessionRecord(
+            id: id.number, window: shift.window, recording: shift.recording,
+            fields: fields.map { "\($0.name): \($0.value)\n" }.joined())
+    }
+
+    package convenience init(_ record: SessionRecord) {
+        var fields = Fields()
+        for line in record.fields.utf8.split(separator: 0x0A) {
+            _ = fields.append(line: Array(line)[...])
+        }
+        let window = record.window.flatMap { (1...WindowLength.longest).contains($0) ? $0 : nil }
+        self.init(
+            id: SessionID(record.id), fields: fields,
+            shift: Shift(window: window, recording: record.recording))
+    }
+}
+
+extension Session.Shift {
+    /// How far back lists reach; nil for everything that was recorded.
+    package var duration: Duration? { window.map { .seconds($0) } }
+
+    package var limits: TimeShift.Limits {
+        var limits = TimeShift.Limits()
+        // A week of 4 s segments.
+        if recording != nil { limits.segmentCount = 200_000 }
+        return limits
+    }
+}
+
+/// What is left of the session of a forgotten recording, without its headers.
+///
+/// It still plays a recording, none that exists: its links must not lead to the live stream. A
+/// digest stands for its credentials, since players' windows and other recordings may need keys
+/// that they have opened.
+extension Session {
+    /// No recording has an ID that begins with it.
+    private static let mark = "-"
+
+    /// True for what is left of the session of a forgotten recording.
+    var isForgotten: Bool { shift.recording?.utf8.first == Self.mark.utf8.first }
+
+    /// What is left of this session once its recording is forgotten.
+    var forgotten: Session {
+        let digest = hasCredentials ? credentialDigest(for: id) : ""
+        return Session(id: id, fields: Fields(), shift: Shift(recording: Self.mark + digest))
+    }
+
+    /// As `hasCredentials(of:)`, for what is left of a forgotten recording's session.
+    func hasCredentials(ofForgotten other: Session) -> Bool {
+        let digest = other.shift.recording?.dropFirst(Self.mark.count) ?? ""
+        return digest.isEmpty || digest == credentialDigest(for: other.id)
+    }
+
+    private func credentialDigest(for id: SessionID) -> String {
+        let values = [FieldName.authorization, .cookie].map { fields.combined($0) ?? "" }
+        return ObjectKey(sha256Of: ([id.text] + values).joined(separator: "\n")).hex
+    }
+}
