@@ -57,6 +57,8 @@ struct LiveWindow {
     private(set) var privateSegments: PrivateSegmentsNote?
     /// The note that `TimeShift.snapshot` wrote of segments that were dropped for the limits.
     private(set) var droppedSegments: DroppedSegmentsNote?
+    /// The note that `TimeShift.snapshot` wrote of segments without placeholders.
+    private(set) var skippedSegments: SkippedSegmentsNote?
     /// The note that `TimeShift.snapshot` wrote of the origin's discontinuities.
     private(set) var originDiscontinuity: OriginDiscontinuityNote?
     private(set) var tailDateRanges: [DateRange] = []
@@ -120,6 +122,8 @@ struct LiveWindow {
                 privateSegments = note
             } else if let note = DroppedSegmentsNote(list.source[line.range]) {
                 droppedSegments = note
+            } else if let note = SkippedSegmentsNote(list.source[line.range]) {
+                skippedSegments = note
             } else if let note = OriginDiscontinuityNote(list.source[line.range]) {
                 originDiscontinuity = note
             } else {

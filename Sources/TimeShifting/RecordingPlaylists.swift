@@ -59,7 +59,7 @@ struct RecordingPlaylists {
             let seconds = kept.reduce(Duration.zero) { $0 + $1.duration } / .seconds(1)
             return Finished(
                 url: chosen.url, bytes: named(bytes), segments: kept.count,
-                lost: shift.droppedCount.addingSaturated(shift.segments.count - kept.count),
+                lost: shift.lostCount.addingSaturated(shift.segments.count - kept.count),
                 seconds: seconds, dropped: shift.droppedCount)
         }
     }

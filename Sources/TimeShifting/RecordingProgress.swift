@@ -12,7 +12,7 @@ extension Recording {
             let (shift, gone) = follower.list.state.withLock {
                 ($0.shift, $0.missing.union($0.open))
             }
-            var (segments, duration, lost) = (0, Duration.zero, shift.droppedCount)
+            var (segments, duration, lost) = (0, Duration.zero, shift.lostCount)
             for segment in shift.segments {
                 let isOld = segment.number < shift.windowStart
                 if fetched.contains(segment.number)

@@ -25,7 +25,12 @@ import URISyntax
         var shift = TimeShift()
         let hole = try merge(0...3, start...start + 1, into: &shift)
         #expect(hole.relation == (start == 2_004 ? .advanced : .newEpoch))
-        #expect(hole.missed == (start == 2_004 ? 2_000 : 0))
+        #expect(hole.missed == start - 4)
+        // What has no placeholder is lost, also after a restart.
+        let lost = start == 2_004 ? 0 : start - 4
+        #expect(shift.lostCount == lost)
+        let restored = try TimeShift(snapshot: shift.snapshot())
+        #expect(restored.lostCount == lost)
         let listed = shift.segments.filter { !$0.isPlaceholder }
         let names = [0, 1, 2, 3, start, start + 1].map { "s\($0).ts" }
         #expect(listed.compactMap { $0.url?.lastPathSegment } == names)
@@ -35,7 +40,17 @@ import URISyntax
         #expect(shift.segments.map(\.number) == Array(0...6))
         let text = TimeShiftTests.text(shift, .recorded)
         #expect(text.split(separator: "#EXT-X-DISCONTINUITY\n").count == 2)
-        #expect(!text.contains("#EXT-X-GAP"))
+        #expect(!text.contains("#EXT-X-GAP") && !text.contains("SLUICE"))
+    }
+
+    @Test func `an origin that counts from another number has no hole`() throws {
+        var shift = TimeShift()
+        let far = try merge(0...3, 90_000...90_001, into: &shift)
+        #expect(far.relation == .newEpoch && far.missed == 0)
+        let anew = try shift.merge(
+            TimeShiftTests.window(99_000...99_001), base: TimeShiftTests.base,
+            in: .init(countsAnew: true))
+        #expect(anew.relation == .newEpoch && anew.missed == 0 && shift.lostCount == 0)
     }
 
     @Test func `a rendition that alone was away for long stays in step with the other one`() throws
@@ -59,7 +74,9 @@ import URISyntax
         _ = try merge(0...3, names: "u", besides: first, into: &second)
         _ = try merge(9_000...9_003, 10_500...10_503, 12_000...12_003, into: &first)
         let hole = try merge(12_000...12_001, names: "u", besides: first, into: &second)
-        #expect(hole.relation == .newEpoch && hole.missed == 3_000)
+        // The 8,996 that the other one has not seen either have no placeholders.
+        #expect(hole.relation == .newEpoch && hole.missed == 11_996)
+        #expect(first.lostCount == 8_996 && second.lostCount == 8_996)
         let (one, other) = (first.segment(number: 3_005), second.segments.last)
         #expect(other?.number == 3_005 && other?.originNumber == one?.originNumber)
         #expect(other?.discontinuity == one?.discontinuity && second.epoch == first.epoch)
@@ -74,7 +91,7 @@ import URISyntax
         let longer = try merge(2_005...2_008, into: &first)
         #expect(longer.relation == .newEpoch)
         let hole = try merge(2_005...2_008, names: "u", besides: first, into: &second)
-        #expect(hole.relation == .newEpoch && hole.missed == 0)
+        #expect(hole.relation == .newEpoch && hole.missed == 1_999 && second.lostCount == 1_999)
         #expect(second.segments.count == 10 && second.epoch == first.epoch)
         #expect(second.segments.last?.discontinuity == first.segments.last?.discontinuity)
     }

@@ -28,6 +28,7 @@ extension TimeShift {
         dateRanges.add(older.dateRanges, before: first.number)
         privateEnd = [privateEnd, older.privateEnd].compactMap { $0 }.max()
         droppedCount = droppedCount.addingSaturated(older.droppedCount)
+        skippedCount = skippedCount.addingSaturated(older.skippedCount)
         dropExcess()
         return true
     }

@@ -20,7 +20,7 @@ extension TimeShift {
                 overlaps
                 || isPlausible(
                     window, first, after: last, from: source, countsAnew: countsAnew,
-                    besides: sibling)
+                    longest: longestHole(before: first, after: last, besides: sibling))
             return continues ? .advanced : .newEpoch
         }
         if newest.originNumber < last.originNumber, countsAnew { return .newEpoch }
@@ -54,16 +54,27 @@ extension TimeShift {
         return isInStep ? limits.segmentCount : longest
     }
 
-    /// True if a window that begins after the last segment continues from it.
+    /// Returns how many segments are missing before a window that would continue the last one if
+    /// they were not too many for placeholders; 0 for any other window.
+    func longHole(before window: LiveWindow, from source: Origin, countsAnew: Bool) -> Int {
+        guard let last = segments.last, let first = window.segments.first,
+            first.originNumber > last.originNumber,
+            isPlausible(
+                window, first, after: last, from: source, countsAnew: countsAnew,
+                longest: limits.segmentCount)
+        else { return 0 }
+        return first.originNumber - last.originNumber - 1
+    }
+
+    /// True if a window that begins after the last segment continues from it, with `longest`
+    /// missing segments at most.
     private func isPlausible(
         _ window: LiveWindow, _ first: LiveWindow.Segment, after last: TimeShiftSegment,
-        from source: Origin, countsAnew: Bool, besides sibling: TimeShift?
+        from source: Origin, countsAnew: Bool, longest: Int
     ) -> Bool {
         let missed = first.originNumber - last.originNumber - 1
         if missed == 0 { return true }
-        guard missed <= longestHole(before: first, after: last, besides: sibling) else {
-            return false
-        }
+        guard missed <= longest else { return false }
         guard let start = last.date, let date = first.date else {
             // Either segments were missed, or a mirror has its own numbers and lists known ones.
             guard !countsAnew, origin == nil || origin == source else { return false }

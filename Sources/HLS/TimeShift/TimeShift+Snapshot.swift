@@ -15,6 +15,9 @@ extension TimeShift {
         if droppedCount > 0 {
             output += Array(DroppedSegmentsNote(count: droppedCount).line.utf8)
         }
+        if skippedCount > 0 {
+            output += Array(SkippedSegmentsNote(count: skippedCount).line.utf8)
+        }
         if originDiscontinuity != segments.last?.discontinuity {
             output += Array(OriginDiscontinuityNote(number: originDiscontinuity).line.utf8)
         }
@@ -52,6 +55,7 @@ extension TimeShift {
         listEpoch = window.listEpoch
         privateEnd = window.privateSegments?.end
         droppedCount = window.droppedSegments?.count ?? 0
+        skippedCount = window.skippedSegments?.count ?? 0
         var note = TimeShiftNote(
             epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
         for seen in window.segments {
@@ -133,4 +137,23 @@ struct DroppedSegmentsNote {
     }
 
     var line: String { "#SLUICE-DROPPED:\(count)\n" }
+}
+
+/// The comment line in which a snapshot stores how many segments were never seen and have no
+/// placeholder.
+struct SkippedSegmentsNote {
+    private static let start = Array("#SLUICE-SKIPPED:".utf8)
+    let count: Int
+
+    init(count: Int) { self.count = count }
+
+    /// Parses the comment; nil for any other comment.
+    init?(_ line: ArraySlice<UInt8>) {
+        guard line.starts(with: Self.start),
+            let count = DecimalNumber.integer(line.dropFirst(Self.start.count))
+        else { return nil }
+        self.count = count
+    }
+
+    var line: String { "#SLUICE-SKIPPED:\(count)\n" }
 }

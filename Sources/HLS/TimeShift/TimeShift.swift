@@ -25,7 +25,8 @@ package struct TimeShift: Sendable {
         package let relation: Relation
         /// The numbers of the new segments, without placeholders.
         package let added: Range<Int>
-        /// The number of segments that were never seen; each has a placeholder.
+        /// The number of segments that were never seen; each has a placeholder, but for those of a
+        /// hole that is too long for that.
         package let missed: Int
         /// URLs that named other segments before: bytes stored for them are not those of the new
         /// segment.
@@ -86,6 +87,10 @@ package struct TimeShift: Sendable {
     package internal(set) var segments: [TimeShiftSegment] = []
     /// The number of segments that were dropped for the limits since the first window.
     package internal(set) var droppedCount = 0
+    /// The number of segments that were never seen and have no placeholder.
+    var skippedCount = 0
+    /// The number of segments that the stream had since the first window and that are not listed.
+    package var lostCount: Int { droppedCount.addingSaturated(skippedCount) }
     /// The bytes that `segments` take in a playlist, see `size(of:after:)`.
     var byteCount = 0
     /// True if the origin has ended the stream.
@@ -187,13 +192,14 @@ package struct TimeShift: Sendable {
         if isOutOfStep(with: sibling), !window.segments.isEmpty {
             dropSegments(before: segments.count)
         }
+        let countsAnew = context.countsAnew || isBefore(context.listEpoch)
         var relation = relation(
-            of: window, from: source, countsAnew: context.countsAnew || isBefore(context.listEpoch),
-            besides: sibling)
+            of: window, from: source, countsAnew: countsAnew, besides: sibling)
         var fresh = window.segments[...]
+        var hole = 0
         if relation == .newEpoch {
             switch joint(of: window) {
-            case .apart: break
+            case .apart: hole = longHole(before: window, from: source, countsAnew: countsAnew)
             case .after(let index): fresh = fresh[index...]
             case .behind: relation = .stale
             }
@@ -221,6 +227,8 @@ package struct TimeShift: Sendable {
             epoch += 1
             beganBehind = false
             if let next = fresh.first { missed = catchUp(with: sibling, at: next) }
+            skippedCount = skippedCount.addingSaturated(max(hole - missed, 0))
+            missed = max(hole, missed)
         } else if !isInStep, let last = segments.last {
             fresh = window.segments.drop { $0.originNumber <= last.originNumber }
             if let next = fresh.first { missed = fillHole(upTo: next, after: last) }
