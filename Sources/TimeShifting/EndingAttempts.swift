@@ -10,6 +10,8 @@ struct EndingAttempts {
     /// The playlists as they were last made; empty before.
     private(set) var lists: [RecordingPlaylists.Finished] = []
     private var made: (losses: Int, time: Monotonic)?
+    /// True if the end has waited since then.
+    private var hasWaited = false
     /// The generation of each list that is written as it was last made.
     private var written: [AbsoluteURL: UInt64] = [:]
     private var nextPause = Self.pause
@@ -34,6 +36,18 @@ struct EndingAttempts {
         }
         self.lists = lists
         made = (losses, now)
+        hasWaited = false
+    }
+
+    /// Records that it waits for room, or for the entry.
+    mutating func noteWait() { hasWaited = true }
+
+    /// True if the lists, all of which are written, may name what was lost while it waited;
+    /// `losses` are `ObjectStore.losses` now.
+    ///
+    /// Without a wait the losses are the objects that the lists have replaced.
+    func areOutdated(losses: Int) -> Bool {
+        hasWaited && made.map { $0.losses != losses } ?? false
     }
 
     /// Returns the lists that are still to be written; `stored` returns the generation of the object

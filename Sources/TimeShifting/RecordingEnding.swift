@@ -55,10 +55,17 @@ final class RecordingEnding {
         case .waiting(let time) where loop.now >= time: break
         case .waiting, .reading, .over: return
         }
+        if attempts.areToBeMade(losses: services.store.losses, now: loop.now) { makeLists() }
+        write()
+    }
+
+    private func makeLists() {
         let losses = services.store.losses
-        if attempts.areToBeMade(losses: losses, now: loop.now) {
-            attempts.note(made: playlists.finished(), losses: losses, at: loop.now)
-        }
+        attempts.note(made: playlists.finished(), losses: losses, at: loop.now)
+    }
+
+    /// Writes what is left of the playlists.
+    private func write() {
         let lists = attempts.lists
         guard !lists.isEmpty else { return end(with: []) }
         willStore?()
@@ -74,13 +81,14 @@ final class RecordingEnding {
         } catch {
             return wait("the playlists cannot be written: \(error)", for: EndingAttempts.pause)
         }
-        guard playlists.order.isMultivariant else { return end(with: lists) }
+        guard playlists.order.isMultivariant else { return endUnlessOutdated() }
         if let entry { return write(entry, naming: lists) }
         read(naming: lists)
     }
 
     private func read(naming lists: [RecordingPlaylists.Finished]) {
         state = .reading
+        attempts.noteWait()
         let wanted = FetchedPlaylist.Request(
             url: playlists.order.choice.url, session: playlists.session)
         let bound = LoopBound(self, to: loop)
@@ -112,12 +120,23 @@ final class RecordingEnding {
         } catch {
             return wait("the entry cannot be written: \(error)", for: EndingAttempts.pause)
         }
-        end(with: lists)
+        endUnlessOutdated()
+    }
+
+    /// Ends; before that, makes and writes the playlists once more if something was lost while it
+    /// waited.
+    private func endUnlessOutdated() {
+        guard attempts.areOutdated(losses: services.store.losses) else {
+            return end(with: attempts.lists)
+        }
+        makeLists()
+        write()
     }
 
     private func wait(_ reason: String, for pause: Interval) {
         if obstacle != reason { log("the end of a recording waits", reason) }
         obstacle = reason
+        attempts.noteWait()
         state = .waiting(until: loop.now + pause)
     }
 

@@ -32,6 +32,18 @@ import URISyntax
         #expect(!attempts.areToBeMade(losses: 8, now: time(90_000)))
     }
 
+    @Test func `an end that has waited makes its lists once more if bytes were lost`() throws {
+        var attempts = EndingAttempts()
+        attempts.note(made: [try list("a")], losses: 7, at: time(0))
+        // Writing the list has replaced that of the stream.
+        #expect(!attempts.areOutdated(losses: 8))
+        attempts.noteWait()
+        #expect(!attempts.areOutdated(losses: 7))
+        #expect(attempts.areOutdated(losses: 8))
+        attempts.note(made: [try list("a")], losses: 8, at: time(5))
+        #expect(!attempts.areOutdated(losses: 9))
+    }
+
     @Test func `each list is written once, unless it changes or another object replaces it`() throws
     {
         let (one, other) = (try list("a"), try list("b"))

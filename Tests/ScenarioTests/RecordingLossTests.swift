@@ -1,0 +1,30 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// What recordings lose while they wait for their end.
+extension Stories.RecordingTests {
+    @Test func `a segment that is lost while a recording waits for its end is not named`() throws {
+        let stream = try RecordedStream()
+        let (story, cdn) = (stream.story, stream.story.cdn)
+        stream.putEntry()
+        try stream.record("/m.m3u8")
+        #expect(try stream.has(6))
+        // A new run does not have the entry, for which the end then waits.
+        try story.restart()
+        #expect(try stream.has(6))
+        _ = try story.ask("purge", cdn.url("/m.m3u8"))
+        cdn.stop()
+        _ = try story.api("recordings/\(stream.id)/stop", method: "POST")
+        let waiting = try stream.told { $0.contains("finishing") && $0.contains("m.m3u8") }
+        #expect(waiting.contains("\"state\":\"finishing\""), "\(waiting)")
+        #expect(try story.ask("purge", cdn.url(segment("s1", 3_000))).status == 0)
+        try cdn.start()
+        let lists = links(try stream.played().text)
+        let names = try lists.map { try story.follow($0).segmentNames }
+        #expect(names.first == ["a0", "a1", "a2"])
+        #expect(names.last?.contains("s0") == true && names.last?.contains("s1") == false)
+        let ended = try stream.told()
+        #expect(members("lost", in: ended).first == "1", "\(ended)")
+    }
+}
