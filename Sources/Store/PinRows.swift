@@ -40,16 +40,28 @@ struct PinRows: Equatable, Sendable {
     }
 
     /// Joins rows to pins, in any order.
-    static func pins(in records: [PinRecord]) -> [(pin: Pin, rows: PinRows)] {
+    ///
+    /// A former version takes each row for a pin, and removes only the first one of a pin with it:
+    /// the others are no pin then.
+    ///
+    /// - Returns: the pins, and the numbers of the rows without the first one of their title.
+    static func pins(
+        in records: [PinRecord]
+    ) -> (pins: [(pin: Pin, rows: PinRows)], strays: [UInt64]) {
         var found: [(pin: Pin, rows: PinRows)] = []
+        var strays: [UInt64] = []
         for (title, parts) in Dictionary(grouping: records, by: { $0.title & titles }) {
             let parts = parts.sorted { $0.title < $1.title }
+            guard parts.first?.title == title else {
+                strays += parts.map(\.title)
+                continue
+            }
             let pin = Pin(
                 title: title, url: parts.first?.url ?? "",
                 since: WallTime(seconds: parts.first?.since ?? 0), keys: parts.flatMap(keys(of:)))
             found.append((pin, PinRows(parts)))
         }
-        return found
+        return (found, strays)
     }
 
     private static func keys(of record: PinRecord) -> [ObjectKey] {

@@ -48,8 +48,10 @@ final class PinTable: Sendable {
     init(_ database: StateDatabase) {
         self.database = database
         var table = Table()
-        for (pin, rows) in PinRows.pins(in: database.records(PinRecord.self)) {
-            table.set(pin, rows, for: pin.title)
+        let found = PinRows.pins(in: database.records(PinRecord.self))
+        for (pin, rows) in found.pins { table.set(pin, rows, for: pin.title) }
+        for number in found.strays {
+            database.remove(PinRecord.self, key: [.integer(Int64(bitPattern: number))])
         }
         self.table = Mutex(table)
     }

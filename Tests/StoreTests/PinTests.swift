@@ -199,6 +199,20 @@ import Testing
         #expect(rows(store).isEmpty)
     }
 
+    @Test func `a long pin that a former version has removed does not return`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.pin(title: 5, url: "u", keys: keys(0..<2 * PinRows.mostKeys + 1))
+        try first.pin(title: 6, url: "v", keys: keys(0..<1))
+        // It removes the row with the number of the title.
+        try first.state.erase(PinRecord.self, key: [.integer(5)])
+        first.close()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.pins().map(\.title) == [6])
+        #expect(rows(store) == [6: 1])
+    }
+
     @Test func `a pin of more keys than a row of the database takes is kept`() throws {
         let folder = try TemporaryFolder()
         let count = (17 << 20) / PinRecord.keyLength
