@@ -270,7 +270,10 @@ package final class ShiftedList: Sendable {
         let summary = try Playlist(reading.body, base: nil).summary
         let outcome = try merging.withLock { _ throws(PlaylistError) in
             // Long windows are merged in a copy, so that the state is not locked for long.
-            guard isLong || reading.body.count >= TextWorker.longText else {
+            guard
+                isLong || isFarBehind(context.sibling)
+                    || reading.body.count >= TextWorker.longText
+            else {
                 return try state.withLock { state throws(PlaylistError) in
                     try state.merge(reading, summary, self, context, table)
                 }
@@ -290,9 +293,6 @@ package final class ShiftedList: Sendable {
         if outcome.missed > 0 { table.counters.add(.shiftMissed, Int64(outcome.missed)) }
         return outcome
     }
-
-    /// True if writing its text would block a server loop for too long.
-    package var isLong: Bool { state.withLock { $0.shift.segments.count >= TextWorker.longWindow } }
 
     /// Returns the playlist for players: the origin's text, extended back.
     package func playlist(ending: TimeShift.Ending) -> [UInt8] {

@@ -76,6 +76,22 @@ import URISyntax
         list.shift.segments.map { $0.url?.lastPathSegment ?? "" }
     }
 
+    @Test func `a list that gets thousands of placeholders is told before it is merged`() throws {
+        let other = table.list(try AbsoluteURL("http://h/m.m3u8"), of: list.session)
+        try merge(0...3, "a", wall: 100, steady: 1, generation: 900)
+        #expect(!list.isFarBehind(nil) && !list.isFarBehind(other.shift))
+        for (time, first) in [0, 1_500, 3_000].enumerated() {
+            try merge(
+                first...first + 3, "b", wall: 101 + Int64(time), steady: 2 + Int64(time),
+                generation: 901 + UInt64(time), into: other)
+            #expect(list.isFarBehind(other.shift) == (first == 3_000))
+        }
+        #expect(!list.isLong)
+        try merge(3_000...3_001, "a", wall: 110, steady: 10, generation: 910)
+        #expect(!list.isFarBehind(other.shift))
+        #expect(list.shift.segments.last?.number == 3_001 && list.shift.epoch == 0)
+    }
+
     @Test func `a text that is merged after a newer one changes nothing`() throws {
         try merge(5...8, "a", wall: 100, steady: 1, generation: 900)
         // The origin counts anew, and the clock was set back.
