@@ -131,14 +131,15 @@ extension TimeShiftThread {
     ///
     /// Blocks until they have, for some seconds at most; not before the keeper is started. Must not
     /// be called on its thread.
-    package func willPurge() {
-        guard isStarted.load(ordering: .acquiring), let isDone = try? ThreadSemaphore() else {
-            return
-        }
+    ///
+    /// - Returns: false if they still do it, or cannot be waited for.
+    package func willPurge() -> Bool {
+        guard isStarted.load(ordering: .acquiring) else { return true }
+        guard let isDone = try? ThreadSemaphore() else { return false }
         onKeeper {
             $0.recorder.pinBeforePurge()
             isDone.signal()
         }
-        _ = isDone.wait(atMost: Self.patience)
+        return isDone.wait(atMost: Self.patience)
     }
 }

@@ -182,7 +182,12 @@ extension StoreAdministration {
                 .badRequest, "pinned is true, to remove pinned titles too, or false")
         }
         // What recordings need of other titles is to be spared too, and they pin late.
-        if sparesPinned { willPurge?([]) }
+        guard !sparesPinned || willPurge?([]) != false else {
+            return .failure(
+                .serviceUnavailable,
+                "nothing was removed: recordings still pin what they need of other titles; ask again"
+            )
+        }
         let keptPins = sparesPinned ? store.pins().count : 0
         do {
             let removed = try store.clear(sparingPinned: sparesPinned)

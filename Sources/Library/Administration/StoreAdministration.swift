@@ -27,8 +27,8 @@ package final class StoreAdministration: Sendable {
     /// names none.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
     /// Called with purges before anything is removed, and with none before a clear that spares
-    /// pinned titles.
-    package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Void
+    /// pinned titles; returns false if not all that is to be spared is pinned yet.
+    package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Bool
     /// Called with the numbers of pinned titles after objects that their pins name were removed, or
     /// may have been.
     package typealias DidRemove = @Sendable (_ titles: Set<UInt64>) -> Void

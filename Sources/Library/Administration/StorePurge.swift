@@ -47,7 +47,7 @@ package final class StorePurge: Sendable {
         let orders = kept.all()
         guard !orders.isEmpty else { return }
         log.notice("continuing a purge that the last run did not finish")
-        willPurge?(orders)
+        _ = willPurge?(orders)
         _ = start(selection(of: orders).fits, continues: true, patience: .zero, hides: true)
     }
 
@@ -60,7 +60,7 @@ package final class StorePurge: Sendable {
     /// - Returns: the outcome, or the progress.
     package func start(_ orders: [PurgeOrder], isGivenNow: Bool = true) -> AdministrationAnswer {
         if case .running = state.withLock({ $0 }) { return Self.refusal }
-        willPurge?(orders)
+        _ = willPurge?(orders)
         // Includes purges that an earlier run could not finish.
         let former = kept.all()
         do throws(StateFault) {

@@ -221,10 +221,12 @@ package final class ProxyCore: Sendable {
 
     /// Has parents asked past what they have stored of what is about to be purged, and recordings
     /// pin what they need of other titles; no orders are a clear that spares what is pinned.
-    package func willPurge(_ orders: [PurgeOrder]) {
+    ///
+    /// - Returns: false if recordings still pin.
+    package func willPurge(_ orders: [PurgeOrder]) -> Bool {
         // Purges by URL remove pinned objects too.
         let spares = orders.contains { if case .texts = $0.subject { false } else { true } }
-        if spares || orders.isEmpty { keeper.willPurge() }
+        let havePinned = spares || orders.isEmpty ? keeper.willPurge() : true
         for order in orders {
             let subject: ParentPurges.Subject
             switch order.subject {
@@ -236,6 +238,7 @@ package final class ProxyCore: Sendable {
             }
             parents.purges.add(subject, now: .now())
         }
+        return havePinned
     }
 
     /// Repeats purges and pins of other nodes here.
