@@ -152,6 +152,12 @@ package final class RecordingTable {
         services.store.state.remove(RecordingRecord.self, key: [.text(oldest.id)])
         services.sessions.forgetRecording(
             SessionTable.unkept(for: oldest.entry, recording: oldest.id).id)
+        noteRemoved()
+    }
+
+    /// Has orders of other nodes tried again that waited for a place in the list.
+    private func noteRemoved() {
+        if count == RecordingRecord.most - 1 { services.flights.haveRoom(for: .recording) }
     }
 
     /// Why no other recording can be added; nil if one can.
@@ -338,7 +344,7 @@ package final class RecordingTable {
         over[id] = nil
         paused[id] = nil
         pausedWithPins.remove(id)
-        if count == RecordingRecord.most - 1 { services.flights.haveRoom(for: .recording) }
+        noteRemoved()
         // What is shown is of its session.
         let shown = json(order, nil)
         removeWindows(of: order, session)
