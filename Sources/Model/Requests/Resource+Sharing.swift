@@ -37,4 +37,23 @@ extension Resource {
         case .playlist?, nil, .segment?, .initialization?, .subtitle?, .image?, .media?: true
         }
     }
+
+    /// True for what belongs to a live stream, as far as is known: the second level has only films.
+    ///
+    /// - Parameters:
+    ///   - live: the memory of live lists, which knows the names in their windows.
+    ///   - playlists: the memory of what sessions play.
+    ///   - isPlaylist: whether it is a playlist; nil if that is not known yet.
+    /// - Returns: false if neither memory says so.
+    package func isOnAir(
+        _ live: LiveMemory, _ playlists: PlaylistMemory, isPlaylist: Bool? = nil
+    ) -> Bool {
+        guard isPlaylist ?? (role.isOpen || role == .playlist) else {
+            if live.isInWindow(nameKey) { return true }
+            // A longer window has segments of hours, and the names that have left the origin's are
+            // forgotten long before.
+            return session.isShifted && playlists.isLive(session.id)
+        }
+        return live.list(listKey) != nil || playlists.isLive(session.id)
+    }
 }

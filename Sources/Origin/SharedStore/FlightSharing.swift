@@ -72,11 +72,7 @@ extension FlightTable {
             !isPrivate(resource)
         else { return false }
         // At the live edge no other node has a segment sooner than the origin.
-        guard isPlaylist ?? (resource.role.isOpen || resource.role == .playlist) else {
-            return !live.isInWindow(resource.nameKey)
-        }
-        return live.list(resource.listKey) == nil
-            && !playlistMemory.isLive(resource.session.id)
+        return !resource.isOnAir(live, playlistMemory, isPlaylist: isPlaylist)
     }
 }
 

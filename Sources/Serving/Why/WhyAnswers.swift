@@ -91,9 +91,7 @@ extension ProxyCore {
         guard let sharedStore, let settings = settings.sharedStore else { return nil }
         let isAsked =
             resource.mayBeShared(withKeys: settings.sharesKeys)
-            && !(resource.role.isOpen || resource.role == .playlist
-                ? playlistMemory.isLive(resource.session.id)
-                : live.isInWindow(resource.nameKey))
+            && !resource.isOnAir(live, playlistMemory)
         return .object([
             .init("store", .text("\(sharedStore.location)")),
             .init("state", .text(sharedStore.isUp ? "up" : "left-out")),
