@@ -5,6 +5,7 @@ import HTTP
 import Logging
 import Posix
 import Routing
+import Store
 import Testing
 import URISyntax
 
@@ -57,6 +58,29 @@ import URISyntax
             let segment = try resource("f.ts", .segment, of: plain)
             let master = try resource("m.m3u8", .playlist, of: plain)
             #expect(!segment.isOnAir(live, playlists) && master.isOnAir(live, playlists))
+        }
+    }
+
+    @Test func `a film of a channel list is not on air beside a channel`() throws {
+        try withMemories { live, playlists in
+            let film = try resource("film.mp4", .media, of: plain)
+            let unknown = try resource("play.php", .media, of: plain)
+            let channel = try resource("7.ts", .media, of: plain)
+            playlists.remember(isLive: true, of: plain.id)
+            #expect(!film.isOnAir(live, playlists) && unknown.isOnAir(live, playlists))
+            #expect(!unknown.isOnAir(live, playlists, isPlaylist: false))
+            #expect(!channel.isOnAir(live, playlists))
+            let text = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\ns.ts\n"
+            let reading = try #require(
+                try LiveReading(
+                    Array(text.utf8), base: channel.url, wasLive: false,
+                    options: PlaylistReading()))
+            let now = WallTime(seconds: 1_800_000_001)
+            let place = LiveMemory.Place(
+                list: channel.listKey, generation: 1,
+                times: EpochTable.Times(requested: now, received: now), keyVersion: 0)
+            live.take(reading, at: place) { url, _ in ObjectKey(sha256Of: url.text) }
+            #expect(channel.isOnAir(live, playlists) && !film.isOnAir(live, playlists))
         }
     }
 }

@@ -48,12 +48,16 @@ extension Resource {
     package func isOnAir(
         _ live: LiveMemory, _ playlists: PlaylistMemory, isPlaylist: Bool? = nil
     ) -> Bool {
-        guard isPlaylist ?? (role.isOpen || role == .playlist) else {
+        // Channels may be named like segments, and films like channels.
+        if isPlaylist ?? (role.isOpen || role == .playlist), live.list(listKey) != nil {
+            return true
+        }
+        guard isPlaylist ?? (role == .playlist || (role.isOpen && !isNamedAsMedia)) else {
             if live.isInWindow(nameKey) { return true }
             // A longer window has segments of hours, and the names that have left the origin's are
             // forgotten long before.
             return session.isShifted && playlists.isLive(session.id)
         }
-        return live.list(listKey) != nil || playlists.isLive(session.id)
+        return playlists.isLive(session.id)
     }
 }
