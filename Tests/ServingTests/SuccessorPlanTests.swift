@@ -34,6 +34,16 @@ import Testing
         }
     }
 
+    @Test func `while the origin is away a list that has ended stays where it is stored`() throws {
+        for origin in [.suspected, .down] as [OriginHealth.State] {
+            let stage = PlanStage.ended(age: 100) {
+                $0.origin = origin
+                $0.hasDown = origin == .down
+            }
+            #expect(try plan(stage, Self.stored) == .serve(.staleOnError, ttl: -82))
+        }
+    }
+
     @Test func `a blocking reload begins at the new URL`() throws {
         let reload = PlanStage.live(age: 1) { $0.isReload = true }
         #expect(try plan(reload, Self.known) == .followSuccessor)

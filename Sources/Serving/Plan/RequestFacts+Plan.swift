@@ -129,20 +129,30 @@ extension RequestFacts {
             response.facts, playlist, asked, isOfFormerEpoch: isOfFormerEpoch ?? false,
             isLiveSession: isLiveSession ?? false, isPinned: isPinned ?? false)
         if case .stale(.ended) = freshness, isPinned == nil { return .learn(.pin) }
-        let isFresh = if case .fresh = freshness { true } else { false }
-        if !isFresh, let plan = planOfStoredSuccessor { return plan }
+        let mayMove =
+            switch freshness {
+            case .fresh: false
+            // What it names may be stored, unlike what its successor names.
+            case .stale(.ended): !outlastsOrigin(response)
+            default: true
+            }
+        if mayMove, let plan = planOfStoredSuccessor { return plan }
         switch freshness {
         case .fresh(let ttl): return confirmingOrigins(.serve(.hit, ttl: ttl), response)
         case .staleWhileRevalidate(let ttl): return .serve(.staleWhileRevalidate, ttl: ttl)
         case .stale where resource.kind != nil && directives.onlyIfCached:
             return .refuse(.onlyIfCached)
         case .stale(let reason):
-            // An origin that failed this request would keep the player waiting once more.
-            guard reason != .epoch, origin > .up || hasFailed, mayServeStale(response) else {
-                return .revalidate(reason)
-            }
+            guard reason != .epoch, outlastsOrigin(response) else { return .revalidate(reason) }
             return confirmingOrigins(stale(response), response)
         }
+    }
+
+    /// True if a stale response is served without asking its origin.
+    ///
+    /// An origin that failed this request would keep the player waiting once more.
+    private func outlastsOrigin(_ response: Response) -> Bool {
+        (origin > .up || hasFailed) && mayServeStale(response)
     }
 
     /// The plan for a playlist that is stored at the URL that replaced its own; nil for others.
