@@ -109,6 +109,8 @@ final class OriginExchange {
             shared = nil
             staleReason = nil
             isPartlyStored = false
+            offline = nil
+            hasOriginsWord = false
             hasFailed = false
         }
     }

@@ -1,0 +1,21 @@
+import Playlists
+@testable import Serving
+import Testing
+
+/// What a request knows of a resource that another one replaces.
+@Suite struct ExchangeProgressTests {
+    @Test(arguments: [OfflineForm.whole, .nothing])
+    func `the offline form and the origins' word of a list do not hold for another`(
+        _ form: OfflineForm
+    ) {
+        var progress = OriginExchange.Progress()
+        progress.offline = form
+        progress.hasOriginsWord = true
+        progress.hasFailed = true
+        progress.revivals = 1
+        progress.startOver()
+        #expect(progress.offline == nil && !progress.hasOriginsWord && !progress.hasFailed)
+        // It bounds what is done for the whole request.
+        #expect(progress.revivals == 1)
+    }
+}
