@@ -84,6 +84,39 @@ import URISyntax
             }, in: folder)
     }
 
+    @Test func `a parent that is read again is forgotten after those that are not`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                func read(_ number: Int) throws {
+                    memory.remember(
+                        ["d": "\(number)"], definedIn: try AbsoluteURL("http://h/m\(number)"),
+                        of: session, naming: [try AbsoluteURL("http://h/\(number).m3u8")])
+                }
+                for number in 0..<PlaylistMemory.mostParents { try read(number) }
+                try read(1)
+                // These take the places of the first one, whose values count for all the same as
+                // the session's own, and of the third one.
+                let count = PlaylistMemory.mostParents + 2
+                for number in PlaylistMemory.mostParents..<count { try read(number) }
+                let found = try (0..<count).map { number in
+                    let list = try AbsoluteURL("http://h/\(number).m3u8")
+                    return memory.variables(of: session, in: list)["d"]
+                }
+                let values: [String?] = (0..<count).map { $0 == 2 ? "0" : "\($0)" }
+                #expect(found == values)
+                // Lists import the same, in whatever order their parents were read.
+                let other = SessionID(9)
+                let areNews = try ["a", "b", "c", "b"].map { name in
+                    let list = try AbsoluteURL("http://h/\(name)")
+                    return memory.remember([name: "1"], definedIn: list, of: other)
+                }
+                #expect(areNews == [true, true, true, false])
+            }, in: folder)
+    }
+
     @Test func `what changes how lists are read is told, and nothing else`() throws {
         let folder = try makeTemporaryFolder("playlist-memory-tests")
         defer { removeTree(folder) }

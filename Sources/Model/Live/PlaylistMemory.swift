@@ -29,13 +29,13 @@ package final class PlaylistMemory: Sendable {
     /// What the multivariant playlists of one session have defined.
     ///
     /// There may be several, of interstitials for instance. The first one read is the session's own.
-    private struct Definitions: Equatable {
+    private struct Definitions {
         let list: String
         var own: [String: String]
         var others: [String: String] = [:]
         /// What each playlist of this run has defined, by its mark.
         private(set) var byParent: [Int: [String: String]] = [:]
-        /// The marks, in the order in which the playlists were read first.
+        /// The marks, in the order in which the playlists were read last.
         private var parents: [Int] = []
 
         init(list: String, own: [String: String]) {
@@ -44,13 +44,17 @@ package final class PlaylistMemory: Sendable {
         }
 
         /// Notes what a playlist has defined; of too much, what others defined is forgotten, the
-        /// one read first before all.
+        /// one not read for longest before all.
         mutating func note(_ variables: [String: String], of parent: Int) {
             if variables.isEmpty {
                 guard byParent.removeValue(forKey: parent) != nil else { return }
                 return parents.removeAll { $0 == parent }
             }
-            if byParent.updateValue(variables, forKey: parent) == nil { parents.append(parent) }
+            let isKnown = byParent.updateValue(variables, forKey: parent) != nil
+            if parents.last != parent {
+                if isKnown { parents.removeAll { $0 == parent } }
+                parents.append(parent)
+            }
             var bytes = byParent.values.reduce(0) { $0 + PlaylistMemory.byteCount(of: $1) }
             while bytes > PlaylistMemory.mostOtherBytes
                 || parents.count > PlaylistMemory.mostParents,
@@ -59,6 +63,12 @@ package final class PlaylistMemory: Sendable {
                 let oldest = byParent.removeValue(forKey: parents.remove(at: index))
                 bytes -= PlaylistMemory.byteCount(of: oldest ?? [:])
             }
+        }
+
+        /// True if lists import the same from both, in whatever order the playlists were read.
+        func isAlike(_ other: Self) -> Bool {
+            list == other.list && own == other.own && others == other.others
+                && byParent == other.byParent
         }
 
         var all: [String: String] { others.isEmpty ? own : own.merging(others) { own, _ in own } }
@@ -172,8 +182,10 @@ package final class PlaylistMemory: Sendable {
             if Self.byteCount(of: made.others) > Self.mostOtherBytes { made.others = others }
             if isOwn { made.own = variables }
             if let mark { made.note(variables, of: mark) }
-            guard made != known else { return (nil, nil, nil, hasNewParent) }
-            return (made, known, tables.variables.keep(made, for: session), hasVariables)
+            let isAlike = known.map { made.isAlike($0) } ?? false
+            let dropped = tables.variables.keep(made, for: session)
+            guard !isAlike else { return (nil, nil, nil, hasNewParent) }
+            return (made, known, dropped, hasVariables)
         }
         if isNews { changes.add(1, ordering: .releasing) }
         if let dropped { forget(dropped) }
