@@ -15,9 +15,10 @@ import URISyntax
 
     /// The children of a list whose token is a folder in the paths of its segments.
     private func children(
-        _ segments: [Segment], token: String, from first: Int = 0
+        _ segments: [Segment], token: String, from first: Int = 0, breaks: Int? = nil
     ) throws -> [ResourceReference] {
         var text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
+        if let breaks { text += "#EXT-X-DISCONTINUITY-SEQUENCE:\(breaks)\n" }
         for segment in segments {
             if segment.isBehindBreak { text += "#EXT-X-DISCONTINUITY\n" }
             text += "#EXTINF:\(segment.seconds),\n\(token)/\(segment.name).ts\n"
@@ -48,6 +49,32 @@ import URISyntax
         let next = ["1", "2", "3"].map { Segment(name: $0) }
         let now = try children(next, token: "b", from: 1)
         #expect(pairs(now, after: former) == ["/a/1.ts": "/b/1.ts", "/a/2.ts": "/b/2.ts"])
+    }
+
+    @Test func `discontinuities are told apart from those that have left the window`() throws {
+        let segments = (0..<5).map { Segment(name: "\($0)", isBehindBreak: $0 == 1 || $0 == 3) }
+        let former = try children(segments, token: "a")
+        let common = ["/a/2.ts": "/b/2.ts", "/a/3.ts": "/b/3.ts", "/a/4.ts": "/b/4.ts"]
+        let now = try children(Array(segments[2...]), token: "b", from: 2)
+        #expect(pairs(now, after: former) == common)
+        // The same with the tag that counts them.
+        let counted = try children(Array(segments[2...]), token: "b", from: 2, breaks: 1)
+        #expect(pairs(counted, after: former) == common)
+        // One of them is elsewhere.
+        var moved = segments
+        moved[3].isBehindBreak = false
+        moved[4].isBehindBreak = true
+        let others = try children(Array(moved[2...]), token: "b", from: 2)
+        #expect(pairs(others, after: former).isEmpty)
+        // An origin that has restarted counts them from zero again.
+        let before = try children(film, token: "a", breaks: 5)
+        let anew = try children(film, token: "b")
+        #expect(pairs(anew, after: before).isEmpty)
+        // An advertisement and its break were put before the segments that have a number in common.
+        let window = try children(film, token: "a", from: 11)
+        let ad = [Segment(name: "ad"), Segment(name: "p", isBehindBreak: true)]
+        let longer = try children(ad + film, token: "b", from: 10)
+        #expect(pairs(longer, after: window).isEmpty)
     }
 
     @Test func `a list with another segment in front pairs none of them`() throws {

@@ -8,9 +8,9 @@ package import URISyntax
 /// Children match by key, where rules leave the token out; then by path, where no other child has
 /// the same path; then by place in the list: role, media sequence number, part and order.
 ///
-/// Places in media playlists count only if all segments that have a number in common are alike:
-/// where an origin puts advertisements into each reading, or has restarted, equal numbers stand for
-/// other content.
+/// Places in media playlists count only if all segments that have a number in common are alike, and
+/// the discontinuities between them: where an origin puts advertisements into each reading, or has
+/// restarted, equal numbers stand for other content.
 package struct Succession {
     private struct Place: Hashable {
         let role: ResourceRole
@@ -20,7 +20,7 @@ package struct Succession {
     }
 
     /// What two readings of a list have in common of a segment whose URL has changed.
-    private struct Segment: Equatable {
+    private struct Segment {
         let duration: Duration?
         let discontinuitySequence: Int
         let byteRange: SubRange?
@@ -30,6 +30,11 @@ package struct Succession {
             discontinuitySequence = child.discontinuitySequence
             byteRange = child.byteRange
         }
+
+        /// True if nothing differs but the number of discontinuities before it.
+        func isAlike(_ other: Self) -> Bool {
+            duration == other.duration && byteRange == other.byteRange
+        }
     }
 
     private var byKey: [ObjectKey: AbsoluteURL] = [:]
@@ -37,6 +42,8 @@ package struct Succession {
     private var byPlace: [Place: AbsoluteURL] = [:]
     /// The segments by media sequence number.
     private var segments: [Int: Segment] = [:]
+    /// Of the current children.
+    private let mayCountFromZero: Bool
     private let key: (AbsoluteURL, ResourceRole) -> ObjectKey
 
     /// - Parameters:
@@ -46,6 +53,7 @@ package struct Succession {
         _ now: [ResourceReference], key: @escaping (AbsoluteURL, ResourceRole) -> ObjectKey
     ) {
         self.key = key
+        mayCountFromZero = Self.mayCountFromZero(now)
         for (place, child) in Self.placed(now) {
             byKey[key(child.url, child.role)] = child.url
             byPlace[place] = child.url
@@ -94,10 +102,28 @@ package struct Succession {
     }
 
     /// True if no segment differs from the one that has its number now.
+    ///
+    /// A list without EXT-X-DISCONTINUITY-SEQUENCE counts discontinuities from the first segment of
+    /// each reading: the numbers of two readings then differ by those that have left its window,
+    /// the same for all segments.
     private func isNumberedAlike(_ former: [ResourceReference]) -> Bool {
-        former.allSatisfy { child in
-            guard child.tag == .inf, let now = segments[child.mediaSequence] else { return true }
-            return now == Segment(child)
+        var common: Int?
+        for child in former where child.tag == .inf {
+            guard let now = segments[child.mediaSequence] else { continue }
+            let before = Segment(child)
+            let left = before.discontinuitySequence &- now.discontinuitySequence
+            guard now.isAlike(before), left == common ?? left else { return false }
+            common = left
         }
+        guard let difference = common, difference != 0 else { return true }
+        // Windows only advance: if there are more of them than before, they were put in.
+        return difference > 0 && mayCountFromZero && Self.mayCountFromZero(former)
+    }
+
+    /// False if a reading can only have the numbers of its discontinuities from
+    /// EXT-X-DISCONTINUITY-SEQUENCE: they tell an origin that has restarted.
+    private static func mayCountFromZero(_ list: [ResourceReference]) -> Bool {
+        // The list may begin with a discontinuity.
+        (list.first { $0.tag == .inf }?.discontinuitySequence ?? 0) <= 1
     }
 }
