@@ -64,8 +64,11 @@ import Testing
         stage.form = pick(&choices, RequestFacts.OfflineOutcome.allCases)
         stage.word = pick(&choices, RequestFacts.OriginConfirmation.allCases)
         stage.mayLack = truth(&choices)
+        let hasSuccessor = choices.happens(oneIn: 3)
         stage.name = RequestFacts.Name(
-            hasSuccessor: choices.happens(oneIn: 5), isNameReused: choices.happens(oneIn: 5))
+            hasSuccessor: hasSuccessor,
+            isSuccessorStored: hasSuccessor && !choices.happens(oneIn: 3),
+            isNameReused: choices.happens(oneIn: 5))
         stage.isOfFormerEpoch = choices.happens(oneIn: 5)
         stage.isLiveSession = truth(&choices)
         stage.isPinned = truth(&choices)
@@ -80,6 +83,7 @@ import Testing
 
     @Test func `random plans hold the invariants`() throws {
         var reached: Set<String> = []
+        var movedLists = 0
         for seed in 0..<5_000 as Range<UInt64> {
             let stage = stage(seed)
             let (plan, learned, facts) = try stage.outcome()
@@ -94,6 +98,14 @@ import Testing
             if stage.kind != nil, isCachedOnly, stage.failure == nil {
                 try #require(!plan.asksOrigin, told)
             }
+            if plan == .followSuccessor {
+                try #require(stage.name.hasSuccessor, told)
+                if case .readable? = facts.text {
+                    // A list that can be served is left for one that is stored, no other.
+                    try #require(stage.name.isSuccessorStored, told)
+                    movedLists += 1
+                }
+            }
             guard case .serve(let disposition, _) = plan, let response = facts.response else {
                 continue
             }
@@ -103,7 +115,7 @@ import Testing
             }
             if disposition == .staleOnError { try requireBound(stage, facts, told) }
         }
-        #expect(reached.count >= 8, "\(reached)")
+        #expect(reached.count >= 8 && movedLists > 0, "\(reached), \(movedLists)")
     }
 
     /// A live list that is older than a player's buffer, or whose directives forbid stale use, is

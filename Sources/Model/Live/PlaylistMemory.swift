@@ -1,7 +1,8 @@
 // Facts of one playlist that other requests need: variables of the multivariant playlist for
 // EXT-X-DEFINE:IMPORT, which lists it names as subtitles, whether a list has an EXT-X-MAP, which
-// its delta updates omit, and whether a session plays a live window, whose segments lose their
-// value once they have left it.
+// its delta updates omit, and whether a session plays a live stream, for what no list of segments
+// names: multivariant playlists, keys, and what has left a longer window. `LiveMemory` knows whose
+// segments lose their value.
 import CachePolicy
 package import DurableState
 package import Routing
@@ -254,7 +255,7 @@ package final class PlaylistMemory: Sendable {
     /// count.
     ///
     /// A session may play several streams and films: `LiveMemory` knows which of them names a
-    /// segment. This is for what no list of segments names.
+    /// segment. This is for what no list of segments names (any more).
     package func isLive(_ session: SessionID) -> Bool {
         tables.withLock { $0.liveSessions[session] } ?? false
     }

@@ -53,7 +53,8 @@ enum RequestPlan: Equatable, Sendable {
         case epoch
         /// Whether a pinned title has the stored response.
         case pin
-        /// Whether the session plays a live stream.
+        /// Whether a key is one of a live stream: a list that segments leave names it, or its
+        /// session plays one.
         case stream
         /// Whether the requested bytes are stored, or on their way.
         case bytes
