@@ -4,12 +4,12 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.players), .grouped)
-struct TitlePicturePlayers {
-    private static let on = ["--title-pictures", "on"]
+@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.crowded), .grouped)
+struct TitlePictureTests {
+    fileprivate static let on = ["--title-pictures", "on"]
 
     /// Stores a stream, and returns the path of its title's picture.
-    private func keep(_ stream: Stream, _ stage: Stage) throws -> String {
+    fileprivate static func keep(_ stream: Stream, _ stage: Stage) throws -> String {
         try stage.keepWhole(stage.through(stream))
         var path: String?
         _ = try eventually {
@@ -36,7 +36,7 @@ struct TitlePicturePlayers {
         arguments: [Stream.transportStream, .fragmentedMP4, .byteRanges])
     func `a stored title has a picture without origin requests`(_ stream: Stream) throws {
         let stage = try Stage(Self.on)
-        let path = try keep(stream, stage)
+        let path = try Self.keep(stream, stage)
         let before = stage.cdn.requests.count
         let player = ScriptedPlayer(stage.daemon.baseURL, deadline: .seconds(60))
         let picture = try player.get(path)
@@ -59,7 +59,7 @@ struct TitlePicturePlayers {
     func `encrypted, audio and unknown titles have no picture`() throws {
         for stream in [Stream.rotatedKey, .packedAudio] {
             let stage = try Stage(Self.on)
-            let answer = try ScriptedPlayer(stage.daemon.baseURL).get(keep(stream, stage))
+            let answer = try ScriptedPlayer(stage.daemon.baseURL).get(Self.keep(stream, stage))
             #expect(answer.status == 404, "\(stream)")
         }
         let stage = try Stage(Self.on)
@@ -98,7 +98,7 @@ struct TitlePicturePlayers {
     @Test func `pictures are off by default`() throws {
         let stage = try Stage()
         let answer = try ScriptedPlayer(stage.daemon.baseURL)
-            .get(keep(.transportStream, stage))
+            .get(Self.keep(.transportStream, stage))
         #expect(answer.status == 404 && answer.text.contains("--title-pictures on"))
     }
 
@@ -111,7 +111,7 @@ struct TitlePicturePlayers {
     ) throws {
         let folder = try TemporaryFolder()
         let stage = try stage(folder, "PATH=/usr/bin:/bin\n\(script)")
-        let path = try keep(.transportStream, stage)
+        let path = try Self.keep(.transportStream, stage)
         let player = ScriptedPlayer(stage.daemon.baseURL, deadline: .seconds(120))
         let answer = try player.get(path)
         #expect(answer.status == 404 && answer.text.contains(reason), "\(answer.text)")
@@ -124,16 +124,19 @@ struct TitlePicturePlayers {
         let folder = try TemporaryFolder()
         let stage = try stage(folder, nil)
         let answer = try ScriptedPlayer(stage.daemon.baseURL)
-            .get(keep(.transportStream, stage))
+            .get(Self.keep(.transportStream, stage))
         #expect(answer.status == 404 && answer.text.contains("no ffmpeg is found"))
     }
+}
 
+@Suite(.serialized, .timeLimit(.minutes(5)), .tags(.players), .grouped)
+struct TitlePicturePlayers {
     @Test(
         .enabled(if: Tool.exists("chromedriver"), "needs chromium-driver"),
         .enabled(if: Tool.exists("ffmpeg"), "needs ffmpeg"), arguments: [true, false])
     func `the page shows a picture, or else the initial`(_ isOn: Bool) throws {
-        let stage = try Stage(isOn ? Self.on : [])
-        _ = try keep(.transportStream, stage)
+        let stage = try Stage(isOn ? TitlePictureTests.on : [])
+        _ = try TitlePictureTests.keep(.transportStream, stage)
         let browser = try Browser()
         try browser.open(stage.daemon.baseURL + "/#library")
         if isOn {
