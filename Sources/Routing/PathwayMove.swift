@@ -56,15 +56,17 @@ package struct PathwayMove: Sendable {
 
     /// The URL of the clone's playlist.
     ///
-    /// It has no stand-in for a mount's user information: players write the parameters, which no
-    /// signature covers, so that whoever has one link could have the password sent with any query.
+    /// With parameters it has no stand-in for a mount's user information: players write them, and no
+    /// signature covers them, so that whoever has one link could have the password sent with any
+    /// query.
     ///
     /// - Parameters:
     ///   - url: the base pathway's playlist.
     ///   - root: the URL of the host's handle; nil to keep the host.
     /// - Returns: nil if the result is not a URL.
     package func applied(to url: AbsoluteURL, root: AbsoluteURL?) -> AbsoluteURL? {
-        let url = url.hasStandIn ? url.withoutUserinfo : url
+        let isSame = root == nil && parameters.isEmpty
+        let url = url.hasStandIn && !isSame ? url.withoutUserinfo : url
         var bytes = Array(url.bytes[..<url.pathRange.upperBound])
         if let root {
             var authority = Array("\(url.scheme.name)://".utf8) + root.bytes[root.hostRange]

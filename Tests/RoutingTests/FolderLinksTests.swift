@@ -75,9 +75,10 @@ import URISyntax
 
     @Test(arguments: [
         ("k=v", "http://a.example/v/l.m3u8?user=1&k=v"),
-        ("user=2", "http://a.example/v/l.m3u8?user=2"), ("", "http://a.example/v/l.m3u8?user=1"),
+        ("user=2", "http://a.example/v/l.m3u8?user=2"),
+        ("", "http://mount*%2Fadm%2F@a.example/v/l.m3u8?user=1"),
     ])
-    func `parameters are sent without a mount's user information`(
+    func `parameters, if there are any, are sent without a mount's user information`(
         _ parameters: String, _ expected: String
     ) throws {
         let items = QueryItem.items(of: "_sluice_params=1&\(parameters)")

@@ -82,9 +82,9 @@ package final class DaemonProcess: Sendable {
     /// Open descriptors.
     package var descriptorCount: Int { listFolder("/proc/\(pid)/fd").count }
 
-    /// The longest time that one of its event loops has waited for a processor since its start
+    /// How long its event loops have waited for a processor since their start, added up
     /// (proc(5), `schedstat`).
-    package var longestLoopDelay: Duration {
+    package var loopDelay: Duration {
         let folder = "/proc/\(pid)/task"
         let delays = listFolder(folder).map { thread -> Int64 in
             guard let name = try? readFile("\(folder)/\(thread)/comm"),
@@ -94,7 +94,7 @@ package final class DaemonProcess: Sendable {
             let words = String(decoding: times, as: UTF8.self).split(separator: " ")
             return words.count > 1 ? Int64(words[1]) ?? 0 : 0
         }
-        return .nanoseconds(delays.max() ?? 0)
+        return .nanoseconds(delays.reduce(0, +))
     }
 
     private func statusKilobytes(_ name: String) -> Int {
