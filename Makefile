@@ -109,7 +109,7 @@ release: release-daemon
 # The console's player is where `make setup` put it.
 release-daemon:
 	$(SWIFT) build $(RELEASE) --product sluice
-	@[ -e $(RELEASE_PATH)/players ] || ln -sfn $(CURDIR)/.build/players $(RELEASE_PATH)/players
+	@[ $(abspath $(RELEASE_PATH)) = $(CURDIR)/.build ] || ln -sfn $(CURDIR)/.build/players $(RELEASE_PATH)/players
 
 lab:
 	$(SWIFT) build $(RELEASE) --product sluice-lab
