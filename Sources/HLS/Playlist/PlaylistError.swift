@@ -27,7 +27,7 @@ package enum PlaylistError: Error, Hashable, Sendable {
     /// The keys that are in force at the same time are longer than the limit in bytes.
     case keysTooLong(line: Int, limit: Int)
     /// A URI refers to a variable that no EXT-X-DEFINE has defined.
-    case undefinedVariable(line: Int, tag: String, name: String)
+    case undefinedVariable(line: Int, tag: String, name: String, isImported: Bool = false)
     /// EXT-X-DEFINE imports a variable that the multivariant playlist does not define.
     case missingImport(line: Int, name: String)
     /// EXT-X-DEFINE takes a variable from a query parameter that the playlist's URL does not have.
@@ -67,8 +67,11 @@ extension PlaylistError: CustomStringConvertible {
             "line \(line) (EXT-X-KEY): keys of more than \(limit) KEYFORMATs are in force at once"
         case .keysTooLong(let line, let limit):
             "line \(line) (EXT-X-KEY): the keys in force at once are longer than \(limit) bytes"
-        case .undefinedVariable(let line, let tag, let name):
-            "line \(line) (\(tag)): variable '\(name)' is not defined"
+        case .undefinedVariable(let line, let tag, let name, let isImported):
+            isImported
+                ? "line \(line) (\(tag)): variable '\(name)' is one of the multivariant playlist: "
+                    + "open the stream by that"
+                : "line \(line) (\(tag)): variable '\(name)' is not defined"
         case .missingImport(let line, let name):
             "line \(line) (EXT-X-DEFINE): the multivariant playlist does not define the variable "
                 + "'\(name)' that is imported"
@@ -88,8 +91,9 @@ extension PlaylistError {
     package var dependsOnReader: Bool {
         switch self {
         case .missingImport, .missingQueryParameter: true
+        case .undefinedVariable(_, _, _, let isImported): isImported
         case .tooLarge, .notAPlaylist, .lineTooLong, .tooManyLines, .forbiddenScheme, .badURI,
-            .notJSON, .tooManyKeyFormats, .keysTooLong, .duplicateVariable, .undefinedVariable,
+            .notJSON, .tooManyKeyFormats, .keysTooLong, .duplicateVariable,
             .variablesTooLong, .outputTooLarge:
             false
         }

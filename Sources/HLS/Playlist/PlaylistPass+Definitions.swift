@@ -20,6 +20,7 @@ extension PlaylistPass {
                 throw .missingImport(line: line.number, name: name)
             } else {
                 // Left to the player, which may have read the multivariant playlist.
+                openImports.insert(name)
                 diagnose(line.number, .define, "imports '\(name)', which is not known")
             }
         } else if let name = list.text(of: "QUERYPARAM") {
@@ -47,9 +48,15 @@ extension PlaylistPass {
         switch variables.expand(value) {
         case .text(let text): return PercentCoding.text(text[...])
         case .undefined(let name):
-            throw .undefinedVariable(line: line.number, tag: Tag.Name.define.rawValue, name: name)
+            throw undefined(name, at: line.number, Tag.Name.define.rawValue)
         case .tooLong: throw Self.tooLong(line)
         }
+    }
+
+    /// Returns the error of a line that uses a variable without a value.
+    func undefined(_ name: String, at line: Int, _ tag: String) -> PlaylistError {
+        .undefinedVariable(
+            line: line, tag: tag, name: name, isImported: openImports.contains(name))
     }
 
     private mutating func define(

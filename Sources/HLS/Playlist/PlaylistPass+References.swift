@@ -44,7 +44,7 @@ extension PlaylistPass {
             switch variables.expand(text) {
             case .text(let expanded): reference = expanded[...]
             case .undefined(let name):
-                throw .undefinedVariable(line: line, tag: tagName, name: name)
+                throw undefined(name, at: line, tagName)
             case .tooLong:
                 throw .badURI(
                     line: line, tag: tagName, text: ReferenceText.excerpt(text),

@@ -30,6 +30,8 @@ struct PlaylistPass<Sink: PlaylistSink> {
     private var reader: LineReader
     var summary = PlaylistSummary()
     var variables = Variables()
+    /// Variables of a multivariant playlist that was not read.
+    var openImports: Set<String> = []
     /// The query parameters of the playlist's URL; nil until a definition needs one.
     var queryParameters: [[UInt8]: [UInt8]]?
     var unusable = UnusableURIs()
