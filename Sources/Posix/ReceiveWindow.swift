@@ -79,6 +79,23 @@ package func boundReceiveWindow(of number: CInt, to bytes: Int?) -> ReceiveBound
     return isLarge && isLocked ? .lasting : .untilGrowth
 }
 
+/// Returns the bound of the receive window of a connection (tcp(7), TCP_WINDOW_CLAMP) as the kernel
+/// has it now; nil if that fails.
+///
+/// Linux 6.18 replaces it by what the buffer can hold when the first large packet of a connection
+/// arrives; one that is set after that holds.
+package func receiveBound(of number: CInt) -> Int? {
+    option(number, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP).map { Int($0) }
+}
+
+/// True if the kernel still has a bound that was set with `boundReceiveWindow`.
+package func keepsReceiveBound(_ bytes: Int, of number: CInt) -> Bool {
+    receiveBound(of: number) == max(bytes, leastReceiveBound)
+}
+
+/// The least that Linux sets a bound to: half of SOCK_MIN_RCVBUF.
+private let leastReceiveBound = 1_152
+
 /// SOCK_RCVBUF_LOCK, which glibc does not define.
 private let lockOfReceiveBuffer: CInt = 2
 
@@ -90,6 +107,10 @@ private let lockOfReceiveBuffer: CInt = 2
 
 /// Returns the size of the receive buffer in bytes as Linux counts it; 0 if that fails.
 private func receiveBuffer(of number: CInt) -> CInt {
+    option(number, SOL_SOCKET, SO_RCVBUF) ?? 0
+}
+
+private func option(_ number: CInt, _ level: CInt, _ name: CInt) -> CInt? {
     var (value, size) = (CInt(0), socklen_t(MemoryLayout<CInt>.size))
-    return getsockopt(number, SOL_SOCKET, SO_RCVBUF, &value, &size) == 0 ? value : 0
+    return getsockopt(number, level, name, &value, &size) == 0 ? value : nil
 }

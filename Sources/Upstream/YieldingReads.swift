@@ -27,7 +27,7 @@ final class YieldingReads {
         var uses: [QueueWindow.Purpose: Use] = [:]
     }
 
-    private struct Reading {
+    struct Reading {
         /// Nil before the first sample.
         var measured: Receiving?
         /// The bound that was set; nil for none.
@@ -37,7 +37,7 @@ final class YieldingReads {
         var isEnding = false
     }
 
-    private struct Member {
+    struct Member {
         let connection: UpstreamClient.Connection
         let number: CInt
         /// Nil if it shares the connection.
@@ -50,10 +50,10 @@ final class YieldingReads {
     }
 
     private let isAlways: Bool
-    private weak var client: UpstreamClient?
+    private(set) weak var client: UpstreamClient?
     private let loop: EventLoop
     private var paths: [SocketAddress: Path] = [:]
-    private var readings: [UpstreamClient.Connection: Reading] = [:]
+    var readings: [UpstreamClient.Connection: Reading] = [:]
     private var shares = WindowShares()
     private var timer: TimerID?
     private var ticksAt = Monotonic(nanoseconds: 0)
@@ -336,20 +336,6 @@ final class YieldingReads {
         for member in group.members { bound(member, to: bytes, isBound: use.window.isBound) }
     }
 
-    /// Gives a connection with a body its share, or less while that body ends.
-    private func bound(_ member: Member, to bytes: Int, isBound: Bool) {
-        let isEnding = isBound && readings[member.connection]?.isEnding == true
-        bound(
-            member.connection, member.number, to: isEnding ? BodyBound.edge(of: bytes) : bytes)
-        guard !isEnding, let transfer = member.transfer else { return }
-        transfer.endBegins =
-            isBound ? BodyBound.endBegins(length: transfer.bodyLength, share: bytes) : .max
-    }
-
-    private func share(of window: Double, among count: Int) -> Int {
-        Int(max(QueueWindow.leastWindow, window / Double(count)))
-    }
-
     private func note(_ key: PathUse, _ origin: Origin, in states: inout [Origin: YieldState]) {
         guard let found = window(of: key), found.isBound else { return }
         let purpose: YieldState.Purpose = key.purpose == .background ? .background : .players
@@ -359,27 +345,6 @@ final class YieldingReads {
             states[origin] = YieldState(
                 purpose: purpose, connections: 1, window: Int(found.window), queue: found.queue)
         }
-    }
-
-    // MARK: Bounds
-
-    private func bound(_ connection: UpstreamClient.Connection, to bytes: Int?) {
-        guard let number = client?.sockets.descriptor(localPort: connection.localPort) else {
-            readings[connection] = nil
-            return
-        }
-        bound(connection, number, to: bytes)
-    }
-
-    /// Sets a bound unless it is set already and lasts.
-    private func bound(
-        _ connection: UpstreamClient.Connection, _ number: CInt, to bytes: Int?
-    ) {
-        let former = readings[connection]
-        if former?.bound == bytes, bytes == nil || former?.isLasting == true { return }
-        let result = boundReceiveWindow(of: number, to: bytes)
-        readings[connection, default: Reading()].bound = result == .none ? nil : bytes
-        readings[connection]?.isLasting = result == .lasting
     }
 
     private func forget() {

@@ -13,12 +13,21 @@ func peerAddress(of socket: CInt) -> SocketAddress? {
     }
 }
 
+private func connections(to port: UInt16) -> [CInt] {
+    (CInt(3)..<1_024).filter { peerAddress(of: $0)?.port == port }
+}
+
 /// Returns an integer option of each connection of this process to a port (getsockopt(2)).
 func optionsOfConnections(to port: UInt16, _ level: CInt, _ option: CInt) -> [CInt] {
-    (CInt(3)..<1_024).filter { peerAddress(of: $0)?.port == port }.map { number in
+    connections(to: port).map { number in
         var value: CInt = -1
         var size = socklen_t(MemoryLayout<CInt>.size)
         getsockopt(number, level, option, &value, &size)
         return value
     }
+}
+
+/// Sets an integer option of each connection of this process to a port (setsockopt(2)).
+func setOptionOfConnections(to port: UInt16, _ level: CInt, _ option: CInt, _ value: CInt) {
+    for number in connections(to: port) { try? setOption(number, level, option, value) }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import HTTP
+import Synchronization
 import Testing
 import Upstream
 
@@ -54,6 +55,33 @@ struct YieldingReadsTests {
             _ = try Self.bounds(after: "/list", lane, harness, origin)
         }
         #expect(origin.connections == connections)
+        harness.stop()
+        origin.stop()
+    }
+
+    /// As the kernel does when the first large packet of a connection arrives.
+    @Test func `a bound that was replaced from outside is set again`() throws {
+        let isOver = Mutex(false)
+        let origin = try TestOrigin { exchange in
+            exchange.send("HTTP/1.1 200 X\r\nContent-Length: 100000000\r\n\r\n")
+            // So little that the bound stays as it is.
+            for _ in 0..<1_000 where !isOver.withLock({ $0 }) {
+                exchange.send([UInt8](repeating: 1, count: 2_000))
+                exchange.pause(milliseconds: 10)
+            }
+            return .close
+        }
+        let harness = try Harness { $0.yields = .always }
+        let probe = try harness.start(origin.url("/film"), lane: .background)
+        probe.wait("a second of the body") { $0.body.count > 200_000 }
+        func bounds() -> [CInt] {
+            optionsOfConnections(to: origin.port, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP)
+        }
+        let foreign: CInt = 1 << 20
+        #expect(bounds().count == 1 && bounds().allSatisfy { $0 < foreign })
+        setOptionOfConnections(to: origin.port, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP, foreign)
+        #expect(comesTrue { bounds().allSatisfy { $0 < foreign } })
+        isOver.withLock { $0 = true }
         harness.stop()
         origin.stop()
     }
