@@ -160,8 +160,7 @@ struct QueueWindow: Sendable {
 
     /// Leaves the line to a transfer of players that begins on the same path.
     ///
-    /// Its first bytes find no queue. What it lasts longer is shared by the length of the queue. The
-    /// window of players does not give way.
+    /// Its first bytes find no queue. The window of players does not give way.
     mutating func giveWay(at now: Double) {
         guard purpose == .background else { return }
         switch state {
@@ -367,7 +366,11 @@ struct QueueWindow: Sendable {
             // Less than fills the line at the lowest delay would not shorten the queue.
             wanted = max(next, min(wanted, fullRate * lowest))
         } else if isFull(rate, roundTrip), !isUnsettled {
-            wanted = queue < target / 4 ? wanted * 1.1 : next
+            // What the line has to spare between two responses is no sign that more is needed. More
+            // for background, whose target is half: with jitter it would have half the line.
+            let room = (purpose == .background ? 4 : 1) * target
+            let most = (others.highestRate(at: now) ?? rate) * (lowest + room)
+            wanted = max(wanted, min(queue < target / 4 ? wanted * 1.1 : next, most))
         }
         if isRoundLossy { wanted = min(wanted, window / 2) }
         window = wanted

@@ -50,6 +50,28 @@ struct QueueWindowTests {
         #expect(found.p99 < longest)
     }
 
+    /// The line carries 2.5 MB/s with a delay of 30 ms. Once it is known, rounds without a queue come,
+    /// as where responses follow each other.
+    @Test(arguments: [(QueueWindow.Purpose.players, 0.033), (.background, 0.036)])
+    func `a window grows no further than what the line carries`(
+        purpose: QueueWindow.Purpose, longest: Double
+    ) {
+        let line = 2.5e6
+        var (window, lowest, most) = (QueueWindow(purpose), LowestDelay(), 0.0)
+        for step in 0..<300 {
+            let queued = max(0.03, min(window.window, 400_000) / line)
+            let bytes = Int64(min(line, window.window / queued) * 0.03)
+            let roundTrip = step < 60 ? queued : 0.03
+            window.note(
+                .init(roundTrip: roundTrip, bytes: bytes), of: &lowest, at: Double(step) * 0.03)
+            if step >= 80 { most = max(most, window.window) }
+        }
+        #expect(window.isBound)
+        #expect(window.window > 0.95 * line * 0.03)
+        // A twentieth more is tried from time to time.
+        #expect(most < 1.06 * line * longest)
+    }
+
     @Test func `jitter is not taken for a queue`() {
         for jitter in [0.01, 0.03] {
             var run = Yielding(Self.line(jitter: jitter), .players)
