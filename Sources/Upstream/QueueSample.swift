@@ -11,8 +11,5 @@ extension QueueWindow {
         var isLossy = false
         /// The connections that share the window.
         var connections = 1
-        /// True while one of them begins or ends a response, with less than its share: what the
-        /// line has to spare then is no sign that the window is too small.
-        var isUnsettled = false
     }
 }

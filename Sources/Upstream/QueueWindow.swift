@@ -68,8 +68,6 @@ struct QueueWindow: Sendable {
     private var roundBegan: Double?
     private var roundBytes: Int64 = 0
     private var isRoundLossy = false
-    private var isUnsettled = false
-    private var unsettledRounds = 0
     // Trying a larger window.
     private var trial: (rateBefore: Double, step: Double)?
     private var roundsToProbe = 8
@@ -109,8 +107,6 @@ struct QueueWindow: Sendable {
     private static let drainShare = 0.5
     private static let mostDrainRounds = 64
     private static let longestProbePause = 128
-    /// Where responses begin all the time, the window grows in one of so many round trips.
-    private static let mostUnsettledRounds = 4
     /// How much more is tried, as a share of the window: what is not needed is a queue.
     ///
     /// At least two segments, since less need not let a sender send any more.
@@ -213,7 +209,6 @@ struct QueueWindow: Sendable {
         notedAt = now
         roundBytes = roundBytes.addingSaturated(sample.bytes)
         isRoundLossy = isRoundLossy || sample.isLossy
-        isUnsettled = sample.isUnsettled
         if path.value == nil, let handshake = sample.handshake, handshake > 0, handshake < 60 {
             path.note(handshake, at: now)
         }
@@ -340,11 +335,6 @@ struct QueueWindow: Sendable {
         _ rate: Double, _ roundTrip: Double, _ lowest: Double, _ now: Double
     ) {
         var wanted = window
-        unsettledRounds = isUnsettled ? unsettledRounds + 1 : 0
-        if unsettledRounds >= Self.mostUnsettledRounds {
-            unsettledRounds = 0
-            isUnsettled = false
-        }
         if let tried = trial {
             trial = nil
             if rate > tried.rateBefore * Self.trialGain {
@@ -365,7 +355,7 @@ struct QueueWindow: Sendable {
         if next < wanted {
             // Less than fills the line at the lowest delay would not shorten the queue.
             wanted = max(next, min(wanted, fullRate * lowest))
-        } else if isFull(rate, roundTrip), !isUnsettled {
+        } else if isFull(rate, roundTrip) {
             // What the line has to spare between two responses is no sign that more is needed. More
             // for background, whose target is half: with jitter it would have half the line.
             let room = (purpose == .background ? 4 : 1) * target
@@ -376,9 +366,7 @@ struct QueueWindow: Sendable {
         window = wanted
         noteCrowd(lowest, now)
         roundsToProbe -= 1
-        if state == .steady, roundsToProbe <= 0, !isRoundLossy, !isUnsettled,
-            isFull(rate, roundTrip)
-        {
+        if state == .steady, roundsToProbe <= 0, !isRoundLossy, isFull(rate, roundTrip) {
             let step = max(Self.trialStep.least, Self.trialStep.share * wanted)
             trial = (fullRate, step)
             window = wanted + step

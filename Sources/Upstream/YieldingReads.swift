@@ -17,8 +17,6 @@ final class YieldingReads {
         var window: QueueWindow
         /// The visit of players in which it was used last.
         var visit: Int
-        /// When the bodies that begin or end now will have done so, in seconds.
-        var settlesAt = 0.0
     }
 
     private struct Path {
@@ -107,7 +105,6 @@ final class YieldingReads {
             }
             let bytes = share(of: use.window.window, among: shares.count(of: key))
             if hasResponse, use.window.isBound, client?.users[connection] == 1 {
-                unsettle(key)
                 bound(connection, to: BodyBound.edge(of: bytes))
             } else {
                 bound(connection, to: bytes)
@@ -128,7 +125,6 @@ final class YieldingReads {
         else { return }
         let key = PathUse(address: address, purpose: purpose)
         guard window(of: key)?.isBound == true else { return }
-        unsettle(key)
         readings[connection]?.isEnding = true
         bound(connection, to: BodyBound.edge(of: bytes))
     }
@@ -136,11 +132,6 @@ final class YieldingReads {
     /// How long a response takes from its request until it has its share, in seconds.
     private func settlingTime(at address: SocketAddress) -> Double {
         2 * (paths[address]?.lowest.value ?? 0) + Self.shortestTick.inSeconds
-    }
-
-    private func unsettle(_ key: PathUse) {
-        let time = loop.now.inSeconds + settlingTime(at: key.address)
-        paths[key.address]?.uses[key.purpose]?.settlesAt = time
     }
 
     /// Returns the bound of transfers that do not yield: of playlists and keys; nil for the rest, and
@@ -326,7 +317,6 @@ final class YieldingReads {
         let count = shares.count(of: key)
         var sample = group.sample
         sample.connections = count
-        sample.isUnsettled = loop.now.inSeconds < use.settlesAt
         let releases = use.window.releases
         use.window.note(sample, of: &path.lowest, at: loop.now.inSeconds)
         counts.releases += use.window.releases - releases

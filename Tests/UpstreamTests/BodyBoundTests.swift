@@ -31,26 +31,4 @@ struct BodyBoundTests {
         #expect(found.rate > least * run.line.rate)
         #expect(found.p99 < longest)
     }
-
-    /// The line becomes twice as fast while responses begin all the time.
-    @Test func `a window grows while responses begin, but more slowly`() {
-        let (alone, among) = (Self.grown(isUnsettled: false), Self.grown(isUnsettled: true))
-        #expect(alone > 1.5)
-        #expect(among > 1.1 && among < 0.8 * alone)
-    }
-
-    /// How many times larger a window is twelve round trips after its line has become faster.
-    private static func grown(isUnsettled: Bool) -> Double {
-        var (window, lowest, before) = (QueueWindow(.background), LowestDelay(), 0.0)
-        for step in 0..<212 {
-            if step == 200 { before = window.window }
-            let line = step < 200 ? 1.25e6 : 2.5e6
-            let roundTrip = max(0.03, window.window / line)
-            let bytes = Int64(min(line, window.window / roundTrip) * 0.031)
-            var sample = QueueWindow.Sample(roundTrip: roundTrip, bytes: bytes)
-            sample.isUnsettled = isUnsettled && step >= 200
-            window.note(sample, of: &lowest, at: Double(step) * 0.031)
-        }
-        return window.window / before
-    }
 }

@@ -10,7 +10,6 @@ struct BoundedFlows {
     private var ends: [Int]
     private var isEnding: [Bool]
     private var begun: [Int]
-    private var settlesAt = 0.0
     private let hasEdges: Bool
 
     init(
@@ -75,7 +74,6 @@ struct BoundedFlows {
             received[place] = state.received
             sample.roundTrip = min(sample.roundTrip ?? roundTrip, roundTrip)
         }
-        sample.isUnsettled = line.now < settlesAt
         sample.isLossy = lostNow > lost
         lost = lostNow
         window.note(sample, of: &lowest, at: line.now)
@@ -95,7 +93,6 @@ struct BoundedFlows {
             begun[place] = requests
             isEnding[place] = !isNew
             ends[place] = 0
-            settlesAt = line.now + 2 * line.delay + 0.02
             line.limit(flow, to: Double(BodyBound.edge(of: share(on: line))))
         }
     }

@@ -72,6 +72,21 @@ struct QueueWindowTests {
         #expect(most < 1.06 * line * longest)
     }
 
+    @Test(arguments: [QueueWindow.Purpose.players, .background])
+    func `a window follows a line that has become twice as fast`(purpose: QueueWindow.Purpose) {
+        var (window, lowest, before) = (QueueWindow(purpose), LowestDelay(), 0.0)
+        for step in 0..<220 {
+            if step == 200 { before = window.window }
+            let line = step < 200 ? 1.25e6 : 2.5e6
+            let roundTrip = max(0.03, window.window / line)
+            let bytes = Int64(min(line, window.window / roundTrip) * 0.031)
+            window.note(
+                .init(roundTrip: roundTrip, bytes: bytes), of: &lowest, at: Double(step) * 0.031)
+        }
+        #expect(window.isBound)
+        #expect(window.window > 1.5 * before)
+    }
+
     @Test func `jitter is not taken for a queue`() {
         for jitter in [0.01, 0.03] {
             var run = Yielding(Self.line(jitter: jitter), .players)
