@@ -99,6 +99,7 @@ struct QueueWindow: Sendable {
     /// How long background gives way when a transfer of players begins, in seconds: most segments
     /// are there by then.
     private static let wayTime = 1.0
+    private static let openingShare = 0.125
     private static let drainPeriod = 30.0
     private static let secondDrain = 3.0
     private static let roundsToWatch = 2
@@ -146,6 +147,15 @@ struct QueueWindow: Sendable {
     func lineWindow(of path: LowestDelay, at now: Double) -> Double? {
         guard let lowest = path.value, let rate = others.highestRate(at: now) else { return nil }
         return min(max(rate * lowest, Self.leastWindow), Self.mostWindow)
+    }
+
+    /// Returns by how many bytes the bounds of all connections may rise together in some seconds; nil
+    /// without a limit, as while the line is being looked for.
+    ///
+    /// An eighth of what the line carries meanwhile: what is granted at once comes as one burst.
+    func opening(in seconds: Double, at now: Double) -> Double? {
+        guard state == .steady, let rate = others.highestRate(at: now) else { return nil }
+        return min(Self.openingShare * rate * seconds, Self.mostWindow)
     }
 
     /// Returns the queue that is aimed at, in seconds; background leaves room for players.

@@ -2,14 +2,40 @@
 import Posix
 
 extension YieldingReads {
-    /// Gives a connection with a body its share, or less while that body ends.
-    func bound(_ member: Member, to bytes: Int, isBound: Bool) {
-        let isEnding = isBound && readings[member.connection]?.isEnding == true
-        bound(
-            member.connection, member.number, to: isEnding ? BodyBound.edge(of: bytes) : bytes)
-        guard !isEnding, let transfer = member.transfer else { return }
-        transfer.endBegins =
-            isBound ? BodyBound.endBegins(length: transfer.bodyLength, share: bytes) : .max
+    /// Gives a connection with a body its share of a window that limits it: in steps, and less while
+    /// that body ends.
+    ///
+    /// - Parameters:
+    ///   - member: the connection.
+    ///   - bytes: its share.
+    ///   - step: by how much its bound may rise; nil without a limit.
+    func bound(_ member: Member, to bytes: Int, step: Int?) {
+        let reading = readings[member.connection]
+        if reading?.isEnding == true {
+            return bound(member.connection, member.number, to: BodyBound.edge(of: bytes))
+        }
+        let length = member.transfer?.bodyLength
+        let isLong = BodyBound.isLong(length, share: bytes)
+        let next =
+            isLong ? BodyBound.next(after: reading?.bound, share: bytes, step: step) : bytes
+        bound(member.connection, member.number, to: next)
+        readings[member.connection]?.opensSlowly = isLong
+        member.transfer?.endBegins =
+            isLong ? BodyBound.endBegins(length: length, share: next) : .max
+    }
+
+    /// Gives a connection with a body its share of a window that does not limit it.
+    func bound(_ member: Member, toUnlimited bytes: Int) {
+        bound(member.connection, member.number, to: bytes)
+        member.transfer?.endBegins = .max
+    }
+
+    /// True if the bound of a connection with a body is to rise.
+    func rises(_ member: Member, to bytes: Int) -> Bool {
+        guard let reading = readings[member.connection], let former = reading.bound else {
+            return false
+        }
+        return !reading.isEnding && former < bytes
     }
 
     func share(of window: Double, among count: Int) -> Int {

@@ -33,6 +33,8 @@ final class YieldingReads {
         var isLasting = false
         /// True from the beginning of the end of a body until the next request.
         var isEnding = false
+        /// False if its last body was too short to open its window in steps.
+        var opensSlowly = true
     }
 
     struct Member {
@@ -59,6 +61,8 @@ final class YieldingReads {
     /// Grows when players come after a time without any.
     private var visit = 0
     private var tickedAt: Monotonic
+    /// The time from the last tick but one to the last, in seconds.
+    private var lastPause = 0.0
     private var counts = YieldCounts()
 
     /// A player that requested anything within this time counts as present: players with full
@@ -104,7 +108,9 @@ final class YieldingReads {
                 shares.note(request: connection, for: key, within: wait, at: loop.now.inSeconds)
             }
             let bytes = share(of: use.window.window, among: shares.count(of: key))
-            if hasResponse, use.window.isBound, client?.users[connection] == 1 {
+            if hasResponse, use.window.isBound, client?.users[connection] == 1,
+                readings[connection]?.opensSlowly ?? true
+            {
                 bound(connection, to: BodyBound.edge(of: bytes))
             } else {
                 bound(connection, to: bytes)
@@ -238,6 +244,7 @@ final class YieldingReads {
         guard let client, !client.isShutDown else { return }
         let seconds = (loop.now - tickedAt).inSeconds
         tickedAt = loop.now
+        lastPause = min(seconds, Self.longestTick.inSeconds)
         let groups = groups(of: client)
         endWays(groups, of: client)
         var states: [Origin: YieldState] = [:]
@@ -323,7 +330,14 @@ final class YieldingReads {
         path.uses[key.purpose] = use
         paths[key.address] = path
         let bytes = share(of: use.window.window, among: count)
-        for member in group.members { bound(member, to: bytes, isBound: use.window.isBound) }
+        guard use.window.isBound else {
+            for member in group.members { bound(member, toUnlimited: bytes) }
+            return
+        }
+        let opening = use.window.opening(in: lastPause, at: loop.now.inSeconds)
+        let rising = group.members.count { rises($0, to: bytes) }
+        let step = opening.map { Int($0) / max(1, rising) }
+        for member in group.members { bound(member, to: bytes, step: step) }
     }
 
     private func note(_ key: PathUse, _ origin: Origin, in states: inout [Origin: YieldState]) {

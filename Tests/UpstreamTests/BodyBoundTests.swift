@@ -17,9 +17,29 @@ struct BodyBoundTests {
         #expect(BodyBound.endBegins(length: nil, share: 40_000) == .max)
     }
 
+    @Test func `a body of few shares does not open its window in steps`() {
+        #expect(!BodyBound.isLong(0, share: 80_000))
+        #expect(!BodyBound.isLong(1_000_000, share: 200_000))
+        #expect(BodyBound.isLong(1_000_000, share: 80_000))
+        #expect(BodyBound.isLong(nil, share: .max))
+        #expect(!BodyBound.isLong(Int64.max, share: .max))
+    }
+
+    @Test func `a bound rises in steps of a segment at least, and falls at once`() {
+        #expect(BodyBound.next(after: 1_448, share: 80_000, step: 6_000) == 7_448)
+        #expect(BodyBound.next(after: 41_000, share: 82_000, step: 0) == 42_448)
+        #expect(BodyBound.next(after: 80_000, share: 82_000, step: 6_000) == 82_000)
+        #expect(BodyBound.next(after: 80_000, share: 1_448, step: 6_000) == 1_448)
+        #expect(BodyBound.next(after: Int.max, share: 80_000, step: .max) == 80_000)
+        // Nothing is known of the connection, or of the line.
+        #expect(BodyBound.next(after: nil, share: 80_000, step: 6_000) == 80_000)
+        #expect(BodyBound.next(after: 1_448, share: 80_000, step: nil) == 80_000)
+    }
+
     /// Segments of 1 MB without a pause: a whole share as a burst at the beginning of each is a
-    /// queue of 29 ms with one transfer, and of 16 with two.
-    @Test(arguments: [(1, 0.85, 0.022), (2, 0.9, 0.013)])
+    /// queue of 29 ms with one transfer and of 16 with two; a second half in one, of 17 and 8.
+    /// Opening in steps costs a single transfer a twentieth of the line.
+    @Test(arguments: [(1, 0.81, 0.015), (2, 0.89, 0.0095)])
     func `responses that follow each other make no burst`(
         transfers: Int, least: Double, longest: Double
     ) {
@@ -30,5 +50,14 @@ struct BodyBoundTests {
         let found = run.run(for: 16)
         #expect(found.rate > least * run.line.rate)
         #expect(found.p99 < longest)
+    }
+
+    /// A segment of 1 MB takes few round trips of 30 ms: each round trip of opening counts.
+    @Test func `short responses on a fast line have their whole share at once`() {
+        var run = Yielding(
+            SimulatedLine(megabits: 100, delay: 0.03, queue: 0.2), .players, transfers: 1,
+            responses: SimulatedLine.Responses(packets: 690))
+        _ = run.run(for: 8)
+        #expect(run.run(for: 16).rate > 0.68 * run.line.rate)
     }
 }

@@ -10,6 +10,9 @@ struct BoundedFlows {
     private var ends: [Int]
     private var isEnding: [Bool]
     private var begun: [Int]
+    private var bounds: [Int]
+    private var opensSlowly: [Bool]
+    private var boundedAt = 0.0
     private let hasEdges: Bool
 
     init(
@@ -26,6 +29,8 @@ struct BoundedFlows {
         ends = flows.map { _ in 0 }
         isEnding = flows.map { _ in false }
         begun = flows.map { _ in 0 }
+        bounds = flows.map { _ in 65_536 }
+        opensSlowly = flows.map { _ in true }
         window = QueueWindow(purpose)
     }
 
@@ -93,18 +98,40 @@ struct BoundedFlows {
             begun[place] = requests
             isEnding[place] = !isNew
             ends[place] = 0
-            line.limit(flow, to: Double(BodyBound.edge(of: share(on: line))))
+            let bytes = isNew ? share(on: line) : bounds[place]
+            let isWhole = isNew && !opensSlowly[place]
+            limit(place, to: isWhole ? bytes : BodyBound.edge(of: bytes), on: &line)
         }
     }
 
-    /// Bounds what is neither at its beginning nor at its end.
+    /// Bounds the bodies that arrive: those that are not at their end in steps.
     private mutating func boundShares(of line: inout SimulatedLine) {
-        for (place, flow) in flows.enumerated() {
+        let bytes = share(on: line)
+        let opening = window.opening(in: min(0.1, line.now - boundedAt), at: line.now)
+        boundedAt = line.now
+        let bodies = flows.indices.filter { line.flows[flows[$0]].lacking != nil }
+        let rising = bodies.count { !isEnding[$0] && bounds[$0] < bytes }
+        let step = opening.map { Int($0) / max(1, rising) }
+        for place in bodies {
             isEnding[place] = isEnding[place] && window.isBound
-            let bytes = share(on: line)
-            ends[place] = window.isBound ? bytes : 0
-            line.limit(flow, to: Double(isEnding[place] ? BodyBound.edge(of: bytes) : bytes))
+            guard !isEnding[place] else {
+                limit(place, to: BodyBound.edge(of: bytes), on: &line)
+                continue
+            }
+            let packets = line.flows[flows[place]].responses?.packets
+            let length = packets.map { $0 * Int64(SimulatedLine.payload) }
+            opensSlowly[place] = BodyBound.isLong(length, share: bytes)
+            let isLong = opensSlowly[place] && window.isBound
+            let next =
+                isLong ? BodyBound.next(after: bounds[place], share: bytes, step: step) : bytes
+            ends[place] = isLong ? next : 0
+            limit(place, to: next, on: &line)
         }
+    }
+
+    private mutating func limit(_ place: Int, to bytes: Int, on line: inout SimulatedLine) {
+        bounds[place] = bytes
+        line.limit(flows[place], to: Double(bytes))
     }
 
     /// The share of each response that is awaited or arrives.

@@ -172,6 +172,25 @@ struct QueueWindowTests {
         #expect(!players.isBound)
     }
 
+    @Test func `bounds rise by an eighth of what the line carries, but not while it is sought`() {
+        var (window, lowest) = (QueueWindow(.background), LowestDelay())
+        #expect(window.opening(in: 0.02, at: 0) == nil)
+        for step in 0..<200 {
+            let roundTrip = max(0.03, window.window / 2.5e6)
+            let bytes = Int64(min(2.5e6, window.window / roundTrip) * 0.03)
+            window.note(
+                .init(roundTrip: roundTrip, bytes: bytes), of: &lowest, at: Double(step) * 0.03)
+        }
+        let found = window.opening(in: 0.02, at: 6) ?? 0
+        #expect(found > 5_500 && found < 7_000)
+        #expect(window.opening(in: .infinity, at: 6) == QueueWindow.mostWindow)
+        window.giveWay(at: 6)
+        #expect(window.opening(in: 0.02, at: 6) == nil)
+        // It takes up its former window, and its bounds do so in steps.
+        window.playersEnded(at: 6.1)
+        #expect(window.opening(in: 0.02, at: 6.1) == found)
+    }
+
     /// A visit of players ends; transfers run without a bound until the next.
     @Test(arguments: [(60.0, true), (240, false)])
     func `players that come again within two minutes begin with what filled the line`(
