@@ -14,6 +14,14 @@ struct RouteConnections {
         /// segments too, the bound would be on the segments.
         let background: CurlMulti?
 
+        subscript(kind: NamesInUse.Connections) -> CurlMulti {
+            switch kind {
+            case .shared: shared
+            case .express: express
+            case .background: background ?? shared
+            }
+        }
+
         var all: [CurlMulti] { [shared, express] + [background].compactMap { $0 } }
 
         /// Which of these connections `multi` has.
@@ -52,6 +60,27 @@ struct RouteConnections {
             for multi in each.all { multi.keepIdle(share) }
         }
         return dropped
+    }
+}
+
+/// Decides which connections of its route a transfer uses: pure.
+struct ConnectionChoice {
+    let lane: Lane
+    /// True while bodies come over the HTTP/2 connection of its origin: a playlist on it would come
+    /// after them.
+    var isBusy = false
+    /// True while the windows of what players wait for are bounded: on the connection that a playlist
+    /// leaves, more is granted than the share of the segment that would come over it next.
+    var arePlayersBound = false
+    /// True if the origin counts connections: it is not to see another one that is idle.
+    var isCounted = false
+
+    var kind: NamesInUse.Connections {
+        switch lane {
+        case .express where isBusy || (arePlayersBound && !isCounted): .express
+        case .background where !isCounted: .background
+        case .express, .playback, .prefetch, .background: .shared
+        }
     }
 }
 

@@ -135,18 +135,17 @@ extension UpstreamClient {
             let kind = UpstreamError.Kind.addressRefused(transfer.host)
             return end(transfer, .failure(UpstreamError(kind, host: transfer.host)))
         }
-        let busy = multiplexed[transfer.origin] != nil
         guard let easy = idleHandles.popLast() ?? CurlEasy(),
             let sets = connectionSets(of: transfer.route)
         else {
             end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
             return
         }
-        let isApart = transfer.lane == .express && busy
-        // An origin that counts connections is not to see another one that is idle.
-        let isBackground = transfer.lane == .background && queue.limits.perHost == 0
-        let multi =
-            isApart ? sets.express : isBackground ? sets.background ?? sets.shared : sets.shared
+        let choice = ConnectionChoice(
+            lane: transfer.lane, isBusy: multiplexed[transfer.origin] != nil,
+            arePlayersBound: transfer.lane == .express && yields?.boundsPlayers == true,
+            isCounted: queue.limits.perHost != 0)
+        let multi = sets[choice.kind]
         transfer.freshAddresses = addresses(for: transfer, over: multi, of: sets)
         transfer.lookupFault = nil
         transfer.parser = HeadParser()

@@ -11,7 +11,8 @@ import URISyntax
 ///
 /// Each route to origins has two sets of connections: one for everything, and one for express
 /// transfers to a host whose HTTP/2 connection is busy with bodies, since a playlist that shares a
-/// connection with segments arrives after them.
+/// connection with segments arrives after them. Where transfers yield, background has a third, and
+/// `ConnectionChoice` keeps playlists apart from bounded segments too.
 package final class UpstreamClient {
     package let loop: EventLoop
     package let configuration: UpstreamConfiguration

@@ -86,6 +86,14 @@ final class YieldingReads {
 
     private var isPlaying: Bool { loop.now < playersUntil }
 
+    /// True while the windows of what players wait for are bounded.
+    var boundsPlayers: Bool {
+        isPlaying
+            && paths.values.contains { path in
+                path.uses[.players].map { $0.visit == visit && $0.window.isBound } ?? false
+            }
+    }
+
     /// Takes note of a request that is about to be sent to an address; may be called inside libcurl.
     func requestBegins(_ transfer: Transfer, to address: SocketAddress) {
         let hasResponse = !transfer.request.connectsOnly
