@@ -72,13 +72,13 @@ struct QueueWindow: Sendable {
     private var trial: (rateBefore: Double, step: Double)?
     private var roundsToProbe = 8
     private var probePause = 8
-    private var others = OtherTraffic()
+    private(set) var others = OtherTraffic()
     private var drainsAt = Double.infinity
     private var drainedTo = Double.infinity
     private var drainRounds = 0
 
     /// The shortest target of the queue, in seconds, and its share of the lowest delay.
-    private static let target = (least: 0.003, share: 0.08)
+    static let target = (least: 0.003, share: 0.08)
     /// What all connections together get at least, in bytes a second.
     static let leastRate = 65_536.0
     /// The least window of a connection: one segment of Ethernet.
@@ -142,13 +142,6 @@ struct QueueWindow: Sendable {
         drainsAt = now + Self.secondDrain
     }
 
-    /// Returns the bytes that fill the line, as the last two minutes have shown; nil where nothing is
-    /// known of it.
-    func lineWindow(of path: LowestDelay, at now: Double) -> Double? {
-        guard let lowest = path.value, let rate = others.highestRate(at: now) else { return nil }
-        return min(max(rate * lowest, Self.leastWindow), Self.mostWindow)
-    }
-
     /// Returns by how many bytes the bounds of all connections may rise together in some seconds; nil
     /// without a limit, as while the line is being looked for.
     ///
@@ -156,12 +149,6 @@ struct QueueWindow: Sendable {
     func opening(in seconds: Double, at now: Double) -> Double? {
         guard state == .steady, let rate = others.highestRate(at: now) else { return nil }
         return min(Self.openingShare * rate * seconds, Self.mostWindow)
-    }
-
-    /// Returns the queue that is aimed at, in seconds; background leaves room for players.
-    private func target(of lowest: Double) -> Double {
-        let target = max(Self.target.least, Self.target.share * lowest)
-        return purpose == .background ? target / 2 : target
     }
 
     /// Leaves the line to a transfer of players that begins on the same path.
@@ -242,7 +229,7 @@ struct QueueWindow: Sendable {
         else { return }
         guard roundBytes > 0 else { return beginRound(at: now) }
         queue = max(0, roundTrip - lowest)
-        target = target(of: lowest)
+        target = target(of: lowest, lineRate: sample.lineRate, at: now)
         let rate = Double(roundBytes) / (now - began)
         decide(rate, roundTrip, lowest, now)
         let floor = max(

@@ -332,8 +332,10 @@ final class YieldingReads {
         let count = shares.count(of: key)
         var sample = group.sample
         sample.connections = count
+        let now = loop.now.inSeconds
+        sample.lineRate = path.uses.values.compactMap { $0.window.highestRate(at: now) }.max()
         let releases = use.window.releases
-        use.window.note(sample, of: &path.lowest, at: loop.now.inSeconds)
+        use.window.note(sample, of: &path.lowest, at: now)
         counts.releases += use.window.releases - releases
         path.uses[key.purpose] = use
         paths[key.address] = path
@@ -342,7 +344,7 @@ final class YieldingReads {
             for member in group.members { bound(member, toUnlimited: bytes) }
             return
         }
-        let opening = use.window.opening(in: lastPause, at: loop.now.inSeconds)
+        let opening = use.window.opening(in: lastPause, at: now)
         let rising = group.members.count { rises($0, to: bytes) }
         let step = opening.map { Int($0) / max(1, rising) }
         for member in group.members { bound(member, to: bytes, step: step) }

@@ -14,12 +14,16 @@ struct BoundedFlows {
     private var opensSlowly: [Bool]
     private var boundedAt = 0.0
     private let hasEdges: Bool
+    /// The round trip of handshakes, in seconds; nil if it is not measured.
+    private let handshake: Double?
 
     init(
         _ purpose: QueueWindow.Purpose, _ count: Int, on line: inout SimulatedLine,
-        from begin: Double, responses: SimulatedLine.Responses? = nil, hasEdges: Bool = false
+        from begin: Double, responses: SimulatedLine.Responses? = nil, hasEdges: Bool = false,
+        handshake: Double? = nil
     ) {
         self.hasEdges = hasEdges
+        self.handshake = handshake
         // Linux advertises 64 KiB before it knows more.
         flows = (0..<count).map { place in
             let began = responses == nil ? begin : begin + 0.137 * Double(place)
@@ -65,8 +69,11 @@ struct BoundedFlows {
         for flow in flows { line.limit(flow, to: nil) }
     }
 
-    mutating func sample(_ line: inout SimulatedLine, _ lowest: inout LowestDelay) {
-        var sample = QueueWindow.Sample()
+    mutating func sample(
+        _ line: inout SimulatedLine, _ lowest: inout LowestDelay, lineRate: Double? = nil
+    ) {
+        var sample = QueueWindow.Sample(handshake: handshake)
+        sample.lineRate = lineRate
         sample.connections = hasEdges ? max(1, waiting(on: line)) : flows.count
         var lostNow = 0
         for (place, flow) in flows.enumerated() {
@@ -167,12 +174,12 @@ struct Yielding {
     /// Makes transfers that each have one response without an end, or `responses`.
     init(
         _ line: SimulatedLine, _ purpose: QueueWindow.Purpose, transfers: Int = 2,
-        responses: SimulatedLine.Responses? = nil
+        responses: SimulatedLine.Responses? = nil, handshake: Double? = nil
     ) {
         var line = line
         flows = BoundedFlows(
             purpose, transfers, on: &line, from: 0, responses: responses,
-            hasEdges: responses != nil)
+            hasEdges: responses != nil, handshake: handshake)
         self.line = line
     }
 
@@ -242,8 +249,11 @@ struct Household {
                     begin: begun > requests, areBusy: players.isBusy(on: line), on: &line)
                 requests = begun
             }
-            players.sample(&line, &lowest)
-            background.sample(&line, &lowest)
+            let now = line.now
+            let lineRate = [players.window, background.window]
+                .compactMap { $0.highestRate(at: now) }.max()
+            players.sample(&line, &lowest, lineRate: lineRate)
+            background.sample(&line, &lowest, lineRate: lineRate)
         }
     }
 }

@@ -172,6 +172,34 @@ struct QueueWindowTests {
         #expect(!players.isBound)
     }
 
+    /// A handshake takes 30 ms, and each full packet longer by its own time on the line.
+    @Test(arguments: [(QueueWindow.Purpose.background, 6.0), (.background, 4), (.players, 3)])
+    func `on a slow line its own packets are no queue`(
+        purpose: QueueWindow.Purpose, megabits: Double
+    ) {
+        var run = Yielding(
+            SimulatedLine(megabits: megabits, delay: 0.03, queue: 0.2), purpose, handshake: 0.03)
+        _ = run.run(for: 10)
+        let found = run.run(for: 20)
+        #expect(found.rate > 0.9 * run.line.rate)
+        #expect(found.median < 0.02)
+        #expect(run.window.releases == 0)
+    }
+
+    /// Background has had its least rate for minutes, beside players on a line of 20 Mbit/s.
+    @Test func `background that has given way for long does not take its rate for the line's`() {
+        var (window, lowest) = (QueueWindow(.background), LowestDelay())
+        for step in 0..<100 {
+            window.note(
+                .init(roundTrip: 0.033, bytes: 2_000), of: &lowest, at: Double(step) * 0.04)
+        }
+        #expect(window.target(of: 0.03, lineRate: nil, at: 4) == 0.006)
+        #expect(window.target(of: 0.03, lineRate: 2.5e6, at: 4) == 0.0015)
+        let players = QueueWindow(.players)
+        #expect(players.target(of: 0.03, lineRate: nil, at: 4) == 0.003)
+        #expect(players.target(of: 0.03, lineRate: 1e6, at: 4) == 0.006)
+    }
+
     @Test func `bounds rise by an eighth of what the line carries, but not while it is sought`() {
         var (window, lowest) = (QueueWindow(.background), LowestDelay())
         #expect(window.opening(in: 0.02, at: 0) == nil)

@@ -1,0 +1,35 @@
+// What a window knows of its line, and which queue it aims at there.
+extension QueueWindow {
+    /// The target of the queue in packets, and its limit in shortest targets.
+    private static let packetsOfTarget = (least: 4.0, limit: 4.0)
+    /// The bytes of a full packet.
+    private static let packet = 1_500.0
+
+    /// Returns the highest rate of the last two minutes, in bytes a second; nil without any.
+    func highestRate(at now: Double) -> Double? { others.highestRate(at: now) }
+
+    /// Returns the bytes that fill the line, as the last two minutes have shown; nil where nothing is
+    /// known of it.
+    func lineWindow(of path: LowestDelay, at now: Double) -> Double? {
+        guard let lowest = path.value, let rate = others.highestRate(at: now) else { return nil }
+        return min(max(rate * lowest, Self.leastWindow), Self.mostWindow)
+    }
+
+    /// Returns the queue that is aimed at, in seconds; background leaves room for players.
+    ///
+    /// The lowest delay may be that of a handshake, whose packets take no time on the line. On a slow
+    /// line each full packet is a queue beside it, so that the target is no less than some packets.
+    ///
+    /// - Parameters:
+    ///   - lowest: the delay of the empty line, in seconds.
+    ///   - lineRate: the highest rate of all that used the line, in bytes a second; nil if unknown.
+    ///     That of background which has given way for long says little of the line.
+    ///   - now: seconds of a monotonic clock.
+    func target(of lowest: Double, lineRate: Double?, at now: Double) -> Double {
+        let usual = max(Self.target.least, Self.target.share * lowest)
+        let rate = max(lineRate ?? 0, highestRate(at: now) ?? 0)
+        let packets = rate > 0 ? Self.packetsOfTarget.least * Self.packet / rate : 0
+        let target = min(max(usual, packets), Self.packetsOfTarget.limit * usual)
+        return purpose == .background ? target / 2 : target
+    }
+}
