@@ -146,7 +146,7 @@ import URISyntax
         #expect(isKept(table, try entry(200)))
     }
 
-    @Test func `of a forgotten recording no header stays, and the rest is dropped first`() throws {
+    @Test func `of a forgotten recording no header stays, and the rest may be dropped`() throws {
         let folder = try Folder()
         let before = try folder.open()
         let entry = Entry(
@@ -173,5 +173,30 @@ import URISyntax
         for number in 0..<100 { _ = table.session(for: try self.entry(number)) }
         #expect(table.session(id).shift.recording == nil && table.count <= 17)
         #expect(table.session(other.id).fields.count == 1)
+    }
+
+    @Test func `what keeps the keys of a forgotten recording closed is dropped like any session`()
+        throws
+    {
+        let folder = try Folder()
+        let database = try folder.open()
+        defer { database.close() }
+        let table = SessionTable(database, limits: limits(16))
+        let secret = Entry(
+            url: try AbsoluteURL("http://h/a.m3u8"),
+            headers: [Entry.Header(name: "Authorization", value: "secret")])
+        let closed = table.session(for: secret, recording: "abc").id
+        let open = table.session(for: try entry(0), recording: "def").id
+        for number in 1..<13 { _ = table.session(for: try entry(number)) }
+        table.forgetRecording(closed)
+        table.forgetRecording(open)
+        // With the last of these there are 17, and three are dropped.
+        for number in 13..<16 { _ = table.session(for: try entry(number)) }
+        #expect(table.count == 14)
+        #expect(table.recording(of: open) == nil)
+        #expect(table.recording(of: closed) != nil)
+        #expect(!Session(id: closed, fields: Fields()).hasCredentials(of: table.session(closed)))
+        // It was used after these.
+        #expect(!isKept(table, try entry(1)) && !isKept(table, try entry(2)))
     }
 }

@@ -49,6 +49,9 @@ extension Session {
     /// True for what is left of the session of a forgotten recording.
     var isForgotten: Bool { shift.recording?.utf8.first == Self.mark.utf8.first }
 
+    /// True for what is left of one that had no credentials: no digest keeps its keys from others.
+    var closesNothing: Bool { shift.recording == Self.mark }
+
     /// What is left of this session once its recording is forgotten.
     var forgotten: Session {
         let digest = hasCredentials ? credentialDigest(for: id) : ""

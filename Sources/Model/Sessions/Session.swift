@@ -209,8 +209,10 @@ package final class SessionTable: Sendable {
         let dropped = kept.withLock { kept -> [SessionID] in
             // Without the sessions themselves, which would all count as held.
             let order = kept.sessions.compactMap { id, session -> (use: UInt64, id: SessionID)? in
-                if session.isForgotten { return (0, id) }
-                guard !session.isRecording, !pinned.contains(id) else { return nil }
+                guard !session.isRecording || session.isForgotten, !pinned.contains(id) else {
+                    return nil
+                }
+                if session.closesNothing { return (0, id) }
                 return (session.lastUse.load(ordering: .relaxed) &+ 1, id)
             }.sorted { ($0.use, $0.id.number) < ($1.use, $1.id.number) }
             var dropped: [SessionID] = []
@@ -241,11 +243,14 @@ package final class SessionTable: Sendable {
 
     /// Removes the headers from the session of a forgotten recording, see `Session.forgotten`.
     ///
-    /// What is left of it counts in the limits, and is dropped first.
+    /// What is left of it counts in the limits like other sessions, and is used just now; without
+    /// credentials it is dropped first.
     package func forgetRecording(_ id: SessionID) {
+        let now = uses.add(1, ordering: .relaxed).newValue
         let (left, isFull) = kept.withLock { kept -> (Session?, Bool) in
             guard let known = kept.sessions[id], !known.isForgotten else { return (nil, false) }
             let left = known.forgotten
+            left.lastUse.store(now, ordering: .relaxed)
             kept.sessions[id] = left
             kept.bytes += left.size - known.size
             return (left, kept.isFull)
