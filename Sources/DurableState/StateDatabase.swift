@@ -10,7 +10,7 @@ import GRDB
 import GRDBSQLite
 import Glibc
 package import Logging
-import Posix
+package import Posix
 import Reactor
 import Synchronization
 
@@ -58,6 +58,8 @@ package final class StateDatabase: Sendable {
     /// Held during a commit, so that commits are serialised.
     let committing = Mutex<Void>(())
     let thread: LoopThread
+    /// True once rows could not be read in this run.
+    let hasLostRows = Atomic<Bool>(false)
 
     /// The database, and which file it is.
     private struct Opened: Sendable {
@@ -88,6 +90,7 @@ package final class StateDatabase: Sendable {
             opened = Mutex(Opened(queue))
             contents = Mutex(found.rows)
             thread = try LoopThread(name: "state") { _ in }
+            note(found)
             for row in found.refused { enqueue(.init(slot: row, values: nil)) }
         } catch {
             throw StateFault(error)
@@ -95,6 +98,8 @@ package final class StateDatabase: Sendable {
     }
 
     var queue: DatabaseQueue { opened.withLock { $0.queue } }
+    /// The file that is written to; another one, once that was damaged or removed.
+    package var file: FileIdentity? { opened.withLock { $0.file } }
 
     // MARK: Opening
 
@@ -126,7 +131,7 @@ package final class StateDatabase: Sendable {
         _ folder: String, _ found: StateContents, _ reason: String, _ log: Logger
     ) throws -> DatabaseQueue {
         let path = path(in: folder)
-        let aside = "\(folder)/state.damaged-\(WallTime.now().seconds)"
+        let aside = "\(folder)/\(damagedPrefix)\(WallTime.now().seconds)"
         for suffix in [""] + suffixes {
             do throws(SystemError) {
                 try renameFile(path + suffix, to: aside + suffix)
@@ -262,6 +267,7 @@ package final class StateDatabase: Sendable {
                 var found = StateContents()
                 var room = rooms[table]
                 try queue.unsafeRead { try StateReader.read(table, $0, &room, into: &found) }
+                note(found)
                 rows = found.rows[table.name]
             } catch {
                 log.error("the state database cannot be read", metadata: ["error": "\(error)"])
@@ -269,6 +275,7 @@ package final class StateDatabase: Sendable {
         }
         return (rows ?? []).compactMap { row in
             if let record = Record(StateRow(row)) { return record }
+            hasLostRows.store(true, ordering: .relaxed)
             enqueue(.init(slot: .init(table: table, key: table.key(of: row)), values: nil))
             log.error(
                 "a row of the state database is invalid and is deleted",
@@ -316,19 +323,6 @@ package final class StateDatabase: Sendable {
                 }
             }
         }
-    }
-
-    private static func arguments(_ values: [StateValue]) -> StatementArguments {
-        StatementArguments(
-            values.map { value -> (any DatabaseValueConvertible)? in
-                switch value {
-                case .null: nil
-                case .integer(let number): number
-                case .real(let number): number
-                case .text(let text): text
-                case .bytes(let bytes): DatabaseValue.bytes(bytes)
-                }
-            })
     }
 
     /// Switches to a new database with all rows that can still be read from this one.

@@ -97,6 +97,11 @@ extension StateDatabase {
     /// Queues a record, which replaces the one with the same key; does not wait.
     package func put(_ record: some StateRecord) { enqueue(StateChange(record)) }
 
+    /// Queues changes; does not wait.
+    package func put(_ changes: [StateChange]) {
+        for change in changes { enqueue(change) }
+    }
+
     /// Queues the removal of the record with this key; does not wait.
     package func remove<Record: StateRecord>(_: Record.Type, key: [StateValue]) {
         enqueue(StateChange(removing: Record.self, key: key))

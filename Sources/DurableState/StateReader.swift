@@ -1,6 +1,8 @@
 // Reads tables of a file that may be damaged or foreign: bounded, and validating every value.
 import FoundationEssentials
 import GRDB
+import Posix
+import Synchronization
 
 /// The rows read from a database.
 struct StateContents {
@@ -14,6 +16,9 @@ struct StateContents {
     var refused: [StateSlot] = []
     /// The error because of which not everything could be read; the file must be replaced.
     var damage: DatabaseError?
+
+    /// True if no row was left out, as far as is known.
+    var isWhole: Bool { damage == nil && others == 0 && unread.isEmpty }
 
     /// The same contents without `refused`, for a new database, which has none of these rows.
     var withoutRefused: StateContents {
@@ -101,4 +106,35 @@ enum StateReader {
 
 extension DatabaseValue {
     static func bytes(_ bytes: [UInt8]) -> DatabaseValue { Data(bytes).databaseValue }
+}
+
+extension StateDatabase {
+    /// What the names of files begin with that were set aside for their damage.
+    static let damagedPrefix = "state.damaged-"
+
+    /// True if rows may be missing that nobody removed: some could not be read in this run, or a
+    /// damaged file lies aside; blocks on the disk.
+    package var mayLackRows: Bool {
+        if hasLostRows.load(ordering: .relaxed) { return true }
+        let files = (try? listFolder(folder)) ?? []
+        return files.contains { $0.name.hasPrefix(Self.damagedPrefix) }
+    }
+
+    /// Notes whether contents that were read are whole.
+    func note(_ found: StateContents) {
+        if !found.isWhole { hasLostRows.store(true, ordering: .relaxed) }
+    }
+
+    static func arguments(_ values: [StateValue]) -> StatementArguments {
+        StatementArguments(
+            values.map { value -> (any DatabaseValueConvertible)? in
+                switch value {
+                case .null: nil
+                case .integer(let number): number
+                case .real(let number): number
+                case .text(let text): text
+                case .bytes(let bytes): DatabaseValue.bytes(bytes)
+                }
+            })
+    }
 }

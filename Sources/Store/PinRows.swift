@@ -17,7 +17,7 @@ struct PinRows: Equatable, Sendable {
     let count: Int
     /// False if some part has fewer or more keys than it would be written with, as after damage or
     /// a former version.
-    let isRegular: Bool
+    private(set) var isRegular: Bool
 
     /// The rows that a number of keys is written as.
     init(keys: Int) {
@@ -34,34 +34,39 @@ struct PinRows: Equatable, Sendable {
         count = parts
     }
 
+    /// The same rows, of which the disk may lack some.
+    var irregular: Self {
+        var rows = self
+        rows.isRegular = false
+        return rows
+    }
+
     /// The number of a part's row.
     private static func number(_ part: Int, of title: UInt64) -> UInt64 {
         title | UInt64(part) << bits
     }
 
+    /// A pin as it was read.
+    struct Found {
+        let pin: Pin
+        let rows: PinRows
+        /// False if the row with the number of the title is missing.
+        let hasFirst: Bool
+        /// The numbers of its rows.
+        let numbers: [UInt64]
+    }
+
     /// Joins rows to pins, in any order.
-    ///
-    /// A former version takes each row for a pin, and removes only the first one of a pin with it:
-    /// the others are no pin then.
-    ///
-    /// - Returns: the pins, and the numbers of the rows without the first one of their title.
-    static func pins(
-        in records: [PinRecord]
-    ) -> (pins: [(pin: Pin, rows: PinRows)], strays: [UInt64]) {
-        var found: [(pin: Pin, rows: PinRows)] = []
-        var strays: [UInt64] = []
-        for (title, parts) in Dictionary(grouping: records, by: { $0.title & titles }) {
+    static func pins(in records: [PinRecord]) -> [Found] {
+        Dictionary(grouping: records, by: { $0.title & titles }).map { title, parts in
             let parts = parts.sorted { $0.title < $1.title }
-            guard parts.first?.title == title else {
-                strays += parts.map(\.title)
-                continue
-            }
             let pin = Pin(
                 title: title, url: parts.first?.url ?? "",
                 since: WallTime(seconds: parts.first?.since ?? 0), keys: parts.flatMap(keys(of:)))
-            found.append((pin, PinRows(parts)))
+            return Found(
+                pin: pin, rows: PinRows(parts), hasFirst: parts.first?.title == title,
+                numbers: parts.map(\.title))
         }
-        return (found, strays)
     }
 
     private static func keys(of record: PinRecord) -> [ObjectKey] {

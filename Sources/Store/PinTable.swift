@@ -15,6 +15,17 @@ final class PinTable: Sendable {
         private var namings: [ObjectKey: Int] = [:]
         /// The rows of each pin on the disk.
         private(set) var rows: [UInt64: PinRows] = [:]
+        /// The file of the database that they are in.
+        private var file: FileIdentity?
+
+        init(file: FileIdentity?) { self.file = file }
+
+        /// Notes which file is written to now: one that has replaced another may lack rows.
+        mutating func note(_ file: FileIdentity?) {
+            guard file != self.file else { return }
+            self.file = file
+            rows = rows.mapValues(\.irregular)
+        }
 
         /// Replaces or removes a pin; returns the keys that it named before and none names now.
         @discardableResult
@@ -45,13 +56,24 @@ final class PinTable: Sendable {
     private let writing = Mutex<Void>(())
 
     /// Reads the pins; blocks on the disk.
+    ///
+    /// A former version takes each row for a pin, and removes only the first one of a pin with it:
+    /// the others are no pin then, unless the first one may have been lost.
     init(_ database: StateDatabase) {
         self.database = database
-        var table = Table()
+        var table = Table(file: database.file)
         let found = PinRows.pins(in: database.records(PinRecord.self))
-        for (pin, rows) in found.pins { table.set(pin, rows, for: pin.title) }
-        for number in found.strays {
-            database.remove(PinRecord.self, key: [.integer(Int64(bitPattern: number))])
+        let areLost = found.contains { !$0.hasFirst } && database.mayLackRows
+        for item in found {
+            guard item.hasFirst || areLost else {
+                for number in item.numbers {
+                    database.remove(PinRecord.self, key: [.integer(Int64(bitPattern: number))])
+                }
+                continue
+            }
+            table.set(item.pin, item.rows, for: item.pin.title)
+            // The next run is not to take them for what a former version has left.
+            if !item.hasFirst { database.put(PinRows.changes(to: item.pin, former: item.rows)) }
         }
         self.table = Mutex(table)
     }
@@ -79,14 +101,21 @@ final class PinTable: Sendable {
     /// - Returns: the keys that the pin named before, and that none names now.
     func add(_ pin: Pin) throws(StateFault) -> [ObjectKey] {
         try writing.withLock { _ throws(StateFault) -> [ObjectKey] in
-            let (former, rows) = table.withLock { ($0.pins[pin.title], $0.rows[pin.title]) }
+            let file = database.file
+            let (former, rows) = table.withLock { table -> (Pin?, PinRows?) in
+                table.note(file)
+                return (table.pins[pin.title], table.rows[pin.title])
+            }
             if let former, let rows, rows.isRegular, rows.count > 1,
                 let grown = former.grown(to: pin)
             {
                 let first = former.keys.count / PinRows.mostKeys
                 try database.keep(PinRows.changes(to: grown, from: first))
-                table.withLock { $0.extend(to: grown) }
-                return []
+                if database.file == file {
+                    table.withLock { $0.extend(to: grown) }
+                    return []
+                }
+                // The write found damage, and the rows before the end may be lost.
             }
             try database.keep(PinRows.changes(to: pin, former: rows))
             return table.withLock {

@@ -213,6 +213,44 @@ import Testing
         #expect(rows(store) == [6: 1])
     }
 
+    @Test(arguments: [false, true])
+    func `a long pin whose first row is damaged keeps the others`(_ isSetAside: Bool) throws {
+        let folder = try TemporaryFolder()
+        let most = PinRows.mostKeys
+        let first = try openStore(folder.path)
+        try first.pin(title: 5, url: "u", keys: keys(0..<2 * most + 1))
+        if isSetAside {
+            // A former run has gone on with what could be read.
+            try first.state.erase(PinRecord.self, key: [.integer(5)])
+            try writeFile(folder.path + "/state.damaged-1", [])
+        } else {
+            try first.state.keep([PinRecord(title: 5, url: "u", since: 1, keys: [1, 2, 3])])
+        }
+        first.close()
+        for _ in 0..<2 {
+            let store = try openStore(folder.path)
+            defer { store.close() }
+            #expect(Set(store.pin(of: 5)?.keys ?? []) == Set(keys(most..<2 * most + 1)))
+            #expect(rows(store) == [5: most, 5 | 1 << 48: 1])
+            // It says nothing of what the next run finds.
+            unlink(folder.path + "/state.damaged-1")
+        }
+    }
+
+    @Test func `in a database that has replaced another one a long pin is written anew`() throws {
+        let folder = try TemporaryFolder()
+        let most = PinRows.mostKeys
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try store.pin(title: 5, url: "u", keys: keys(0..<most + 1))
+        // As if it could not be read when the other file was made.
+        try store.state.erase(PinRecord.self, key: [.integer(5)])
+        for name in ["", "-wal", "-shm"] { unlink(folder.path + "/state.sqlite" + name) }
+        try store.state.moveIntoNewFolder()
+        try store.pin(title: 5, url: "u", keys: keys(0..<most + 3))
+        #expect(rows(store) == [5: most, 5 | 1 << 48: 3])
+    }
+
     @Test func `a pin of more keys than a row of the database takes is kept`() throws {
         let folder = try TemporaryFolder()
         let count = (17 << 20) / PinRecord.keyLength
