@@ -30,7 +30,7 @@ package struct RevivalSearch: Sendable {
     /// A playlist, its references, and whether it contains the URL itself.
     package struct Found: Sendable {
         package let list: Resource
-        let children: [ResourceReference]
+        let reading: Succession.Reading
         package let isExact: Bool
         /// True if it is not stored, and only near the URL.
         var isEvicted = false
@@ -44,7 +44,7 @@ package struct RevivalSearch: Sendable {
         guard var found = list() else { return nil }
         // The playlist may already have been refreshed, for another player or by its own reload.
         if !found.isExact {
-            found.successor = Succession(found.children, key: key).successor(of: url, role)
+            found.successor = Succession(found.reading, key: key).successor(of: url, role)
         }
         return found
     }
@@ -55,10 +55,10 @@ package struct RevivalSearch: Sendable {
     package func successor(in object: StoredObject, _ list: Resource, after found: Found)
         -> AbsoluteURL?
     {
-        guard let now = children(of: object, list, isNew: true) else { return nil }
+        guard let now = reading(of: object, list, isNew: true) else { return nil }
         sources.revival.noteRefresh(found.list.key, now: .now())
         let succession = Succession(now, key: key)
-        sources.revival.note(succession.pairs(with: found.children))
+        sources.revival.note(succession.pairs(with: found.reading))
         let next = sources.revival.successor(of: url) ?? succession.successor(of: url, role)
         return next == url ? nil : next
     }
@@ -85,20 +85,22 @@ package struct RevivalSearch: Sendable {
                 if closeness(of: list) > absent.map(closeness) ?? -1 { absent = list }
                 continue
             }
-            guard let children = children(of: object, list) else { continue }
-            if children.contains(where: { $0.url == url }) {
-                return Found(list: list, children: children, isExact: true)
+            guard let reading = reading(of: object, list) else { continue }
+            if reading.children.contains(where: { $0.url == url }) {
+                return Found(list: list, reading: reading, isExact: true)
             }
-            let isLike = children.contains {
+            let isLike = reading.children.contains {
                 $0.url.path == url.path || key($0.url, $0.role) == name
             }
             if isLike, second == nil {
-                second = Found(list: list, children: children, isExact: false)
+                second = Found(list: list, reading: reading, isExact: false)
             }
         }
         // An evicted playlist may name the URL once it is fetched again.
         return second
-            ?? absent.map { Found(list: $0, children: [], isExact: false, isEvicted: true) }
+            ?? absent.map {
+                Found(list: $0, reading: Succession.Reading(), isExact: false, isEvicted: true)
+            }
     }
 
     /// Returns the number of leading path segments that a playlist that is not stored shares with
@@ -139,19 +141,19 @@ package struct RevivalSearch: Sendable {
     }
 
     /// Returns what a stored playlist names; of a new one, the epochs of the names are noted.
-    private func children(of object: StoredObject, _ list: Resource, isNew: Bool = false)
-        -> [ResourceReference]?
+    private func reading(of object: StoredObject, _ list: Resource, isNew: Bool = false)
+        -> Succession.Reading?
     {
         guard object.isComplete, let facts = ObjectFacts.of(object), facts.head.isPlaylist,
             let base = try? list.withUserinfo(AbsoluteURL(facts.head.finalURL)),
             let body = try? readBody(of: object, count: Int(object.total ?? 0))
         else { return nil }
-        let reading = PlaylistReading(
+        let options = PlaylistReading(
             limits: list.session.limits(ofOrigins: sources.limits),
             variables: sources.memory.variables(of: list.session.id, in: list.url))
         if isNew {
-            try? sources.names.noteNames(in: (body, base), of: list, object, options: reading)
+            try? sources.names.noteNames(in: (body, base), of: list, object, options: options)
         }
-        return try? Playlist(body, base: base, reading).references
+        return (try? Playlist(body, base: base, options)).map { Succession.Reading($0) }
     }
 }

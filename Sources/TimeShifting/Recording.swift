@@ -190,7 +190,7 @@ final class Recording {
         else { return }
         services.playlistMemory.remember(
             found.list.definedVariables, definedIn: order.choice.url, of: session.id)
-        let succession = Succession(found.list.references) { [services, session] url, role in
+        let succession = Succession(.init(found.list)) { [services, session] url, role in
             ObjectKey(services.names.cacheKey(url, session: session, role: role))
         }
         let chosen = (try? DownloadChoice(order.choice, multivariant).playlists()) ?? []

@@ -13,21 +13,22 @@ import URISyntax
         var isBehindBreak = false
     }
 
-    /// The children of a list whose token is a folder in the paths of its segments.
-    private func children(
+    /// A reading of a list whose token is a folder in the paths of its segments.
+    private func reading(
         _ segments: [Segment], token: String, from first: Int = 0, breaks: Int? = nil
-    ) throws -> [ResourceReference] {
+    ) throws -> Succession.Reading {
         var text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
         if let breaks { text += "#EXT-X-DISCONTINUITY-SEQUENCE:\(breaks)\n" }
         for segment in segments {
             if segment.isBehindBreak { text += "#EXT-X-DISCONTINUITY\n" }
             text += "#EXTINF:\(segment.seconds),\n\(token)/\(segment.name).ts\n"
         }
-        return try Playlist(Array(text.utf8), base: AbsoluteURL("http://h/l.m3u8")).references
+        return Succession.Reading(
+            try Playlist(Array(text.utf8), base: AbsoluteURL("http://h/l.m3u8")))
     }
 
     private func pairs(
-        _ now: [ResourceReference], after former: [ResourceReference]
+        _ now: Succession.Reading, after former: Succession.Reading
     ) -> [String: String] {
         let succession = Succession(now) { url, _ in ObjectKey(sha256Of: url.text) }
         let named = succession.pairs(with: former).map { ($0.dead.path, $0.url.path) }
@@ -37,53 +38,76 @@ import URISyntax
     private let film = ["0", "1", "2"].map { Segment(name: $0) }
 
     @Test func `segments under another path are paired by their numbers`() throws {
-        let former = try children(film, token: "a")
-        let now = try children(film, token: "b")
+        let former = try reading(film, token: "a")
+        let now = try reading(film, token: "b")
         #expect(
             pairs(now, after: former)
                 == ["/a/0.ts": "/b/0.ts", "/a/1.ts": "/b/1.ts", "/a/2.ts": "/b/2.ts"])
     }
 
     @Test func `segments of a live list are paired by their numbers`() throws {
-        let former = try children(film, token: "a")
+        let former = try reading(film, token: "a")
         let next = ["1", "2", "3"].map { Segment(name: $0) }
-        let now = try children(next, token: "b", from: 1)
+        let now = try reading(next, token: "b", from: 1)
         #expect(pairs(now, after: former) == ["/a/1.ts": "/b/1.ts", "/a/2.ts": "/b/2.ts"])
     }
 
     @Test func `discontinuities are told apart from those that have left the window`() throws {
         let segments = (0..<5).map { Segment(name: "\($0)", isBehindBreak: $0 == 1 || $0 == 3) }
-        let former = try children(segments, token: "a")
+        let former = try reading(segments, token: "a")
         let common = ["/a/2.ts": "/b/2.ts", "/a/3.ts": "/b/3.ts", "/a/4.ts": "/b/4.ts"]
-        let now = try children(Array(segments[2...]), token: "b", from: 2)
+        let now = try reading(Array(segments[2...]), token: "b", from: 2)
         #expect(pairs(now, after: former) == common)
         // The same with the tag that counts them.
-        let counted = try children(Array(segments[2...]), token: "b", from: 2, breaks: 1)
+        let counted = try reading(Array(segments[2...]), token: "b", from: 2, breaks: 1)
         #expect(pairs(counted, after: former) == common)
         // One of them is elsewhere.
         var moved = segments
         moved[3].isBehindBreak = false
         moved[4].isBehindBreak = true
-        let others = try children(Array(moved[2...]), token: "b", from: 2)
+        let others = try reading(Array(moved[2...]), token: "b", from: 2)
         #expect(pairs(others, after: former).isEmpty)
         // An origin that has restarted counts them from zero again.
-        let before = try children(film, token: "a", breaks: 5)
-        let anew = try children(film, token: "b")
+        let before = try reading(film, token: "a", breaks: 5)
+        let anew = try reading(film, token: "b")
         #expect(pairs(anew, after: before).isEmpty)
         // An advertisement and its break were put before the segments that have a number in common.
-        let window = try children(film, token: "a", from: 11)
+        let window = try reading(film, token: "a", from: 11)
         let ad = [Segment(name: "ad"), Segment(name: "p", isBehindBreak: true)]
-        let longer = try children(ad + film, token: "b", from: 10)
+        let longer = try reading(ad + film, token: "b", from: 10)
         #expect(pairs(longer, after: window).isEmpty)
     }
 
+    @Test func `a list that counts its discontinuities has restarted if it counts otherwise`()
+        throws
+    {
+        func window(_ numbers: Range<Int>, breakAt: Int? = nil) -> [Segment] {
+            numbers.map { Segment(name: "\($0)", isBehindBreak: $0 == breakAt) }
+        }
+        // One has left before the former window; the origin then counts from the start.
+        let former = try reading(window(10..<16), token: "a", from: 10, breaks: 1)
+        let anew = try reading(window(12..<18), token: "b", from: 12)
+        #expect(pairs(anew, after: former).isEmpty)
+        // One is in the former window, and none has left the next one.
+        let broken = try reading(window(10..<16, breakAt: 11), token: "a", from: 10, breaks: 0)
+        let whole = try reading(window(12..<18), token: "b", from: 12, breaks: 0)
+        #expect(pairs(whole, after: broken).isEmpty)
+        // Without the tag it has left a window that has moved on, and no other.
+        let uncounted = try reading(window(10..<16, breakAt: 11), token: "a", from: 10)
+        #expect(pairs(anew, after: uncounted).count == 4)
+        let still = try reading(window(10..<16), token: "b", from: 10)
+        let later = try reading(window(11..<16), token: "b", from: 11)
+        let led = try reading(window(11..<16, breakAt: 11), token: "a", from: 11)
+        #expect(pairs(still, after: led).isEmpty && pairs(later, after: led).isEmpty)
+    }
+
     @Test func `a list with another segment in front pairs none of them`() throws {
-        let former = try children(film, token: "a")
-        let short = try children([Segment(name: "ad", seconds: 2)] + film, token: "b")
+        let former = try reading(film, token: "a")
+        let short = try reading([Segment(name: "ad", seconds: 2)] + film, token: "b")
         #expect(pairs(short, after: former).isEmpty)
         var broken = film
         broken[0].isBehindBreak = true
-        let alike = try children([Segment(name: "ad")] + broken, token: "b")
+        let alike = try reading([Segment(name: "ad")] + broken, token: "b")
         #expect(pairs(alike, after: former).isEmpty)
     }
 }

@@ -12,6 +12,23 @@ package import URISyntax
 /// the discontinuities between them: where an origin puts advertisements into each reading, or has
 /// restarted, equal numbers stand for other content.
 package struct Succession {
+    /// What one reading of a list says of its children.
+    package struct Reading: Sendable {
+        package private(set) var children: [ResourceReference] = []
+        /// True if it has EXT-X-DISCONTINUITY-SEQUENCE.
+        fileprivate var countsDiscontinuities = false
+        /// The number of its first segment; nil without one.
+        fileprivate var first: Int? { children.first { $0.tag == .inf }?.mediaSequence }
+
+        /// One of a list that is not there.
+        package init() {}
+
+        package init(_ list: Playlist) {
+            children = list.references
+            countsDiscontinuities = list.summary.startsWithDiscontinuitySequence
+        }
+    }
+
     private struct Place: Hashable {
         let role: ResourceRole
         let sequence: Int
@@ -42,19 +59,18 @@ package struct Succession {
     private var byPlace: [Place: AbsoluteURL] = [:]
     /// The segments by media sequence number.
     private var segments: [Int: Segment] = [:]
-    /// Of the current children.
-    private let mayCountFromZero: Bool
+    private let now: Reading
     private let key: (AbsoluteURL, ResourceRole) -> ObjectKey
 
     /// - Parameters:
-    ///   - now: the current children of the list.
+    ///   - now: the current reading of the list.
     ///   - key: makes the key of a child.
     package init(
-        _ now: [ResourceReference], key: @escaping (AbsoluteURL, ResourceRole) -> ObjectKey
+        _ now: Reading, key: @escaping (AbsoluteURL, ResourceRole) -> ObjectKey
     ) {
         self.key = key
-        mayCountFromZero = Self.mayCountFromZero(now)
-        for (place, child) in Self.placed(now) {
+        self.now = now
+        for (place, child) in Self.placed(now.children) {
             byKey[key(child.url, child.role)] = child.url
             byPlace[place] = child.url
             if child.tag == .inf { segments[child.mediaSequence] = Segment(child) }
@@ -86,11 +102,10 @@ package struct Succession {
         byKey[key(url, role)] ?? byPath[url.path].flatMap { $0 }
     }
 
-    /// Returns the former children of a list whose URL has changed, each with its current URL.
-    package func pairs(with former: [ResourceReference]) -> [(dead: AbsoluteURL, url: AbsoluteURL)]
-    {
+    /// Returns the children of a former reading whose URL has changed, each with its current URL.
+    package func pairs(with former: Reading) -> [(dead: AbsoluteURL, url: AbsoluteURL)] {
         let isNumberedAlike = isNumberedAlike(former)
-        return Self.placed(former).compactMap { place, child in
+        return Self.placed(former.children).compactMap { place, child in
             let isPlaced = isNumberedAlike || child.role == .playlist
             guard
                 let url = successor(of: child.url, child.role)
@@ -105,10 +120,11 @@ package struct Succession {
     ///
     /// A list without EXT-X-DISCONTINUITY-SEQUENCE counts discontinuities from the first segment of
     /// each reading: the numbers of two readings then differ by those that have left its window,
-    /// the same for all segments.
-    private func isNumberedAlike(_ former: [ResourceReference]) -> Bool {
+    /// the same for all segments. With the tag in either one, other numbers tell an origin that has
+    /// restarted.
+    private func isNumberedAlike(_ former: Reading) -> Bool {
         var common: Int?
-        for child in former where child.tag == .inf {
+        for child in former.children where child.tag == .inf {
             guard let now = segments[child.mediaSequence] else { continue }
             let before = Segment(child)
             let left = before.discontinuitySequence &- now.discontinuitySequence
@@ -116,14 +132,10 @@ package struct Succession {
             common = left
         }
         guard let difference = common, difference != 0 else { return true }
+        guard !now.countsDiscontinuities, !former.countsDiscontinuities,
+            let start = former.first, let first = now.first
+        else { return false }
         // Windows only advance: if there are more of them than before, they were put in.
-        return difference > 0 && mayCountFromZero && Self.mayCountFromZero(former)
-    }
-
-    /// False if a reading can only have the numbers of its discontinuities from
-    /// EXT-X-DISCONTINUITY-SEQUENCE: they tell an origin that has restarted.
-    private static func mayCountFromZero(_ list: [ResourceReference]) -> Bool {
-        // The list may begin with a discontinuity.
-        (list.first { $0.tag == .inf }?.discontinuitySequence ?? 0) <= 1
+        return difference > 0 && first > start
     }
 }
