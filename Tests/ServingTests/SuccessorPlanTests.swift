@@ -44,6 +44,19 @@ import Testing
         }
     }
 
+    @Test func `while another origin is down a whole list that has ended is asked for at its URL`()
+        throws
+    {
+        let stage = PlanStage.ended(age: 100) { $0.hasDown = true }
+        #expect(try plan(stage, Self.stored) == .revalidate(.ended))
+        // What it lacks its successor may have.
+        let cut = PlanStage.ended(age: 100) {
+            $0.hasDown = true
+            $0.form = .cut
+        }
+        #expect(try plan(cut, Self.stored) == .serve(.offline, ttl: nil))
+    }
+
     @Test func `a blocking reload begins at the new URL`() throws {
         let reload = PlanStage.live(age: 1) { $0.isReload = true }
         #expect(try plan(reload, Self.known) == .followSuccessor)

@@ -132,8 +132,9 @@ extension RequestFacts {
         let mayMove =
             switch freshness {
             case .fresh: false
-            // What it names may be stored, unlike what its successor names.
-            case .stale(.ended): !outlastsOrigin(response)
+            // What it names may be stored, unlike what its successor names; also if that is at
+            // another origin. One that answers says itself whether the list is still at its URL.
+            case .stale(.ended): !outlastsOrigin(response) && !(hasDown && offline == .whole)
             default: true
             }
         if mayMove, let plan = planOfStoredSuccessor { return plan }
