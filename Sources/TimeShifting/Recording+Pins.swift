@@ -1,7 +1,7 @@
 // What a recording needs of other titles, and pins.
 import DurableState
 import HLS
-import Library
+package import Library
 import Logging
 import Model
 import Posix
@@ -98,27 +98,42 @@ extension RecordingTable {
         return keys
     }
 
-    /// Has all recordings but one pin what they need of other titles.
+    /// Has all recordings but one pin what they need of other titles, also after one of them could
+    /// not; then throws.
     ///
     /// Blocks on the disk.
     func pinShared(besides id: String? = nil) throws(StateFault) {
+        var fault: StateFault?
         for recording in running.values where recording.order.id != id {
-            try recording.pinShared()
+            do throws(StateFault) {
+                try recording.pinShared()
+            } catch {
+                fault = fault ?? error
+            }
         }
         // Opening the files of all its segments takes a while, and a purge waits for it.
         for order in paused.values where order.id != id && !pausedWithPins.contains(order.id) {
-            try Recording(order, services, loop).pinShared()
-            pausedWithPins.insert(order.id)
+            do throws(StateFault) {
+                try Recording(order, services, loop).pinShared()
+                pausedWithPins.insert(order.id)
+            } catch {
+                fault = fault ?? error
+            }
         }
+        if let fault { throw fault }
     }
 
-    /// As `pinShared`, before a purge, which is made in any case.
-    fileprivate func pinBeforePurge() {
+    /// As `pinShared`, before a purge, which is made in any case, or a clear.
+    ///
+    /// - Returns: why something could not be pinned; nil if all is.
+    fileprivate func pinBeforePurge() -> StateFault? {
         do throws(StateFault) {
             try pinShared()
+            return nil
         } catch {
             services.log.error(
                 "a recording cannot be pinned before a purge", metadata: ["error": "\(error)"])
+            return error
         }
     }
 }
@@ -132,14 +147,18 @@ extension TimeShiftThread {
     /// Blocks until they have, for some seconds at most; not before the keeper is started. Must not
     /// be called on its thread.
     ///
-    /// - Returns: false if they still do it, or cannot be waited for.
-    package func willPurge() -> Bool {
-        guard isStarted.load(ordering: .acquiring) else { return true }
-        guard let isDone = try? ThreadSemaphore() else { return false }
-        onKeeper {
-            $0.recorder.pinBeforePurge()
+    /// - Returns: whether they have; `underWay` too if they cannot be waited for.
+    package func willPurge() -> StoreAdministration.Pinning {
+        guard isStarted.load(ordering: .acquiring) else { return .done }
+        guard let isDone = try? ThreadSemaphore() else { return .underWay }
+        let found = Mutex<StateFault?>(nil)
+        onKeeper { keeper in
+            let fault = keeper.recorder.pinBeforePurge()
+            found.withLock { $0 = fault }
             isDone.signal()
         }
-        return isDone.wait(atMost: Self.patience)
+        guard isDone.wait(atMost: Self.patience) else { return .underWay }
+        if let fault = found.withLock({ $0 }) { return .failed("\(fault)") }
+        return .done
     }
 }

@@ -9,9 +9,14 @@ import Testing
 
 /// Clears, which spare what pins name.
 @Suite struct ClearTests {
-    @Test(arguments: [false, true])
+    @Test(
+        arguments: [
+            (StoreAdministration.Pinning.done, nil),
+            (.underWay, "still pin"),
+            (.failed("the disk is full"), "cannot be pinned: the disk is full"),
+        ] as [(StoreAdministration.Pinning, String?)])
     func `a clear that is to spare pinned titles waits for what is to be pinned`(
-        _ isPinned: Bool
+        _ pinning: StoreAdministration.Pinning, _ words: String?
     ) throws {
         let folder = try makeTemporaryFolder("clear")
         defer { removeTree(folder) }
@@ -25,11 +30,12 @@ import Testing
         let administration = StoreAdministration(
             catalogue: TitleCatalogue(
                 store: store, sessions: SessionTable(store.state), keys: keys),
-            origin: { _ in nil }, willPurge: { _ in isPinned })
+            origin: { _ in nil }, willPurge: { _ in pinning })
         switch administration.clear(AdministrationQuery("")) {
-        case .value: #expect(isPinned)
+        case .value: #expect(words == nil)
         case .failure(let status, let reason):
-            #expect(!isPinned && status == .serviceUnavailable, "\(reason)")
+            #expect(status == .serviceUnavailable, "\(reason)")
+            #expect(words.map { reason.contains($0) } == true, "\(reason)")
         case .methodNotAllowed: Issue.record("it is no matter of the method")
         }
         guard case .value = administration.clear(AdministrationQuery("pinned=true")) else {

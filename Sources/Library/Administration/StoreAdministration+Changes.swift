@@ -182,10 +182,18 @@ extension StoreAdministration {
                 .badRequest, "pinned is true, to remove pinned titles too, or false")
         }
         // What recordings need of other titles is to be spared too, and they pin late.
-        guard !sparesPinned || willPurge?([]) != false else {
+        let pinning: Pinning = sparesPinned ? willPurge?([]) ?? .done : .done
+        switch pinning {
+        case .done: break
+        case .underWay:
             return .failure(
                 .serviceUnavailable,
                 "nothing was removed: recordings still pin what they need of other titles; ask again"
+            )
+        case .failed(let reason):
+            return .failure(
+                .serviceUnavailable,
+                "nothing was removed, since what a recording needs of other titles cannot be pinned: \(reason); check the disk, make room with a purge, and ask again"
             )
         }
         let keptPins = sparesPinned ? store.pins().count : 0

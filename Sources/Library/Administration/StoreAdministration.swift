@@ -26,9 +26,16 @@ package final class StoreAdministration: Sendable {
     /// Returns the origin URL that a text names, directly or inside a URL of this daemon; nil if it
     /// names none.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
+    /// Whether all that is to be spared is pinned.
+    package enum Pinning: Sendable {
+        case done, underWay
+        /// Something cannot be pinned, with the reason in words.
+        case failed(String)
+    }
+
     /// Called with purges before anything is removed, and with none before a clear that spares
-    /// pinned titles; returns false if not all that is to be spared is pinned yet.
-    package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Bool
+    /// pinned titles.
+    package typealias WillPurge = @Sendable (_ orders: [PurgeOrder]) -> Pinning
     /// Called with the numbers of pinned titles after objects that their pins name were removed, or
     /// may have been.
     package typealias DidRemove = @Sendable (_ titles: Set<UInt64>) -> Void

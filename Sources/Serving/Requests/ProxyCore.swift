@@ -222,11 +222,11 @@ package final class ProxyCore: Sendable {
     /// Has parents asked past what they have stored of what is about to be purged, and recordings
     /// pin what they need of other titles; no orders are a clear that spares what is pinned.
     ///
-    /// - Returns: false if recordings still pin.
-    package func willPurge(_ orders: [PurgeOrder]) -> Bool {
+    /// - Returns: whether recordings have.
+    package func willPurge(_ orders: [PurgeOrder]) -> StoreAdministration.Pinning {
         // Purges by URL remove pinned objects too.
         let spares = orders.contains { if case .texts = $0.subject { false } else { true } }
-        let havePinned = spares || orders.isEmpty ? keeper.willPurge() : true
+        let pinning = spares || orders.isEmpty ? keeper.willPurge() : .done
         for order in orders {
             let subject: ParentPurges.Subject
             switch order.subject {
@@ -238,7 +238,7 @@ package final class ProxyCore: Sendable {
             }
             parents.purges.add(subject, now: .now())
         }
-        return havePinned
+        return pinning
     }
 
     /// Repeats purges and pins of other nodes here.
