@@ -20,7 +20,9 @@ extension RecordingTable {
         holder: String? = nil
     ) -> JSONValue {
         let session =
-            recording?.session ?? services.sessions.session(for: order.entry, recording: order.id)
+            recording?.session
+            ?? services.sessions.session(
+                for: order.entry, recording: order.id, isElsewhere: holder != nil)
         let lists = recording?.progress ?? []
         let longest = lists.map(\.seconds).max()
         let ended = order.state.isOver ? order.ended : nil

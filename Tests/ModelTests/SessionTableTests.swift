@@ -199,4 +199,15 @@ import URISyntax
         // It was used after these.
         #expect(!isKept(table, try entry(1)) && !isKept(table, try entry(2)))
     }
+
+    @Test func `the headers of a recording are kept by the node that has it`() throws {
+        let folder = try Folder()
+        let database = try folder.open()
+        defer { database.close() }
+        let table = SessionTable(database)
+        let shown = table.session(for: try entry(1), recording: "abc", isElsewhere: true)
+        #expect(table.count == 0 && database.records(SessionRecord.self).isEmpty)
+        let own = table.session(for: try entry(1), recording: "abc", isElsewhere: false)
+        #expect(table.count == 1 && own.id == shown.id)
+    }
 }

@@ -2,7 +2,7 @@
 package import DurableState
 package import HLS
 import HTTP
-import Routing
+package import Routing
 import Store
 
 extension Session {
@@ -34,6 +34,16 @@ extension Session.Shift {
         // A week of 4 s segments.
         if recording != nil { limits.segmentCount = 200_000 }
         return limits
+    }
+}
+
+extension SessionTable {
+    /// The session of a recording: only the node that has the recording keeps it, with its headers;
+    /// the others show it.
+    package func session(for entry: Entry, recording: String, isElsewhere: Bool) -> Session {
+        isElsewhere
+            ? Self.unkept(for: entry, recording: recording)
+            : session(for: entry, recording: recording)
     }
 }
 
