@@ -39,13 +39,16 @@ struct EndingAttempts {
         hasWaited = false
     }
 
+    /// Records that a playlist has replaced another object, which the store counts as a loss.
+    mutating func noteReplacement() { made?.losses &+= 1 }
+
     /// Records that it waits for room, or for the entry.
     mutating func noteWait() { hasWaited = true }
 
     /// True if the lists, all of which are written, may name what was lost while it waited;
     /// `losses` are `ObjectStore.losses` now.
     ///
-    /// Without a wait the losses are the objects that the lists have replaced.
+    /// Without a wait there is nothing to look up again.
     func areOutdated(losses: Int) -> Bool {
         hasWaited && made.map { $0.losses != losses } ?? false
     }

@@ -6,6 +6,7 @@ import Playlists
 import Posix
 import Reactor
 import Store
+import URISyntax
 
 /// The end of a recording: writes its playlists in their finished form.
 ///
@@ -74,8 +75,7 @@ final class RecordingEnding {
         }
         do throws(SystemError) {
             for list in left {
-                let generation = try services.store(
-                    playlist: list.bytes, at: list.url, base: list.url, of: playlists.session)
+                let generation = try store(list.bytes, at: list.url, base: list.url)
                 attempts.note(written: list, as: generation)
             }
         } catch {
@@ -84,6 +84,17 @@ final class RecordingEnding {
         guard playlists.order.isMultivariant else { return endUnlessOutdated() }
         if let entry { return write(entry, naming: lists) }
         read(naming: lists)
+    }
+
+    /// Stores a playlist; what it replaces is no loss after which the lists are made again.
+    private func store(
+        _ bytes: [UInt8], at url: AbsoluteURL, base: AbsoluteURL
+    ) throws(SystemError) -> UInt64 {
+        let former = services.storedGeneration(ofPlaylist: url, of: playlists.session)
+        let generation = try services.store(
+            playlist: bytes, at: url, base: base, of: playlists.session)
+        if former != nil { attempts.noteReplacement() }
+        return generation
     }
 
     private func read(naming lists: [RecordingPlaylists.Finished]) {
@@ -114,9 +125,9 @@ final class RecordingEnding {
             log("the entry of a recording names no playlist of it; the first one takes its place")
         }
         do throws(SystemError) {
-            try services.store(
-                playlist: reduced ?? lists[0].bytes, at: playlists.order.choice.url,
-                base: reduced == nil ? lists[0].url : entry.base, of: playlists.session)
+            _ = try store(
+                reduced ?? lists[0].bytes, at: playlists.order.choice.url,
+                base: reduced == nil ? lists[0].url : entry.base)
         } catch {
             return wait("the entry cannot be written: \(error)", for: EndingAttempts.pause)
         }

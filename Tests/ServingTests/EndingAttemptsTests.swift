@@ -42,6 +42,11 @@ import URISyntax
         #expect(attempts.areOutdated(losses: 8))
         attempts.note(made: [try list("a")], losses: 8, at: time(5))
         #expect(!attempts.areOutdated(losses: 9))
+        // As above, and the entry is read then.
+        attempts.noteReplacement()
+        attempts.noteWait()
+        #expect(!attempts.areOutdated(losses: 9))
+        #expect(attempts.areOutdated(losses: 10))
     }
 
     @Test func `each list is written once, unless it changes or another object replaces it`() throws
