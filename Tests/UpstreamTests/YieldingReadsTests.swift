@@ -34,7 +34,11 @@ struct YieldingReadsTests {
         throws
     {
         let origin = try Self.origin()
-        let harness = try Harness { $0.yields = .players }
+        // With a limit there is one connection, whether the segment was bounded or not.
+        let harness = try Harness {
+            $0.yields = .players
+            $0.perHostLimit = 1
+        }
         _ = try Self.bounds(after: "/segment", .playback, harness, origin)
         // Ten segments: the line, of no delay, needs less.
         #expect(try Self.bounds(after: "/list", .express, harness, origin) == [14_480])
