@@ -47,7 +47,8 @@ extension RecordingTable {
             .init(
                 "node",
                 (holder ?? services.flights.orders?.name).map(JSONValue.text) ?? .null),
-            .init("play", .text(link(order.choice.url, session))),
+            // Without the recording, and its headers, this node would play the live stream.
+            .init("play", holder == nil ? .text(link(order.choice.url, session)) : .null),
             .init(
                 "lists",
                 .list(

@@ -348,6 +348,9 @@ extension Stories.SharedOrderTests {
         #expect(try told(second) { $0.contains(hasNode) })
         let list = try second.story.api("recordings")
         let node = try #require(members("node", in: list).first)
+        // Played by the node without it, the link would lead to the live stream.
+        #expect(members("play", in: begun).first?.contains("/p/") == true)
+        #expect(list.contains("\"play\":null"), "\(list)")
         let printed = try sluice("record", "--list", "--daemon", second.story.daemon.baseURL)
         #expect(printed.stdout.contains("\(id)  node \(node)  Evening news: "))
         // State and window are saved within a few seconds.

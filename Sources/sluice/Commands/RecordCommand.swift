@@ -134,7 +134,7 @@ struct RecordCommand: ParsableCommand {
     private func printEnd(_ report: RecordingReport) {
         print(report.line)
         guard report.state == "done" else { return }
-        print("play it:  \(report.link(at: client.base))")
+        if let link = report.link(at: client.base) { print("play it:  \(link)") }
     }
 
     private func printList() throws {
@@ -186,7 +186,8 @@ private struct RecordingReport: Decodable {
     let segments: Int
     let lost: Int
     let bytes: Int64
-    let play: String
+    /// Nil if another daemon has it.
+    let play: String?
     /// The daemon that holds it; nil without a shared store.
     let node: String?
 
@@ -197,11 +198,12 @@ private struct RecordingReport: Decodable {
 
     var isOver: Bool { state == "done" || state == "failed" }
 
-    /// The URL that plays it.
+    /// The URL that plays it; nil if that is another daemon's.
     ///
     /// `play` begins with the base path of the daemon, which a proxy in front removes. A base URL with
     /// a path is that proxy's; of one without a path, only the path at the proxy is known.
-    func link(at base: String) -> String {
+    func link(at base: String) -> String? {
+        guard let play else { return nil }
         // At the daemon itself: `/p/<handle>/<name>`.
         let parts = play.split(separator: "/", omittingEmptySubsequences: false).suffix(3)
         let own = "/" + parts.joined(separator: "/")
