@@ -81,6 +81,31 @@ extension TimeShiftTable {
     }
 }
 
+/// What paused recordings need of other titles: found and pinned once in a run, since they fetch
+/// nothing more.
+///
+/// Finding it opens the files of all segments, which takes a while, and a purge waits for it.
+struct PausedPins {
+    private var saved: Set<String> = []
+    /// By ID those that have noted what they need, but whose pins could not be saved yet.
+    private(set) var noted: [String: Recording] = [:]
+
+    func have(_ id: String) -> Bool { saved.contains(id) }
+
+    mutating func note(saved id: String) {
+        noted[id] = nil
+        saved.insert(id)
+    }
+
+    mutating func note(_ recording: Recording) { noted[recording.order.id] = recording }
+
+    /// Forgets a recording that is resumed or removed.
+    mutating func forget(_ id: String) {
+        noted[id] = nil
+        saved.remove(id)
+    }
+}
+
 extension RecordingTable {
     /// Returns the keys of what players' windows in memory have of the streams of a recording.
     ///
@@ -111,12 +136,13 @@ extension RecordingTable {
                 fault = fault ?? error
             }
         }
-        // Opening the files of all its segments takes a while, and a purge waits for it.
-        for order in paused.values where order.id != id && !pausedWithPins.contains(order.id) {
+        for order in paused.values where order.id != id && !pausedPins.have(order.id) {
+            let recording = pausedPins.noted[order.id] ?? Recording(order, services, loop)
             do throws(StateFault) {
-                try Recording(order, services, loop).pinShared()
-                pausedWithPins.insert(order.id)
+                try recording.pinShared()
+                pausedPins.note(saved: order.id)
             } catch {
+                pausedPins.note(recording)
                 fault = fault ?? error
             }
         }

@@ -22,9 +22,7 @@ package final class RecordingTable {
     private var over: [String: RecordingOrder] = [:]
     /// Recordings that start paused.
     private(set) var paused: [String: RecordingOrder] = [:]
-    /// Those of them that have pinned in this run what they need of other titles: they fetch
-    /// nothing more.
-    var pausedWithPins: Set<String> = []
+    var pausedPins = PausedPins()
     var services: TimeShiftServices { keeper.services }
     var loop: EventLoop { keeper.loop }
 
@@ -313,7 +311,7 @@ package final class RecordingTable {
         order.ended = nil
         try keep(order)
         paused[id] = nil
-        pausedWithPins.remove(id)
+        pausedPins.forget(id)
         begin(order)
     }
 
@@ -343,7 +341,7 @@ package final class RecordingTable {
         if let finishing { giveUp(finishing) }
         over[id] = nil
         paused[id] = nil
-        pausedWithPins.remove(id)
+        pausedPins.forget(id)
         noteRemoved()
         // What is shown is of its session.
         let shown = json(order, nil)
