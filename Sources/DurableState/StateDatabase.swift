@@ -60,6 +60,8 @@ package final class StateDatabase: Sendable {
     let thread: LoopThread
     /// True once rows could not be read in this run.
     let hasLostRows = Atomic<Bool>(false)
+    /// Invalid rows of pins, which are not removed yet.
+    let refusedPins = Mutex<Set<StateSlot>>([])
 
     /// The database, and which file it is.
     private struct Opened: Sendable {
@@ -91,7 +93,7 @@ package final class StateDatabase: Sendable {
             contents = Mutex(found.rows)
             thread = try LoopThread(name: "state") { _ in }
             note(found)
-            for row in found.refused { enqueue(.init(slot: row, values: nil)) }
+            for row in found.refused { refuse(row) }
         } catch {
             throw StateFault(error)
         }
@@ -276,7 +278,7 @@ package final class StateDatabase: Sendable {
         return (rows ?? []).compactMap { row in
             if let record = Record(StateRow(row)) { return record }
             hasLostRows.store(true, ordering: .relaxed)
-            enqueue(.init(slot: .init(table: table, key: table.key(of: row)), values: nil))
+            refuse(.init(table: table, key: table.key(of: row)))
             log.error(
                 "a row of the state database is invalid and is deleted",
                 metadata: ["table": "\(table.name)"])

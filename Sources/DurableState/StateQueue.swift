@@ -107,6 +107,30 @@ extension StateDatabase {
         enqueue(StateChange(removing: Record.self, key: key))
     }
 
+    /// Queues the removal of an invalid row; that of a pin once the rest of the pin is written.
+    func refuse(_ slot: StateSlot) {
+        guard slot.table.name == PinRecord.table.name else {
+            return enqueue(StateChange(slot: slot, values: nil))
+        }
+        refusedPins.withLock { _ = $0.insert(slot) }
+    }
+
+    /// Queues changes of pins and, behind them, the removal of the invalid rows that they do not
+    /// replace.
+    ///
+    /// An invalid first row tells that the others are not what a former version has left. It stays
+    /// until another one is in its place, also if the run ends before.
+    package func putPins(_ changes: [StateChange]) {
+        put(changes)
+        let refused = refusedPins.withLock { slots in
+            defer { slots = [] }
+            return slots
+        }
+        for slot in refused.subtracting(changes.map(\.slot)) {
+            enqueue(StateChange(slot: slot, values: nil))
+        }
+    }
+
     func enqueue(_ change: StateChange) {
         guard admits(change) else { return }
         let (isTaken, mustWake) = pending.withLock { pending -> (Bool, Bool) in

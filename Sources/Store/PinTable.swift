@@ -63,6 +63,7 @@ final class PinTable: Sendable {
         self.database = database
         var table = Table(file: database.file)
         let found = PinRows.pins(in: database.records(PinRecord.self))
+        var changes: [StateChange] = []
         let areLost = found.contains { !$0.hasFirst } && database.mayLackRows
         for item in found {
             guard item.hasFirst || areLost else {
@@ -73,8 +74,9 @@ final class PinTable: Sendable {
             }
             table.set(item.pin, item.rows, for: item.pin.title)
             // The next run is not to take them for what a former version has left.
-            if !item.hasFirst { database.put(PinRows.changes(to: item.pin, former: item.rows)) }
+            if !item.hasFirst { changes += PinRows.changes(to: item.pin, former: item.rows) }
         }
+        database.putPins(changes)
         self.table = Mutex(table)
     }
 

@@ -1,6 +1,7 @@
 import DurableState
 import GRDB
 import GRDBSQLite
+import Logging
 import Posix
 import Testing
 
@@ -109,6 +110,30 @@ import Testing
         try next.flushed()
         #expect(try next.core.index.totals().objects == 3)
         next.close()
+    }
+
+    @Test func `a long pin outlives a run that ends before it has read the pins`() throws {
+        let folder = try TemporaryFolder()
+        let keys = (0...PinRows.mostKeys).map { ObjectKey(sha256Of: "\($0)") }
+        let first = try openStore(folder.path)
+        try first.pin(title: 5, url: "u", keys: keys)
+        first.close()
+        let queue = try DatabaseQueue(path: folder.path + "/state.sqlite")
+        try queue.write {
+            try $0.execute(
+                sql: "UPDATE pins SET since = ? WHERE title = 5", arguments: [Int64.max])
+        }
+        try queue.close()
+        var log = Logger(label: "foreign-rows")
+        log.logLevel = .critical
+        // It writes what it has queued.
+        let state = try StateDatabase(folder: folder.path, log: log)
+        state.close()
+        for _ in 0..<2 {
+            let store = try openStore(folder.path)
+            defer { store.close() }
+            #expect(store.pin(of: 5)?.keys == Array(keys.suffix(1)))
+        }
     }
 
     @Test func `uses of huge objects are added up without overflow`() {

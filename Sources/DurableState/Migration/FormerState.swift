@@ -6,6 +6,7 @@
 // duplicated, wherever a run ends.
 import Logging
 import Posix
+import Synchronization
 
 /// The content of a former place of state.
 struct FormerContent {
@@ -58,6 +59,7 @@ extension StateDatabase {
         if !changes.isEmpty {
             try write(changes)
             for change in changes { forgetContents(of: change.slot.table.name) }
+            refusedPins.withLock { $0.subtract(changes.map(\.slot)) }
         }
         // The commit is synced, so the former state is no longer needed.
         for remove in removals { try remove() }
