@@ -194,10 +194,12 @@ package struct EpochTable: Sendable {
         }
         let former = taking.former
         let end = taking.looked + min(count, former.count - taking.looked)
-        for number in taking.looked..<end {
+        if let skips = taking.skips {
             // The last place of a name counts, with which it leaves the window.
-            let index = taking.skips == nil ? number : former.count - 1 - number
-            look(at: former[index], index, &taking)
+            for place in taking.looked..<end { look(at: former.count - 1 - place, skips, &taking) }
+        } else {
+            let received = taking.change.times.received
+            left.add(former[taking.looked..<end], of: names, unlessAt: received, &taking.noted)
         }
         taking.looked = end
         forgetLeft()
@@ -205,18 +207,17 @@ package struct EpochTable: Sendable {
     }
 
     /// Notes whether a name of the window before is skipped by a reading, or has left.
-    private mutating func look(at key: ObjectKey, _ index: Int, _ taking: inout Taking) {
+    private mutating func look(at index: Int, _ skips: Range<Int>, _ taking: inout Taking) {
+        let (key, numbers) = (taking.former[index], taking.before.lastNumbers)
         guard let name = names[key], name.lastSeen != taking.change.times.received,
             taking.noted.insert(key).inserted
         else { return }
-        if let skips = taking.skips, !skips.isEmpty,
-            let last = taking.before.lastNumbers[index], last >= skips.lowerBound
-        {
-            let number = min(last, skips.upperBound - 1)
-            taking.skipped.append(.init(key: key, lastNumber: number, lastSeen: name.lastSeen))
-        } else {
-            left.add(key, lastSeen: name.lastSeen)
+        let last = index < numbers.count ? numbers[index] : nil
+        guard let last, last >= skips.lowerBound, !skips.isEmpty else {
+            return left.add(key, lastSeen: name.lastSeen)
         }
+        let number = min(last, skips.upperBound - 1)
+        taking.skipped.append(.init(key: key, lastNumber: number, lastSeen: name.lastSeen))
     }
 
     /// Finishes a reading.
@@ -391,10 +392,8 @@ package struct EpochTable: Sendable {
         else { return nil }
         lists[oldest] = nil
         var noted: Set<ObjectKey> = []
-        for key in readings.removeValue(forKey: oldest)?.keys ?? [] {
-            guard let name = names[key], noted.insert(key).inserted else { continue }
-            left.add(key, lastSeen: name.lastSeen)
-        }
+        let keys = readings.removeValue(forKey: oldest)?.keys ?? []
+        left.add(keys[...], of: names, unlessAt: nil, &noted)
         return oldest
     }
 }

@@ -52,6 +52,24 @@ struct LeftNames: Sendable {
 
     mutating func add(_ key: ObjectKey, lastSeen: Moment) { names.append((key, lastSeen)) }
 
+    /// Adds the names of a window that were not seen at a time; without one, all of them.
+    ///
+    /// - Parameters:
+    ///   - keys: the names, repeated as often as they were listed.
+    ///   - names: what is known of them.
+    ///   - received: the time.
+    ///   - noted: the names that were added; others come to it.
+    mutating func add(
+        _ keys: ArraySlice<ObjectKey>, of names: [ObjectKey: EpochTable.Name],
+        unlessAt received: Moment?, _ noted: inout Set<ObjectKey>
+    ) {
+        for key in keys {
+            guard let name = names[key], name.lastSeen != received, noted.insert(key).inserted
+            else { continue }
+            add(key, lastSeen: name.lastSeen)
+        }
+    }
+
     /// Removes the name that left first; nil if there are no more than `EpochTable.mostLeft`.
     mutating func removeExcess() -> (key: ObjectKey, lastSeen: Moment)? {
         guard names.count - first > EpochTable.mostLeft else { return nil }

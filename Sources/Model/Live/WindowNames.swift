@@ -7,9 +7,11 @@ import URISyntax
 package struct WindowNames: Sendable {
     package private(set) var places: [ResourceReference.Place] = []
     package private(set) var keys: [ObjectKey] = []
-    /// The media sequence numbers of the last segments that need them: the own one or, of
-    /// initialization sections and keys, any later one. Nil for parts, which a list stops showing
-    /// long before their segment leaves it.
+    /// The media sequence numbers of the last segments that need them.
+    ///
+    /// That is the own one or, of initialization sections and keys, any later one. Nil for parts,
+    /// which a list stops showing long before their segment leaves it. Empty for lists without
+    /// delta updates.
     private(set) var lastNumbers: [Int?] = []
     /// Digests of the names' URLs.
     private var digests: [UInt32] = []
@@ -28,13 +30,11 @@ package struct WindowNames: Sendable {
     ) {
         places.reserveCapacity(reading.names.count)
         keys.reserveCapacity(reading.names.count)
-        lastNumbers.reserveCapacity(reading.names.count)
         digests.reserveCapacity(reading.names.count)
         var search = Search(in: known)
         var made: [AbsoluteURL: ObjectKey] = [:]
         for name in reading.names {
             let digest = name.place.tailDigest
-            lastNumbers.append(Self.lastNumber(name))
             if let index = search.find(name.place, digest) {
                 add(name.place, known.keys[index], digest)
             } else {
@@ -43,6 +43,9 @@ package struct WindowNames: Sendable {
                 made[url] = key
                 add(name.place, key, digest)
             }
+        }
+        if reading.summary.canSkipUntil != nil || reading.summary.isSkipDelta {
+            lastNumbers = reading.names.map(Self.lastNumber)
         }
     }
 
