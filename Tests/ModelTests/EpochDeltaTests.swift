@@ -18,6 +18,7 @@ import URISyntax
     ) throws -> EpochTable.Relation {
         var text =
             "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+        text += "#EXT-X-SERVER-CONTROL:CAN-SKIP-UNTIL=6.0\n"
         text +=
             skipped > 0
             ? "#EXT-X-SKIP:SKIPPED-SEGMENTS=\(skipped)\n"
