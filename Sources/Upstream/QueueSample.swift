@@ -11,7 +11,7 @@ extension QueueWindow {
         var isLossy = false
         /// The connections that share the window.
         var connections = 1
-        /// The highest rate of the last minutes of all windows of the path, in bytes a second; nil
+        /// The highest rate of the last minutes of all windows of all paths, in bytes a second; nil
         /// without any.
         var lineRate: Double?
     }

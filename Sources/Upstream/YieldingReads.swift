@@ -256,8 +256,9 @@ final class YieldingReads {
         let groups = groups(of: client)
         endWays(groups, of: client)
         var states: [Origin: YieldState] = [:]
+        let lineRate = groups.isEmpty ? nil : highestRate()
         for (key, group) in groups {
-            follow(key, group)
+            follow(key, group, lineRate: lineRate)
             if key.purpose == .background, window(of: key)?.isBound == true {
                 counts.backgroundSeconds += min(seconds, 1)
             }
@@ -325,7 +326,21 @@ final class YieldingReads {
         readings[connection, default: Reading()].measured = found
     }
 
-    private func follow(_ key: PathUse, _ group: Group) {
+    /// Returns the highest rate of the last minutes of all windows: all paths share the line, so that
+    /// the one of a path says little of it while another has most of it.
+    private func highestRate() -> Double? {
+        let now = loop.now.inSeconds
+        var highest: Double?
+        for path in paths.values {
+            for use in path.uses.values {
+                guard let rate = use.window.highestRate(at: now) else { continue }
+                highest = max(highest ?? rate, rate)
+            }
+        }
+        return highest
+    }
+
+    private func follow(_ key: PathUse, _ group: Group, lineRate: Double?) {
         var use = currentUse(of: key.purpose, at: key.address)
         guard var path = paths[key.address] else { return }
         path.usedAt = loop.now
@@ -333,7 +348,7 @@ final class YieldingReads {
         var sample = group.sample
         sample.connections = count
         let now = loop.now.inSeconds
-        sample.lineRate = path.uses.values.compactMap { $0.window.highestRate(at: now) }.max()
+        sample.lineRate = lineRate
         let releases = use.window.releases
         use.window.note(sample, of: &path.lowest, at: now)
         counts.releases += use.window.releases - releases
