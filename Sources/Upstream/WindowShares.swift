@@ -20,6 +20,11 @@ struct WindowShares: Sendable {
 
     private var sharers: [PathUse: Set<Connection>] = [:]
     private var requests: [Connection: Request] = [:]
+    /// The uses with bodies at the last note, and of these the ones that had some at the note before.
+    private var arriving: Set<PathUse> = []
+    private var goingOn: Set<PathUse> = []
+    private var notedAt = 0.0
+    private var sinceLastNote = 0.0
 
     /// Takes note of a request that is sent.
     ///
@@ -37,6 +42,10 @@ struct WindowShares: Sendable {
 
     /// Takes note of the connections on which bodies arrive now, by use.
     mutating func note(bodies: [PathUse: [Connection]], at now: Double) {
+        goingOn = arriving.intersection(bodies.keys)
+        arriving = Set(bodies.keys)
+        sinceLastNote = now - notedAt
+        notedAt = now
         for connection in bodies.values.joined() { requests[connection] = nil }
         requests = requests.filter { $0.value.until >= now }
         sharers = bodies.mapValues(Set.init)
@@ -44,6 +53,10 @@ struct WindowShares: Sendable {
             sharers[request.use, default: []].insert(connection)
         }
     }
+
+    /// Returns the time from the last note of bodies but one to the last, in seconds; nil for a use that
+    /// had none at the former.
+    func pause(of use: PathUse) -> Double? { goingOn.contains(use) ? sinceLastNote : nil }
 
     /// Returns the number of connections that share the window of a use; at least 1.
     func count(of use: PathUse) -> Int { max(1, sharers[use]?.count ?? 0) }

@@ -61,8 +61,6 @@ final class YieldingReads {
     /// Grows when players come after a time without any.
     private var visit = 0
     private var tickedAt: Monotonic
-    /// The time from the last tick but one to the last, in seconds.
-    private var lastPause = 0.0
     private var counts = YieldCounts()
 
     /// A player that requested anything within this time counts as present: players with full
@@ -252,7 +250,6 @@ final class YieldingReads {
         guard let client, !client.isShutDown else { return }
         let seconds = (loop.now - tickedAt).inSeconds
         tickedAt = loop.now
-        lastPause = min(seconds, Self.longestTick.inSeconds)
         let groups = groups(of: client)
         endWays(groups, of: client)
         var states: [Origin: YieldState] = [:]
@@ -359,7 +356,9 @@ final class YieldingReads {
             for member in group.members { bound(member, toUnlimited: bytes) }
             return
         }
-        let opening = use.window.opening(in: lastPause, at: now)
+        // After an idle time the line has carried nothing for the step since the last tick.
+        let pause = shares.pause(of: key) ?? Self.shortestTick.inSeconds
+        let opening = use.window.opening(in: min(pause, Self.longestTick.inSeconds), at: now)
         let rising = group.members.count { rises($0, to: bytes) }
         let step = opening.map { Int($0) / max(1, rising) }
         for member in group.members { bound(member, to: bytes, step: step) }

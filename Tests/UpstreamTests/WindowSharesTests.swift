@@ -25,6 +25,21 @@ struct WindowSharesTests {
         #expect(shares.count(of: players) == 1)
     }
 
+    @Test func `the time between two notes counts for uses that had bodies at both`() {
+        let a = connection(1)
+        let background = PathUse(address: players.address, purpose: .background)
+        var shares = WindowShares()
+        shares.note(bodies: [players: [a]], at: 1)
+        #expect(shares.pause(of: players) == nil)
+        shares.note(bodies: [players: [a], background: [a]], at: 1.25)
+        #expect(shares.pause(of: players) == 0.25)
+        #expect(shares.pause(of: background) == nil)
+        // A tick without bodies, then the next response.
+        shares.note(bodies: [:], at: 1.5)
+        shares.note(bodies: [players: [a]], at: 1.75)
+        #expect(shares.pause(of: players) == nil)
+    }
+
     @Test func `a request counts before its response, and once`() {
         let (a, b) = (connection(1), connection(2))
         var shares = WindowShares()
