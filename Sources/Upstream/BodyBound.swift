@@ -29,6 +29,12 @@ enum BodyBound {
     /// A body of as many shares takes as many round trips at least.
     private static let leastShares: Int64 = 8
 
+    /// Returns whether a bound is to rise in steps: a short body has its whole share without any.
+    static func rises(after former: Int?, share: Int, length: Int64?) -> Bool {
+        guard let former else { return false }
+        return former < share && isLong(length, share: share)
+    }
+
     /// Returns the next bound of a connection whose body is neither at its beginning nor at its end.
     ///
     /// - Parameters:

@@ -30,12 +30,11 @@ extension YieldingReads {
         member.transfer?.endBegins = .max
     }
 
-    /// True if the bound of a connection with a body is to rise.
+    /// True if the bound of a connection with a body is to rise in steps.
     func rises(_ member: Member, to bytes: Int) -> Bool {
-        guard let reading = readings[member.connection], let former = reading.bound else {
-            return false
-        }
-        return !reading.isEnding && former < bytes
+        guard let reading = readings[member.connection], !reading.isEnding else { return false }
+        let length = member.transfer?.bodyLength
+        return BodyBound.rises(after: reading.bound, share: bytes, length: length)
     }
 
     func share(of window: Double, among count: Int) -> Int {

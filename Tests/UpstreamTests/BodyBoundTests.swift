@@ -36,6 +36,14 @@ struct BodyBoundTests {
         #expect(BodyBound.next(after: 1_448, share: 80_000, step: nil) == 80_000)
     }
 
+    @Test func `the bounds of long bodies alone share a step`() {
+        #expect(BodyBound.rises(after: 40_000, share: 80_000, length: 1_000_000))
+        #expect(BodyBound.rises(after: 40_000, share: 80_000, length: nil))
+        #expect(!BodyBound.rises(after: 40_000, share: 80_000, length: 640_000))
+        #expect(!BodyBound.rises(after: 80_000, share: 80_000, length: nil))
+        #expect(!BodyBound.rises(after: nil, share: 80_000, length: nil))
+    }
+
     /// Segments of 1 MB without a pause: a whole share as a burst at the beginning of each is a
     /// queue of 29 ms with one transfer and of 16 with two; a second half in one, of 17 and 8.
     /// Opening in steps costs a single transfer a twentieth of the line.

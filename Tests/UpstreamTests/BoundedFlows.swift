@@ -117,7 +117,10 @@ struct BoundedFlows {
         let opening = window.opening(in: min(0.1, line.now - boundedAt), at: line.now)
         boundedAt = line.now
         let bodies = flows.indices.filter { line.flows[flows[$0]].lacking != nil }
-        let rising = bodies.count { !isEnding[$0] && bounds[$0] < bytes }
+        let rising = bodies.count {
+            !isEnding[$0]
+                && BodyBound.rises(after: bounds[$0], share: bytes, length: length($0, on: line))
+        }
         let step = opening.map { Int($0) / max(1, rising) }
         for place in bodies {
             isEnding[place] = isEnding[place] && window.isBound
@@ -125,15 +128,19 @@ struct BoundedFlows {
                 limit(place, to: BodyBound.edge(of: bytes), on: &line)
                 continue
             }
-            let packets = line.flows[flows[place]].responses?.packets
-            let length = packets.map { $0 * Int64(SimulatedLine.payload) }
-            opensSlowly[place] = BodyBound.isLong(length, share: bytes)
+            opensSlowly[place] = BodyBound.isLong(length(place, on: line), share: bytes)
             let isLong = opensSlowly[place] && window.isBound
             let next =
                 isLong ? BodyBound.next(after: bounds[place], share: bytes, step: step) : bytes
             ends[place] = isLong ? next : 0
             limit(place, to: next, on: &line)
         }
+    }
+
+    /// The length of the responses of a flow, in bytes; nil without an end.
+    private func length(_ place: Int, on line: SimulatedLine) -> Int64? {
+        let packets = line.flows[flows[place]].responses?.packets
+        return packets.map { $0 * Int64(SimulatedLine.payload) }
     }
 
     private mutating func limit(_ place: Int, to bytes: Int, on line: inout SimulatedLine) {
