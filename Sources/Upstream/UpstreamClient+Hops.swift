@@ -143,7 +143,8 @@ extension UpstreamClient {
         }
         let choice = ConnectionChoice(
             lane: transfer.lane, isBusy: multiplexed[transfer.origin] != nil,
-            arePlayersBound: transfer.lane == .express && yields?.boundsPlayers == true,
+            arePlayersBound: transfer.lane == .express
+                && yields?.boundsPlayers(of: transfer.origin) == true,
             isCounted: queue.limits.perHost != 0)
         let multi = sets[choice.kind]
         transfer.freshAddresses = addresses(for: transfer, over: multi, of: sets)

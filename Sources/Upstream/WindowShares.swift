@@ -20,7 +20,7 @@ struct WindowShares: Sendable {
 
     private var sharers: [PathUse: Set<Connection>] = [:]
     private var requests: [Connection: Request] = [:]
-    /// The uses with bodies at the last note, and of these the ones that had some at the note before.
+    /// The uses with bodies at the last note, and those of them that had some at the one before.
     private var arriving: Set<PathUse> = []
     private var goingOn: Set<PathUse> = []
     private var notedAt = 0.0
@@ -54,8 +54,8 @@ struct WindowShares: Sendable {
         }
     }
 
-    /// Returns the time from the last note of bodies but one to the last, in seconds; nil for a use that
-    /// had none at the former.
+    /// Returns the time from the last note of bodies but one to the last, in seconds; nil for a use
+    /// that had none at the former.
     func pause(of use: PathUse) -> Double? { goingOn.contains(use) ? sinceLastNote : nil }
 
     /// Returns the number of connections that share the window of a use; at least 1.

@@ -55,6 +55,7 @@ final class YieldingReads {
     private var paths: [SocketAddress: Path] = [:]
     var readings: [UpstreamClient.Connection: Reading] = [:]
     private var shares = WindowShares()
+    private var boundOrigins = BoundOrigins(life: YieldingReads.presence)
     private var timer: TimerID?
     private var ticksAt = Monotonic(nanoseconds: 0)
     private var playersUntil = Monotonic(nanoseconds: 0)
@@ -84,19 +85,19 @@ final class YieldingReads {
 
     private var isPlaying: Bool { loop.now < playersUntil }
 
-    /// True while the windows of what players wait for are bounded.
-    var boundsPlayers: Bool {
-        isPlaying
-            && paths.values.contains { path in
-                path.uses[.players].map { $0.visit == visit && $0.window.isBound } ?? false
-            }
+    /// True while what players wait for from an origin is bounded, and for some seconds after.
+    func boundsPlayers(of origin: Origin) -> Bool {
+        isPlaying && boundOrigins.contains(origin, at: loop.now)
     }
 
     /// Takes note of a request that is about to be sent to an address; may be called inside libcurl.
     func requestBegins(_ transfer: Transfer, to address: SocketAddress) {
         let hasResponse = !transfer.request.connectsOnly
         if transfer.lane <= .playback, hasResponse {
-            if !isPlaying { visit += 1 }
+            if !isPlaying {
+                visit += 1
+                boundOrigins.removeAll()
+            }
             playersUntil = loop.now + Self.presence
         }
         guard let connection = transfer.connection, connection.localPort != 0 else { return }
@@ -108,6 +109,9 @@ final class YieldingReads {
         // The first bytes come before the first sample.
         if let purpose {
             let use = currentUse(of: purpose, at: address)
+            if purpose == .players, hasResponse, use.window.isBound {
+                boundOrigins.note(connection.origin, at: loop.now)
+            }
             let key = PathUse(address: address, purpose: purpose)
             if hasResponse {
                 let wait = settlingTime(at: address)
@@ -323,18 +327,15 @@ final class YieldingReads {
         readings[connection, default: Reading()].measured = found
     }
 
-    /// Returns the highest rate of the last minutes of all windows: all paths share the line, so that
-    /// the one of a path says little of it while another has most of it.
+    /// Returns the highest rate of the last minutes of all windows: all paths share the line, so
+    /// that the rate of one says little of it while another has most of it.
     private func highestRate() -> Double? {
         let now = loop.now.inSeconds
-        var highest: Double?
-        for path in paths.values {
-            for use in path.uses.values {
-                guard let rate = use.window.highestRate(at: now) else { continue }
-                highest = max(highest ?? rate, rate)
-            }
+        var rates: [Double] = []
+        for use in paths.values.lazy.flatMap({ $0.uses.values }) {
+            if let rate = use.window.highestRate(at: now) { rates.append(rate) }
         }
-        return highest
+        return rates.max()
     }
 
     private func follow(_ key: PathUse, _ group: Group, lineRate: Double?) {
@@ -366,6 +367,7 @@ final class YieldingReads {
 
     private func note(_ key: PathUse, _ origin: Origin, in states: inout [Origin: YieldState]) {
         guard let found = window(of: key), found.isBound else { return }
+        if key.purpose == .players { boundOrigins.note(origin, at: loop.now) }
         let purpose: YieldState.Purpose = key.purpose == .background ? .background : .players
         if states[origin]?.purpose == purpose {
             states[origin]?.connections += 1
