@@ -72,12 +72,16 @@ struct ConnectionChoice {
     /// True while the windows of what players wait for are bounded: on the connection that a playlist
     /// leaves, more is granted than the share of the segment that would come over it next.
     var arePlayersBound = false
+    /// True if the origin uses HTTP/2: playlists that are requested together would each open one
+    /// more connection, and segments come over the same one in any case.
+    var isMultiplexing = false
     /// True if the origin counts connections: it is not to see another one that is idle.
     var isCounted = false
 
     var kind: NamesInUse.Connections {
         switch lane {
-        case .express where isBusy || (arePlayersBound && !isCounted): .express
+        case .express where isBusy: .express
+        case .express where arePlayersBound && !isMultiplexing && !isCounted: .express
         case .background where !isCounted: .background
         case .express, .playback, .prefetch, .background: .shared
         }

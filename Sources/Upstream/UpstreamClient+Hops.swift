@@ -141,11 +141,12 @@ extension UpstreamClient {
             end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
             return
         }
+        let isMultiplexing = multiplexingOrigins.contains(transfer.origin)
         let choice = ConnectionChoice(
             lane: transfer.lane, isBusy: multiplexed[transfer.origin] != nil,
             arePlayersBound: transfer.lane == .express
                 && yields?.boundsPlayers(of: transfer.origin) == true,
-            isCounted: queue.limits.perHost != 0)
+            isMultiplexing: isMultiplexing, isCounted: queue.limits.perHost != 0)
         let multi = sets[choice.kind]
         transfer.freshAddresses = addresses(for: transfer, over: multi, of: sets)
         transfer.lookupFault = nil
@@ -173,7 +174,7 @@ extension UpstreamClient {
         // has ended.
         let waits =
             (transfer.request.connectsOnly && transfer.origin.scheme == .https)
-            || (transfer.lane != .express && multiplexingOrigins.contains(transfer.origin))
+            || (transfer.lane != .express && isMultiplexing)
         easy.set(CURLOPT_PIPEWAIT, flag: waits)
         transfer.easy = easy
         transfer.multi = multi

@@ -18,6 +18,13 @@ struct ConnectionChoiceTests {
         #expect(ConnectionChoice(lane: .playback, arePlayersBound: true).kind == .shared)
     }
 
+    @Test func `bounds keep no playlist apart from an HTTP/2 connection without bodies`() {
+        var choice = ConnectionChoice(lane: .express, arePlayersBound: true, isMultiplexing: true)
+        #expect(choice.kind == .shared)
+        choice.isBusy = true
+        #expect(choice.kind == .express)
+    }
+
     @Test func `an origin that counts connections sees no more of them for bounds`() {
         let choice = ConnectionChoice(lane: .express, arePlayersBound: true, isCounted: true)
         #expect(choice.kind == .shared)
