@@ -478,7 +478,9 @@ let package = Package(
 // case is that of a program.
 if let names = Context.environment["SLUICE_TARGET"] {
     var wanted = Set(
-        names.split(separator: ",").map { $0.first!.isLowercase ? String($0) : "\($0)Tests" })
+        names.split(separator: ",").map {
+            $0.first?.isLowercase == true ? String($0) : "\($0)Tests"
+        })
     var packages: Set<String> = []
     for target in package.targets.reversed() where wanted.contains(target.name) {
         for dependency in target.dependencies {

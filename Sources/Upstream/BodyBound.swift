@@ -41,6 +41,7 @@ enum BodyBound {
     ///   - former: its bound so far; nil for none.
     ///   - share: its share of the window.
     ///   - step: by how much it may rise; nil without a limit.
+    /// - Returns: bytes.
     static func next(after former: Int?, share: Int, step: Int?) -> Int {
         guard let former, let step else { return share }
         return min(share, former.addingSaturated(max(Int(QueueWindow.leastWindow), step)))

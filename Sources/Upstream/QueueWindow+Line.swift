@@ -25,6 +25,7 @@ extension QueueWindow {
     ///   - lineRate: the highest rate of all that used the line, in bytes a second; nil if unknown.
     ///     That of background which has given way for long says little of the line.
     ///   - now: seconds of a monotonic clock.
+    /// - Returns: seconds.
     func target(of lowest: Double, lineRate: Double?, at now: Double) -> Double {
         let usual = max(Self.target.least, Self.target.share * lowest)
         let rate = max(lineRate ?? 0, highestRate(at: now) ?? 0)

@@ -44,9 +44,11 @@ struct BodyBoundTests {
         #expect(!BodyBound.rises(after: nil, share: 80_000, length: nil))
     }
 
-    /// Segments of 1 MB without a pause: a whole share as a burst at the beginning of each is a
-    /// queue of 29 ms with one transfer and of 16 with two; a second half in one, of 17 and 8.
-    /// Opening in steps costs a single transfer a twentieth of the line.
+    /// Segments of 1 MB without a pause.
+    ///
+    /// A whole share as a burst at the beginning of each is a queue of 29 ms with one transfer and of
+    /// 16 with two; a second half in one, of 17 and 8. Opening in steps costs a single transfer a
+    /// twentieth of the line.
     @Test(arguments: [(1, 0.81, 0.015), (2, 0.89, 0.0095)])
     func `responses that follow each other make no burst`(
         transfers: Int, least: Double, longest: Double

@@ -50,8 +50,9 @@ struct QueueWindowTests {
         #expect(found.p99 < longest)
     }
 
-    /// The line carries 2.5 MB/s with a delay of 30 ms. Once it is known, rounds without a queue come,
-    /// as where responses follow each other.
+    /// The line carries 2.5 MB/s with a delay of 30 ms.
+    ///
+    /// Once it is known, rounds without a queue come, as where responses follow each other.
     @Test(arguments: [(QueueWindow.Purpose.players, 0.033), (.background, 0.036)])
     func `a window grows no further than what the line carries`(
         purpose: QueueWindow.Purpose, longest: Double
