@@ -142,7 +142,8 @@ extension RecordingTable {
                 try recording.pinShared()
                 pausedPins.note(saved: order.id)
             } catch {
-                pausedPins.note(recording)
+                // A disk that fails otherwise may not have been readable either.
+                if case .noRoom = error { pausedPins.note(recording) }
                 fault = fault ?? error
             }
         }
