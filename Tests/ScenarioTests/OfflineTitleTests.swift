@@ -46,13 +46,7 @@ extension Stories.OfflineTitleTests {
     @Test
     func `video and audio skip the same ranges`() throws {
         let story = try Story()
-        for name in ["video", "sound"] { story.put(list: name) }
-        try story.keep(
-            master: [
-                "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",DEFAULT=YES,URI=\"sound.m3u8\""
-            ] + variant("video", ",AUDIO=\"a\""))
-        try story.keep("video", 0..<1, 2..<6)
-        try story.keep("sound", 0..<4, 5..<6)
+        try story.keepVideoAndSound()
         let (player, daemon) = try story.offline()
         let (_, lists) = try player.title()
         #expect(outline(lists["video"]) == "video0 | video2 video3 | video5 .")
@@ -63,13 +57,7 @@ extension Stories.OfflineTitleTests {
     @Test
     func `lists that are requested with delivery directives are cut as the title is`() throws {
         let story = try Story()
-        for name in ["video", "sound"] { story.put(list: name) }
-        try story.keep(
-            master: [
-                "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",DEFAULT=YES,URI=\"sound.m3u8\""
-            ] + variant("video", ",AUDIO=\"a\""))
-        try story.keep("video", 0..<1, 2..<6)
-        try story.keep("sound", 0..<4, 5..<6)
+        try story.keepVideoAndSound()
         let (player, daemon) = try story.offline()
         var found: [String: String] = [:]
         for link in links(try player.get("/m.m3u8").text) {
@@ -261,5 +249,18 @@ extension Stories.OfflineTitleTests {
         let list = try player.player.get(try #require(found.first))
         #expect(list.segmentNames.starts(with: ["s0", "s1", "s2"]))
         withExtendedLifetime(daemon) {}
+    }
+}
+
+extension Story {
+    /// Keeps a title of which the video lacks its second segment, and the sound its fifth.
+    fileprivate func keepVideoAndSound() throws {
+        for name in ["video", "sound"] { put(list: name) }
+        try keep(
+            master: [
+                "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",DEFAULT=YES,URI=\"sound.m3u8\""
+            ] + variant("video", ",AUDIO=\"a\""))
+        try keep("video", 0..<1, 2..<6)
+        try keep("sound", 0..<4, 5..<6)
     }
 }

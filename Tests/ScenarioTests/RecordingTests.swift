@@ -31,6 +31,19 @@ final class RecordedStream {
         _ = story.cdn.live("/l.m3u8", window)
     }
 
+    /// Records an entry and stops the recording where it cannot have that, for which its end waits.
+    func stopWithoutEntry() throws {
+        putEntry()
+        try record("/m.m3u8")
+        #expect(try has(6))
+        // A new run does not have the entry.
+        try story.restart()
+        #expect(try has(6))
+        _ = try story.ask("purge", story.cdn.url("/m.m3u8"))
+        story.cdn.stop()
+        _ = try story.api("recordings/\(id)/stop", method: "POST")
+    }
+
     /// Puts an entry, `/m.m3u8`, in which the stream has audio of its own, with more lines at its
     /// end.
     func putEntry(_ lines: String = "") {
