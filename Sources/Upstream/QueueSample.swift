@@ -11,8 +11,8 @@ extension QueueWindow {
         var isLossy = false
         /// The connections that share the window.
         var connections = 1
-        /// The highest rate of the last minutes of all windows of all paths, in bytes a second; nil
-        /// without any.
+        /// The highest rate of the last minutes of all paths that can share the line, in bytes a
+        /// second; nil without any.
         var lineRate: Double?
     }
 }

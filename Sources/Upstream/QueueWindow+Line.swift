@@ -22,8 +22,8 @@ extension QueueWindow {
     ///
     /// - Parameters:
     ///   - lowest: the delay of the empty line, in seconds.
-    ///   - lineRate: the highest rate of all that used the line, in bytes a second; nil if unknown.
-    ///     That of background which has given way for long says little of the line.
+    ///   - lineRate: the highest rate of all that used the line (`LineRates`), in bytes a second; nil
+    ///     if unknown. That of background which has given way for long says little of the line.
     ///   - now: seconds of a monotonic clock.
     /// - Returns: seconds.
     func target(of lowest: Double, lineRate: Double?, at now: Double) -> Double {
@@ -32,5 +32,30 @@ extension QueueWindow {
         let packets = rate > 0 ? Self.packetsOfTarget.least * Self.packet / rate : 0
         let target = min(max(usual, packets), Self.packetsOfTarget.limit * usual)
         return purpose == .background ? target / 2 : target
+    }
+}
+
+/// The rates that paths have shown lately, to tell what the line of one of them carries: pure.
+struct LineRates: Sendable {
+    private var shown: [(lowest: Double, rate: Double)] = []
+
+    /// A path shares no line with another if its lowest delay is less than both: so many seconds,
+    /// and this share of the other's.
+    ///
+    /// Not by the share alone: a CDN's nearest address and a distant origin are mostly behind the
+    /// same line, and a download from there would take it from players.
+    private static let nearby = (delay: 0.002, share: 0.25)
+
+    /// Takes the highest rate that one window of a path has shown, in bytes a second.
+    mutating func note(_ rate: Double, of path: LowestDelay) {
+        if let lowest = path.value { shown.append((lowest, rate)) }
+    }
+
+    /// Returns the highest rate of all paths that can share the line of one, in bytes a second; nil
+    /// without any, or where nothing is known of that path.
+    func highest(for path: LowestDelay) -> Double? {
+        guard let lowest = path.value else { return nil }
+        let least = min(Self.nearby.delay, Self.nearby.share * lowest)
+        return shown.lazy.filter { $0.lowest >= least }.map(\.rate).max()
     }
 }

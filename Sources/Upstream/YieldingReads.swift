@@ -71,6 +71,8 @@ final class YieldingReads {
     private static let longestTick = Interval.milliseconds(100)
     /// What Linux grants a sender at first (tcp(7), tcp_rmem: half of 128 KiB).
     private static let usualWindow = 65_536.0
+    /// How long a window remembers its highest rate.
+    private static let rateMemory = Interval.seconds(120 as Int64)
     /// The most paths and connections that are remembered.
     private static let most = 256
 
@@ -257,9 +259,9 @@ final class YieldingReads {
         let groups = groups(of: client)
         endWays(groups, of: client)
         var states: [Origin: YieldState] = [:]
-        let lineRate = groups.isEmpty ? nil : highestRate()
+        let rates = groups.isEmpty ? LineRates() : lineRates()
         for (key, group) in groups {
-            follow(key, group, lineRate: lineRate)
+            follow(key, group, rates: rates)
             if key.purpose == .background, window(of: key)?.isBound == true {
                 counts.backgroundSeconds += min(seconds, 1)
             }
@@ -327,18 +329,21 @@ final class YieldingReads {
         readings[connection, default: Reading()].measured = found
     }
 
-    /// Returns the highest rate of the last minutes of all windows: all paths share the line, so
-    /// that the rate of one says little of it while another has most of it.
-    private func highestRate() -> Double? {
+    /// Returns the highest rates of the last minutes: the rate of one path says little of the line
+    /// while another has most of it.
+    private func lineRates() -> LineRates {
         let now = loop.now.inSeconds
-        var rates: [Double] = []
-        for use in paths.values.lazy.flatMap({ $0.uses.values }) {
-            if let rate = use.window.highestRate(at: now) { rates.append(rate) }
+        var rates = LineRates()
+        // What has not been used for longer knows no rate any more.
+        for path in paths.values where loop.now - path.usedAt < Self.rateMemory {
+            for use in path.uses.values {
+                if let rate = use.window.highestRate(at: now) { rates.note(rate, of: path.lowest) }
+            }
         }
-        return rates.max()
+        return rates
     }
 
-    private func follow(_ key: PathUse, _ group: Group, lineRate: Double?) {
+    private func follow(_ key: PathUse, _ group: Group, rates: LineRates) {
         var use = currentUse(of: key.purpose, at: key.address)
         guard var path = paths[key.address] else { return }
         path.usedAt = loop.now
@@ -346,7 +351,7 @@ final class YieldingReads {
         var sample = group.sample
         sample.connections = count
         let now = loop.now.inSeconds
-        sample.lineRate = lineRate
+        sample.lineRate = rates.highest(for: path.lowest)
         let releases = use.window.releases
         use.window.note(sample, of: &path.lowest, at: now)
         counts.releases += use.window.releases - releases

@@ -201,6 +201,31 @@ struct QueueWindowTests {
         #expect(players.target(of: 0.03, lineRate: 1e6, at: 4) == 0.006)
     }
 
+    /// A server in the same house with 1 Gbit/s, an origin behind 6 Mbit/s, and a CDN beside it.
+    @Test func `a fast path of no delay does not tell the rate of the line`() {
+        func path(_ delay: Double) -> LowestDelay {
+            var lowest = LowestDelay()
+            lowest.note(delay, at: 0)
+            return lowest
+        }
+        var rates = LineRates()
+        #expect(rates.highest(for: path(0.03)) == nil)
+        rates.note(125e6, of: path(0.000_3))
+        rates.note(0.1e6, of: path(0.03))
+        #expect(rates.highest(for: path(0.03)) == 0.1e6)
+        #expect(rates.highest(for: path(0.000_4)) == 125e6)
+        // A tenth of the delay, and still behind the same line.
+        rates.note(0.75e6, of: path(0.003))
+        #expect(rates.highest(for: path(0.03)) == 0.75e6)
+        rates.note(250e6, of: LowestDelay())
+        #expect(rates.highest(for: path(0.03)) == 0.75e6)
+        #expect(rates.highest(for: LowestDelay()) == nil)
+        // The download there has room for its own packets, of 2 ms each.
+        let window = QueueWindow(.background)
+        let lineRate = rates.highest(for: path(0.03))
+        #expect(window.target(of: 0.03, lineRate: lineRate, at: 4) > 0.002)
+    }
+
     @Test func `bounds rise by an eighth of what the line carries, but not while it is sought`() {
         var (window, lowest) = (QueueWindow(.background), LowestDelay())
         #expect(window.opening(in: 0.02, at: 0) == nil)
