@@ -353,9 +353,9 @@ struct QueueWindow: Sendable {
             // Less than fills the line at the lowest delay would not shorten the queue.
             wanted = max(next, min(wanted, fullRate * lowest))
         } else if isFull(rate, roundTrip) {
-            // What the line has to spare between two responses is no sign that more is needed. More
-            // for background, whose target is half: with jitter it would have half the line.
-            let room = (purpose == .background ? 4 : 1) * target
+            // What the line has to spare between two responses is no sign that more is needed.
+            // Twice the target for background is as much as for players, since its target is half.
+            let room = (purpose == .background ? 2 : 1) * target
             let most = (others.highestRate(at: now) ?? rate) * (lowest + room)
             wanted = max(wanted, min(queue < target / 4 ? wanted * 1.1 : next, most))
         }
