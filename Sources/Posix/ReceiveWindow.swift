@@ -60,23 +60,32 @@ package enum ReceiveBound: Sendable {
 /// granted. A receive buffer that is large enough for the bound is kept from growing (socket(7),
 /// SO_RCVBUF; SO_BUF_LOCK since Linux 5.16), since the kernel would raise the bound with it.
 ///
+/// Where buffers cannot be unlocked, as on sockets of Multipath TCP, the kernel sizes them: one
+/// whose size was set never grows again, and would limit the connection for good.
+///
 /// - Parameters:
 ///   - number: the connection's descriptor.
 ///   - bytes: the bound; nil leaves window and buffer to the kernel again.
 /// - Returns: how long the bound holds; none for nil.
 package func boundReceiveWindow(of number: CInt, to bytes: Int?) -> ReceiveBound {
+    let canUnlock = set(number, SOL_SOCKET, SO_BUF_LOCK, 0)
     guard let bytes else {
-        set(number, SOL_SOCKET, SO_BUF_LOCK, 0)
         set(number, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP, 1 << 30)
         return .none
     }
     let bound = CInt(clamping: min(bytes, 1 << 29))
     guard set(number, CInt(IPPROTO_TCP), TCP_WINDOW_CLAMP, bound) else { return .none }
+    guard canUnlock else { return .untilGrowth }
     // Linux counts what packets occupy, at most twice what they carry unless they are small.
     if receiveBuffer(of: number) < 2 * bound { set(number, SOL_SOCKET, SO_RCVBUF, bound) }
-    let isLarge = receiveBuffer(of: number) >= 2 * bound
-    let isLocked = set(number, SOL_SOCKET, SO_BUF_LOCK, isLarge ? lockOfReceiveBuffer : 0)
-    return isLarge && isLocked ? .lasting : .untilGrowth
+    if receiveBuffer(of: number) >= 2 * bound,
+        set(number, SOL_SOCKET, SO_BUF_LOCK, lockOfReceiveBuffer)
+    {
+        return .lasting
+    }
+    // SO_RCVBUF has locked it, at the most that it may have.
+    set(number, SOL_SOCKET, SO_BUF_LOCK, 0)
+    return .untilGrowth
 }
 
 /// Returns the bound of the receive window of a connection (tcp(7), TCP_WINDOW_CLAMP) as the kernel
