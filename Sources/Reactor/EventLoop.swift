@@ -102,6 +102,9 @@ package final class EventLoop {
         (now, wallNow) = clock.times
     }
 
+    /// Reads the loop's clock, which is ahead of `now` by what this round has taken so far.
+    package func readTime() -> Monotonic { clock.times.0 }
+
     /// True on the thread that created the loop.
     package var isCurrent: Bool { pthread_equal(thread, pthread_self()) != 0 }
 

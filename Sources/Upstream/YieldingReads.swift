@@ -254,8 +254,10 @@ final class YieldingReads {
 
     private func tick() {
         guard let client, !client.isShutDown else { return }
-        let seconds = (loop.now - tickedAt).inSeconds
-        tickedAt = loop.now
+        // What this round has handled before took time, and the kernel went on counting.
+        let now = loop.readTime()
+        let seconds = (now - tickedAt).inSeconds
+        tickedAt = now
         let groups = groups(of: client)
         endWays(groups, of: client)
         var states: [Origin: YieldState] = [:]
@@ -308,7 +310,7 @@ final class YieldingReads {
             groups[key] = group
         }
         shares.note(
-            bodies: groups.mapValues { $0.members.map(\.connection) }, at: loop.now.inSeconds)
+            bodies: groups.mapValues { $0.members.map(\.connection) }, at: tickedAt.inSeconds)
         return groups
     }
 
@@ -350,7 +352,7 @@ final class YieldingReads {
         let count = shares.count(of: key)
         var sample = group.sample
         sample.connections = count
-        let now = loop.now.inSeconds
+        let now = tickedAt.inSeconds
         sample.lineRate = rates.highest(for: path.lowest)
         let releases = use.window.releases
         use.window.note(sample, of: &path.lowest, at: now)

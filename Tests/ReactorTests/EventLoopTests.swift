@@ -88,6 +88,22 @@ struct EventLoopTests {
         #expect(waited >= .milliseconds(29))
     }
 
+    @Test func `the clock can be read anew within a round`() throws {
+        let loop = try makeLoop()
+        var isStill = false
+        loop.schedule(after: .zero) { loop in
+            let began = loop.now
+            while loop.readTime() <= began {}
+            isStill = loop.now == began
+            loop.stop()
+        }
+        loop.run()
+        #expect(isStill)
+        let clock = ManualClock(now: Monotonic(nanoseconds: 5), wallNow: WallTime(seconds: 7))
+        let manual = try EventLoop(handle: LoopHandle(), clock: .manual(clock))
+        #expect(manual.readTime() == Monotonic(nanoseconds: 5))
+    }
+
     @Test func `timers use a manual clock`() throws {
         let clock = ManualClock(now: Monotonic(nanoseconds: 5), wallNow: WallTime(seconds: 7))
         let ran = Mutex<[String]>([])
