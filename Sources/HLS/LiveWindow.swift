@@ -51,16 +51,8 @@ struct LiveWindow {
     private(set) var tail = Tail()
     /// The reports of other renditions, with LF; they have the origin's numbers.
     private(set) var reports: [UInt8] = []
-    /// The epoch of the list that `TimeShift.snapshot` wrote.
-    private(set) var listEpoch: Epoch?
-    /// The note that `TimeShift.snapshot` wrote of segments that a private host listed.
-    private(set) var privateSegments: PrivateSegmentsNote?
-    /// The note that `TimeShift.snapshot` wrote of segments that were dropped for the limits.
-    private(set) var droppedSegments: DroppedSegmentsNote?
-    /// The note that `TimeShift.snapshot` wrote of segments without placeholders.
-    private(set) var skippedSegments: SkippedSegmentsNote?
-    /// The note that `TimeShift.snapshot` wrote of the origin's discontinuities.
-    private(set) var originDiscontinuity: OriginDiscontinuityNote?
+    /// The numbers of the window as a whole that `TimeShift.snapshot` wrote.
+    private(set) var saved = SnapshotNumbers()
     private(set) var tailDateRanges: [DateRange] = []
     /// The IDs of date ranges that a delta update removes.
     var removedDateRanges: [String] { list.media?.skip?.removedDateRanges ?? [] }
@@ -116,17 +108,7 @@ struct LiveWindow {
         case .comment:
             if let note = TimeShiftNote(list.source[line.range]) {
                 builder.note = note
-            } else if let epoch = Epoch(note: list.source[line.range]) {
-                listEpoch = epoch
-            } else if let note = PrivateSegmentsNote(list.source[line.range]) {
-                privateSegments = note
-            } else if let note = DroppedSegmentsNote(list.source[line.range]) {
-                droppedSegments = note
-            } else if let note = SkippedSegmentsNote(list.source[line.range]) {
-                skippedSegments = note
-            } else if let note = OriginDiscontinuityNote(list.source[line.range]) {
-                originDiscontinuity = note
-            } else {
+            } else if !saved.read(list.source[line.range]) {
                 builder.lines += bytes(line)
             }
         case .unknownTag: builder.lines += bytes(line)
@@ -198,63 +180,5 @@ private struct SegmentBuilder {
             hasOwnDate: read.date != nil, isGap: read.isGap, discontinuities: read.discontinuities,
             originDiscontinuity: read.place == nil ? 0 : read.discontinuitySequence, lines: lines,
             parts: parts, dateRanges: dateRanges, context: context, note: note)
-    }
-}
-
-/// The comment line in which a snapshot stores the epoch of its list.
-extension Epoch {
-    private static let start = Array("#SLUICE-LIST-EPOCH:".utf8)
-
-    /// Parses the comment; nil for any other comment.
-    init?(note line: ArraySlice<UInt8>) {
-        guard line.starts(with: Self.start),
-            let number = DecimalNumber.integer(line.dropFirst(Self.start.count))
-        else { return nil }
-        self.init(number: UInt32(clamping: number))
-    }
-
-    var note: String { "#SLUICE-LIST-EPOCH:\(number)\n" }
-}
-
-/// A comment line in which a snapshot stores what no tag of a playlist can hold.
-struct TimeShiftNote: Hashable {
-    let epoch: Int
-    let originNumber: Int
-    let generation: Int
-    let marks: TimeShiftSegment.Marks
-
-    init(
-        epoch: Int, originNumber: Int, generation: Int,
-        marks: TimeShiftSegment.Marks = TimeShiftSegment.Marks()
-    ) {
-        self.epoch = epoch
-        self.originNumber = originNumber
-        self.generation = generation
-        self.marks = marks
-    }
-
-    private static let start = Array("#SLUICE-SEGMENT:".utf8)
-
-    /// Parses the comment; nil for any other comment.
-    init?(_ line: ArraySlice<UInt8>) {
-        guard line.starts(with: Self.start) else { return nil }
-        let numbers = line.dropFirst(Self.start.count).split(separator: 0x2C)
-            .compactMap(DecimalNumber.integer)
-        guard numbers.count >= 6 else { return nil }
-        let marks = numbers[3...].map { UInt32(clamping: $0) }
-        self.init(
-            epoch: numbers[0], originNumber: numbers[1], generation: numbers[2],
-            marks: .init(segment: marks[0], map: marks[1], keys: Array(marks[2...])))
-    }
-
-    var line: String {
-        let keys = marks.keys.isEmpty ? [0] : marks.keys
-        return "#SLUICE-SEGMENT:\(epoch),\(originNumber),\(generation),"
-            + "\(marks.segment),\(marks.map),\(keys.map(String.init).joined(separator: ","))\n"
-    }
-
-    /// The default for the next segment, if that has no note of its own.
-    var next: TimeShiftNote {
-        TimeShiftNote(epoch: epoch, originNumber: originNumber + 1, generation: 0, marks: marks)
     }
 }

@@ -12,22 +12,3 @@ extension TimeShift {
         privateEnd = (segments.last?.number ?? -1) + 1
     }
 }
-
-/// The comment line in which a snapshot stores which segments a private host may have listed.
-struct PrivateSegmentsNote {
-    private static let start = Array("#SLUICE-PRIVATE-UP-TO:".utf8)
-    /// The number after that of the last such segment.
-    let end: Int
-
-    init(end: Int) { self.end = end }
-
-    /// Parses the comment; nil for any other comment.
-    init?(_ line: ArraySlice<UInt8>) {
-        guard line.starts(with: Self.start),
-            let end = DecimalNumber.integer(line.dropFirst(Self.start.count))
-        else { return nil }
-        self.end = end
-    }
-
-    var line: String { "#SLUICE-PRIVATE-UP-TO:\(end)\n" }
-}

@@ -10,17 +10,7 @@ extension TimeShift {
         var output = Array("#EXTM3U\n".utf8)
         let longest = segments.lazy.map(\.duration).max() ?? .zero
         appendHeader(longest, first, .live, isLive: true, isSnapshot: true, to: &output)
-        if let listEpoch { output += Array(listEpoch.note.utf8) }
-        if let privateEnd { output += Array(PrivateSegmentsNote(end: privateEnd).line.utf8) }
-        if droppedCount > 0 {
-            output += Array(DroppedSegmentsNote(count: droppedCount).line.utf8)
-        }
-        if skippedCount > 0 {
-            output += Array(SkippedSegmentsNote(count: skippedCount).line.utf8)
-        }
-        if originDiscontinuity != segments.last?.discontinuity {
-            output += Array(OriginDiscontinuityNote(number: originDiscontinuity).line.utf8)
-        }
+        output += savedNumbers.lines
         var writer = TimeShiftWriter(output: output)
         var expected: TimeShiftNote?
         for segment in segments {
@@ -34,6 +24,18 @@ extension TimeShift {
         }
         if isEnded { writer.append(Array("#EXT-X-ENDLIST\n".utf8)) }
         return writer.output
+    }
+
+    /// What the tags of the playlist do not tell of the window as a whole.
+    private var savedNumbers: SnapshotNumbers {
+        var numbers = SnapshotNumbers()
+        numbers[.listEpoch] = listEpoch.map { Int($0.number) }
+        numbers[.privateEnd] = privateEnd
+        numbers[.droppedCount] = droppedCount > 0 ? droppedCount : nil
+        numbers[.skippedCount] = skippedCount > 0 ? skippedCount : nil
+        let isOwn = originDiscontinuity == segments.last?.discontinuity
+        numbers[.originDiscontinuity] = isOwn ? nil : originDiscontinuity
+        return numbers
     }
 
     /// Restores the result of `snapshot`.
@@ -52,10 +54,10 @@ extension TimeShift {
         summary = window.summary
         header = window.header
         isEnded = window.summary.hasEndList
-        listEpoch = window.listEpoch
-        privateEnd = window.privateSegments?.end
-        droppedCount = window.droppedSegments?.count ?? 0
-        skippedCount = window.skippedSegments?.count ?? 0
+        listEpoch = window.saved[.listEpoch].map { Epoch(number: UInt32(clamping: $0)) }
+        privateEnd = window.saved[.privateEnd]
+        droppedCount = window.saved[.droppedCount] ?? 0
+        skippedCount = window.saved[.skippedCount] ?? 0
         var note = TimeShiftNote(
             epoch: 0, originNumber: window.segments.first?.originNumber ?? 0, generation: 0)
         for seen in window.segments {
@@ -82,7 +84,7 @@ extension TimeShift {
         }
         windowStart = segments.last.map { $0.number + 1 } ?? 0
         originDiscontinuity =
-            window.originDiscontinuity?.number ?? segments.last?.discontinuity ?? 0
+            window.saved[.originDiscontinuity] ?? segments.last?.discontinuity ?? 0
     }
 
     /// Returns the discontinuity sequence number of the next segment.
@@ -100,60 +102,4 @@ extension TimeShift {
         guard let last = segments.last, last.discontinuity == discontinuity else { return nil }
         return last.date.map { $0 + last.duration }
     }
-}
-
-/// The comment line in which a snapshot stores the origin's discontinuity sequence number of the
-/// newest segment, where it is not the window's own one.
-struct OriginDiscontinuityNote {
-    private static let start = Array("#SLUICE-ORIGIN-DISCONTINUITY:".utf8)
-    let number: Int
-
-    init(number: Int) { self.number = number }
-
-    /// Parses the comment; nil for any other comment.
-    init?(_ line: ArraySlice<UInt8>) {
-        guard line.starts(with: Self.start),
-            let number = DecimalNumber.integer(line.dropFirst(Self.start.count))
-        else { return nil }
-        self.number = number
-    }
-
-    var line: String { "#SLUICE-ORIGIN-DISCONTINUITY:\(number)\n" }
-}
-
-/// The comment line in which a snapshot stores how many segments were dropped for the limits.
-struct DroppedSegmentsNote {
-    private static let start = Array("#SLUICE-DROPPED:".utf8)
-    let count: Int
-
-    init(count: Int) { self.count = count }
-
-    /// Parses the comment; nil for any other comment.
-    init?(_ line: ArraySlice<UInt8>) {
-        guard line.starts(with: Self.start),
-            let count = DecimalNumber.integer(line.dropFirst(Self.start.count))
-        else { return nil }
-        self.count = count
-    }
-
-    var line: String { "#SLUICE-DROPPED:\(count)\n" }
-}
-
-/// The comment line in which a snapshot stores how many segments were never seen and have no
-/// placeholder.
-struct SkippedSegmentsNote {
-    private static let start = Array("#SLUICE-SKIPPED:".utf8)
-    let count: Int
-
-    init(count: Int) { self.count = count }
-
-    /// Parses the comment; nil for any other comment.
-    init?(_ line: ArraySlice<UInt8>) {
-        guard line.starts(with: Self.start),
-            let count = DecimalNumber.integer(line.dropFirst(Self.start.count))
-        else { return nil }
-        self.count = count
-    }
-
-    var line: String { "#SLUICE-SKIPPED:\(count)\n" }
 }
