@@ -1,41 +1,13 @@
 import Numbers
-package import URISyntax
+import URISyntax
 
 /// The relation of a shifted list's numbers to those of the origin and of other renditions.
 extension TimeShift {
-    /// Hosts below `invalid` never exist (RFC 2606, 2).
-    private static let placeholderHost = "missing.invalid"
-
     /// The highest origin number that is used for a first segment; higher ones are reduced by a
     /// multiple of it.
     ///
     /// With EXT-X-SKIP an origin's number is the sum of two that are each up to 2^53 - 1.
     private static let highestStart = 1 << 52
-
-    /// Returns the URI that is written for a gap; a request for it is to be answered with an empty
-    /// body.
-    static func placeholder(_ number: Int, isFragment: Bool) -> [UInt8] {
-        Array("http://\(placeholderHost)/\(number).\(isFragment ? "m4s" : "ts")".utf8)
-    }
-
-    /// Returns the URI that is written for a segment that was seen: it has the extension of the
-    /// segment's own URI, since players compare the resources of one number across reloads.
-    static func placeholder(of segment: TimeShiftSegment, isFragment: Bool) -> [UInt8] {
-        guard !segment.isPlaceholder, let url = segment.url else {
-            return placeholder(segment.number, isFragment: isFragment)
-        }
-        let name = url.bytes[url.lastPathSegmentRange]
-        let kind = name.lastIndex(of: 0x2E).map { name[$0...] } ?? []
-        guard kind.dropFirst().allSatisfy({ ASCII.isAlphanumeric($0) }) else {
-            return placeholder(segment.number, isFragment: isFragment)
-        }
-        return Array("http://\(placeholderHost)/\(segment.number)".utf8) + kind
-    }
-
-    /// True if a list uses the URL in place of a segment that is not kept.
-    package static func isPlaceholder(_ url: AbsoluteURL) -> Bool {
-        url.hasHost(placeholderHost)
-    }
 
     /// Returns the origin's number for the segment that players know as `number`, as in `_HLS_msn`.
     ///
@@ -131,7 +103,7 @@ extension TimeShift {
                     epoch: last.epoch, generation: 0, discontinuity: last.discontinuity, url: nil,
                     byteRange: nil, duration: duration,
                     date: previous.date.map { $0 + previous.duration }, isGap: true,
-                    isPlaceholder: true, uri: Self.placeholder(number, isFragment: false),
+                    isPlaceholder: true, uri: SegmentPlaceholder.uri(number, isFragment: false),
                     lines: [], hasOwnDate: false, context: last.context))
         }
     }

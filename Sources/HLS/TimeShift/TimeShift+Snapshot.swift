@@ -63,7 +63,7 @@ extension TimeShift {
         for seen in window.segments {
             note = seen.note ?? note
             let discontinuity = discontinuity(of: seen)
-            let isPlaceholder = seen.url.map(Self.isPlaceholder) ?? false
+            let isPlaceholder = seen.url.map(SegmentPlaceholder.isUsed) ?? false
             append(
                 TimeShiftSegment(
                     number: seen.originNumber, originNumber: note.originNumber, epoch: note.epoch,

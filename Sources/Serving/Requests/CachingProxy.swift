@@ -332,7 +332,7 @@ package final class CachingProxy: RequestHandler {
                 ProxyFailure(.client, .loopDetected, "the URL leads back to this daemon"), exchange)
             return nil
         }
-        if TimeShift.isPlaceholder(target.url) {
+        if SegmentPlaceholder.isUsed(as: target.url) {
             answerGap(exchange)
             return nil
         }
