@@ -79,7 +79,8 @@ extension TimeShift {
             // Either segments were missed, or a mirror has its own numbers and lists known ones.
             guard !countsAnew, origin == nil || origin == source else { return false }
             // Where names are reused, others may have had them in the hole.
-            return last.generation > 0 || joint(of: window) == .apart
+            return last.generation > 0
+                || WindowJoint.place(of: window.segments, in: segments) == .apart
         }
         let target = summary.targetDuration ?? last.duration
         let expected = start + last.duration + target * missed

@@ -198,7 +198,7 @@ package struct TimeShift: Sendable {
         var fresh = window.segments[...]
         var hole = 0
         if relation == .newEpoch {
-            switch joint(of: window) {
+            switch WindowJoint.place(of: window.segments, in: segments) {
             case .apart: hole = longHole(before: window, from: source, countsAnew: countsAnew)
             case .after(let index): fresh = fresh[index...]
             case .behind: relation = .stale
