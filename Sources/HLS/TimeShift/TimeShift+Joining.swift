@@ -17,14 +17,7 @@ extension TimeShift {
         var older = older
         if missed > 0 { older.appendPlaceholders(missed, after: last) }
         let added = older.segments.prefix { $0.number < first.number }
-        segments.insert(contentsOf: added, at: 0)
-        measure()
-        for segment in added where !segment.isPlaceholder {
-            let name = SegmentName(segment.uri, segment.byteRange)
-            if numbersByName[name].map({ $0 < segment.number }) ?? true {
-                numbersByName[name] = segment.number
-            }
-        }
+        remembered.prepend(added)
         dateRanges.add(older.dateRanges, before: first.number)
         privateEnd = [privateEnd, older.privateEnd].compactMap { $0 }.max()
         droppedCount = droppedCount.addingSaturated(older.droppedCount)
@@ -39,7 +32,7 @@ extension TimeShift {
         else { return false }
         if let known = segment(number: next.number) {
             return known.originNumber == next.originNumber && known.epoch == next.epoch
-                && known.discontinuity == next.discontinuity && Self.isSame(known, next)
+                && known.discontinuity == next.discontinuity && known.isSame(as: next)
         }
         let step = next.discontinuity - last.discontinuity
         return next.number - last.number == next.originNumber - last.originNumber

@@ -19,24 +19,6 @@ extension TimeShift {
         return min(max(number.subtractingSaturated(offset), 0), ExternalNumber.largest)
     }
 
-    /// Sets the marks of a segment.
-    package mutating func mark(_ number: Int, _ marks: TimeShiftSegment.Marks) {
-        guard let first = segments.first else { return }
-        let index = number - first.number
-        if segments.indices.contains(index) { segments[index].marks = marks }
-    }
-
-    /// True if a listed segment has the same URI and byte range.
-    package func names(_ segment: TimeShiftSegment) -> Bool {
-        guard let number = numbersByName[SegmentName(segment.uri, segment.byteRange)] else {
-            return false
-        }
-        return self.segment(number: number) != nil
-    }
-
-    /// The digests of all segments that it names, ascending.
-    package var digests: [Int] { segments.filter { !$0.isPlaceholder }.map(\.digest).sorted() }
-
     /// Chooses the numbers of the first segment: the origin's, or those that another rendition's
     /// list has for the same place.
     mutating func begin(with window: LiveWindow, inStepWith sibling: TimeShift?) {
@@ -68,7 +50,7 @@ extension TimeShift {
     /// It begins anew then, since its numbers and discontinuities are too low.
     func isOutOfStep(with sibling: TimeShift?) -> Bool {
         guard beganBehind, let sibling, sibling.epoch > epoch, let last = segments.last,
-            let other = sibling.known(last.originNumber)
+            let other = sibling.remembered.known(last.originNumber)
         else { return false }
         return other.number > last.number
     }
@@ -84,7 +66,7 @@ extension TimeShift {
     ///   the epoch yet.
     mutating func catchUp(with sibling: TimeShift?, at next: LiveWindow.Segment) -> Int {
         guard let sibling, sibling.epoch >= epoch, let last = segments.last,
-            let other = sibling.known(next.originNumber)
+            let other = sibling.remembered.known(next.originNumber)
         else { return 0 }
         let missed = other.number - last.number - 1
         guard missed > 0, missed <= limits.segmentCount else { return 0 }
@@ -97,7 +79,7 @@ extension TimeShift {
         for index in 1...count {
             let previous = segments[segments.endIndex - 1]
             let number = last.number + index
-            append(
+            remembered.append(
                 TimeShiftSegment(
                     number: number, originNumber: last.originNumber + index,
                     epoch: last.epoch, generation: 0, discontinuity: last.discontinuity, url: nil,

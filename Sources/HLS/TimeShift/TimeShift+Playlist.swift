@@ -26,12 +26,13 @@ extension TimeShift {
         over duration: Duration? = nil, ending: Ending = .live,
         isPresent: (TimeShiftSegment) -> Bool
     ) -> [UInt8] {
+        let segments = self.segments
         let listed = listed(over: duration, ending, isPresent)
         guard let first = listed.first.map({ segments[$0.index] }) else { return [] }
         let isLive = ending == .live && !isEnded
         var output = Array("#EXTM3U\n".utf8)
         output.reserveCapacity(listed.count * 256 + 1024)
-        let longest = listed.lazy.map { self.segments[$0.index].duration }.max() ?? .zero
+        let longest = listed.lazy.map { segments[$0.index].duration }.max() ?? .zero
         appendHeader(longest, first, ending, isLive: isLive, to: &output)
         var writer = TimeShiftWriter(output: output)
         for line in dateRanges.listedLines(before: first.number) { writer.append(line) }
@@ -60,6 +61,7 @@ extension TimeShift {
     private func listed(
         over duration: Duration?, _ ending: Ending, _ isPresent: (TimeShiftSegment) -> Bool
     ) -> [(index: Int, isGap: Bool)] {
+        let segments = self.segments
         var total = Duration.zero
         var bytes = 0
         var listed: [(index: Int, isGap: Bool)] = []

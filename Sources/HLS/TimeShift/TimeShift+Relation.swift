@@ -11,9 +11,9 @@ extension TimeShift {
         }
         var overlaps = false
         for segment in window.segments {
-            guard let known = known(segment.originNumber) else { continue }
+            guard let known = remembered.known(segment.originNumber) else { continue }
             overlaps = true
-            if !known.isPlaceholder, !Self.isSame(known, segment) { return .newEpoch }
+            if !known.isPlaceholder, !known.isSame(as: segment) { return .newEpoch }
         }
         if newest.originNumber > last.originNumber {
             let continues =
@@ -45,7 +45,9 @@ extension TimeShift {
         before first: LiveWindow.Segment, after last: TimeShiftSegment, besides sibling: TimeShift?
     ) -> Int {
         let longest = min(limits.placeholderCount, limits.segmentCount)
-        guard let sibling, let other = sibling.known(first.originNumber) else { return longest }
+        guard let sibling, let other = sibling.remembered.known(first.originNumber) else {
+            return longest
+        }
         // The other one has found a longer hole, or was renumbered: this one follows it.
         if sibling.epoch > epoch { return longest / 2 }
         let isInStep =
@@ -86,42 +88,5 @@ extension TimeShift {
         let expected = start + last.duration + target * missed
         let tolerance = target * max(missed / 2, 3)
         return date < expected + tolerance && expected < date + tolerance
-    }
-
-    /// Returns the segment with this origin number in the current epoch.
-    func known(_ originNumber: Int) -> TimeShiftSegment? {
-        guard let last = segments.last else { return nil }
-        let index = segments.endIndex - 1 - (last.originNumber - originNumber)
-        guard segments.indices.contains(index), segments[index].epoch == epoch else { return nil }
-        return segments[index]
-    }
-
-    /// True if both are the same segment; hosts, folders and queries are ignored, since they may
-    /// carry tokens.
-    static func isSame(_ known: TimeShiftSegment, _ seen: LiveWindow.Segment) -> Bool {
-        // A date that is not its own may be off by as much as the durations before it.
-        let date = seen.hasOwnDate ? seen.date : nil
-        return isSame(known, seen.uri, seen.url, seen.byteRange, seen.duration, date)
-    }
-
-    /// True if both are the same segment, as in another window of the same list.
-    static func isSame(_ known: TimeShiftSegment, _ other: TimeShiftSegment) -> Bool {
-        isSame(known, other.uri, other.url, other.byteRange, other.duration, other.date)
-    }
-
-    private static func isSame(
-        _ known: TimeShiftSegment, _ uri: [UInt8], _ url: AbsoluteURL?, _ range: SubRange?,
-        _ duration: Duration, _ date: DateTime?
-    ) -> Bool {
-        guard known.byteRange == range else { return false }
-        if let old = known.date, let new = date,
-            abs(old.milliseconds - new.milliseconds) > 10_000
-        {
-            return false
-        }
-        if known.uri == uri { return true }
-        guard let old = known.url, let new = url else { return false }
-        return old.lastPathSegment == new.lastPathSegment && known.duration == duration
-            && !new.lastPathSegment.isEmpty
     }
 }

@@ -64,20 +64,17 @@ extension TimeShift {
             note = seen.note ?? note
             let discontinuity = discontinuity(of: seen)
             let isPlaceholder = seen.url.map(SegmentPlaceholder.isUsed) ?? false
-            append(
-                TimeShiftSegment(
-                    number: seen.originNumber, originNumber: note.originNumber, epoch: note.epoch,
-                    generation: note.generation, discontinuity: discontinuity,
-                    url: isPlaceholder ? nil : seen.url, byteRange: seen.byteRange,
-                    duration: seen.duration, date: seen.date ?? nextDate(discontinuity),
-                    isGap: seen.isGap, isPlaceholder: isPlaceholder,
-                    uri: seen.uri,
-                    lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.hasOwnDate,
-                    context: seen.context))
-            segments[segments.endIndex - 1].marks = note.marks
-            if !isPlaceholder {
-                numbersByName[SegmentName(seen.uri, seen.byteRange)] = seen.originNumber
-            }
+            var segment = TimeShiftSegment(
+                number: seen.originNumber, originNumber: note.originNumber, epoch: note.epoch,
+                generation: note.generation, discontinuity: discontinuity,
+                url: isPlaceholder ? nil : seen.url, byteRange: seen.byteRange,
+                duration: seen.duration, date: seen.date ?? nextDate(discontinuity),
+                isGap: seen.isGap, isPlaceholder: isPlaceholder,
+                uri: seen.uri,
+                lines: isPlaceholder ? [] : seen.lines, hasOwnDate: seen.hasOwnDate,
+                context: seen.context)
+            segment.marks = note.marks
+            remembered.append(segment)
             for range in seen.dateRanges { dateRanges.note(range, at: seen.originNumber) }
             epoch = note.epoch
             note = note.next

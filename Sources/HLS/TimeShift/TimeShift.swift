@@ -83,16 +83,15 @@ package struct TimeShift: Sendable {
         package init() {}
     }
 
+    var remembered = ShiftedSegments()
     /// Oldest first.
-    package internal(set) var segments: [TimeShiftSegment] = []
+    package var segments: [TimeShiftSegment] { remembered.all }
     /// The number of segments that were dropped for the limits since the first window.
     package internal(set) var droppedCount = 0
     /// The number of segments that were never seen and have no placeholder.
     var skippedCount = 0
     /// The number of segments that the stream had since the first window and that are not listed.
     package var lostCount: Int { droppedCount.addingSaturated(skippedCount) }
-    /// The bytes that `segments` take in a playlist, see `size(of:after:)`.
-    var byteCount = 0
     /// True if the origin has ended the stream.
     package internal(set) var isEnded = false
     /// The epoch of the newest segment.
@@ -125,8 +124,6 @@ package struct TimeShift: Sendable {
     /// still in that epoch: the origin may have restarted between the two readings.
     var beganBehind = false
     private(set) var origin: Origin?
-    /// The number of the last segment with each URI and byte range.
-    var numbersByName: [SegmentName: Int] = [:]
 
     package init(limits: Limits = Limits()) {
         self.limits = limits
@@ -154,8 +151,9 @@ package struct TimeShift: Sendable {
         var kept = Duration.zero
         var first = segments.endIndex
         while first > segments.startIndex {
-            guard segments[first - 1].number >= windowStart || kept < duration else { break }
-            kept += segments[first - 1].duration
+            // In place: there may be days of them.
+            guard remembered.all[first - 1].number >= windowStart || kept < duration else { break }
+            kept += remembered.all[first - 1].duration
             first -= 1
         }
         let index = max(first, segments.count - limits.segmentCount)
@@ -166,19 +164,15 @@ package struct TimeShift: Sendable {
 
     private mutating func dropSegments(before index: Int) {
         guard index > 0 else { return }
-        for segment in segments[..<index] {
-            let name = SegmentName(segment.uri, segment.byteRange)
-            if numbersByName[name] == segment.number { numbersByName[name] = nil }
-        }
         let next = segments[index - 1].number + 1
-        forgetSize(before: index)
-        segments.removeFirst(index)
+        remembered.removeFirst(index)
         dateRanges.drop(before: next)
     }
 
     /// Drops the oldest segments beyond the limits.
     mutating func dropExcess() {
-        let count = max(segments.count - limits.segmentCount, excessCount)
+        let count = max(
+            segments.count - limits.segmentCount, remembered.excessCount(over: limits.byteCount))
         droppedCount = droppedCount.addingSaturated(max(count, 0))
         dropSegments(before: count)
     }
@@ -238,8 +232,7 @@ package struct TimeShift: Sendable {
         var shared: SharedContext?
         for segment in fresh {
             let made = make(segment, ownContext(of: segment, &shared))
-            if made.generation > 0, let url = made.url { reused.append(url) }
-            append(made)
+            if remembered.appendNew(made) > 0, let url = made.url { reused.append(url) }
         }
         note(window)
         dropExcess()
@@ -292,14 +285,11 @@ package struct TimeShift: Sendable {
         originDiscontinuity = seen.originDiscontinuity
         let continues = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
-        let name = SegmentName(seen.uri, seen.byteRange)
-        let before = numbersByName.updateValue(number, forKey: name).flatMap { segment(number: $0) }
         return TimeShiftSegment(
-            number: number, originNumber: seen.originNumber, epoch: epoch,
-            generation: before.map { $0.generation + 1 } ?? 0, discontinuity: discontinuity,
-            url: seen.url, byteRange: seen.byteRange, duration: seen.duration,
-            date: seen.date ?? (continues ? end : nil), isGap: seen.isGap, isPlaceholder: false,
-            uri: seen.uri, lines: seen.lines,
+            number: number, originNumber: seen.originNumber, epoch: epoch, generation: 0,
+            discontinuity: discontinuity, url: seen.url, byteRange: seen.byteRange,
+            duration: seen.duration, date: seen.date ?? (continues ? end : nil),
+            isGap: seen.isGap, isPlaceholder: false, uri: seen.uri, lines: seen.lines,
             hasOwnDate: seen.hasOwnDate, context: context)
     }
 
@@ -312,21 +302,26 @@ package struct TimeShift: Sendable {
     }
 
     /// Returns the segment with a number; nil if it is not remembered.
-    package func segment(number: Int) -> TimeShiftSegment? {
-        guard let first = segments.first else { return nil }
-        let index = number - first.number
-        return segments.indices.contains(index) ? segments[index] : nil
-    }
+    package func segment(number: Int) -> TimeShiftSegment? { remembered.segment(number: number) }
 
     /// Returns the marks of a segment; nil if it is not remembered.
     package func marks(number: Int) -> TimeShiftSegment.Marks? {
         // Avoids copying the segment, since this is called for every URL of a list that may cover a
         // day.
-        guard let first = segments.first?.number, segments.indices.contains(number - first) else {
-            return nil
-        }
-        return segments[number - first].marks
+        guard let index = remembered.index(of: number) else { return nil }
+        return remembered.all[index].marks
     }
+
+    /// Sets the marks of a segment.
+    package mutating func mark(_ number: Int, _ marks: TimeShiftSegment.Marks) {
+        remembered.mark(number, marks)
+    }
+
+    /// True if a listed segment has the same URI and byte range.
+    package func names(_ segment: TimeShiftSegment) -> Bool { remembered.names(segment) }
+
+    /// The digests of all segments that it names, ascending.
+    package var digests: [Int] { segments.filter { !$0.isPlaceholder }.map(\.digest).sorted() }
 
     /// Returns the mark of a key that a segment needs; 0 if the segment is not remembered.
     package func mark(ofKey url: AbsoluteURL, number: Int) -> UInt32 {
@@ -368,16 +363,5 @@ package struct TimeShift: Sendable {
             for range in segment.dateRanges { dateRanges.noteListed(range, at: number) }
         }
         for range in window.tailDateRanges { dateRanges.noteListed(range, at: last.number) }
-    }
-}
-
-/// The identity of a segment's bytes at the origin: URI and byte range.
-struct SegmentName: Hashable {
-    let uri: [UInt8]
-    let range: SubRange?
-
-    init(_ uri: [UInt8], _ range: SubRange?) {
-        self.uri = uri
-        self.range = range
     }
 }

@@ -9,7 +9,7 @@ package struct TimeShiftSegment: Sendable {
     /// The number of times that the origin had restarted its numbering before.
     package let epoch: Int
     /// The number of other segments that its URL named before; part of the identity of its bytes.
-    package let generation: Int
+    package internal(set) var generation: Int
     /// The discontinuity sequence number in the shifted list.
     package let discontinuity: Int
     /// Nil for a placeholder of a segment that was never seen, and for opaque URIs.
@@ -52,7 +52,8 @@ package struct TimeShiftSegment: Sendable {
     private static let generatedByteCount = 512
 
     /// A digest of URI and byte range, which differs from run to run.
-    package var digest: Int { SegmentName(uri, byteRange).hashValue }
+    package var digest: Int { name.hashValue }
+    var name: SegmentName { SegmentName(uri, byteRange) }
 
     /// The absolute URI as written.
     let uri: [UInt8]
@@ -111,6 +112,38 @@ package struct TimeShiftSegment: Sendable {
     package var mapURL: AbsoluteURL? { context.mapURL }
     /// The bytes of the initialization section; nil for the whole resource.
     package var mapRange: SubRange? { context.mapRange }
+}
+
+/// The comparison with segments of other windows of the list; hosts, folders and queries are
+/// ignored, since they may carry tokens.
+extension TimeShiftSegment {
+    /// True if a window lists the same segment.
+    func isSame(as seen: LiveWindow.Segment) -> Bool {
+        // A date that is not its own may be off by as much as the durations before it.
+        let date = seen.hasOwnDate ? seen.date : nil
+        return isSame(seen.uri, seen.url, seen.byteRange, seen.duration, date)
+    }
+
+    /// True if both are the same segment, as in another window of the same list.
+    func isSame(as other: TimeShiftSegment) -> Bool {
+        isSame(other.uri, other.url, other.byteRange, other.duration, other.date)
+    }
+
+    private func isSame(
+        _ newURI: [UInt8], _ newURL: AbsoluteURL?, _ range: SubRange?, _ newDuration: Duration,
+        _ newDate: DateTime?
+    ) -> Bool {
+        guard byteRange == range else { return false }
+        if let old = date, let new = newDate,
+            abs(old.milliseconds - new.milliseconds) > 10_000
+        {
+            return false
+        }
+        if uri == newURI { return true }
+        guard let old = url, let new = newURL else { return false }
+        return old.lastPathSegment == new.lastPathSegment && duration == newDuration
+            && !new.lastPathSegment.isEmpty
+    }
 }
 
 /// The key and map lines that apply to a segment; shared by segments under the same tags.

@@ -117,7 +117,7 @@ struct WindowJoint {
     /// True if both are the same segment; with `isWhole`, only if path and query are the same too.
     private func matches(_ pair: Pair) -> Bool {
         let (known, seen) = (segments[pair.own], listed[pair.seen])
-        guard !known.isPlaceholder, TimeShift.isSame(known, seen) else { return false }
+        guard !known.isPlaceholder, known.isSame(as: seen) else { return false }
         if !isWhole || known.uri == seen.uri { return true }
         guard let old = known.url, let new = seen.url else { return false }
         return old.bytes[old.pathRange.lowerBound...] == new.bytes[new.pathRange.lowerBound...]
