@@ -186,46 +186,32 @@ package struct TimeShift: Sendable {
         if isOutOfStep(with: sibling), !window.segments.isEmpty {
             dropSegments(before: segments.count)
         }
-        let countsAnew = context.countsAnew || isBefore(context.listEpoch)
-        var relation = relation(
-            of: window, from: source, countsAnew: countsAnew, besides: sibling)
-        var fresh = window.segments[...]
-        var hole = 0
-        if relation == .newEpoch {
-            switch WindowJoint.place(of: window.segments, in: segments) {
-            case .apart: hole = longHole(before: window, from: source, countsAnew: countsAnew)
-            case .after(let index): fresh = fresh[index...]
-            case .behind: relation = .stale
-            }
-        }
-        guard relation != .stale else {
+        let placement = placement(of: window, from: source, context)
+        guard placement.relation != .stale else {
             return Merge(relation: .stale, added: 0..<0, missed: 0, reused: [])
         }
-        let isInStep = relation == .newEpoch && fresh.isEmpty
-        if isInStep {
-            // The next window must be recognised as renumbered, too.
-            relation = .unchanged
-        } else {
+        if !placement.isInStep {
             origin = source
-            if relation != .unchanged || listEpoch == nil {
+            if placement.relation != .unchanged || listEpoch == nil {
                 listEpoch = context.listEpoch ?? listEpoch
             }
         }
         summary = window.summary
         header = window.header
         isEnded = window.summary.hasEndList
-        var missed = 0
-        if relation == .first {
+        let fresh = window.segments[placement.firstNew...]
+        var missed = placement.missed
+        if placement.relation == .first {
             begin(with: window, inStepWith: sibling)
-        } else if relation == .newEpoch {
+        } else if placement.relation == .newEpoch {
             epoch += 1
             beganBehind = false
-            if let next = fresh.first { missed = catchUp(with: sibling, at: next) }
-            skippedCount = skippedCount.addingSaturated(max(hole - missed, 0))
-            missed = max(hole, missed)
-        } else if !isInStep, let last = segments.last {
-            fresh = window.segments.drop { $0.originNumber <= last.originNumber }
-            if let next = fresh.first { missed = fillHole(upTo: next, after: last) }
+            var filled = 0
+            if let next = fresh.first { filled = catchUp(with: sibling, at: next) }
+            skippedCount = skippedCount.addingSaturated(max(missed - filled, 0))
+            missed = max(missed, filled)
+        } else if missed > 0, let last = segments.last {
+            appendPlaceholders(missed, after: last)
         }
         let start = segments.last.map { $0.number + 1 } ?? fresh.first.map(firstNumber) ?? 0
         var reused: [AbsoluteURL] = []
@@ -237,17 +223,27 @@ package struct TimeShift: Sendable {
         note(window)
         dropExcess()
         let end = segments.last.map { $0.number + 1 } ?? start
-        return Merge(relation: relation, added: start..<end, missed: missed, reused: reused)
+        return Merge(
+            relation: placement.relation, added: start..<end, missed: missed, reused: reused)
     }
 
-    /// Appends placeholders for missed segments; returns the number of missed segments.
-    private mutating func fillHole(
-        upTo next: LiveWindow.Segment, after last: TimeShiftSegment
-    ) -> Int {
-        let missed = next.originNumber - last.originNumber - 1
-        guard missed > 0 else { return 0 }
-        appendPlaceholders(missed, after: last)
-        return missed
+    /// Returns what becomes of a window.
+    private func placement(
+        of window: LiveWindow, from source: Origin, _ context: Context
+    ) -> WindowComparison.Placement {
+        WindowComparison(
+            listed: window.segments, remembered: remembered,
+            sibling: context.sibling?.remembered, limits: limits,
+            targetDuration: summary.targetDuration,
+            countsAnew: context.countsAnew || isBefore(context.listEpoch),
+            isOfOtherOrigin: origin.map { $0 != source } ?? false
+        ).placement
+    }
+
+    /// True if the origin's list has entered this epoch since the last change.
+    private func isBefore(_ epoch: Epoch?) -> Bool {
+        guard let epoch, let listEpoch else { return false }
+        return listEpoch < epoch
     }
 
     func firstNumber(_ seen: LiveWindow.Segment) -> Int { seen.originNumber + firstOffset }
