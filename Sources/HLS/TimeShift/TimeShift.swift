@@ -117,12 +117,8 @@ package struct TimeShift: Sendable {
     var dateRanges: ShiftedDateRanges
     /// The origin's discontinuity sequence number of the newest segment.
     var originDiscontinuity = 0
-    /// Added to the first segment's numbers, to be in step with another rendition.
-    var firstOffset = 0
-    var firstDiscontinuity = 0
-    /// True if it began before the window of the rendition that it was put in step with, and is
-    /// still in that epoch: the origin may have restarted between the two readings.
-    var beganBehind = false
+    /// The numbers of the first segment of the first window.
+    var began = FirstNumbers()
     private(set) var origin: Origin?
 
     package init(limits: Limits = Limits()) {
@@ -202,10 +198,13 @@ package struct TimeShift: Sendable {
         let fresh = window.segments[placement.firstNew...]
         var missed = placement.missed
         if placement.relation == .first {
-            begin(with: window, inStepWith: sibling)
+            if let first = fresh.first, let newest = fresh.last {
+                began = FirstNumbers(of: first, newest: newest, inStepWith: sibling, limits)
+                epoch = began.epoch ?? epoch
+            }
         } else if placement.relation == .newEpoch {
             epoch += 1
-            beganBehind = false
+            began.isBehind = false
             var filled = 0
             if let next = fresh.first { filled = catchUp(with: sibling, at: next) }
             skippedCount = skippedCount.addingSaturated(max(missed - filled, 0))
@@ -213,7 +212,7 @@ package struct TimeShift: Sendable {
         } else if missed > 0, let last = segments.last {
             appendPlaceholders(missed, after: last)
         }
-        let start = segments.last.map { $0.number + 1 } ?? fresh.first.map(firstNumber) ?? 0
+        let start = segments.last.map { $0.number + 1 } ?? (fresh.isEmpty ? 0 : began.number)
         var reused: [AbsoluteURL] = []
         var shared: SharedContext?
         for segment in fresh {
@@ -246,8 +245,6 @@ package struct TimeShift: Sendable {
         return listEpoch < epoch
     }
 
-    func firstNumber(_ seen: LiveWindow.Segment) -> Int { seen.originNumber + firstOffset }
-
     /// A context as a window read it, and the object that the remembered segments share for it.
     private struct SharedContext {
         let seen: TimeShiftContext
@@ -273,11 +270,11 @@ package struct TimeShift: Sendable {
         _ seen: LiveWindow.Segment, _ context: TimeShiftContext
     ) -> TimeShiftSegment {
         let last = segments.last
-        let number = last.map { $0.number + 1 } ?? firstNumber(seen)
+        let number = last.map { $0.number + 1 } ?? began.number
         let isNewEpoch = last.map { $0.epoch != epoch } ?? false
         let discontinuity =
             last.map { $0.discontinuity + discontinuityStep(to: seen, isNewEpoch: isNewEpoch) }
-            ?? max(seen.originDiscontinuity + firstDiscontinuity, 0)
+            ?? began.discontinuity
         originDiscontinuity = seen.originDiscontinuity
         let continues = last.map { $0.discontinuity == discontinuity } ?? false
         let end = last.flatMap { last in last.date.map { $0 + last.duration } }
