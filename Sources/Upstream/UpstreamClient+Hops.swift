@@ -148,7 +148,9 @@ extension UpstreamClient {
                 && yields?.boundsPlayers(of: transfer.origin) == true,
             isMultiplexing: isMultiplexing, isCounted: queue.limits.perHost != 0)
         let multi = sets[choice.kind]
-        transfer.freshAddresses = addresses(for: transfer, over: multi, of: sets)
+        transfer.freshAddresses =
+            transfer.route.isPlain
+            ? names.addresses(of: transfer.origin, over: sets.kind(of: multi)) : nil
         transfer.lookupFault = nil
         transfer.parser = HeadParser()
         transfer.phase = .head

@@ -99,7 +99,7 @@ extension Transfer {
         else {
             return
         }
-        client.names.connected(origin, to: address.host, now: loop.now)
+        client.names.connected(origin, to: address.host)
     }
 
     /// Records whether TLS of a connection made for this request resumed a session.

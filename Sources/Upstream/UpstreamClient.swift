@@ -48,9 +48,7 @@ package final class UpstreamClient {
     /// Bounds the receive windows; nil if transfers never yield.
     private(set) var yields: YieldingReads?
     var early = EarlyConnections()
-    var names: NamesInUse
-    var nameTimer: TimerID?
-    var isLookingUp = false
+    let names: NameRefresh
     private var nextID: UInt64 = 0
     var isShutDown = false
 
@@ -81,7 +79,7 @@ package final class UpstreamClient {
         sessions = other?.sessions ?? TLSSessions()
         keptSessions = other?.keptSessions
         self.configuration = configuration.normalised
-        names = NamesInUse(life: self.configuration.dnsCache)
+        names = NameRefresh(loop: loop, configuration: self.configuration)
         queue = AdmissionQueue(
             limits: AdmissionQueue.Limits(
                 slots: self.configuration.slots, expressCap: self.configuration.expressCap,
@@ -145,6 +143,7 @@ package final class UpstreamClient {
         precondition(depth == 0, "the client is shut down from inside a transfer's callback")
         guard !isShutDown else { return }
         isShutDown = true
+        names.stop()
         for transfer in live.values.sorted(by: { $0.id < $1.id }) { transfer.cancel() }
         idleHandles = []
         keptSessions?.flush()
