@@ -1,48 +1,122 @@
-package import URISyntax
+import CCurl
+import HTTP
+import Posix
+import Reactor
+import URISyntax
 
-/// The costs of requests to origins, by origin and by lane.
-package struct TransferFigures: Sendable {
-    package private(set) var origins = OriginTable()
-    package internal(set) var connections = ConnectionCounts()
-    /// The origins whose transfers have bounded receive windows now.
-    package internal(set) var yields: [Origin: YieldState] = [:]
-    /// By lane, then by phase.
-    private var times = Array(
-        repeating: PhaseCounts(), count: Lane.allCases.count * TransferPhase.allCases.count)
+/// Counts what the transfers of one loop's clients cost, by libcurl's times of each hop.
+///
+/// Used on that loop only.
+final class TransferLedger {
+    private(set) var figures = TransferFigures()
 
-    package init() {}
-
-    /// Returns the times of a phase of requests in a lane.
-    package func counts(of phase: TransferPhase, in lane: Lane) -> PhaseCounts {
-        times[Self.place(lane, phase)]
+    /// Records the times up to the head of the final response; called inside libcurl.
+    func noteHead(_ transfer: Transfer) {
+        transfer.measure(hasHead: true)
+        transfer.request.trace?.begin(transfer.times)
     }
 
-    private static func place(_ lane: Lane, _ phase: TransferPhase) -> Int {
-        lane.rawValue * TransferPhase.allCases.count + phase.rawValue
-    }
-
-    /// Records a finished request.
-    package mutating func note(
-        _ hop: HopTimes, to origin: Origin, in lane: Lane, bytes: Int64, isError: Bool
-    ) {
-        connections.note(hop)
-        for phase in TransferPhase.allCases {
-            if let time = hop[phase] { times[Self.place(lane, phase)].add(time) }
+    /// Records the times of a hop while its handle is still with libcurl; `result` is nil if a
+    /// redirect is followed.
+    func noteEnd(of transfer: Transfer, _ result: TransferResult?) {
+        guard let easy = transfer.easy else { return }
+        transfer.measure(hasHead: false)
+        if transfer.request.connectsOnly {
+            if easy.long(CURLINFO_NUM_CONNECTS) > 0, case .success? = result {
+                transfer.times.connection = .new
+                figures.noteConnection(transfer.times, to: transfer.origin, in: transfer.lane)
+            }
+            return
         }
-        origins.note(hop, to: origin, bytes: bytes, isError: isError)
+        var marks = HopTimes.Marks()
+        marks.firstByte = transfer.markOfFirstByte(easy)
+        marks.end = easy.microseconds(CURLINFO_TOTAL_TIME_T)
+        let failure: UpstreamError? = if case .failure(let error)? = result { error } else { nil }
+        if failure == nil { transfer.times.takeEnd(marks) }
+        var bytes = Int64(transfer.discarded)
+        if case .body = transfer.phase { bytes = transfer.bytesReceived }
+        var counted = transfer.times
+        // The wait of a request that the origin holds on purpose does not measure its speed.
+        if transfer.request.isHeld { counted[.firstByte] = nil }
+        figures.note(
+            counted, to: transfer.origin, in: transfer.lane, bytes: bytes,
+            isError: failure?.isOfOrigin ?? transfer.isServerError)
+        transfer.request.trace?.end(transfer.times)
     }
 
-    /// Records a connection that was opened before any request needed it.
-    package mutating func noteConnection(_ hop: HopTimes, to origin: Origin, in lane: Lane) {
-        connections.note(hop)
-        for phase in TransferPhase.ofConnecting {
-            if let time = hop[phase] { times[Self.place(lane, phase)].add(time) }
-        }
-        origins.noteConnection(hop, to: origin)
+    /// Records that a connection was ended because packets on it did not arrive.
+    func noteLostConnection() { figures.connections.lost += 1 }
+
+    /// Records the origins whose transfers have bounded receive windows now.
+    func note(yields: [Origin: YieldState]) {
+        if figures.yields != yields { figures.yields = yields }
     }
 }
 
-/// The figures of the clients of one loop; used on that loop only.
-final class TransferLedger {
-    var figures = TransferFigures()
+extension UpstreamError {
+    /// True if the origin, or the way to it, failed; not if the transfer was cancelled.
+    fileprivate var isOfOrigin: Bool { fault == .origin || fault == .network }
+}
+
+extension Transfer {
+    /// True if the response has a 5xx status.
+    fileprivate var isServerError: Bool { parser.status.rawValue >= 500 }
+
+    /// When the first byte of the response arrived, in microseconds of libcurl's time; 0 if none has.
+    ///
+    /// libcurl's own mark is made when a request's body begins to be sent, if there is one.
+    fileprivate func markOfFirstByte(_ easy: CurlEasy) -> Int64 {
+        guard request.upload != nil else {
+            return easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+        }
+        guard let wait = times[.firstByte] else { return 0 }
+        return easy.microseconds(CURLINFO_PRETRANSFER_TIME_T) + Int64(wait)
+    }
+
+    /// Reads the times up to the first byte from libcurl, once for each hop.
+    ///
+    /// - Parameter hasHead: true if the response's head has just arrived.
+    fileprivate func measure(hasHead: Bool) {
+        guard let easy, times.tries == 0 else { return }
+        times.tries = requestsOfHop
+        defer { noteAddress() }
+        let isNew = easy.long(CURLINFO_NUM_CONNECTS) > 0
+        var marks = HopTimes.Marks()
+        marks.slot = (hopStartedAt - wantedAt).nanoseconds / 1_000
+        marks.name = easy.microseconds(CURLINFO_NAMELOOKUP_TIME_T)
+        marks.connect = easy.microseconds(CURLINFO_CONNECT_TIME_T)
+        marks.tls = easy.microseconds(CURLINFO_APPCONNECT_TIME_T)
+        marks.sending = easy.microseconds(CURLINFO_PRETRANSFER_TIME_T)
+        marks.firstByte =
+            request.upload == nil
+            ? easy.microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+            : hasHead ? (loop.now - hopStartedAt).nanoseconds / 1_000 : 0
+        times.take(marks, isNew: isNew)
+        times.address = peer()
+        client?.yields?.responseBegins()
+        guard requestsOfHop > 0 else { return }
+        times.connection = isNew ? .new : .reused
+        if case .head = phase { return }
+        times.version = parser.version
+    }
+
+    /// Records an address that accepted a connection.
+    private func noteAddress() {
+        guard times.connection == .new, route.isPlain, let client, let address = times.address
+        else {
+            return
+        }
+        client.names.connected(origin, to: address.host)
+    }
+
+    /// Records whether TLS of a connection made for this request resumed a session.
+    ///
+    /// Called when the request is about to be sent: the handshake is over, and the connection
+    /// belongs to the handle.
+    func noteHandshake() {
+        guard let easy, origin.scheme == .https, easy.long(CURLINFO_NUM_CONNECTS) > 0 else {
+            return
+        }
+        times.handshake = easy.isSessionResumed.map { $0 ? .resumed : .full }
+    }
 }

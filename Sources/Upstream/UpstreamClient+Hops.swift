@@ -67,7 +67,7 @@ extension UpstreamClient {
             fail(transfer, UpstreamError(.unsupportedEncoding, host: transfer.host))
         case .final:
             transfer.phase = .body
-            noteHead(transfer)
+            ledger.noteHead(transfer)
             measureAnswer(transfer)
             watchDeadline(transfer, after: silence(transfer))
             countMultiplexed(transfer)
@@ -219,7 +219,7 @@ extension UpstreamClient {
     }
 
     func follow(_ redirect: Redirect, _ transfer: Transfer) {
-        noteEnd(of: transfer, nil)
+        ledger.noteEnd(of: transfer, nil)
         detach(transfer)
         transfer.wantedAt = loop.now
         let cookie = transfer.delegate?.transfer(transfer, willFollow: redirect)

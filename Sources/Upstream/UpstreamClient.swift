@@ -119,6 +119,9 @@ package final class UpstreamClient {
     /// The number of transfers that libcurl is working on.
     package var transfersInFlight: Int { attached.count }
 
+    /// The costs of requests since the start, including other clients with the same ledger.
+    package var figures: TransferFigures { ledger.figures }
+
     /// Returns the current counters and gauges.
     package func statistics() -> UpstreamStatistics {
         var now = counters
@@ -239,7 +242,7 @@ extension UpstreamClient: CurlMultiOwner {
         guard transfer.state != .finished else { return }
         transfer.state = .finished
         if !transfer.request.connectsOnly { counters.count(result) }
-        noteEnd(of: transfer, result)
+        ledger.noteEnd(of: transfer, result)
         if transfer.lane >= .prefetch { meter.add(result, from: transfer.host) }
         if case .success = result, !transfer.isMultiplexed, let connection = transfer.connection,
             connection.localPort != 0

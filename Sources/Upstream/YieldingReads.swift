@@ -269,7 +269,7 @@ final class YieldingReads {
             }
             for member in group.members { note(key, member.connection.origin, in: &states) }
         }
-        if client.ledger.figures.yields != states { client.ledger.figures.yields = states }
+        client.ledger.note(yields: states)
         forget()
         // Transfers that begin after an idle time schedule the next tick.
         guard !client.attached.isEmpty else { return }
