@@ -25,7 +25,7 @@ extension UpstreamClient {
         guard configuration.marksPackets, let connection = transfer.connection,
             connection.localPort != 0
         else { return }
-        let isShared = multiplexingOrigins.contains(connection.origin)
+        let isShared = versions.isMultiplexing(connection.origin)
         sockets.mark(
             localPort: connection.localPort, codePoint: isShared ? 0 : transfer.lane.codePoint)
     }

@@ -48,7 +48,7 @@ extension UpstreamClient {
     /// then the origin sends the rest, so that an unused connection is ended.
     func abandon(_ connection: Connection, _ transfer: Transfer) {
         let isMultiplexed =
-            transfer.parser.version.major >= 2 || multiplexingOrigins.contains(connection.origin)
+            transfer.parser.version.major >= 2 || versions.isMultiplexing(connection.origin)
         guard isMultiplexed, connection.localPort != 0, users[connection] == nil else { return }
         if transfer.hasTimedOut {
             sockets.shutDown(localPort: connection.localPort)

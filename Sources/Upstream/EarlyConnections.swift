@@ -79,7 +79,7 @@ extension UpstreamClient {
     /// It holds a slot while it is being opened, and is skipped if none can be spared. A transfer
     /// to the same origin waits for it briefly instead of opening another connection.
     package func connectEarly(to origin: Origin, timeout: Interval) {
-        guard !isShutDown, depth == 0, scoutings[origin] == nil,
+        guard !isShutDown, depth == 0, !firstConnections.hasScout(to: origin),
             early.begin(origin, now: loop.now), let root = try? AbsoluteURL("\(origin)/")
         else { return }
         var request = TransferRequest(url: root)
@@ -111,7 +111,7 @@ extension UpstreamClient {
             if origin.scheme == .http { _ = sockets.hasUnexpectedInput(localPort: localPort) }
         }
         if let isHTTP2 = transfer.easy?.hasNegotiatedHTTP2 {
-            noteVersion(of: origin, isMultiplexing: isHTTP2)
+            versions.note(origin, isMultiplexing: isHTTP2)
         }
         endScouting(by: transfer)
     }

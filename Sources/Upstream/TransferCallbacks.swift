@@ -136,7 +136,7 @@ extension Transfer {
         noteHandshake()
         client.endScouting(by: self)
         if client.isShared(self, localPort: localPort) { return true }
-        guard !client.multiplexingOrigins.contains(origin) else { return true }
+        guard !client.versions.isMultiplexing(origin) else { return true }
         // A new connection is noted by this, for the requests that follow on it.
         let hasInput = client.sockets.hasUnexpectedInput(localPort: localPort)
         guard !avoidsKeptConnections else { return true }

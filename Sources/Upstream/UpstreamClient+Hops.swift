@@ -106,7 +106,7 @@ extension UpstreamClient {
     private func countMultiplexed(_ transfer: Transfer) {
         let origin = transfer.origin
         let isMultiplexing = transfer.parser.version.major >= 2
-        noteVersion(of: origin, isMultiplexing: isMultiplexing)
+        versions.note(origin, isMultiplexing: isMultiplexing)
         guard isMultiplexing, transfer.lane != .express,
             transfer.multi === connectionSets(of: transfer.route)?.shared
         else { return }
@@ -141,7 +141,7 @@ extension UpstreamClient {
             end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
             return
         }
-        let isMultiplexing = multiplexingOrigins.contains(transfer.origin)
+        let isMultiplexing = versions.isMultiplexing(transfer.origin)
         let choice = ConnectionChoice(
             lane: transfer.lane, isBusy: multiplexed[transfer.origin] != nil,
             arePlayersBound: transfer.lane == .express

@@ -33,15 +33,10 @@ package final class UpstreamClient {
     var idleHandles: [CurlEasy] = []
     /// Bodies being received over HTTP/2, by origin.
     var multiplexed: [Origin: Int] = [:]
-    /// Origins whose last response came over HTTP/2.
-    var multiplexingOrigins: Set<Origin> = []
-    /// Origins whose HTTP version is known.
-    var spokenVersions: Set<Origin> = []
-    var scoutings: [Origin: Scouting] = [:]
+    var versions = OriginVersions()
+    @exclusivity(unchecked) var firstConnections = FirstConnections()
     /// The timers that end connections on which libcurl may not have sent the reset of a stream.
     var abandoned: [Connection: TimerID] = [:]
-    /// Transfers that waited for a scout and need not any more.
-    @exclusivity(unchecked) var followers: [Transfer] = []
     /// The number of transfers on each connection.
     var users: [Connection: Int] = [:]
     var sockets = KnownSockets()
@@ -296,7 +291,7 @@ extension UpstreamClient {
             transfer.delegate = nil
             delegate?.transfer(transfer, didFinish: result)
         }
-        if !followers.isEmpty { sendFollowers() }
+        if firstConnections.hasReleased { sendFollowers() }
         admit()
         if queue.waiting(in: .express) + queue.waiting(in: .playback) > 0 {
             watchWaiting()
