@@ -49,7 +49,7 @@ extension UpstreamClient {
     func abandon(_ connection: Connection, _ transfer: Transfer) {
         let isMultiplexed =
             transfer.parser.version.major >= 2 || versions.isMultiplexing(connection.origin)
-        guard isMultiplexed, connection.localPort != 0, users[connection] == nil else { return }
+        guard isMultiplexed, connection.localPort != 0, users[connection] == 0 else { return }
         if transfer.hasTimedOut {
             sockets.shutDown(localPort: connection.localPort)
             return
@@ -57,7 +57,7 @@ extension UpstreamClient {
         forgetAbandoned(connection)
         abandoned[connection] = loop.schedule(after: Self.resetPatience) { [weak self] _ in
             guard let self, abandoned.removeValue(forKey: connection) != nil,
-                users[connection] == nil
+                users[connection] == 0
             else { return }
             sockets.shutDown(localPort: connection.localPort)
         }

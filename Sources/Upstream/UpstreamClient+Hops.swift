@@ -111,7 +111,7 @@ extension UpstreamClient {
             transfer.multi === connectionSets(of: transfer.route)?.shared
         else { return }
         transfer.isMultiplexed = true
-        multiplexed[origin, default: 0] += 1
+        multiplexed.add(origin)
     }
 }
 
@@ -143,7 +143,7 @@ extension UpstreamClient {
         }
         let isMultiplexing = versions.isMultiplexing(transfer.origin)
         let choice = ConnectionChoice(
-            lane: transfer.lane, isBusy: multiplexed[transfer.origin] != nil,
+            lane: transfer.lane, isBusy: multiplexed[transfer.origin] > 0,
             arePlayersBound: transfer.lane == .express
                 && yields?.boundsPlayers(of: transfer.origin) == true,
             isMultiplexing: isMultiplexing, isCounted: queue.limits.perHost != 0)
@@ -191,15 +191,13 @@ extension UpstreamClient {
         transfer.deadline = nil
         endScouting(by: transfer)
         if let connection = transfer.connection {
-            leave(connection)
+            users.remove(connection)
             if !transfer.isHopWhole { abandon(connection, transfer) }
         }
         transfer.connection = nil
         if transfer.isMultiplexed {
             transfer.isMultiplexed = false
-            let origin = transfer.origin
-            let left = (multiplexed[origin] ?? 1) - 1
-            multiplexed[origin] = left == 0 ? nil : left
+            multiplexed.remove(transfer.origin)
         }
         guard let easy = transfer.easy, let multi = transfer.multi else { return }
         transfer.easy = nil

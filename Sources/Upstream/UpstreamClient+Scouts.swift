@@ -1,4 +1,3 @@
-import HTTP
 import Posix
 import Reactor
 import URISyntax
@@ -51,40 +50,5 @@ extension UpstreamClient {
         for id in firstConnections.takeReleased() {
             if let transfer = live[id], transfer.state == .running { send(transfer) }
         }
-    }
-
-    /// Returns whether another transfer uses the connection at this moment: then it is HTTP/2,
-    /// because libcurl does not pipeline requests on HTTP/1.1.
-    func isShared(_ transfer: Transfer, localPort: UInt16) -> Bool {
-        let origin = transfer.origin
-        let connection = Connection(origin: origin, localPort: localPort)
-        if let former = transfer.connection { leave(former) }
-        transfer.connection = connection
-        users[connection, default: 0] += 1
-        if !abandoned.isEmpty { forgetAbandoned(connection) }
-        // With TCP Fast Open libcurl may not know the port.
-        guard origin.scheme == .https, localPort != 0, users[connection] ?? 0 > 1 else {
-            return false
-        }
-        versions.note(origin, isMultiplexing: true)
-        return true
-    }
-
-    /// Removes a user of a connection.
-    func leave(_ connection: Connection) {
-        let left = (users[connection] ?? 1) - 1
-        users[connection] = left == 0 ? nil : left
-    }
-
-    /// Hashable types of this module that serve as keys of tables.
-    package static var hashedTypes: [Any.Type] { [Connection.self] }
-
-    /// A connection as far as libcurl identifies it.
-    struct Connection: Hashable {
-        let origin: Origin
-        let localPort: UInt16
-
-        /// The port distinguishes nearly all, and hashing a number costs less than a name.
-        func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
     }
 }

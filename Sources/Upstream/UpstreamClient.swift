@@ -32,13 +32,13 @@ package final class UpstreamClient {
     var attached: [UnsafeMutableRawPointer: Transfer] = [:]
     var idleHandles: [CurlEasy] = []
     /// Bodies being received over HTTP/2, by origin.
-    var multiplexed: [Origin: Int] = [:]
+    var multiplexed = Tally<Origin>()
     var versions = OriginVersions()
     @exclusivity(unchecked) var firstConnections = FirstConnections()
     /// The timers that end connections on which libcurl may not have sent the reset of a stream.
     var abandoned: [Connection: TimerID] = [:]
     /// The number of transfers on each connection.
-    var users: [Connection: Int] = [:]
+    var users = Tally<Connection>()
     var sockets = KnownSockets()
     /// Bounds the receive windows; nil if transfers never yield.
     private(set) var yields: YieldingReads?

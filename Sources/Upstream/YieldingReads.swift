@@ -386,7 +386,7 @@ final class YieldingReads {
 
     private func forget() {
         if readings.count > Self.most, let client {
-            for connection in readings.keys where client.users[connection] == nil {
+            for connection in readings.keys where client.users[connection] == 0 {
                 bound(connection, to: nil)
                 readings[connection] = nil
             }
