@@ -3,7 +3,6 @@ import CachePolicy
 import HLS
 import HTTP
 package import Model
-import Numbers
 import Posix
 import Reactor
 import Upstream
@@ -178,8 +177,7 @@ extension Flight: TransferDelegate {
     /// Object stores keep `aws-chunked`, the coding of an upload, and some servers name a charset.
     private func asksUndecoded(after head: TransferHead) -> Bool {
         guard let coding = head.decodedCoding, !omitted.contains(.decoding),
-            let attempt = machine.attempt,
-            coding.contains(where: { !", \t".contains($0) }), !Self.isReal(coding)
+            let attempt = machine.attempt, StatedCoding.isNone(coding)
         else { return false }
         omitted.insert(.decoding)
         dropTransfer()
@@ -187,51 +185,9 @@ extension Flight: TransferDelegate {
         return true
     }
 
-    /// True if any member of a Content-Encoding field is a coding (RFC 9110 section 8.4.1), and not
-    /// something else that a server names there.
-    private static func isReal(_ field: String) -> Bool {
-        field.split(separator: ",").contains {
-            codings.contains(ASCII.lowercased($0.filter { $0 != " " && $0 != "\t" }))
-        }
-    }
-
-    private static let codings: Set = [
-        "identity", "none", "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd",
-        "dcb", "dcz", "exi", "pack200-gzip", "aes128gcm",
-    ]
-
     func facts(of head: TransferHead) -> ResponseFacts {
-        var facts = ResponseFacts(status: head.status, contentLength: head.contentLength)
-        switch head.status.rawValue {
-        case 206:
-            facts.range = ContentRange.parse(head.fields)
-            facts.lengthText = head.fields.first(.contentLength)
-            facts.isCodedAsKnown = isCodedAsKnown(head)
-            facts.namesPlaylist = resource.kind != nil && ContentTypes.isPlaylist(head.fields)
-        case 416: facts.range = ContentRange.parse(head.fields)
-        case 400...: facts.retryAfter = Self.retryAfter(head.fields, now: table.loop.wallNow)
-        default: break
-        }
-        return facts
-    }
-
-    private func isCodedAsKnown(_ head: TransferHead) -> Bool {
-        ASCII.equalIgnoringCase(
-            Self.coding(head.fields), knownHead.map { Self.coding($0.fields) } ?? "identity")
-    }
-
-    /// Returns the content coding; `aws-chunked`, which object stores keep of an upload whose coding
-    /// they have undone, is none.
-    private static func coding(_ fields: Fields) -> String {
-        guard let coding = fields.first(.contentEncoding), isReal(coding) else { return "identity" }
-        return coding
-    }
-
-    private static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {
-        guard let text = fields.first(.retryAfter) else { return nil }
-        if let seconds = ExternalNumber.integer(text, in: Int64.min...Int64.max) {
-            return .seconds(max(0, min(seconds, 86_400)))
-        }
-        return HTTPDate.parse(text).map { .seconds(max(0, $0 - now.seconds)) }
+        ResponseFacts(
+            of: head, followsHTTP: machine.job.followsHTTP, known: knownHead,
+            now: table.loop.wallNow)
     }
 }

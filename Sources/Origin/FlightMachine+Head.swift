@@ -2,24 +2,6 @@ import HTTP
 import Model
 import Posix
 
-/// The part of a response head that a flight decides by.
-struct ResponseFacts {
-    var status: HTTPStatus
-    /// The length of the body, if the head states it.
-    var contentLength: Int64?
-    /// The text of Content-Length.
-    var lengthText: String?
-    /// Content-Range, of a 206 or a 416.
-    var range: ContentRange?
-    /// The origin's Retry-After.
-    var retryAfter: Interval?
-    /// True if a part has the content coding of the stored body: a range counts bytes of the
-    /// encoded body (RFC 9110 section 14.1), so only parts of one coding can be combined.
-    var isCodedAsKnown = true
-    /// True if a part under HTTP's rules has the type of a playlist.
-    var namesPlaylist = false
-}
-
 /// What is stored of the resource when a head arrives.
 struct KnownFacts {
     /// True if the flight has an object, to fetch the rest of it or to revalidate it.

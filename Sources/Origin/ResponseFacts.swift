@@ -1,0 +1,89 @@
+// What a flight reads from the head of a response: pure.
+import CachePolicy
+import HTTP
+import Model
+import Numbers
+import Posix
+import Upstream
+import URISyntax
+
+/// The part of a response head that a flight decides by.
+struct ResponseFacts {
+    var status: HTTPStatus
+    /// The length of the body, if the head states it.
+    var contentLength: Int64?
+    /// The text of Content-Length.
+    var lengthText: String?
+    /// Content-Range, of a 206 or a 416.
+    var range: ContentRange?
+    /// The origin's Retry-After.
+    var retryAfter: Interval?
+    /// True if a part has the content coding of the stored body: a range counts bytes of the
+    /// encoded body (RFC 9110 section 14.1), so only parts of one coding can be combined.
+    var isCodedAsKnown = true
+    /// True if a part under HTTP's rules has the type of a playlist.
+    var namesPlaylist = false
+}
+
+extension ResponseFacts {
+    /// Reads the facts of a head.
+    ///
+    /// - Parameters:
+    ///   - head: the head.
+    ///   - followsHTTP: true if HTTP's rules apply instead of playlist semantics.
+    ///   - known: the head of the response whose rest is requested; nil if there is none yet.
+    ///   - now: the time.
+    init(
+        of head: TransferHead, followsHTTP: Bool, known: @autoclosure () -> StoredHead?,
+        now: WallTime
+    ) {
+        self.init(status: head.status, contentLength: head.contentLength)
+        switch head.status.rawValue {
+        case 206:
+            range = ContentRange.parse(head.fields)
+            lengthText = head.fields.first(.contentLength)
+            let knownCoding = known().map { StatedCoding.of($0.fields) } ?? "identity"
+            isCodedAsKnown = ASCII.equalIgnoringCase(StatedCoding.of(head.fields), knownCoding)
+            namesPlaylist = followsHTTP && ContentTypes.isPlaylist(head.fields)
+        case 416: range = ContentRange.parse(head.fields)
+        case 400...: retryAfter = Self.retryAfter(head.fields, now: now)
+        default: break
+        }
+    }
+
+    private static func retryAfter(_ fields: Fields, now: WallTime) -> Interval? {
+        guard let text = fields.first(.retryAfter) else { return nil }
+        if let seconds = ExternalNumber.integer(text, in: Int64.min...Int64.max) {
+            return .seconds(max(0, min(seconds, 86_400)))
+        }
+        return HTTPDate.parse(text).map { .seconds(max(0, $0 - now.seconds)) }
+    }
+}
+
+/// What Content-Encoding says of a body (RFC 9110 section 8.4).
+enum StatedCoding {
+    private static let codings: Set = [
+        "identity", "none", "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd",
+        "dcb", "dcz", "exi", "pack200-gzip", "aes128gcm",
+    ]
+
+    /// Returns the content coding; `aws-chunked`, which object stores keep of an upload whose
+    /// coding they have undone, is none.
+    static func of(_ fields: Fields) -> String {
+        guard let coding = fields.first(.contentEncoding), isReal(coding) else { return "identity" }
+        return coding
+    }
+
+    /// True if a field has members, none of which is a coding.
+    static func isNone(_ field: String) -> Bool {
+        field.contains { !", \t".contains($0) } && !isReal(field)
+    }
+
+    /// True if any member of a field is a coding (RFC 9110 section 8.4.1), and not something else
+    /// that a server names there.
+    private static func isReal(_ field: String) -> Bool {
+        field.split(separator: ",").contains {
+            codings.contains(ASCII.lowercased($0.filter { $0 != " " && $0 != "\t" }))
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import CachePolicy
+import HTTP
+@testable import Origin
+import Posix
+import Testing
+import URISyntax
+import Upstream
+
+/// What flights read from heads.
+@Suite struct ResponseFactsTests {
+    private static let now = WallTime(seconds: 1_700_000_000)
+
+    private func facts(
+        _ status: HTTPStatus, _ fields: Fields, followsHTTP: Bool = false, known: Fields? = nil
+    ) throws -> ResponseFacts {
+        let head = TransferHead(
+            status: status, kept: fields, finalURL: try AbsoluteURL("http://cdn.test/a"))
+        let stored = known.map {
+            StoredHead(
+                status: .ok, fields: $0, requestTime: Self.now, responseTime: Self.now,
+                finalURL: "http://cdn.test/a")
+        }
+        return ResponseFacts(of: head, followsHTTP: followsHTTP, known: stored, now: Self.now)
+    }
+
+    @Test(
+        arguments: [
+            ("5", 5), ("-5", 0), ("100000", 86_400), ("Tue, 14 Nov 2023 22:13:30 GMT", 10),
+            ("Tue, 14 Nov 2023 22:13:10 GMT", 0), ("soon", nil),
+        ] as [(String, Int64?)])
+    func `Retry-After of a failure is a time from now, at most a day in seconds`(
+        text: String, seconds: Int64?
+    ) throws {
+        let found = try facts(.serviceUnavailable, ["Retry-After": text]).retryAfter
+        #expect(found == seconds.map { Interval.seconds($0) })
+        #expect(try facts(.ok, ["Retry-After": text]).retryAfter == nil)
+    }
+
+    @Test func `a part has the coding of the stored body, which names of no coding do not change`()
+        throws
+    {
+        let part: Fields = ["Content-Range": "bytes 0-9/100", "Content-Encoding": "gzip"]
+        let gzip: Fields = ["Content-Encoding": "GZIP"]
+        #expect(try facts(.partialContent, part, known: gzip).isCodedAsKnown)
+        #expect(try !facts(.partialContent, part, known: [:]).isCodedAsKnown)
+        #expect(try !facts(.partialContent, part).isCodedAsKnown)
+        let plain: Fields = ["Content-Encoding": "aws-chunked"]
+        #expect(try facts(.partialContent, plain, known: [:]).isCodedAsKnown)
+    }
+
+    @Test func `a part names a playlist under HTTP's rules only`() throws {
+        let fields: Fields = ["Content-Type": "application/vnd.apple.mpegurl"]
+        #expect(try facts(.partialContent, fields, followsHTTP: true).namesPlaylist)
+        #expect(try !facts(.partialContent, fields).namesPlaylist)
+    }
+
+    @Test(arguments: [
+        ("aws-chunked", true), ("utf-8", true), ("aws-chunked, gzip", false), (" br", false),
+        ("identity", false), (" , ", false), ("", false),
+    ])
+    func `only a field whose members are no codings states none`(field: String, isNone: Bool) {
+        #expect(StatedCoding.isNone(field) == isNone)
+    }
+}
