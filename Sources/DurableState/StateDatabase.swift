@@ -111,7 +111,7 @@ package final class StateDatabase: Sendable {
         var found = StateContents()
         do {
             let queue = try open(folder)
-            found = try read(queue, rooms)
+            found = try StateReader.read(queue, rooms)
             if let damage = found.damage { throw damage }
             if found.others > 0 {
                 log.error(
@@ -243,18 +243,6 @@ package final class StateDatabase: Sendable {
 
     // MARK: Reading
 
-    private static func read(
-        _ queue: DatabaseQueue, _ rooms: StateRooms
-    ) throws -> StateContents {
-        var found = StateContents()
-        var rooms = rooms
-        for table in StateSchema.tables {
-            // Without a transaction: its end would report the damage again and lose the rows.
-            try queue.unsafeRead { try StateReader.read(table, $0, &rooms[table], into: &found) }
-        }
-        return found
-    }
-
     /// Returns the records of a kind, ordered by key if that is a number, otherwise by first
     /// insertion.
     ///
@@ -330,14 +318,7 @@ package final class StateDatabase: Sendable {
     /// Switches to a new database with all rows that can still be read from this one.
     private func beginAnew(_ reason: String) throws {
         let former = queue
-        let found: StateContents
-        do {
-            found = try Self.read(former, rooms)
-        } catch {
-            // What a failing disk does not deliver now is not lost yet.
-            guard Self.isDamage(error) else { throw error }
-            found = StateContents()
-        }
+        let found = try StateReader.salvage(former, rooms)
         let made = try Self.replace(folder, found, reason, log)
         opened.withLock { $0 = Opened(made) }
         try? former.close()
@@ -366,9 +347,10 @@ package final class StateDatabase: Sendable {
     package func moveIntoNewFolder() throws {
         try committing.withLock { _ in
             let former = queue
-            let found = try Self.read(former, rooms)
+            let found = try StateReader.salvage(former, rooms)
             let made = try Self.open(folder)
             try Self.write(found, to: made)
+            try noteLoss(in: found)
             opened.withLock { $0 = Opened(made) }
             try? former.close()
         }

@@ -1,6 +1,8 @@
 // Reads tables of a file that may be damaged or foreign: bounded, and validating every value.
 import FoundationEssentials
 import GRDB
+import Glibc
+import Logging
 import Posix
 import Synchronization
 
@@ -29,6 +31,32 @@ struct StateContents {
 }
 
 enum StateReader {
+    /// Reads all tables; throws errors of the disk, and those for which nothing can be read.
+    static func read(_ queue: DatabaseQueue, _ rooms: StateRooms) throws -> StateContents {
+        var found = StateContents()
+        var rooms = rooms
+        for table in StateSchema.tables {
+            // Without a transaction: its end would report the damage again and lose the rows.
+            try queue.unsafeRead { try read(table, $0, &rooms[table], into: &found) }
+        }
+        return found
+    }
+
+    /// Reads what is left in a file that another one is to replace; throws errors of the disk.
+    static func salvage(_ queue: DatabaseQueue, _ rooms: StateRooms) throws -> StateContents {
+        do {
+            return try read(queue, rooms)
+        } catch {
+            // What a failing disk does not deliver now is not lost yet.
+            guard StateDatabase.isDamage(error) else { throw error }
+            var found = StateContents()
+            found.damage =
+                error as? DatabaseError
+                ?? DatabaseError(resultCode: .SQLITE_CORRUPT, message: "\(error)")
+            return found
+        }
+    }
+
     /// Reads a table up to `room` bytes; throws errors of the disk.
     static func read(
         _ table: StateTable, _ db: Database, _ room: inout Int, into contents: inout StateContents
@@ -123,6 +151,28 @@ extension StateDatabase {
     /// Notes whether contents that were read are whole.
     func note(_ found: StateContents) {
         if !found.isWhole { hasLostRows.store(true, ordering: .relaxed) }
+    }
+
+    /// Notes, for later runs too, that a new folder lacks rows of the damaged former file; blocks on
+    /// the disk.
+    func noteLoss(in found: StateContents) throws(SystemError) {
+        guard !found.isWhole else { return }
+        note(found)
+        // The former file has no name to be set aside by: an empty one tells the next start.
+        let mark = "\(folder)/\(Self.damagedPrefix)\(WallTime.now().seconds)"
+        _ = try openFile(mark, flags: O_RDWR | O_CREAT)
+        let reason = found.damage.map { "\($0)" } ?? "invalid rows"
+        log.error(
+            """
+            the state database was damaged when the cache folder was replaced: what could be read \
+            of sessions, learned key rules, pins, downloads, recordings and feeds is in the new \
+            folder, and the rest of them is lost. Order again what is missing, or stop the daemon \
+            and put back a copy of the file
+            """,
+            metadata: [
+                "mark": "\(mark)", "reason": "\(reason)",
+                "invalid": "\(found.others)", "unread": "\(found.unreadText)",
+            ])
     }
 
     static func arguments(_ values: [StateValue]) -> StatementArguments {
