@@ -151,6 +151,20 @@ import Testing
         store.close()
     }
 
+    @Test func `an index that a run has rebuilt is known as lost to the next run`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 10)
+        #expect(!first.hadLostIndex)
+        first.core.noteDamage("a test")
+        try eventually { first.statistics().start.isIndexRebuilt }
+        try eventually { first.statistics().isReconciled }
+        first.close()
+        let next = try openStore(folder.path)
+        defer { next.close() }
+        #expect(next.hadLostIndex)
+    }
+
     @Test func `a row without its file is removed`() throws {
         let folder = try TemporaryFolder()
         let first = try openStore(folder.path)
