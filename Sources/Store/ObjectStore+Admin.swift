@@ -215,19 +215,24 @@ extension ObjectStore {
     /// short names, which only memory has.
     package var takesLongURLs: Bool { core.unsavedLongURLs.withLock { $0.hasRoom } }
 
-    /// Saves a URL under a short ID; `longURL` finds it immediately, the disk has it a moment
+    /// Saves a URL under a short ID; `savedURL` finds it immediately, the disk has it a moment
     /// later.
     package func saveLongURL(id: [UInt8], url: String) {
         guard core.unsavedLongURLs.withLock({ $0.add(url, id: id) }) else { return }
         onStoreThread { worker, loop in worker.saveLongURLs(loop) }
     }
 
-    /// Returns the URL saved under a short ID.
+    /// Returns the URL saved under a short ID; nil if none is known.
     ///
     /// May block on the disk for one SQLite read.
-    package func longURL(id: [UInt8]) -> String? {
+    package func savedURL(id: [UInt8]) throws(UnreadableIndex) -> String? {
         if let url = core.unsavedLongURLs.withLock({ $0.urls[id] }) { return url }
-        return indexed("find a URL", nil) { try core.index.longURL(id: id) }
+        do {
+            return try core.index.longURL(id: id)
+        } catch {
+            note(error, to: "find a URL")
+            throw UnreadableIndex()
+        }
     }
 
     // MARK: Access to the index
@@ -243,12 +248,19 @@ extension ObjectStore {
         do {
             return try body()
         } catch {
-            core.noteIndexFailure(error)
-            core.log.error("the index failed", metadata: ["to": "\(what)", "error": "\(error)"])
+            note(error, to: what)
             return fallback
         }
     }
+
+    private func note(_ error: any Error, to what: String) {
+        core.noteIndexFailure(error)
+        core.log.error("the index failed", metadata: ["to": "\(what)", "error": "\(error)"])
+    }
 }
+
+/// The index cannot be read now: what it holds is not known.
+package struct UnreadableIndex: Error, Sendable {}
 
 /// A removal of a title that is under way.
 private struct TitleRemoval: Sendable {

@@ -112,6 +112,9 @@ extension ObjectStore {
         lookup(ObjectKey(sha256Of: name))
     }
 
+    /// The URL saved under a short ID; nil if none is known, or the index cannot be read.
+    func longURL(id: [UInt8]) -> String? { try? savedURL(id: id) }
+
     /// Reads an object as a player does.
     func watch(_ name: String) {
         guard let object = find(name) else { return }

@@ -189,6 +189,16 @@ extension UpstreamError {
 }
 
 extension ProxyFailure {
+    /// The table of short names cannot be read: a name that is not found may be known.
+    package static var unreadableIndex: ProxyFailure {
+        var failure = ProxyFailure(
+            .us, .serviceUnavailable,
+            "the index of the cache cannot be read for the URL's short name; ask again in a "
+                + "moment, and check the disk if that does not help")
+        failure.retryAfter = 1
+        return failure
+    }
+
     /// Too many long texts are waiting for a text thread.
     package static var textsWait: ProxyFailure {
         var failure = ProxyFailure(

@@ -179,22 +179,20 @@ package final class ResourceNames: Sendable {
         return Handle(session: session, target: .name(name), epoch: epoch)
     }
 
-    /// Returns the URL of a handle; nil for a short form that the table does not contain (any
-    /// more), and for the handle of a live list.
-    package func url(of handle: Handle) -> AbsoluteURL? { Self.url(of: handle, in: store) }
-
-    /// Returns the URL of a handle, as `url(of:)`, with the table of a store.
-    package static func url(of handle: Handle, in store: ObjectStore) -> AbsoluteURL? {
-        url(of: handle.target, in: store)
-    }
-
-    /// Returns the URL of a handle's target, as `url(of:)`.
-    package static func url(of target: Handle.Target, in store: ObjectStore) -> AbsoluteURL? {
+    /// Returns the URL of a handle's target; nil for a short form that the table of a store does
+    /// not contain (any more), and for a live list.
+    ///
+    /// - Throws: `UnreadableIndex` for a short form while the table cannot be read.
+    package static func url(
+        of target: Handle.Target, in store: ObjectStore
+    ) throws(UnreadableIndex) -> AbsoluteURL? {
         switch target {
-        case .url(let url): url
-        case .packed(let packed): LongURL.url(of: packed)
-        case .name(let name): store.longURL(id: name).flatMap { try? AbsoluteURL($0) }
-        case .list: nil
+        case .url(let url): return url
+        case .packed(let packed): return LongURL.url(of: packed)
+        case .name(let name):
+            guard let text = try store.savedURL(id: name) else { return nil }
+            return try? AbsoluteURL(text)
+        case .list: return nil
         }
     }
 }

@@ -235,13 +235,19 @@ package final class Links: Sendable {
     ) throws(ProxyFailure) -> Handle {
         let sign: (([UInt8]) -> [UInt8])? =
             isChecked ? signer.map { signer in { signer.sign($0) } } : nil
+        var isUnreadable = false
         do throws(Handle.Fault) {
             return try Handle(
                 text: text.utf8.span, for: use, sign: sign,
                 signForUser: { target in
-                    guard let url = ResourceNames.url(of: target, in: self.store) else {
+                    let found: AbsoluteURL?
+                    do throws(UnreadableIndex) {
+                        found = try ResourceNames.url(of: target, in: self.store)
+                    } catch {
+                        isUnreadable = true
                         return nil
                     }
+                    guard let url = found else { return nil }
                     return self.names.keys.mountUsers.signer(of: url).map { user in
                         { user.sign($0, with: signer) }
                     }
@@ -251,7 +257,7 @@ package final class Links: Sendable {
             case .malformed:
                 throw ProxyFailure(
                     .client, .notFound, "the URL's handle cannot be read; reload the playlist")
-            case .badSignature: throw Self.unsigned
+            case .badSignature: throw isUnreadable ? ProxyFailure.unreadableIndex : Self.unsigned
             }
         }
     }
@@ -261,9 +267,17 @@ package final class Links: Sendable {
             .client, .forbidden, "the URL was not signed by this daemon; reload the playlist")
     }
 
+    private func url(of target: Handle.Target) throws(ProxyFailure) -> AbsoluteURL? {
+        do throws(UnreadableIndex) {
+            return try ResourceNames.url(of: target, in: store)
+        } catch {
+            throw ProxyFailure.unreadableIndex
+        }
+    }
+
     /// Returns the URL of a handle that has one, in full or by name.
     func namedURL(of handle: Handle) throws(ProxyFailure) -> AbsoluteURL {
-        if let url = names.url(of: handle) {
+        if let url = try url(of: handle.target) {
             // Or anybody could have a mount's user information sent for any URL of its origin.
             guard !url.hasStandIn || handle.isSignedForUser else { throw Self.unsigned }
             return url

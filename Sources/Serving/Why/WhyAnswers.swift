@@ -71,9 +71,10 @@ package struct WhyContext: Sendable {
         self.sessions = sessions
     }
 
-    /// Returns the origin's URL of a handle; nil for a short form that is unknown (any more).
+    /// Returns the origin's URL of a handle; nil for a short form that is unknown (any more), or
+    /// that the index cannot be read for.
     func url(of handle: Handle) -> AbsoluteURL? {
-        ResourceNames.url(of: handle, in: store)
+        try? ResourceNames.url(of: handle.target, in: store)
     }
 }
 
