@@ -36,6 +36,39 @@ import URISyntax
         }
     }
 
+    /// Rewrites 100 segments with a limit of 20,000 bytes, and links of one length.
+    private static func rewritten(
+        base: AbsoluteURL, linkLength: Int
+    ) throws(PlaylistError) -> RewrittenPlaylist {
+        var options = PlaylistRewriter.Options()
+        options.reading.limits = PlaylistLimits(outputByteCount: 20_000)
+        let link = [UInt8](repeating: UInt8(ascii: "l"), count: linkLength)
+        let text = (0..<100).reduce("#EXTM3U\n") { "\($0)#EXTINF:1,\n?\($1)\n" }
+        return try PlaylistRewriter.rewrite(
+            Array(text.utf8), base: base, options: options,
+            map: { _, output in
+                output.append(contentsOf: link)
+                return true
+            })
+    }
+
+    @Test func `a list that only its reader's links make too long may suit others`() throws {
+        let base = try AbsoluteURL("http://h/l.m3u8")
+        #expect(try Self.rewritten(base: base, linkLength: 100).bytes.count < 20_000)
+        let error = #expect(throws: PlaylistError.self) {
+            try Self.rewritten(base: base, linkLength: 1_000)
+        }
+        #expect(error?.dependsOnReader == true)
+    }
+
+    @Test func `a list whose own URLs are too long suits nobody`() throws {
+        let base = try AbsoluteURL("http://h/" + String(repeating: "b", count: 1_000))
+        let error = #expect(throws: PlaylistError.self) {
+            try Self.rewritten(base: base, linkLength: 1)
+        }
+        #expect(error?.dependsOnReader == false)
+    }
+
     @Test func `variables cannot expand into a giant URI`() {
         let value = String(repeating: "v", count: 60_000)
         let text =

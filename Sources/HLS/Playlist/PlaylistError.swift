@@ -8,8 +8,10 @@ package import URISyntax
 package enum PlaylistError: Error, Hashable, Sendable {
     /// The body is longer than the limit; both in bytes.
     case tooLarge(byteCount: Int, limit: Int)
-    /// The rewritten playlist would be longer than the limit in bytes.
+    /// The URLs of the playlist are longer together than the limit in bytes for a rewritten one.
     case outputTooLarge(line: Int, limit: Int)
+    /// With the links of its reader, the playlist would be longer than the limit in bytes.
+    case linksTooLong(line: Int, limit: Int)
     /// The body does not start with `#EXTM3U`; markup is most often an error page.
     case notAPlaylist(looksLikeMarkup: Bool)
     /// A line is longer than the limit in bytes.
@@ -50,6 +52,9 @@ extension PlaylistError: CustomStringConvertible {
             "\(byteCount) bytes are more than the limit of \(limit)"
         case .outputTooLarge(let line, let limit):
             "line \(line): rewritten it would be longer than the limit of \(limit) bytes"
+        case .linksTooLong(let line, let limit):
+            "line \(line): with the links of this session it would be longer than the limit of "
+                + "\(limit) bytes"
         case .notAPlaylist(let looksLikeMarkup):
             looksLikeMarkup
                 ? "it is a page of markup, not a playlist" : "it does not start with #EXTM3U"
@@ -87,10 +92,10 @@ extension PlaylistError: CustomStringConvertible {
 
 extension PlaylistError {
     /// True if the same text may be readable for another session: it says that a value is to be had
-    /// from elsewhere, and this session lacks it.
+    /// from elsewhere, and this session lacks it, or the links of this session are long.
     package var dependsOnReader: Bool {
         switch self {
-        case .missingImport, .missingQueryParameter: true
+        case .missingImport, .missingQueryParameter, .linksTooLong: true
         case .undefinedVariable(_, _, _, let isImported): isImported
         case .tooLarge, .notAPlaylist, .lineTooLong, .tooManyLines, .forbiddenScheme, .badURI,
             .notJSON, .tooManyKeyFormats, .keysTooLong, .duplicateVariable,

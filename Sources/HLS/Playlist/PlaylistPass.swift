@@ -175,7 +175,7 @@ struct PlaylistPass<Sink: PlaylistSink> {
     @inline(__always)
     private func checkOutput(_ line: Int) throws(PlaylistError) {
         guard sink.writtenCount <= options.limits.outputByteCount else {
-            throw .outputTooLarge(line: line, limit: options.limits.outputByteCount)
+            throw .linksTooLong(line: line, limit: options.limits.outputByteCount)
         }
     }
 

@@ -252,9 +252,10 @@ struct JSONPass {
         guard let url = found else { return }
         resolvedByteCount += url.bytes.count
         let limit = PlaylistLimits.standard.outputByteCount
-        guard max(resolvedByteCount, output.count) <= limit else {
+        guard resolvedByteCount <= limit else {
             throw .outputTooLarge(line: line, limit: limit)
         }
+        guard output.count <= limit else { throw .linksTooLong(line: line, limit: limit) }
         let reference = ResourceReference(
             place: .whole(url), role: role, tag: tag, line: line, mediaSequence: 0, partIndex: nil,
             discontinuitySequence: 0, duration: nil, byteRange: nil, hasRangeStart: false,

@@ -164,6 +164,16 @@ struct TextPreparation: Sendable {
             failure.dependsOnReader = true
             return failure
         }
+        if case .linksTooLong(let line, let limit) = error, resource.session.seal != nil {
+            // Each link carries what the player gave.
+            var failure = ProxyFailure(
+                .client, .badRequest,
+                "\(resource.url.redacted): with the session in each link, line \(line) of the "
+                    + "playlist would end behind the limit of \(limit) bytes: open it with fewer or "
+                    + "shorter headers")
+            failure.dependsOnReader = true
+            return failure
+        }
         var failure = ProxyFailure(
             .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
             originStatus: originStatus, allowsStale: true)
