@@ -69,6 +69,23 @@ extension Stories.CommandLineTests {
         #expect(cdn.requests.isEmpty)
     }
 
+    @Test func `a link whose URL only its daemon knows is not taken for an origin's`() throws {
+        let story = try Story()
+        let long = "a.ts?token=" + String(repeating: "0123456789", count: 200)
+        story.cdn.put("/l.m3u8", text: vod([long]))
+        story.cdn.put(
+            "/live.m3u8", text: vod(["b.ts"]).replacing("#EXT-X-ENDLIST\n", with: ""))
+        let short = try story.links(in: "/l.m3u8")[0]
+        // Some players drop the query.
+        let place = try story.links(in: "/live.m3u8")[0].prefix { $0 != "?" }
+        for link in [short, String(place)] {
+            let printed = try sluice("url", story.daemon.baseURL + link)
+            #expect(printed.status == 64 && printed.stderr.contains("only its daemon knows"))
+        }
+        let tested = try sluice("doctor", "--port", "0", story.daemon.baseURL + short)
+        #expect(tested.status != 0 && tested.stdout.contains("only its daemon knows"))
+    }
+
     @Test func `url prints a host beyond ASCII in its ASCII form`() throws {
         let given = try sluice("url", "http://me@b\u{FC}cher.example:81/\u{FC}.ts").stdout
         #expect(

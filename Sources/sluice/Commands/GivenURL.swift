@@ -53,8 +53,8 @@ struct GivenURL {
     ///   - basePath: the base path that URLs of daemons on this machine may have; "" or "/x".
     /// - Returns: nil for URLs of hosts other than this machine and that of `base`: such a path
     ///   there may be a proxy that is meant.
-    /// - Throws: `ValidationError` if what is behind the daemon's address is no URL, or is one of a
-    ///   mount whose user information only the daemon has.
+    /// - Throws: `ValidationError` if what is behind the daemon's address is no URL, or a link of
+    ///   which only the daemon has the URL, or its mount's user information.
     func behindDaemon(at base: String? = nil, basePath: String = "") throws -> GivenURL? {
         guard let rest = rest(at: base, basePath: basePath) else { return nil }
         // Kept as it is written.
@@ -70,6 +70,13 @@ struct GivenURL {
             found.window = entry.window
             return found
         case .rewritten(let link):
+            switch link.unchecked?.target {
+            case .name, .list:
+                throw ValidationError(
+                    "the link is a short form, and only its daemon knows what it stands for: give the origin's URL"
+                )
+            case .url, .packed, nil: break
+            }
             guard let url = link.uncheckedURL else { return nil }
             guard !url.hasStandIn else {
                 throw ValidationError(
