@@ -27,6 +27,8 @@ import Testing
         expectSame(
             NodeChangeRecord(
                 name: "v1/rules/0000000000000000001-ab", text: "sluice change 1\n/api/pin?url=a\n"))
+        expectSame(NodeChangeRecord(latestPin: .max))
+        #expect(NodeChangeRecord(latestPin: .max).latestPin == .max)
         for variables in [[:], ["a": "1\nb=2", "c=d": "\r", "e": "\u{301}"]] {
             expectSame(VariablesRecord(session: 7, list: "http://h/m", variables: variables))
         }

@@ -179,6 +179,24 @@ extension Stories.SharedChangeTests {
         #expect(try !story.api("titles").contains("\"pinned\":true"))
     }
 
+    @Test func `an unpin while no daemon runs undoes a pin of a node that is ahead`() throws {
+        let pinned = try PinnedTitle()
+        let (node, bucket) = (pinned.node, pinned.tier.bucket)
+        pinned.repeatRule(after: 3_600_000_000_000)
+        #expect(try node.settled("changes_total") { $0 == 1 } == 1)
+        node.story.stop()
+        let settings =
+            bucket.environment + [(name: "SLUICE_SHARED_STORE", value: bucket.location)]
+        let done = try sluice(
+            "unpin", pinned.id, "--cache-dir", node.story.cacheFolder,
+            environment: settings.map { "\($0.name)=\($0.value)" })
+        #expect(done.stdout == "unpinned\n", "\(done.stderr)")
+        try node.story.restart()
+        #expect(eventually { pinned.ruleCount == 3 })
+        #expect(try node.settled("changes_total") { $0 == 1 } == 1)
+        #expect(try !node.story.api("titles").contains("\"pinned\":true"))
+    }
+
     @Test func `a pin that reaches the store later than its unpin is not made`() throws {
         let pinned = try PinnedTitle()
         let (node, bucket) = (pinned.node, pinned.tier.bucket)

@@ -19,31 +19,56 @@ package final class NodeChanges: Sendable {
     private let state: StateDatabase
     private let log: Logger
     private let unwritten = Atomic<Int>(0)
-    /// The latest time of a pin or unpin that was made here or is followed, in nanoseconds.
-    private let latestPin = Atomic<Int64>(0)
+    /// The latest time of a pin or unpin that was made here or is followed, in nanoseconds; also of
+    /// earlier runs.
+    private let latestPin = Mutex<Int64>(0)
+    /// What an earlier run has not written, until it is taken.
+    private let unsent: Mutex<[SharedChange]>
 
     /// For a daemon, or for a process that changes the folder while none runs: the next start
     /// publishes what it has saved.
     package init(_ state: StateDatabase, log: Logger) {
         self.state = state
         self.log = log
+        var latest: Int64 = 0
+        var changes: [SharedChange] = []
+        for record in state.records(NodeChangeRecord.self) {
+            if let time = record.latestPin {
+                latest = max(latest, time)
+            } else if let change = SharedChange(
+                name: record.name, text: Array(record.text.utf8))
+            {
+                if !change.isPurge { latest = max(latest, change.given.nanoseconds) }
+                changes.append(change)
+            } else {
+                state.remove(NodeChangeRecord.self, key: record.key)
+            }
+        }
+        unsent = Mutex(changes)
+        unwritten.add(changes.count, ordering: .relaxed)
+        latestPin.withLock { $0 = latest }
     }
 
-    /// Returns the changes that an earlier run has not written.
+    /// Returns the changes that an earlier run has not written; nothing the next time.
     func restored() -> [SharedChange] {
-        let changes = state.records(NodeChangeRecord.self).compactMap { record in
-            let change = SharedChange(name: record.name, text: Array(record.text.utf8))
-            if change == nil { state.remove(NodeChangeRecord.self, key: record.key) }
-            return change
+        unsent.withLock { changes in
+            defer { changes = [] }
+            return changes
         }
-        unwritten.add(changes.count, ordering: .relaxed)
-        return changes
     }
 
     /// Notes a change that was made here, or is followed.
+    ///
+    /// The time of a pin is saved: a command that unpins while no daemon runs knows the pins of
+    /// other nodes by it.
     func note(_ change: SharedChange) {
         guard !change.isPurge else { return }
-        latestPin.max(change.given.nanoseconds, ordering: .relaxed)
+        let time = change.given.nanoseconds
+        latestPin.withLock { latest in
+            guard time > latest else { return }
+            latest = time
+            state.put(NodeChangeRecord(latestPin: time))
+        }
     }
 
     /// The time of a pin or unpin that is made now.
@@ -51,7 +76,7 @@ package final class NodeChanges: Sendable {
     /// All nodes repeat these in the order of their times, and again after a restart: one that
     /// follows another is later, also by the clock of a node that is ahead.
     private func timeOfPin(at now: WallTime) -> WallTime {
-        let before = latestPin.load(ordering: .relaxed)
+        let before = latestPin.withLock { $0 }
         return max(now, WallTime(nanoseconds: before.addingSaturated(1)))
     }
 
