@@ -411,7 +411,7 @@ let package = Package(
             name: "LibraryTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "DurableState", "Store", "Model", "Library",
+                "CachePolicy", "DurableState", "Store", "Model", "Library",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

@@ -118,17 +118,18 @@ extension TitleReading {
     /// Returns the first stored segment of a media playlist; nil without one, or if the playlist
     /// has any key.
     ///
-    /// Names that the stream of a recording has used again mean what they did at that time.
+    /// Names that the stream of an ended recording has used again mean what they did at that time,
+    /// those of a live list what they do now.
     private mutating func source(
         in list: Playlist, at base: String, _ most: Int
     ) -> PictureSource? {
         guard let media = list.media, media.keys.allSatisfy(\.isNone) else { return nil }
         let isEnded = list.summary.playlistType == .vod && list.summary.hasEndList
         let window = isEnded ? (try? AbsoluteURL(base)).flatMap { recordedWindow(at: $0) } : nil
-        let keys = catalogue.keys
+        let (catalogue, isLive) = (catalogue, list.summary.isLive)
         func key(_ reference: ResourceReference) -> ObjectKey {
             let epoch = window?.nameEpoch(of: reference, for: reference.mediaSequence)
-            return keys.mediaKey(reference.url, in: epoch ?? .first)
+            return catalogue.mediaKey(reference.url, in: epoch ?? .first, isLive: isLive)
         }
         var segments: [Segment] = []
         var initialization: (key: ObjectKey, range: Range<Int64>?)?

@@ -192,8 +192,10 @@ struct TitleReading {
 
     private mutating func variant(_ child: TitleChild, _ list: TitleList) -> TitleVariant {
         let keys = Dictionary(
-            list.pieces.map { ($0.name, catalogue.keys.mediaKey($0.url, in: $0.name.epoch)) },
-            uniquingKeysWith: { first, _ in first })
+            list.pieces.map { piece -> (TitlePiece.Name, ObjectKey) in
+                let epoch = piece.name.epoch
+                return (piece.name, catalogue.mediaKey(piece.url, in: epoch, isLive: list.isLive))
+            }, uniquingKeysWith: { first, _ in first })
         note(Array(keys.values))
         needed.formUnion(keys.values)
         return TitleVariant(child, list: list) { piece in

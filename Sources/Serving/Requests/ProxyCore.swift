@@ -320,6 +320,7 @@ package final class ProxyCore: Sendable {
     /// The titles of the store.
     package var catalogue: TitleCatalogue {
         TitleCatalogue(
-            store: store, sessions: sessions, keys: keys, limits: settings.playlistLimits)
+            store: store, sessions: sessions, keys: keys, limits: settings.playlistLimits,
+            currentEpoch: { [live] in live.epoch(of: $0) })
     }
 }

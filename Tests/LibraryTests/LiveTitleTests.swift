@@ -1,0 +1,64 @@
+import CachePolicy
+import HLS
+import HTTP
+import Logging
+import Model
+import Posix
+import Store
+import Testing
+import URISyntax
+
+@testable import Library
+
+/// Titles of streams that still run.
+@Suite struct LiveTitleTests {
+    private func keep(
+        _ body: [UInt8], as key: ObjectKey, at url: AbsoluteURL, _ role: ResourceRole,
+        in store: ObjectStore
+    ) throws {
+        let head = StoredHead(
+            status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
+            finalURL: url.text, isPlaylist: role == .playlist)
+        let total = Int64(body.count)
+        let object = try store.create(
+            ObjectDescription(
+                key: key, url: url.text, role: role.letter, head: head.encoded, total: total,
+                created: .now(), isStorable: true))
+        try store.publish(object)
+        var writer = FillWriter(object, from: 0, to: total)
+        try body.withUnsafeBytes { try writer.append($0) }
+        writer.end(failure: nil)
+        store.finish(object)
+    }
+
+    @Test(arguments: [Epoch.first, Epoch(number: 7)])
+    func `a live list has what its names mean now`(stored: Epoch) throws {
+        let folder = try makeTemporaryFolder("live-title")
+        defer { removeTree(folder) }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0),
+            log: Logger(label: "live-title-tests"))
+        defer { store.close() }
+        let keys = KeyTable(
+            settings: KeySettings(), database: store.state, counters: Counters())
+        let (list, segment) = try (AbsoluteURL("http://h/l.m3u8"), AbsoluteURL("http://h/a.ts"))
+        let session = Session(startingAt: list)
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"
+        try keep(
+            Array(text.utf8), as: try #require(keys.entryKeys(list, of: session).first), at: list,
+            .playlist, in: store)
+        // The name was used again: what it meant before is no part of the list.
+        try keep(
+            Array("media".utf8), as: keys.mediaKey(segment, in: stored), at: segment, .segment,
+            in: store)
+        #expect(try store.flush(within: .seconds(20 as Int64)))
+        let name = keys.mediaKey(segment)
+        let catalogue = TitleCatalogue(
+            store: store, sessions: SessionTable(store.state), keys: keys,
+            currentEpoch: { $0 == name ? Epoch(number: 7) : .first })
+        let title = try #require(catalogue.titles(startingAt: list).first)
+        #expect(title.kind == .live)
+        #expect(title.best?.percent == (stored == .first ? 0 : 100))
+    }
+}
