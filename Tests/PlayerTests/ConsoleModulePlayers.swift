@@ -18,7 +18,17 @@ struct ConsoleModulePlayers {
         return browser
     }
 
-    @Test(arguments: [
+    @Test func `a path of the daemon has the base path once`() throws {
+        let stage = try Stage()
+        let browser = try browser(stage, "api")
+        for (path, own, base, url) in Self.paths {
+            let found = "window.module.ownURL('\(path)', '\(own)', new URL('\(base)')).href"
+            #expect(try browser.value(found) == url, "\(path) \(own) \(base)")
+        }
+    }
+
+    /// A path as the daemon gives it, the base path that it knows, the page's, and the URL.
+    private static let paths = [
         ("/p/x/a.m3u8", "", "http://tv/", "http://tv/p/x/a.m3u8"),
         ("/p/x/a.m3u8", "", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
         ("/hls/p/x/a.m3u8", "/hls", "http://tv/hls/", "http://tv/hls/p/x/a.m3u8"),
@@ -29,15 +39,7 @@ struct ConsoleModulePlayers {
         ("/p/p/x/a.m3u8", "/p", "http://tv/p/", "http://tv/p/p/x/a.m3u8"),
         ("//other/a.m3u8", "", "http://tv/", "http://tv/other/a.m3u8"),
         ("/https://cdn/a.m3u8", "", "http://tv/hls/", "http://tv/hls/https://cdn/a.m3u8"),
-    ])
-    func `a path of the daemon has the base path once`(
-        _ path: String, _ own: String, _ base: String, _ url: String
-    ) throws {
-        let stage = try Stage()
-        let browser = try browser(stage, "api")
-        let found = "window.module.ownURL('\(path)', '\(own)', new URL('\(base)')).href"
-        #expect(try browser.value(found) == url)
-    }
+    ]
 
     @Test func `the focus stays in its row though others have controls of that name`() throws {
         let stage = try Stage()
