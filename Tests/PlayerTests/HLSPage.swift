@@ -21,7 +21,8 @@ enum HLSJS {
 struct HLSPage {
     private let site: FixtureCDN
 
-    init(_ url: String, _ site: FixtureCDN) throws {
+    /// Plays the stream at `rate` times its speed.
+    init(_ url: String, _ site: FixtureCDN, rate: Int = 1) throws {
         self.site = site
         site.put("/hls.mjs", try HLSJS.module(), contentType: "text/javascript")
         site.put(
@@ -33,6 +34,7 @@ struct HLSPage {
                 const report = what => fetch("/hls?" + what + "="
                   + video.getVideoPlaybackQuality().totalVideoFrames);
                 video.muted = true;
+                video.defaultPlaybackRate = video.playbackRate = \(rate);
                 video.onended = () => report("ended");
                 setInterval(() => report("shown"), 500);
                 document.documentElement.append(video);
@@ -51,11 +53,12 @@ struct HLSPage {
                 """)
     }
 
-    /// Plays until this many frames were shown, or the stream has ended.
+    /// Plays until this many frames were shown, or the stream has ended, or the page stands still
+    /// and has shown `least` frames.
     ///
     /// Throws what hls.js reports as an error; `options` are further ones of the browser. -
     /// Returns: the number of frames.
-    func watch(frames: Int, _ options: [String] = []) throws -> Int {
+    func watch(frames: Int, least: Int? = nil, _ options: [String] = []) throws -> Int {
         let profile = try TemporaryFolder()
         let browser = try ChildProcess(
             [
@@ -64,7 +67,7 @@ struct HLSPage {
             ] + options + [site.url("/hls.html")])
         defer { browser.end() }
         _ = eventually(within: .seconds(40)) {
-            reports.contains { $0.what != "shown" || $0.frames >= frames }
+            isOver(reports, least: least ?? frames, most: frames)
         }
         if let error = reports.first(where: { $0.what.hasPrefix("error") }) {
             throw ScenarioFailure("hls.js: \(error.what)")
@@ -78,4 +81,13 @@ struct HLSPage {
             return parts.count == 2 ? (parts[0], Int(parts[1]) ?? 0) : nil
         }
     }
+}
+
+/// Whether a page that reports its frames each half second has nothing more to report: it said so,
+/// it has shown `most` frames, or it has shown `least` and no further one for four seconds.
+func isOver(_ reports: [(what: Substring, frames: Int)], least: Int, most: Int) -> Bool {
+    if reports.contains(where: { $0.what != "shown" || $0.frames >= most }) { return true }
+    let latest = reports.suffix(9)
+    guard latest.count == 9, let last = latest.last, last.frames >= least else { return false }
+    return latest.allSatisfy { $0.frames == last.frames }
 }

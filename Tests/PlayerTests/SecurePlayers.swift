@@ -41,7 +41,7 @@ extension Players {
             let site = FixtureCDN()
             try site.start()
             defer { site.stop() }
-            let page = try HLSPage(stage.through(.fragmentedMP4), site)
+            let page = try HLSPage(stage.through(.fragmentedMP4), site, rate: 4)
             let frames = Stream.fragmentedMP4.videoFrames
             // The browser's own store of authorities is not changed.
             let shown = try page.watch(frames: frames, ["--ignore-certificate-errors"])
