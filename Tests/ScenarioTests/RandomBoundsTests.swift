@@ -79,24 +79,26 @@ extension Stories {
             origin.setFaultless("first")
             #expect(try first.get(known).status == 200)
             #expect(try story.stat("urls_revived_total") == 1)
-            for batch in 0..<5 {
-                let silences = try inParallel(48, within: .seconds(180)) { index in
-                    let (name, range, way) = Self.names[index % Self.names.count]
+            // 48 players at a time, each with five requests one after another.
+            let players = try inParallel(48, within: .seconds(180)) { index -> [Duration] in
+                let (name, range, way) = Self.names[index % Self.names.count]
+                return try (0..<5).map { batch -> Duration in
                     let folder = "r\(batch)x\(index)"
                     let player = ScriptedPlayer(base, deadline: Self.longestSilence)
                     let url: String
                     switch way {
                     case .entry: url = "\(base)/\(origin.url("/\(folder)/\(name)"))"
                     case .mount: url = "\(base)/mt/\(folder)/\(name)"
-                    case .link:
-                        url = try expiredLink(folder, name, player)
+                    case .link: url = try expiredLink(folder, name, player)
                     }
                     let start = ContinuousClock.now
                     let answer = try? player.get(
                         url, headers: range.map { [("Range", $0)] } ?? [])
                     return answer?.longestSilence ?? (ContinuousClock.now - start)
                 }
-                for (index, silence) in silences.enumerated() {
+            }
+            for (index, silences) in players.enumerated() {
+                for (batch, silence) in silences.enumerated() {
                     let cost = origin.cost("r\(batch)x\(index)")
                     let (name, range, way) = Self.names[index % Self.names.count]
                     let what = "\(name) \(range ?? "") \(way)"
