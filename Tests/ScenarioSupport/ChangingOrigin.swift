@@ -42,7 +42,7 @@ package enum OriginFault: Sendable, Equatable {
     case shifted(Int)
     /// A 206 without Content-Range.
     case unlabelled
-    /// The whole body, and then a pause of this many milliseconds.
+    /// The whole body, and then a pause of this many milliseconds, or until the client has closed.
     case lingering(Int)
     /// A 206 for this many first bytes, whatever was requested.
     case unaskedPart(Int)
@@ -333,7 +333,7 @@ private struct OriginAnswer {
                 socket.abort()
                 return false
             case .cut?: return false
-            case .lingering(let milliseconds)?: usleep(UInt32(milliseconds) * 1000)
+            case .lingering(let milliseconds)?: socket.waitForPeer(Int32(milliseconds))
             default: break
             }
             if framing == .chunked { try socket.send("0\r\n\r\n".utf8) }

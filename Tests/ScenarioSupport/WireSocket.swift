@@ -106,6 +106,12 @@ final class WireSocket {
         return poll(&watch, 1, 0) == 0
     }
 
+    /// Waits until the peer has sent something or closed, for at most so many milliseconds.
+    func waitForPeer(_ milliseconds: Int32) {
+        var watch = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        _ = poll(&watch, 1, milliseconds)
+    }
+
     /// Takes up to `count` bytes out of `input`.
     func take(_ count: Int) -> [UInt8] {
         let taken = Array(input.prefix(count))
