@@ -6,54 +6,6 @@ import Testing
 /// What one player request may cost a permanently faulty origin: requests, connections and slots.
 extension Stories {
     @Suite(.tags(.timed)) struct BoundsTests {
-        /// Content-Length is 100 too large, and ranges are ignored: each attempt ends at the same
-        /// byte.
-        static let cut: Behaviour = "wronglength=100&norange=1"
-
-        /// One request, its repetitions, and as many again by the reader of a body.
-        static let mostRequests = 12
-
-        @Test(arguments: [
-            "wronglength=100&norange=1", "wronglength=100&norange=1&noetag=1&lastmod=",
-        ])
-        func `a segment that is always cut at the same byte is requested only a few times`(
-            fault: String
-        ) throws {
-            let story = try Story()
-            let path = segment("cut", 300_000)
-            story.cdn.setBehaviour(Behaviour(query: fault), for: path)
-            let answer = try story.get(path)
-            #expect(!answer.complete)
-            #expect(story.cdn.requestCount(path) <= Self.mostRequests)
-            #expect(story.cdn.bytesSent(path) <= 3 * 300_000 + (1 << 20) + 300_000)
-        }
-
-        @Test func `a playlist that is always cut at the same byte is requested only a few times`()
-            throws
-        {
-            let story = try Story()
-            story.cdn.put("/cut.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
-            story.cdn.setBehaviour(Self.cut, for: "/cut.m3u8")
-            let answer = try story.get("/cut.m3u8")
-            #expect(answer.status == 502)
-            #expect(story.cdn.requestCount("/cut.m3u8") <= Self.mostRequests)
-        }
-
-        @Test(arguments: ["/cut.m3u8", "/bytes/300000/cut.ts"])
-        func `a body under a mount that is always cut is requested only a few times`(path: String)
-            throws
-        {
-            let origin = FixtureCDN()
-            try origin.start()
-            defer { origin.stop() }
-            origin.put("/cut.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
-            origin.setBehaviour(Self.cut, for: path)
-            let story = try Story(["--mount", "/mt/=\(origin.url("/"))"])
-            let answer = try story.player().get(story.daemon.baseURL + "/mt" + path)
-            #expect(answer.status == 502 || !answer.complete)
-            #expect(origin.requestCount(path) <= Self.mostRequests)
-        }
-
         @Test
         func `a player that joined a body continues when the first has spent its budget`() throws {
             let origin = try ScriptedOrigin()
@@ -125,7 +77,7 @@ extension Stories {
         @Test func `the origin gets no request once the player of a broken body has left`() throws {
             let story = try Story()
             let path = segment("left", 300_000)
-            story.cdn.setBehaviour(Self.cut, for: path)
+            story.cdn.setBehaviour(Stories.CutBodyTests.cut, for: path)
             let stream = try story.open(path)
             _ = try stream.read(300_000)
             stream.abort()
@@ -278,6 +230,57 @@ extension Stories {
             origin.answer("/m.m3u8", .respond(200, [], list))
             let next = try story.player().get(story.url(for: origin.url("/m.m3u8")))
             #expect(next.status == 200 && next.text.contains("#EXT-X-ENDLIST"))
+        }
+    }
+
+    /// Bodies that are always cut, where requests and bytes are counted and no times.
+    @Suite(.tags(.crowded)) struct CutBodyTests {
+        /// Content-Length is 100 too large, and ranges are ignored: each attempt ends at the same
+        /// byte.
+        static let cut: Behaviour = "wronglength=100&norange=1"
+
+        /// One request, its repetitions, and as many again by the reader of a body.
+        static let mostRequests = 12
+
+        @Test(arguments: [
+            "wronglength=100&norange=1", "wronglength=100&norange=1&noetag=1&lastmod=",
+        ])
+        func `a segment that is always cut at the same byte is requested only a few times`(
+            fault: String
+        ) throws {
+            let story = try Story()
+            let path = segment("cut", 300_000)
+            story.cdn.setBehaviour(Behaviour(query: fault), for: path)
+            let answer = try story.get(path)
+            #expect(!answer.complete)
+            #expect(story.cdn.requestCount(path) <= Self.mostRequests)
+            #expect(story.cdn.bytesSent(path) <= 3 * 300_000 + (1 << 20) + 300_000)
+        }
+
+        @Test func `a playlist that is always cut at the same byte is requested only a few times`()
+            throws
+        {
+            let story = try Story()
+            story.cdn.put("/cut.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
+            story.cdn.setBehaviour(Self.cut, for: "/cut.m3u8")
+            let answer = try story.get("/cut.m3u8")
+            #expect(answer.status == 502)
+            #expect(story.cdn.requestCount("/cut.m3u8") <= Self.mostRequests)
+        }
+
+        @Test(arguments: ["/cut.m3u8", "/bytes/300000/cut.ts"])
+        func `a body under a mount that is always cut is requested only a few times`(path: String)
+            throws
+        {
+            let origin = FixtureCDN()
+            try origin.start()
+            defer { origin.stop() }
+            origin.put("/cut.m3u8", text: "#EXTM3U\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n")
+            origin.setBehaviour(Self.cut, for: path)
+            let story = try Story(["--mount", "/mt/=\(origin.url("/"))"])
+            let answer = try story.player().get(story.daemon.baseURL + "/mt" + path)
+            #expect(answer.status == 502 || !answer.complete)
+            #expect(origin.requestCount(path) <= Self.mostRequests)
         }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 /// Feeds while the CDN or the disk fails: clear answers, no hang, and fetched bytes are kept.
 extension Stories {
-    @Suite(.tags(.timed)) struct FeedFaultTests {
+    @Suite(.tags(.crowded)) struct FeedFaultTests {
         @Test func `a CDN that becomes unreachable is reported, and stored items play`() throws {
             let feed = try ShownFeed(items: 6)
             _ = try feed.put()

@@ -5,9 +5,14 @@ import Testing
 /// Two daemons connected by two network paths, one the other's origin (Fixtures/tools/two-paths).
 extension Stories {
     @Suite(
-        .tags(.timed),
+        .tags(.crowded),
         .enabled(if: TwoPaths.isPossible, "needs Linux namespaces, MPTCP, bridges and tbf"))
     struct MultipathTests {}
+
+    @Suite(
+        .tags(.timed),
+        .enabled(if: TwoPaths.isPossible, "needs Linux namespaces, MPTCP, bridges and tbf"))
+    struct MultipathRateTests {}
 }
 
 private enum TwoPaths {
@@ -33,6 +38,12 @@ extension Stories.MultipathTests {
         #expect(found == ["joined": "1", "right bytes": "24000000", "requests": "1"])
     }
 
+    @Test func `without the setting no second path is used`() throws {
+        #expect(try TwoPaths.run("lose-2", "off")["joined"] == "0")
+    }
+}
+
+extension Stories.MultipathRateTests {
     @Test func `two paths together carry more than the better one`() throws {
         let found = try TwoPaths.run("together", "auto")
         func rate(_ name: String) throws -> Double {
@@ -40,9 +51,5 @@ extension Stories.MultipathTests {
         }
         // 30 and 20 Mbit/s.
         #expect(try rate("both paths") > 1.15 * rate("path 1 alone"), "\(found)")
-    }
-
-    @Test func `without the setting no second path is used`() throws {
-        #expect(try TwoPaths.run("lose-2", "off")["joined"] == "0")
     }
 }

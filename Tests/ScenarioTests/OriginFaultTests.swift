@@ -49,35 +49,6 @@ extension Stories {
             #expect(unasked.status == 502 && unasked.text.contains("304"), "\(unasked.text)")
         }
 
-        @Test func `a stall longer than the daemon's patience is resumed once`() throws {
-            let story = try Story(["--stall-timeout", "8"])
-            let path = segment("patience", 2_000_000)
-            story.cdn.setBehaviour("stall=1000000&fails=1", for: path)
-            let player = ScriptedPlayer(story.daemon.baseURL, deadline: .seconds(20))
-            #expect(isContent(try player.get(story.url(path)).body, of: path))
-        }
-
-        @Test(arguments: ["reset=1000000", "trunc=1000000", "trunc=1000000&chunked=1"])
-        func `an origin that stays down gives an incomplete body, and the stored half is used`(
-            fault: String
-        ) throws {
-            let story = try Story()
-            let path = segment("down", 2_000_000)
-            story.cdn.setBehaviour(Behaviour(query: fault), for: path)
-            story.cdn.hold(path, afterBytes: 900_000)
-            let stream = try story.open(path)
-            // Not all that is sent: a player reads on to the size of the next chunk.
-            _ = try stream.read(890_000)
-            story.cdn.setBehaviour("status=503", for: path)
-            story.cdn.release(path)
-            _ = try stream.readRest()
-            #expect(stream.broken != nil)
-            story.cdn.resetLog()
-            story.cdn.setBehaviour(nil, for: path)
-            #expect(isContent(try story.get(path).body, of: path))
-            #expect(story.cdn.bytesServedRanges(path) == [1_000_000..<2_000_000])
-        }
-
         @Test(arguments: ["trunc=1000000&chunked=1&noetag=1", "reset=1000000&eof=1&noetag=1"])
         func `without validator and length an incomplete body is visibly cut and not stored`(
             fault: String
@@ -256,6 +227,38 @@ extension Stories {
             #expect(answer.status == 502 && answer.complete)
             try story.cdn.start()
             #expect(isContent(try story.get(path).body, of: path))
+        }
+    }
+
+    /// Failures that wait for constants of the daemon, and whose times are not measured.
+    @Suite(.tags(.crowded)) struct OriginPatienceTests {
+        @Test func `a stall longer than the daemon's patience is resumed once`() throws {
+            let story = try Story(["--stall-timeout", "8"])
+            let path = segment("patience", 2_000_000)
+            story.cdn.setBehaviour("stall=1000000&fails=1", for: path)
+            let player = ScriptedPlayer(story.daemon.baseURL, deadline: .seconds(20))
+            #expect(isContent(try player.get(story.url(path)).body, of: path))
+        }
+
+        @Test(arguments: ["reset=1000000", "trunc=1000000", "trunc=1000000&chunked=1"])
+        func `an origin that stays down gives an incomplete body, and the stored half is used`(
+            fault: String
+        ) throws {
+            let story = try Story()
+            let path = segment("down", 2_000_000)
+            story.cdn.setBehaviour(Behaviour(query: fault), for: path)
+            story.cdn.hold(path, afterBytes: 900_000)
+            let stream = try story.open(path)
+            // Not all that is sent: a player reads on to the size of the next chunk.
+            _ = try stream.read(890_000)
+            story.cdn.setBehaviour("status=503", for: path)
+            story.cdn.release(path)
+            _ = try stream.readRest()
+            #expect(stream.broken != nil)
+            story.cdn.resetLog()
+            story.cdn.setBehaviour(nil, for: path)
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.bytesServedRanges(path) == [1_000_000..<2_000_000])
         }
     }
 }

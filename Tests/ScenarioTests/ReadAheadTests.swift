@@ -63,7 +63,10 @@ extension Stories {
             #expect(story.cdn.requestCount(film) == 2)
             player.abort()
         }
+    }
 
+    /// Read-ahead where no times, memory or disk are measured.
+    @Suite(.tags(.crowded, .threads)) struct ReadAheadPauseTests {
         @Test
         func `after a long pause the origin's connection is closed, and the rest still arrives`()
             throws
