@@ -47,7 +47,7 @@ extension Stories.LoadedLineTests {
     /// A player of 4 Mbit/s on a line of 20; without giving way its segments take 1.6 to 2 times as
     /// long.
     @Test func `a download gives way to the segments of a player`() throws {
-        let found = try LoadedLine.run("player,paced", seconds: 8, rounds: 1)
+        let found = try LoadedLine.run("player:b,paced", seconds: 8, rounds: 1)
         func figure(_ name: String) throws -> Double { try #require(found[name], "\(found)") }
         #expect(try figure("b paced segment") < 1.4 * figure("b player segment"), "\(found)")
         #expect(try figure("b paced line") > 0.6 * figure("a paced line"), "\(found)")
