@@ -175,7 +175,7 @@ extension Stories.AdministrationTests {
         #expect(try story.ask("purge", "--older-than", "1h").stdout.hasPrefix("removed 0 objects"))
         let isGone = try eventually(within: .seconds(30)) {
             _ = try story.get(fresh)
-            return try story.ask("purge", "--older-than", "10s").stdout
+            return try story.ask("purge", "--older-than", "4s").stdout
                 .hasPrefix("removed 1 object,")
         }
         #expect(isGone)

@@ -314,7 +314,7 @@ extension Stories {
             #expect(storedFiles(story.cacheFolder).isEmpty)
             var most = 0
             for _ in 0..<10 {
-                _ = try viewer.read(2_000_000)
+                _ = try viewer.read(1_000_000)
                 most = max(most, namelessBytes(story.daemon.pid))
             }
             // The window, the bytes kept behind it and what is not freed yet.
