@@ -116,7 +116,9 @@ final class Browser {
 
     /// Waits until an expression is true in the page; false at the deadline.
     func comes(_ expression: String, within limit: Duration = .seconds(40)) throws -> Bool {
-        try eventually(within: limit) { try value("Boolean(\(expression))") == "true" }
+        try eventually(within: limit, pausing: .milliseconds(50)) {
+            try value("Boolean(\(expression))") == "true"
+        }
     }
 
     /// Takes a picture of the whole page into the folder that CONSOLE_SCREENSHOTS names, if it names one.

@@ -7,14 +7,20 @@ import Synchronization
 package let patience: Duration = .seconds(10)
 
 /// Polls `condition` until it holds; false if it does not within `limit`.
+///
+/// Each poll may be a request to the daemon and costs processor time that other stories need: the
+/// pause grows from one millisecond to `longest`, by a thirty-second of the time waited.
 package func eventually(
-    within limit: Duration = patience, _ condition: () throws -> Bool
+    within limit: Duration = patience, pausing longest: Duration = .milliseconds(5),
+    _ condition: () throws -> Bool
 ) rethrows -> Bool {
-    let end = ContinuousClock.now + limit
+    let begin = ContinuousClock.now
     while true {
         if try condition() { return true }
-        guard ContinuousClock.now < end else { return false }
-        usleep(1000)
+        let waited = ContinuousClock.now - begin
+        guard waited < limit else { return false }
+        let pause: Duration = min(max(waited / 32, .milliseconds(1)), longest)
+        usleep(UInt32(pause / .microseconds(1)))
     }
 }
 
