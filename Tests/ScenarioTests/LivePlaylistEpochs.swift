@@ -5,7 +5,7 @@ import Testing
 /// Names that an origin reuses: bytes stored under their former meaning are never served for the
 /// new one.
 extension Stories {
-    @Suite(.tags(.timed)) struct LivePlaylistEpochs {}
+    @Suite(.tags(.crowded)) struct LivePlaylistEpochs {}
 }
 
 /// A live list whose origin the test moves, with one segment of `content` under each name.
