@@ -230,6 +230,9 @@ extension Stories.RecordingTests {
     }
 
     @Test func `a recording ends with its stream, and after its time`() throws {
+        // Side by side: both wait.
+        let other = try RecordedStream()
+        try other.record("/l.m3u8", "for=5s")
         let stream = try RecordedStream()
         try stream.record()
         #expect(try stream.has(3))
@@ -237,8 +240,6 @@ extension Stories.RecordingTests {
         stream.window.end()
         #expect(try stream.played().segmentNames == (0...3).map { "s\($0)" })
         #expect(try stream.told().contains("the origin ended it"))
-        let other = try RecordedStream()
-        try other.record("/l.m3u8", "for=5s")
         #expect(try other.played().segmentNames == ["s0", "s1", "s2"])
         #expect(try other.told().contains("its time is over"))
     }
