@@ -322,29 +322,36 @@ extension Stories.SharedStoreTests {
         #expect(try node.stat("failures_total") == 0)
     }
 
-    @Test(arguments: [SIGTERM, SIGKILL])
-    func `what waits to be written is written by the next run`(_ signal: Int32) throws {
-        let tier = try Tier()
-        putFilm(tier)
-        tier.bucket.fault = .refusingWrites(503)
-        let node = try tier.patientNode()
-        #expect(try plays(node))
-        #expect(try node.settled("write_failures_total") { $0 >= 1 } >= 1)
-        let file = node.story.cacheFolder + "/shared-store-queue"
-        // Playlists join the queue after two seconds, in which a live list would show.
-        #expect(try node.settled("waiting_writes") { $0 == 4 } == 4)
-        node.story.stop(signal)
-        tier.bucket.fault = nil
-        #expect(tier.bucket.cached.isEmpty)
-        try node.story.restart()
-        #expect(try node.settled("writes_total") { $0 == 4 } == 4)
-        #expect(try node.story.stat("origin_requests_total") == 0)
-        let isGone = eventually(within: .seconds(30)) { access(file, F_OK) != 0 }
-        #expect(isGone, "what was written is not remembered")
-        tier.cdn.stop()
-        let fresh = try tier.patientNode()
-        for path in ["/bytes/150000/a.ts", "/bytes/90000/b.ts"] {
-            #expect(isContent(try fresh.get(path).body, of: path))
+    @Test func `what waits to be written is written by the next run`() throws {
+        // Side by side, since both wait.
+        let runs = try [SIGTERM, SIGKILL].map { signal -> (Int32, Tier, Tier.Node) in
+            let tier = try Tier()
+            putFilm(tier)
+            tier.bucket.fault = .refusingWrites(503)
+            let node = try tier.patientNode()
+            #expect(try plays(node))
+            return (signal, tier, node)
+        }
+        for (signal, tier, node) in runs {
+            #expect(try node.settled("write_failures_total") { $0 >= 1 } >= 1)
+            // Playlists join the queue after two seconds, in which a live list would show.
+            #expect(try node.settled("waiting_writes") { $0 == 4 } == 4)
+            node.story.stop(signal)
+            tier.bucket.fault = nil
+            #expect(tier.bucket.cached.isEmpty)
+            try node.story.restart()
+        }
+        for (signal, tier, node) in runs {
+            #expect(try node.settled("writes_total") { $0 == 4 } == 4, "signal \(signal)")
+            #expect(try node.story.stat("origin_requests_total") == 0)
+            let file = node.story.cacheFolder + "/shared-store-queue"
+            let isGone = eventually(within: .seconds(30)) { access(file, F_OK) != 0 }
+            #expect(isGone, "what was written is not remembered after signal \(signal)")
+            tier.cdn.stop()
+            let fresh = try tier.patientNode()
+            for path in ["/bytes/150000/a.ts", "/bytes/90000/b.ts"] {
+                #expect(isContent(try fresh.get(path).body, of: path))
+            }
         }
     }
 
