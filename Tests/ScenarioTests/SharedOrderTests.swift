@@ -105,14 +105,38 @@ extension Stories.SharedOrderTests {
         #expect(try node.stat("orders_taken_over_total") == 0)
     }
 
-    @Test(arguments: [
-        BucketFixture.Conditions.kept, .refused, .ignored,
-    ])
-    func `a download of a node that is killed is taken over and finished by the other one`(
-        _ conditions: BucketFixture.Conditions
-    ) throws {
-        let stage = try OrderStage()
-        stage.tier.bucket.conditions = conditions
+    @Test
+    func `a download of a node that is killed is taken over and finished by the other one`() throws
+    {
+        let conditions = [BucketFixture.Conditions.kept, .refused, .ignored]
+        // Side by side, since each node is taken for dead only after a while.
+        let stages = try conditions.map { conditions -> OrderStage in
+            let stage = try OrderStage()
+            stage.tier.bucket.conditions = conditions
+            try expectKnown(stage)
+            stage.first.story.stop(SIGKILL)
+            stage.tier.cdn.release(OrderStage.held)
+            return stage
+        }
+        for (conditions, stage) in zip(conditions, stages) {
+            #expect(try stage.tells(stage.second, stage.isIn("complete")), "\(conditions)")
+            #expect(try stage.second.stat("orders_taken_over_total") == 1, "\(conditions)")
+            stage.tier.cdn.stop()
+            for name in ["a", "b", "c"] {
+                let path = "/bytes/20000/\(name).ts"
+                #expect(isContent(try stage.second.get(path).body, of: path), "\(conditions)")
+            }
+            // The former node is back: it leaves it to the other one, or completes it from the
+            // store.
+            try stage.first.story.restart()
+            #expect(try stage.tells(stage.first, stage.isIn("complete")), "\(conditions)")
+            #expect(try stage.second.stat("orders_taken_over_total") == 1, "\(conditions)")
+        }
+    }
+
+    /// Orders the film; both nodes name the one that has it, in the API and in what the command
+    /// prints.
+    private func expectKnown(_ stage: OrderStage) throws {
         try stage.order()
         let isSeen = try stage.tells(stage.second) {
             $0.contains("\"state\":\"running\"") && $0.contains(hasNode)
@@ -120,7 +144,6 @@ extension Stories.SharedOrderTests {
         #expect(isSeen)
         let list = try stage.second.story.api("downloads")
         #expect(members("id", in: list) == [stage.id])
-        // Both name the node that has it, in the API and in what the command prints.
         let node = try #require(members("node", in: list).first)
         #expect(node.contains(":"), "machine and port")
         for one in [stage.first, stage.second] {
@@ -128,19 +151,6 @@ extension Stories.SharedOrderTests {
             let printed = try sluice("download", "list", "--daemon", one.story.daemon.baseURL)
             #expect(printed.stdout.contains("  node \(node)  "), "\(printed.stdout)")
         }
-        stage.first.story.stop(SIGKILL)
-        stage.tier.cdn.release(OrderStage.held)
-        #expect(try stage.tells(stage.second, stage.isIn("complete")))
-        #expect(try stage.second.stat("orders_taken_over_total") == 1)
-        stage.tier.cdn.stop()
-        for name in ["a", "b", "c"] {
-            let path = "/bytes/20000/\(name).ts"
-            #expect(isContent(try stage.second.get(path).body, of: path))
-        }
-        // The former node is back: it leaves it to the other one, or completes it from the store.
-        try stage.first.story.restart()
-        #expect(try stage.tells(stage.first, stage.isIn("complete")))
-        #expect(try stage.second.stat("orders_taken_over_total") == 1)
     }
 
     @Test func `an order given while the store is away is kept, and seen when it is back`() throws {
