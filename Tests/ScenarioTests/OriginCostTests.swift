@@ -62,6 +62,28 @@ extension Stories {
             #expect(try story.player().get("/api/origins").text.contains(cdn.baseURL))
         }
 
+        @Test func `the log names the URL of a request that a mount fails to pass on`() throws {
+            let folder = try TemporaryFolder()
+            let log = folder.path + "/access.log"
+            let story = try MountedStory(["--access-log", log])
+            story.origin.stop()
+            #expect(try story.ask("POST", "/a", body: [1]).status == 502)
+            let line = try #require(accessLines(log, 1).first)
+            #expect(line[.outcome] == "failed" && line[.reason] == "origin", "\(line)")
+            #expect(line[.url]?.hasSuffix("/o/a") == true, "\(line)")
+        }
+
+        @Test func `the log names the URL of a HEAD request that a mount passes on`() throws {
+            let folder = try TemporaryFolder()
+            let log = folder.path + "/access.log"
+            let story = try MountedStory(["--access-log", log])
+            story.origin.answer("/o/a", .respond(204))
+            #expect(try story.ask("HEAD", "/a").status == 204)
+            let line = try #require(accessLines(log, 1).first)
+            #expect(line[.outcome] == "passed" && line[.status] == "204", "\(line)")
+            #expect(line[.url]?.hasSuffix("/o/a") == true, "\(line)")
+        }
+
         @Test func `origins, metrics and the command agree about two origins`() throws {
             let story = try Story()
             let other = FixtureCDN()

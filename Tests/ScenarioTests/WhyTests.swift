@@ -157,6 +157,23 @@ extension Stories.WhyTests {
         #expect(last?[.ending] == "broken" && last?[.status] == "200", "\(last?[.bytes] ?? "-")")
     }
 
+    @Test func `the access log names what a player requested that left before the response`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let log = folder.path + "/access.log"
+        let story = try Story(["--access-log", log])
+        let path = segment("slow", 1_000)
+        story.cdn.hold(path)
+        let stream = try story.open(path)
+        #expect(eventually { story.cdn.requestCount(path) == 1 })
+        stream.abort()
+        let line = try #require(accessLines(log, 1).first)
+        story.cdn.release(path)
+        #expect(line[.outcome] == "left" && line[.status] == nil, "\(line)")
+        #expect(line[.ending] == "aborted" && line[.url] == story.cdn.url(path), "\(line)")
+    }
+
     @Test(arguments: [false, true])
     func `the access log names the client that a trusted proxy saw`(isTrusted: Bool) throws {
         let folder = try TemporaryFolder()

@@ -10,6 +10,8 @@ const looks = {
   partial: ["miss", "partial"], miss: ["miss", "miss"], collapsed: ["joined", "joined"],
   ahead: ["ahead", "ahead"], stale: ["stale", "stale"], offline: ["stale", "offline"], bypass: ["passed", "bypass"],
   passed: ["passed", "passed"], refused: ["failed", "refused"], failed: ["failed", "failed"],
+  live: ["miss", "live"], "joined-live": ["joined", "joined"], "stale-while-revalidate": ["stale", "stale"],
+  left: ["passed", "left"],
 };
 const colours = [
   ["hit", "hit"], ["joined", "joined"], ["miss", "miss"], ["ahead", "ahead"], ["stale", "stale"],

@@ -4,6 +4,7 @@
 // Bodies run through two pipes of bounded size and are not stored: the receiver's speed limits the
 // sender. Nothing is ever sent twice: a request that failed after its first byte may have taken
 // effect (RFC 9110 section 9.2.2).
+import CachePolicy
 import HTTP
 import HTTPServer
 import Logging
@@ -43,6 +44,7 @@ final class Passthrough {
 
     /// Sends the request on.
     func start() {
+        exchange.accessRecord?.note(passing: target.url)
         let request = transferRequest()
         let bound = LoopBound(self, to: exchange.loop)
         // The client's body is read, with 100 Continue if needed, once the origin accepts it.
@@ -120,7 +122,7 @@ final class Passthrough {
         let method = exchange.request.method
         core.invalidate(after: method, head.status, head.fields, url: target.url)
         core.counters.add(.bypassed)
-        exchange.accessRecord?.note(passed: target.url)
+        exchange.accessRecord?.notePassed(.method)
         core.log.debug(
             "forwarded",
             metadata: [

@@ -40,6 +40,21 @@ final class AccessRecord: ExchangeRecord {
         receivedAt = exchange.receivedAt
     }
 
+    /// Notes what is requested, in case the player leaves before there is a response.
+    func note(requested resource: Resource) {
+        self.resource = resource
+        outcome = Self.left
+    }
+
+    /// Notes that the request is about to be passed through to its origin.
+    func note(passing url: AbsoluteURL) {
+        passedURL = url
+        outcome = Self.left
+    }
+
+    /// The outcome of a request for content whose player left before there was a response.
+    private static let left = "left"
+
     /// Notes a response from the store or the origin.
     func note(_ disposition: Disposition, _ resource: Resource) {
         self.resource = resource
@@ -53,17 +68,18 @@ final class AccessRecord: ExchangeRecord {
         self.offset = offset
     }
 
-    /// Notes that the request was passed through to its origin.
-    func note(passed url: AbsoluteURL) {
-        passedURL = url
+    /// Notes that the origin's response is passed on without being stored.
+    ///
+    /// - Parameter reason: why, if it has a name; nil for a response without content.
+    func notePassed(_ reason: Storability.NoStoreReason? = nil) {
         outcome = "passed"
-        reason = "method"
+        self.reason = reason?.rawValue
     }
 
-    /// Notes a failure; without a resource, the request was refused before any lookup.
+    /// Notes a failure; a request that was neither looked up nor passed through was refused.
     func note(_ failure: ProxyFailure, _ resource: Resource?) {
         self.resource = resource
-        outcome = resource == nil ? "refused" : "failed"
+        outcome = resource == nil && passedURL == nil ? "refused" : "failed"
         reason = failure.fault.rawValue
     }
 

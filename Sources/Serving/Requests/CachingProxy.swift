@@ -362,6 +362,7 @@ package final class CachingProxy: RequestHandler {
     func start(
         _ resource: Resource, by rules: UInt64, for page: ForeignPage?, _ exchange: Exchange
     ) {
+        exchange.accessRecord?.note(requested: resource)
         OriginExchange(
             core: core, exchange: exchange, resource: resource, rules: rules,
             isForPage: page != nil
