@@ -17,7 +17,7 @@ package struct Mount: Hashable, Sendable {
                 "a mount is written PATH=URL, such as /demo/=https://cdn.example.com/vod/, not '\(text)'"
             case .badPath(let path): "the mount path '\(path)' must start and end with a slash"
             case .reserved(let path):
-                "the mount path '\(path)' would hide the daemon's own: /proxy, /api, /console, /metrics, one letter"
+                "the mount path '\(path)' would hide one of the daemon's own: /proxy, /api, /console, /metrics, /http:, /https:, and those of one character; choose another"
             case .badURL(let path, let reason):
                 "the mount \(path) leads to no http or https URL: \(reason)"
             }

@@ -241,4 +241,15 @@ import URISyntax
     func `an invalid mount is rejected`(_ text: String) {
         #expect(throws: Mount.Fault.self) { try Mount(text) }
     }
+
+    @Test(arguments: ["/http:/", "/https:/x/", "/console/"])
+    func `the error of a mount names the daemon's own paths, of which it has one`(_ path: String) {
+        let own = path.split(separator: "/")[0]
+        do throws(Mount.Fault) {
+            _ = try Mount("\(path)=https://h/")
+            #expect(Bool(false), "\(path) is taken")
+        } catch {
+            #expect("\(error)".contains("/\(own)"), "\(error)")
+        }
+    }
 }
