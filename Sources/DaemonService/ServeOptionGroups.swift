@@ -264,7 +264,10 @@ package struct OriginOptions: ParsableArguments {
     )
     var slotTimeout: String?
 
-    @Option(help: "Seconds for an origin to accept a connection, 1...300; default 5.")
+    @Option(
+        help:
+            "Seconds to look up an origin's name and connect to it, TLS handshake included, 1...300; default 5."
+    )
     var connectTimeout: String?
 
     @Option(help: "Seconds for an origin to begin its response, 1...300; default 15.")

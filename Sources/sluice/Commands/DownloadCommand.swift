@@ -43,7 +43,7 @@ struct DownloadAdd: ParsableCommand {
     @Option(help: "Language of the audio, all or none; default as a player would choose.")
     var audio: String?
 
-    @Option(help: "Language of the subtitles, or all; default only forced ones.")
+    @Option(help: "Language of the subtitles, all or none; default only forced ones.")
     var subtitles: String?
 
     @Option(help: "Where to begin: 90, 1:30 or 1:02:03.")

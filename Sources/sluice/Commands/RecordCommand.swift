@@ -56,7 +56,9 @@ struct RecordCommand: ParsableCommand {
     var resumed: String?
 
     @Option(
-        help: ArgumentHelp("Remove a finished recording and its media.", valueName: "id"))
+        help: ArgumentHelp(
+            "Remove a recording that is finished, paused or being finished, and its media.",
+            valueName: "id"))
     var forget: String?
 
     @Flag(help: "Print the daemon's JSON.")
