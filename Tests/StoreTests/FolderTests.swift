@@ -1,6 +1,6 @@
 import Glibc
 import Posix
-import Store
+@testable import Store
 import Synchronization
 import Testing
 
