@@ -6,10 +6,13 @@ CHECKED := --explicit-target-dependency-import-check error
 # One release configuration for running, installing and measuring, in a folder of its own, so that it
 # is built beside the tests.
 RELEASE_PATH ?= .build-release
-RELEASE := -c release --static-swift-stdlib $(CHECKED) --scratch-path $(RELEASE_PATH)
+RELEASE := -c release --static-swift-stdlib $(CHECKED) --scratch-path $(RELEASE_PATH) \
+	-Xswiftc -use-ld=lld
+# The simulator exports its names: it replaces functions of the C library for libcurl and SQLite, too.
+SIMULATOR := $(RELEASE)
 # A small program: no exported names, no unwind tables, packed
 # relocations, which gold cannot write and glibc before 2.36 cannot read (decision 34).
-RELEASE += -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs \
+RELEASE += -Xlinker -z -Xlinker pack-relative-relocs \
 	-Xlinker --version-script=$(CURDIR)/Fixtures/link/exports.map \
 	-Xlinker -T -Xlinker $(CURDIR)/Fixtures/link/no-unwind.ld
 PREFIX ?= /usr/local
@@ -180,18 +183,17 @@ soak: release
 nightly:
 	@$(TOOLS)/nightly $(SWIFT) $(PARTS)
 
-# Not optimised: in a program that contains the Swift runtime, threads of Dispatch become fibers, too.
 simulator:
-	$(SWIFT) build $(CHECKED) --product sluice-simulate
+	$(SWIFT) build $(SIMULATOR) --product sluice-simulate
 
 simulate: simulator
-	@exec "$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" \
+	@exec "$$($(SWIFT) build $(SIMULATOR) --show-bin-path)/sluice-simulate" \
 		$(if $(HOURS),--hours $(HOURS),--from $(FROM) --seeds $(SEEDS) --fresh $(FRESH) \
 		--listed Fixtures/simulation/seeds)
 
 simulate-bulk: simulator
 	@for span in live-month home-year feeds-week; do \
-		"$$($(SWIFT) build $(CHECKED) --show-bin-path)/sluice-simulate" --bulk $$span || exit 1; \
+		"$$($(SWIFT) build $(SIMULATOR) --show-bin-path)/sluice-simulate" --bulk $$span || exit 1; \
 	done
 
 simulate-coverage:

@@ -255,10 +255,18 @@ static bool is_libcurl(const char *code) {
     return dladdr(code, &found) && found.dli_fname && strstr(found.dli_fname, "libcurl");
 }
 
+/// Whether a thread begins detached. Those of Dispatch do, which a static program contains; the
+/// daemon detaches its own after their start.
+static bool is_detached(const pthread_attr_t *attributes) {
+    int state = PTHREAD_CREATE_JOINABLE;
+    if (attributes) pthread_attr_getdetachstate(attributes, &state);
+    return state == PTHREAD_CREATE_DETACHED;
+}
+
 int pthread_create(pthread_t *made, const pthread_attr_t *attributes, void *(*body)(void *),
                    void *argument) {
     const char *caller = __builtin_return_address(0);
-    bool is_ours = caller >= &__executable_start && caller < &etext;
+    bool is_ours = caller >= &__executable_start && caller < &etext && !is_detached(attributes);
     if (!csim_in_fiber() || !(is_ours || is_libcurl(caller))) {
         static create_function *real;
         if (!real) real = (create_function *)dlsym(RTLD_NEXT, "pthread_create");
