@@ -251,17 +251,19 @@ struct DownloadExport {
 
     // MARK: Resources
 
-    /// Returns the key of a resource; without an epoch, in the current one of its name.
+    /// Returns the key that a resource is stored under; without an epoch, in the current one of its
+    /// name.
     private static func key(
         of url: AbsoluteURL, role: ResourceRole?, in epoch: Epoch?, _ services: AheadServices,
         _ session: Session
     ) -> CacheKey {
-        guard let epoch else {
-            return services.names.resource(url, session, role: role, forwarding: Fields()).cacheKey
-        }
-        var key = services.names.cacheKey(url, session: session, role: role)
-        key.epoch = epoch
-        return key
+        var key = services.names.resource(url, session, role: role, forwarding: Fields()).cacheKey
+        if let epoch { key.epoch = epoch }
+        guard services.store.peek(ObjectKey(key)) == nil else { return key }
+        let former = services.keys.former(
+            key, of: url, session, role: role, in: services.store
+        ) { _ in true }
+        return former?.key ?? key
     }
 
     /// Returns the name of a resource's file; nil if it is not stored.

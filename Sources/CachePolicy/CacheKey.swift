@@ -64,6 +64,15 @@ package struct CacheKey: Hashable, Sendable {
         }
     }
 
+    /// Returns the key that the same response has under another normalised URL.
+    package func at(_ url: String) -> CacheKey {
+        var key = CacheKey(url: url, audience: audience, skip: skip, epoch: epoch)
+        key.user = user
+        key.variant = variant
+        key.detour = detour
+        return key
+    }
+
     /// Returns a copy with changed parts.
     package func changing(_ change: (inout CacheKey) -> Void) -> CacheKey {
         var copy = self

@@ -57,7 +57,10 @@ struct OfflineReading {
                 return list
             }
         }
-        return nil
+        let former = resource.underFormerKey(
+            sources.names.keys, sources.store, isOriginUp: false, where: \.isComplete)
+        guard let former, let object = sources.store.peek(former.key) else { return nil }
+        return list(former, object, variables: variables)
     }
 
     /// Reads a stored playlist.
@@ -161,10 +164,10 @@ struct OfflineReading {
 
     /// Returns the lines of those references whose bytes are stored, or can be fetched.
     func presence(of references: [ResourceReference]) -> Set<Int> {
-        let found = sources.store.presence(of: references.map(key))
+        let found = sources.store.presence(of: references.map { key(of: $0).digest })
         var lines: Set<Int> = []
         for (reference, presence) in zip(references, found)
-        where Self.isKept(reference, presence) || canBeHad(reference) {
+        where Self.isKept(reference, presence) || canBeHad(reference) || wasKept(reference) {
             lines.insert(reference.line)
         }
         return lines
@@ -185,12 +188,26 @@ struct OfflineReading {
         return spans.contains(range.bytes)
     }
 
-    /// Returns the key that players' requests for a child are answered from.
-    private func key(of reference: ResourceReference) -> ObjectKey {
+    /// True if the bytes of a reference are stored under a key that its URL had before its rules
+    /// changed.
+    private func wasKept(_ reference: ResourceReference) -> Bool {
+        let former = sources.names.keys.former(
+            key(of: reference).key, of: reference.url, session, role: reference.role,
+            in: sources.store
+        ) { object in
+            Self.isKept(
+                reference,
+                object.isComplete ? .whole(total: object.total) : .part(object.spans))
+        }
+        return former != nil
+    }
+
+    /// Returns the key that players' requests for a child are answered from, and its digest.
+    private func key(of reference: ResourceReference) -> (key: CacheKey, digest: ObjectKey) {
         var key = sources.names.cacheKey(reference.url, session: session, role: reference.role)
         let name = ObjectKey(key)
         key.epoch = sources.live.epoch(of: name)
-        return key.epoch == .first ? name : ObjectKey(key)
+        return (key, key.epoch == .first ? name : ObjectKey(key))
     }
 
     // MARK: Missing resources
@@ -231,9 +248,14 @@ struct OfflineReading {
             Self.isNeeded(reference) && !reference.isGap
                 && !(reference.tag == .key && foreignKeys.contains(reference.line))
         }
-        let presence = sources.store.presence(of: needed.map(key))
+        let presence = sources.store.presence(of: needed.map { key(of: $0).digest })
         for (reference, presence) in zip(needed, presence)
-        where !Self.isKept(reference, presence) { found[reference.url.origin] = reference.url }
+        where !Self.isKept(reference, presence) {
+            let origin = reference.url.origin
+            // One of an origin is enough.
+            if found[origin] == nil, wasKept(reference) { continue }
+            found[origin] = reference.url
+        }
     }
 
     // MARK: Forms

@@ -8,13 +8,28 @@ import URISyntax
 
 /// Which segments of a window are really stored: only fetched ones count.
 extension TimeShiftTable {
-    /// Returns the key that a resource of a role is stored under; `mark` is the epoch of its URL.
+    /// Returns the key of a resource of a role by the rules in force; `mark` is the epoch of its
+    /// URL.
+    fileprivate func key(
+        _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
+    ) -> CacheKey {
+        var key = names.cacheKey(url, session: session, role: role)
+        key.epoch = Epoch(number: mark)
+        return key
+    }
+
+    /// Returns the key that a resource of a role is stored under: one that its URL had before its
+    /// rules changed, where nothing is stored under its key.
+    ///
+    /// Opens its file.
     func storedKey(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32
     ) -> ObjectKey {
-        var key = names.cacheKey(url, session: session, role: role)
-        key.epoch = Epoch(number: mark)
-        return ObjectKey(key)
+        let key = key(url, session, role: role, mark: mark)
+        let name = ObjectKey(key)
+        guard store.peek(name) == nil else { return name }
+        let former = names.keys.former(key, of: url, session, role: role, in: store) { _ in true }
+        return former.map { ObjectKey($0.key) } ?? name
     }
 
     /// Which keys and initialization sections are kept, as found so far; for one walk of a window,
@@ -31,25 +46,35 @@ extension TimeShiftTable {
         known[structure] = hasStructure
         return hasStructure
             && isKept(
-                storedKey(url, session, role: .segment, mark: segment.marks.segment),
-                segment.byteRange)
+                url, session, role: .segment, mark: segment.marks.segment, segment.byteRange)
     }
 
     private func isStructureKept(of segment: TimeShiftSegment, _ session: Session) -> Bool {
         let hasKeys = segment.keyChoices.allSatisfy { choice in
             choice.contains { key in
-                isKept(storedKey(key, session, role: .key, mark: segment.mark(ofKey: key)))
+                isKept(key, session, role: .key, mark: segment.mark(ofKey: key))
             }
         }
         guard hasKeys, let map = segment.mapURL else { return hasKeys }
         return isKept(
-            storedKey(map, session, role: .initialization, mark: segment.marks.map),
-            segment.mapRange)
+            map, session, role: .initialization, mark: segment.marks.map, segment.mapRange)
     }
 
-    /// True if the wanted bytes of an object are stored or being fetched.
-    private func isKept(_ key: ObjectKey, _ range: SubRange? = nil) -> Bool {
-        guard let object = store.peek(key) else { return false }
+    /// True if the wanted bytes of a resource are stored or being fetched, also under a key that
+    /// its URL had before its rules changed.
+    private func isKept(
+        _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32,
+        _ range: SubRange? = nil
+    ) -> Bool {
+        let key = key(url, session, role: role, mark: mark)
+        if let object = store.peek(ObjectKey(key)), Self.holds(object, range) { return true }
+        let former = names.keys.former(key, of: url, session, role: role, in: store) {
+            Self.holds($0, range)
+        }
+        return former != nil
+    }
+
+    private static func holds(_ object: StoredObject, _ range: SubRange?) -> Bool {
         if object.isComplete { return true }
         guard let range else { return object.isFilling(from: 0) }
         return object.spans.contains(range.bytes)
@@ -147,7 +172,8 @@ extension ShiftedList {
             let some = old[start..<min(start + 500, old.count)]
             let keys = some.map { segment in
                 segment.url.map {
-                    table.storedKey($0, session, role: .segment, mark: segment.marks.segment)
+                    ObjectKey(
+                        table.key($0, session, role: .segment, mark: segment.marks.segment))
                 }
             }
             let rows = table.store.entries(of: keys.compactMap { $0 })
@@ -156,7 +182,8 @@ extension ShiftedList {
                 guard key != nil else { continue }
                 let row = rows[cursor]
                 cursor += 1
-                // The index is updated slightly later than the store, and does not know ranges.
+                // The index is updated slightly later than the store; it knows neither ranges nor
+                // former keys.
                 if row?.isComplete != true, !table.isKept(segment, session, &known) {
                     lost.insert(segment.number)
                 }

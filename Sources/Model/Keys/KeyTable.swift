@@ -65,6 +65,10 @@ package final class KeyTable: Sendable {
             capacity: 8_192)
         /// Why the last response for a key was not stored.
         var refusals = RecentMap<ObjectKey, Refusal>(capacity: 1_024)
+        /// The settings of origins that later ones of this run have replaced, the latest first.
+        var formerOrigins: [KeyOrigins] = []
+        /// The former rules of the places that were asked for.
+        var formerAnswers: [Question: FormerRules] = [:]
         fileprivate var answers: [Question: InForce] = [:]
         /// The last answer for each place.
         fileprivate var latest: [Latest] = []
@@ -128,6 +132,7 @@ package final class KeyTable: Sendable {
         change { state in
             // Texts stay in memory when certificates alone are read again.
             guard state.settings != settings else { return }
+            state.noteFormer(before: settings)
             state.settings = settings
             settingsChanges.add(1, ordering: .releasing)
         }
@@ -139,6 +144,7 @@ package final class KeyTable: Sendable {
             let result = body(&state)
             state.answers = [:]
             state.latest = []
+            state.formerAnswers = [:]
             return result
         }
         changes.add(1, ordering: .releasing)
@@ -232,22 +238,35 @@ package final class KeyTable: Sendable {
         let mode = settings.keys ?? (isPlayback ? state.settings.mode : .off)
         let name = question.origin.description
         let veto = state.vetoes[.init(origin: name, scope: question.place.scope)]
-        var rules: [KeyRuleInForce] = []
-        if mode != .off { rules.append(KeyRuleInForce(.signatures, .shipped)) }
-        rules += settings.rules.map { KeyRuleInForce($0, .configured) }
-        if mode == .auto {
-            let names = state.evidence.proposed(for: name)
-            if !names.isEmpty {
-                rules.append(KeyRuleInForce(.drop(names.map { KeyGlob($0) }), .learned))
-            }
-        }
-        if mode != .off {
-            rules += [KeyRuleInForce(.sort, .shipped), KeyRuleInForce(.unique, .shipped)]
-        }
+        var rules = Self.rules(
+            settings.rules, learned: mode == .auto ? state.evidence.proposed(for: name) : [],
+            isShipped: mode != .off)
         if veto != nil { rules.removeAll { $0.rule.merges } }
         return InForce(
             rules: rules, mode: mode, policy: policy, policyPattern: settings.policy?.pattern,
             veto: veto)
+    }
+
+    /// Returns the rules of an origin in their order.
+    ///
+    /// - Parameters:
+    ///   - configured: those of its settings.
+    ///   - learned: the names of the parameters that are left out by evidence.
+    ///   - isShipped: whether the built-in ones apply.
+    /// - Returns: the rules.
+    static func rules(
+        _ configured: [KeyRule], learned: [String], isShipped: Bool
+    ) -> [KeyRuleInForce] {
+        var rules: [KeyRuleInForce] = []
+        if isShipped { rules.append(KeyRuleInForce(.signatures, .shipped)) }
+        rules += configured.map { KeyRuleInForce($0, .configured) }
+        if !learned.isEmpty {
+            rules.append(KeyRuleInForce(.drop(learned.map { KeyGlob($0) }), .learned))
+        }
+        if isShipped {
+            rules += [KeyRuleInForce(.sort, .shipped), KeyRuleInForce(.unique, .shipped)]
+        }
+        return rules
     }
 
     // MARK: Vetoes

@@ -54,7 +54,9 @@ extension KeyTable {
             resource.url, rules: inForce(for: resource.url, in: place).rules)
     }
 
-    private static func isOther(_ stored: StoredHead, than url: AbsoluteURL) -> Bool {
+    /// True if a URL answered that differs from a requested one in more than spelling; false where
+    /// a redirect to another path hides the requested one.
+    static func isOther(_ stored: StoredHead, than url: AbsoluteURL) -> Bool {
         guard let from = try? AbsoluteURL(stored.finalURL) else { return false }
         return from.path == url.path && from.normalisedForKey != url.normalisedForKey
     }

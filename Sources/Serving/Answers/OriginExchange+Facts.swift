@@ -52,7 +52,9 @@ extension OriginExchange {
 
     private func lookUp(for decision: inout Decision) {
         guard resource.kind == nil else { return select(for: &decision) }
-        guard let (object, facts) = found(resource) ?? foundOwnCopy(for: &decision) else {
+        var known = found(resource) ?? foundOwnCopy(for: &decision)
+        if known.map({ lacksAsked($0.0) }) ?? true { known = foundFormer(for: &decision) ?? known }
+        guard let (object, facts) = known else {
             decision.facts.stored = .nothing
             return
         }
@@ -74,6 +76,23 @@ extension OriginExchange {
         resource = resource.ownCopy
         decision.facts.resource = resource
         return (object, facts)
+    }
+
+    /// True if an object lacks requested bytes, and nothing may be fetched.
+    private func lacksAsked(_ object: StoredObject) -> Bool {
+        resource.policy == .offline && !object.isComplete && !holdsAsked(object)
+    }
+
+    /// Finds what is stored under a key that the URL had before its rules changed.
+    func foundFormer(for decision: inout Decision) -> (StoredObject, ObjectFacts)? {
+        let isUp = decision.facts.origin == .up && !progress.hasFailed
+        let former = resource.underFormerKey(core.keys, core.store, isOriginUp: isUp) {
+            $0.isComplete || holdsAsked($0)
+        }
+        guard let former, let known = found(former) else { return nil }
+        resource = former
+        decision.facts.resource = former
+        return known
     }
 
     /// Sets the length of a resource that has grown by parts, from the list that names it.

@@ -222,6 +222,8 @@ extension OriginExchange {
         decision.facts.stored = .nothing
         if let fallback = progress.fallback, let facts = ObjectFacts.of(fallback) {
             decision.take(fallback, facts)
+        } else if failure.allowsStale, let (object, facts) = foundFormer(for: &decision) {
+            decision.take(object, facts)
         }
         return decision
     }

@@ -155,7 +155,17 @@ struct WhyPlan {
         {
             facts.resource = facts.resource.ownCopy
             take(object, stored)
+        } else if let former = underFormerKey, let object = core.store.peek(former.key),
+            let stored = ObjectFacts.of(object)
+        {
+            facts.resource = former
+            take(object, stored)
         }
+    }
+
+    private var underFormerKey: Resource? {
+        facts.resource.underFormerKey(
+            core.keys, core.store, isOriginUp: facts.origin == .up, where: \.isComplete)
     }
 
     private mutating func take(_ object: StoredObject, _ stored: ObjectFacts) {

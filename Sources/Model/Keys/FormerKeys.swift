@@ -1,0 +1,172 @@
+// Keys that URLs had before their rules changed. A veto, a finding or the configuration changes the
+// keys of an origin at any moment; what recordings, downloads and longer windows have of it stays
+// stored under the former ones, and its origin may have removed it.
+package import CachePolicy
+package import HLS
+import Routing
+package import Store
+import Synchronization
+package import URISyntax
+
+/// The rules that an origin's URLs had, or may have had, besides those in force.
+struct FormerRules: Sendable {
+    /// One set of rules.
+    struct Way: Sendable {
+        let rules: [KeyRuleInForce]
+        /// True if responses of URLs that share a key by these rules were found to differ.
+        let isDisproved: Bool
+        /// True if URLs that differ in more than spelling may share a key.
+        let merges: Bool
+
+        init(_ rules: [KeyRuleInForce], isDisproved: Bool) {
+            self.rules = rules
+            self.isDisproved = isDisproved
+            merges = rules.contains { $0.rule.merges }
+        }
+    }
+
+    /// Those that are most likely to have made a key first.
+    fileprivate(set) var ways: [Way] = []
+}
+
+extension KeyTable.State {
+    /// The most settings of origins that are remembered.
+    private static let mostFormer = 4
+
+    /// Remembers the settings of origins that others are about to replace.
+    mutating func noteFormer(before next: KeySettings) {
+        guard next.origins != settings.origins else { return }
+        let others = formerOrigins.filter { $0 != settings.origins && $0 != next.origins }
+        formerOrigins = [settings.origins] + others.prefix(Self.mostFormer - 1)
+    }
+
+    /// Makes the former rules of a place: what a change of mode, a veto or a finding leaves out or
+    /// adds, with the settings of its origin now, before, and without any.
+    fileprivate func formerRules(_ question: KeyTable.Question) -> FormerRules {
+        let name = question.origin.description
+        var configured: [[KeyRule]] = []
+        for origins in [settings.origins] + formerOrigins + [KeyOrigins()] {
+            let rules = origins.settings(of: question.origin).rules
+            if !configured.contains(rules) { configured.append(rules) }
+        }
+        let findings = evidence.findings(of: name)
+        let proposed = evidence.proposed(for: name)
+        let refused = findings.filter { $0.finding.isVetoed }.map { $0.name }
+        let veto = vetoes[.init(origin: name, scope: question.place.scope)]
+        // `no-store` bars merging too, but does not tell two responses apart.
+        let haveDiffered = veto.map { $0 != .noStore } ?? false
+        var former = FormerRules()
+        for learned in Set([proposed, [], proposed + refused]).sorted(by: { $0.count < $1.count }) {
+            for rules in configured {
+                for isShipped in [true, false] {
+                    former.ways.append(
+                        .init(
+                            KeyTable.rules(rules, learned: learned, isShipped: isShipped),
+                            isDisproved: haveDiffered || learned.count > proposed.count))
+                }
+            }
+        }
+        let unmerged = KeyTable.rules([], learned: [], isShipped: true).filter { !$0.rule.merges }
+        former.ways.append(.init(unmerged, isDisproved: false))
+        former.ways.append(.init([], isDisproved: false))
+        return former
+    }
+}
+
+extension KeyTable {
+    private func formerRules(of url: AbsoluteURL, _ scope: KeyVetoes.Scope) -> FormerRules {
+        let question = Question(origin: url.origin, place: KeyPlace(scope: scope))
+        return state.withLock { state in
+            if let known = state.formerAnswers[question] { return known }
+            let made = state.formerRules(question)
+            if state.formerAnswers.count >= 512 { state.formerAnswers = [:] }
+            state.formerAnswers[question] = made
+            return made
+        }
+    }
+
+    /// Finds what is stored of a playback URL under a key that it had before its rules changed.
+    ///
+    /// Called where nothing is stored under its key: makes four keys for an origin without settings
+    /// and findings, some dozens at most, and looks for files under those that differ.
+    ///
+    /// - Parameters:
+    ///   - key: the key of the URL by the rules in force.
+    ///   - url: the URL.
+    ///   - session: the session that asks for it.
+    ///   - role: its role.
+    ///   - store: the store.
+    ///   - isUsable: whether an object has what is wanted.
+    /// - Returns: the former key, and the object; nil if there is none.
+    package func former(
+        _ key: CacheKey, of url: AbsoluteURL, _ session: Session, role: ResourceRole?,
+        in store: ObjectStore, where isUsable: (StoredObject) -> Bool
+    ) -> (key: CacheKey, object: StoredObject)? {
+        var tried: Set<String> = [key.url]
+        for way in formerRules(of: url, role.keyScope).ways {
+            let text = KeyMaker.text(of: url, rules: way.rules)
+            guard tried.insert(text).inserted else { continue }
+            let former = key.at(text)
+            if let object = store.peek(ObjectKey(former)), !object.isDiscarded, isUsable(object),
+                Self.isOf(url, object, by: way, session, store)
+            {
+                return (former, object)
+            }
+        }
+        return nil
+    }
+
+    /// True if an object under a former key is what a URL stands for.
+    ///
+    /// Another URL that shared the key may have brought it: then it counts if it belongs to the
+    /// session's title, or that title is pinned and a pin has it, unless such responses were found
+    /// to differ.
+    private static func isOf(
+        _ url: AbsoluteURL, _ object: StoredObject, by way: FormerRules.Way, _ session: Session,
+        _ store: ObjectStore
+    ) -> Bool {
+        guard way.merges else { return true }
+        guard let head = ObjectFacts.of(object)?.head else { return false }
+        guard isOther(head, than: url) else { return true }
+        guard !way.isDisproved else { return false }
+        let title = session.id.number
+        return object.title == title || (store.pin(of: title) != nil && store.isPinned(object))
+    }
+}
+
+extension Resource {
+    /// Returns the resource under a key that its URL had before its rules changed, if a response
+    /// that is stored under that key is to be served.
+    ///
+    /// While the origin answers, this concerns pinned titles and the segments of longer windows,
+    /// which it may have removed; everything else is fetched again, and live lists go on under the
+    /// key that their followers use.
+    ///
+    /// - Parameters:
+    ///   - keys: the rules.
+    ///   - store: the store.
+    ///   - isOriginUp: whether the origin is expected to answer.
+    ///   - isUsable: whether an object has what is requested.
+    /// - Returns: the resource; nil if nothing is stored so.
+    package func underFormerKey(
+        _ keys: KeyTable, _ store: ObjectStore, isOriginUp: Bool,
+        where isUsable: (StoredObject) -> Bool
+    ) -> Resource? {
+        guard mayUseFormerKey(isOriginUp: isOriginUp, store) else { return nil }
+        let ways = mayHaveOwnCopy ? [self, ownCopy] : [self]
+        for known in ways {
+            let former = keys.former(
+                known.cacheKey, of: url, session, role: role, in: store, where: isUsable)
+            if let former { return changing { $0.cacheKey = former.key } }
+        }
+        return nil
+    }
+
+    private func mayUseFormerKey(isOriginUp: Bool, _ store: ObjectStore) -> Bool {
+        guard kind == nil, !isMounted, live.directives == nil else { return false }
+        if policy == .offline || !isOriginUp { return true }
+        guard policy == .media else { return false }
+        guard session.isShifted else { return store.pin(of: session.id.number) != nil }
+        return !role.isOpen && role != .playlist && role != .json
+    }
+}

@@ -1,0 +1,169 @@
+import CachePolicy
+import HLS
+import HTTP
+import Logging
+@testable import Model
+import Posix
+import Routing
+import Store
+import Synchronization
+import Testing
+@testable import TimeShifting
+import URISyntax
+
+/// What is stored stays found when the rules that made its keys change.
+@Suite final class FormerKeyTests {
+    private let folder: String
+    private let table: TimeShiftTable
+    private let session = Session(
+        id: SessionID(7), fields: Fields(), shift: .init(window: 600))
+    private var keys: KeyTable { table.names.keys }
+
+    /// What changes the keys of an origin.
+    enum Change: CaseIterable {
+        case noStore, length, mode, newRule, lostRule
+    }
+
+    init() throws {
+        folder = try makeTemporaryFolder("former-keys")
+        let log = Logger(label: "former-keys") { _ in SwiftLogNoOpLogHandler() }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        let counters = Counters()
+        let live = LiveMemory(database: store.state, counters: counters, now: .now())
+        let names = ResourceNames(
+            keys: KeyTable(
+                settings: KeySettings(), database: store.state, counters: counters),
+            live: live, store: store, addresses: OwnAddresses(hostNames: []))
+        table = TimeShiftTable(
+            store: store, names: names, live: live,
+            memory: PlaylistMemory(database: store.state), counters: counters,
+            thread: try TimeShiftThread(), settings: ProxySettings(), log: log)
+    }
+
+    deinit {
+        table.thread.stop()
+        table.store.close()
+        removeTree(folder)
+    }
+
+    /// The text of a segment's URL, with a token in Fastly's format.
+    private func text(_ number: Int, token: Int = 0) -> String {
+        let mac = String(repeating: "0", count: 39) + "\(token)"
+        return "http://h/s\(number).ts?p=\(number)&token=\(1_893_456_000 + token)_\(mac)"
+    }
+
+    private func key(_ url: AbsoluteURL) -> CacheKey {
+        keys.cacheKey(of: url, session: session, role: .segment)
+    }
+
+    /// Stores a segment under the key that its URL has now.
+    private func keep(_ url: AbsoluteURL, title: UInt64 = 7) throws {
+        let head = StoredHead(
+            status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
+            finalURL: url.text)
+        let body: [UInt8] = [1, 2, 3, 4]
+        let object = try table.store.create(
+            ObjectDescription(
+                key: ObjectKey(key(url)), url: key(url).text, role: ResourceRole.segment.letter,
+                head: head.encoded, total: Int64(body.count), created: .now(), isStorable: true,
+                title: title))
+        try table.store.publish(object)
+        var writer = FillWriter(object, from: 0, to: Int64(body.count))
+        try body.withUnsafeBytes { try writer.append($0) }
+        writer.end(failure: nil)
+        table.store.finish(object)
+    }
+
+    private func settings(_ rules: [String], mode: KeyMode = .standard) throws -> KeySettings {
+        var origin = OriginSettings(pattern: "h")
+        origin.rules = try rules.map { try KeyRule($0) }
+        var settings = KeySettings()
+        settings.mode = mode
+        settings.origins = KeyOrigins([origin])
+        return settings
+    }
+
+    private func make(_ change: Change) throws {
+        let url = try AbsoluteURL(text(0))
+        switch change {
+        case .noStore: keys.veto(.noStore, url, .media)
+        case .length: keys.veto(.length, url, .media)
+        case .mode: keys.replace(try settings(["drop p"], mode: .off))
+        case .newRule: keys.replace(try settings(["drop p"]))
+        case .lostRule: keys.replace(KeySettings())
+        }
+    }
+
+    @Test(arguments: Change.allCases)
+    func `a window has its segments after keys change`(_ change: Change) throws {
+        if change == .lostRule { keys.replace(try settings(["drop p"])) }
+        let list = table.list(try AbsoluteURL("http://h/l.m3u8"), of: session)
+        let numbers = 0..<8
+        let lines = numbers.map { "#EXTINF:2,\n\(text($0))\n" }.joined()
+        let facts = ObjectFacts(
+            head: StoredHead(
+                status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
+                finalURL: list.url.text, isPlaylist: true),
+            generation: 1)
+        _ = try list.merge(
+            .init(
+                body: Array("#EXTM3U\n#EXT-X-TARGETDURATION:2\n\(lines)".utf8), base: list.url,
+                key: ObjectKey(sha256Of: "list"), facts: facts),
+            table)
+        let urls = try numbers.map { try AbsoluteURL(text($0)) }
+        for (number, url) in urls.enumerated() where number != 5 { try keep(url) }
+        let former = urls.map { key($0) }
+        try make(change)
+        let current = urls.map { key($0) }
+        #expect(Set(current).isDisjoint(with: former))
+        list.verify(table, all: true)
+        let missing = list.state.withLock { $0.missing }
+        #expect(missing == [5])
+        let stored = table.storedKey(urls[3], session, role: .segment, mark: 0)
+        #expect(stored == ObjectKey(former[3]))
+    }
+
+    /// What the store has for a segment's URL under a former key.
+    private func hasFormer(_ url: AbsoluteURL, _ session: Session) -> Bool {
+        let found = keys.former(
+            key(url), of: url, session, role: .segment, in: table.store, where: \.isComplete)
+        return found != nil
+    }
+
+    @Test(arguments: [KeyVetoes.Reason.noStore, .length, .validator, .content])
+    func `another URL's response counts unless such ones differ`(reason: KeyVetoes.Reason) throws {
+        let (kept, other) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(1, token: 1)))
+        try keep(kept)
+        #expect(key(kept) == key(other))
+        keys.veto(reason, kept, .media)
+        #expect(hasFormer(kept, session))
+        #expect(hasFormer(other, session) == (reason == .noStore))
+        let stranger = Session(id: SessionID(8), fields: Fields())
+        #expect(!hasFormer(other, stranger))
+        try table.store.pin(title: 7, url: "http://h/l.m3u8", keys: [])
+        #expect(!hasFormer(other, stranger))
+    }
+
+    @Test func `only what may be gone is served under a former key while its origin answers`()
+        throws
+    {
+        let url = try AbsoluteURL(text(1))
+        try keep(url)
+        keys.veto(.noStore, url, .media)
+        func isServed(_ session: Session, _ role: ResourceRole?, isOriginUp: Bool) -> Bool {
+            let resource = table.names.resource(url, session, role: role, forwarding: Fields())
+            let former = resource.underFormerKey(
+                keys, table.store, isOriginUp: isOriginUp, where: \.isComplete)
+            return former != nil
+        }
+        let plain = Session(id: SessionID(8), fields: Fields())
+        #expect(isServed(plain, .segment, isOriginUp: false))
+        #expect(!isServed(plain, .segment, isOriginUp: true))
+        #expect(isServed(session, .segment, isOriginUp: true))
+        #expect(!isServed(session, nil, isOriginUp: true))
+        try table.store.pin(title: 8, url: "http://h/l.m3u8", keys: [])
+        #expect(isServed(plain, .segment, isOriginUp: true))
+    }
+}
