@@ -36,6 +36,23 @@ import Upstream
         #expect(try facts(.ok, ["Retry-After": text]).retryAfter == nil)
     }
 
+    @Test(
+        arguments: [
+            (["Date": "Tue, 14 Nov 2023 23:00:00 GMT"], 2),
+            (["Date": "Tue, 14 Nov 2023 23:00:00 GMT", "Age": "1"], 1),
+            (["Date": "Tue, 14 Nov 2023 23:00:00 GMT", "Age": "60"], 0),
+            (["Date": "Tue, 14 Nov 2023 21:00:00 GMT"], 7_202),
+            (["Date": "now"], 2_802), ([:], 2_802),
+        ] as [(Fields, Int64)])
+    func `a date in Retry-After is compared with the origin's clock if the response states it`(
+        fields: Fields, seconds: Int64
+    ) throws {
+        var fields = fields
+        fields.set(.retryAfter, "Tue, 14 Nov 2023 23:00:02 GMT")
+        let found = try facts(.serviceUnavailable, fields).retryAfter
+        #expect(found == Interval.seconds(seconds))
+    }
+
     @Test func `a part has the coding of the stored body, which names of no coding do not change`()
         throws
     {
