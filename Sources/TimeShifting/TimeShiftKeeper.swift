@@ -99,6 +99,9 @@ package final class TimeShiftKeeper {
     private var isStopped = false
     private var ticks = 0
     private var turns = VerifyingTurns()
+    private var clockTrial = ClockTrial()
+    /// The time by which saved windows are too old; nil while the wall clock is not trusted.
+    private var trustedNow: WallTime?
 
     /// How long a session is followed after a player's last request.
     private static let linger = Interval.seconds(300)
@@ -191,6 +194,7 @@ package final class TimeShiftKeeper {
     private func tick() {
         guard !isStopped else { return }
         ticks += 1
+        trustedNow = clockTrial.trusted(loop.wallNow, at: loop.now)
         services.timeShift.renameLists()
         let lists = services.timeShift.all
         for list in lists {
@@ -260,7 +264,7 @@ package final class TimeShiftKeeper {
 
     private func cleanSaved() {
         let loaded = services.timeShift.all.compactMap(\.name)
-        services.timeShift.windows.clean(now: loop.wallNow, besides: loaded)
+        services.timeShift.windows.clean(now: trustedNow, besides: loaded)
     }
 
     private func forgetIfIdle(_ list: ShiftedList) {
@@ -276,7 +280,7 @@ package final class TimeShiftKeeper {
         let lists = services.timeShift.all.filter { $0 !== list }
         let others = lists.map(\.shift)
         let loaded = (lists + [list]).compactMap(\.name)
-        guard let left = savedWindows.unnamed(segments, besides: loaded, now: loop.wallNow) else {
+        guard let left = savedWindows.unnamed(segments, besides: loaded, now: trustedNow) else {
             if waiting.count >= Self.mostWaiting { waiting.removeFirst() }
             return waiting.append((segments, list))
         }

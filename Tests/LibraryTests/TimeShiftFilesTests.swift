@@ -83,7 +83,9 @@ import URISyntax
         let size = Int64(try readWhole(path, atMost: 10_000).count)
         files.clean(now: now, besides: [windows[0]], mostBytes: 2 * size)
         #expect(try Set(names) == [files.file(of: windows[0]), files.file(of: windows[2])])
-        // Two days without a change.
+        // Two days without a change, by a clock that is trusted.
+        files.clean(now: nil, besides: [windows[0]])
+        #expect(try names.count == 2)
         files.clean(now: now + .seconds(172_600 as Int64), besides: [windows[0]])
         #expect(try names.count == 2)
         files.clean(now: now + .seconds(173_000 as Int64), besides: [windows[0]])
@@ -104,6 +106,9 @@ import URISyntax
         try saveWindow("s1.ts")
         saved.note(saved: window, at: now)
         #expect(left() == ["s0.ts"])
+        // A clock that is not trusted ends no window.
+        let kept = saved.unnamed(segments, besides: [], now: nil)
+        #expect(kept?.map { $0.url?.lastPathSegment } == ["s0.ts"])
         #expect(left(after: 90_000) == ["s0.ts", "s1.ts"])
     }
 }

@@ -60,13 +60,14 @@ package final class SavedWindows {
     /// - Parameters:
     ///   - segments: the segments that are looked for.
     ///   - loaded: the windows in memory: they may have changed since they were saved.
-    ///   - now: the time, which decides which windows count.
+    ///   - now: the time, which decides which windows count; nil for all of them, since the clock
+    ///     is not trusted.
     /// - Returns: the others of them, in their order; nil while windows are unread, of which each call
     ///   reads one.
     package func unnamed(
-        _ segments: [TimeShiftSegment], besides loaded: [WindowName], now: WallTime
+        _ segments: [TimeShiftSegment], besides loaded: [WindowName], now: WallTime?
     ) -> [TimeShiftSegment]? {
-        if now - lastPrune >= Self.pruneInterval || now < lastPrune {
+        if let now, now - lastPrune >= Self.pruneInterval || now < lastPrune {
             lastPrune = now
             windows = windows.filter { now - $0.value.saved < Self.longest }
             if names.count > Self.mostNames { names = [:] }

@@ -144,11 +144,11 @@ package struct TimeShiftFiles: Sendable {
     /// the disk.
     ///
     /// - Parameters:
-    ///   - now: the time.
+    ///   - now: the time; nil to delete none for its age, since the clock is not trusted.
     ///   - loaded: the windows in memory, whose snapshots stay, but count.
     ///   - mostBytes: the most bytes of all snapshots together.
     package func clean(
-        now: WallTime, besides loaded: [WindowName], mostBytes: Int64 = TimeShiftFiles.mostBytes
+        now: WallTime?, besides loaded: [WindowName], mostBytes: Int64 = TimeShiftFiles.mostBytes
     ) {
         guard let files = try? listFolder(folder) else { return }
         let kept = Set(loaded.map { file(of: $0) })
@@ -167,7 +167,7 @@ package struct TimeShiftFiles: Sendable {
         }
         var (count, excess) = (0, 0 as Int64)
         for file in found.sorted(by: { $0.changed > $1.changed }) {
-            let age = now.seconds.subtractingSaturated(file.changed)
+            let age = now?.seconds.subtractingSaturated(file.changed) ?? 0
             if age > 2 * Int64(WindowLength.longest) || file.path.hasSuffix(".new") {
                 try? removeFile(file.path)
                 continue
