@@ -7,13 +7,45 @@ package import URISyntax
 ///
 /// Any thread may use it; only the upstream loop stores cookies.
 package final class CookieJars: Sendable {
-    private struct Book: Sendable {
-        var jars: [SessionID: CookieJar] = [:]
-        /// In the order of their first cookies.
-        var order: [SessionID] = []
+    private struct Jar: Sendable {
+        var cookies = CookieJar()
+        /// The number of its last use.
+        var lastUse: UInt64 = 0
+
+        mutating func receive(
+            _ cookie: String, from url: AbsoluteURL, use: UInt64, now: WallTime
+        ) -> Bool {
+            lastUse = use
+            return cookies.receive(cookie, from: url, now: now)
+        }
+
+        mutating func field(for url: AbsoluteURL, use: UInt64, now: WallTime) -> String? {
+            lastUse = use
+            return cookies.field(for: url, now: now)
+        }
     }
 
-    /// The most sessions whose cookies are kept; the oldest are dropped first.
+    private struct Book: Sendable {
+        var jars: [SessionID: Jar] = [:]
+        /// The number of uses so far.
+        var uses: UInt64 = 0
+
+        mutating func nextUse() -> UInt64 {
+            uses += 1
+            return uses
+        }
+
+        /// Drops the jar that was unused longest if a new one would exceed the limit.
+        mutating func makeRoom() {
+            // A pass over all is cheap beside the response that made a jar necessary.
+            guard jars.count >= CookieJars.most,
+                let unused = jars.min(by: { $0.value.lastUse < $1.value.lastUse })
+            else { return }
+            jars[unused.key] = nil
+        }
+    }
+
+    /// The most sessions whose cookies are kept; those unused longest are dropped first.
     private static let most = 4_096
 
     private let book = Mutex(Book())
@@ -32,21 +64,23 @@ package final class CookieJars: Sendable {
         _ cookie: String, from url: AbsoluteURL, of session: SessionID, now: WallTime
     ) -> Bool {
         book.withLock { book in
-            if book.jars[session] == nil {
-                book.order.append(session)
-                if book.order.count > Self.most { book.jars[book.order.removeFirst()] = nil }
-            }
-            return book.jars[session, default: CookieJar()].receive(cookie, from: url, now: now)
+            if book.jars[session] == nil { book.makeRoom() }
+            let use = book.nextUse()
+            return book.jars[session, default: Jar()]
+                .receive(cookie, from: url, use: use, now: now)
         }
     }
 
     /// Returns the Cookie field for a request of a session; nil if none of its cookies matches.
     package func field(for url: AbsoluteURL, of session: SessionID, now: WallTime) -> String? {
-        book.withLock { $0.jars[session]?.field(for: url, now: now) }
+        book.withLock { book in
+            let use = book.nextUse()
+            return book.jars[session]?.field(for: url, use: use, now: now)
+        }
     }
 
     /// True if no cookie of a session is kept.
     package func isEmpty(of session: SessionID) -> Bool {
-        book.withLock { $0.jars[session]?.isEmpty ?? true }
+        book.withLock { $0.jars[session]?.cookies.isEmpty ?? true }
     }
 }
