@@ -27,12 +27,12 @@ struct FlightCookies {
     /// - Parameters:
     ///   - received: the cookies.
     ///   - areNew: whether they changed the jar of the session.
-    ///   - now: the time; expired cookies are removals.
+    ///   - now: the time, for cookies of responses without one; expired cookies are removals.
     mutating func noteReceived(_ received: [ReceivedCookie], areNew: Bool, now: WallTime) {
         if areNew { self.areNew = true }
         guard mayBringPlaylist, !mayIdentifyViewer else { return }
         mayIdentifyViewer = received.contains {
-            ViewerCookie.isSet(by: $0.value, from: $0.url, now: now)
+            ViewerCookie.isSet(by: $0.value, from: $0.url, now: $0.date ?? now)
         }
     }
 

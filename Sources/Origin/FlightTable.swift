@@ -351,19 +351,22 @@ final class FlightTable {
     func take(_ cookies: [ReceivedCookie], of session: Session) -> Bool {
         guard !cookies.isEmpty else { return false }
         carriedCookies?.note(cookies, of: session.id, now: loop.wallNow)
-        return cookies.reduce(false) { keep($1.value, from: $1.url, of: session) || $0 }
+        return cookies.reduce(false) { keep($1.value, from: $1.url, $1.date, of: session) || $0 }
     }
 
     @discardableResult
-    private func keep(_ cookie: String, from url: AbsoluteURL, of session: Session) -> Bool {
-        parents.jars.receive(cookie, from: url, of: session.id, now: loop.wallNow)
+    private func keep(
+        _ cookie: String, from url: AbsoluteURL, _ date: WallTime?, of session: Session
+    ) -> Bool {
+        parents.jars.receive(
+            cookie, from: url, of: session.id, now: loop.now, date: date ?? loop.wallNow)
     }
 
     /// Stores the cookies of a session that its links have brought.
     func takePendingCookies(of session: Session) {
         guard let carriedCookies else { return }
         for cookie in carriedCookies.takePending(of: session.id) {
-            keep(cookie.value, from: cookie.url, of: session)
+            keep(cookie.value, from: cookie.url, nil, of: session)
         }
     }
 
@@ -381,7 +384,7 @@ final class FlightTable {
     ) -> String? {
         takePendingCookies(of: session)
         let given = isRedirected ? nil : session.fields.first(.cookie)
-        let kept = parents.jars.field(for: url, of: session.id, now: loop.wallNow)
+        let kept = parents.jars.field(for: url, of: session.id, now: loop.now)
         let both = [given, kept].compactMap { $0 }
         return both.isEmpty ? nil : both.joined(separator: "; ")
     }

@@ -65,6 +65,8 @@ package struct ReceivedCookie: Sendable, Hashable {
     package let url: AbsoluteURL
     /// The field's value as received.
     package let value: String
+    /// The response's Date, by which the origin means `Expires`; nil without a valid one.
+    package var date: WallTime?
 }
 
 /// The head of a final response.

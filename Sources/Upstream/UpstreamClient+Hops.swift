@@ -40,14 +40,23 @@ extension UpstreamClient {
         scheduleRoundEnd()
     }
 
+    private func takeCookies(_ transfer: Transfer) {
+        let fields = transfer.parser.fields
+        let cookies = fields.all(.setCookie)
+        guard !cookies.isEmpty else { return }
+        let date = fields.first(.date).flatMap { HTTPDate.parse($0) }
+        for cookie in cookies {
+            transfer.setCookies.append(
+                ReceivedCookie(
+                    url: transfer.hop.url, value: cookie, date: date.map { WallTime(seconds: $0) }))
+        }
+    }
+
     /// Handles a complete head other than an interim one; called inside libcurl.
     func headArrived(_ transfer: Transfer) {
         transfer.lastByteAt = loop.now
         if transfer.request.connectsOnly { return answeredUnasked(transfer) }
-        for cookie in transfer.parser.fields.all(.setCookie) {
-            transfer.setCookies.append(
-                ReceivedCookie(url: transfer.hop.url, value: cookie))
-        }
+        takeCookies(transfer)
         let step =
             transfer.request.followsRedirects && transfer.request.upload == nil
             ? transfer.hop.step(

@@ -5,13 +5,14 @@ import URISyntax
 
 /// Which cookies are sent with a request (RFC 6265).
 @Suite struct `The cookie jar` {
-    private let now = WallTime(seconds: 1_800_000_000)
+    private let now = Monotonic(nanoseconds: 7)
+    private let date = WallTime(seconds: 1_800_000_000)
 
     private func url(_ text: String) throws -> AbsoluteURL { try AbsoluteURL(text) }
 
     private func sent(_ cookie: String, from: String, to: String) throws -> String? {
         var jar = CookieJar()
-        jar.receive(cookie, from: try url(from), now: now)
+        jar.receive(cookie, from: try url(from), now: now, date: date)
         return jar.field(for: try url(to), now: now)
     }
 
@@ -20,11 +21,11 @@ import URISyntax
         let url = try url("https://h.example/m")
         var answers: [Bool] = []
         for field in ["a=1; Max-Age=10", "a=1; Max-Age=20", "a=2; Max-Age=20", "no cookie"] {
-            answers.append(jar.receive(field, from: url, now: now))
+            answers.append(jar.receive(field, from: url, now: now, date: date))
         }
-        let later = WallTime(seconds: now.seconds + 30)
+        let later = now + .seconds(30 as Int64)
         for field in ["a=2", "a=2", "a=; Max-Age=0"] {
-            answers.append(jar.receive(field, from: url, now: later))
+            answers.append(jar.receive(field, from: url, now: later, date: date))
         }
         #expect(answers == [true, false, true, false, true, false, false])
     }
@@ -104,8 +105,8 @@ import URISyntax
 
     @Test func `cookies with longer paths come first`() throws {
         var jar = CookieJar()
-        jar.receive("a=1; Path=/", from: try url("https://h.example/"), now: now)
-        jar.receive("b=2; Path=/deep", from: try url("https://h.example/"), now: now)
+        jar.receive("a=1; Path=/", from: try url("https://h.example/"), now: now, date: date)
+        jar.receive("b=2; Path=/deep", from: try url("https://h.example/"), now: now, date: date)
         #expect(jar.field(for: try url("https://h.example/deep/x"), now: now) == "b=2; a=1")
     }
 
@@ -113,7 +114,7 @@ import URISyntax
         var jar = CookieJar()
         let home = try url("https://h.example/")
         let begin = now + .milliseconds(990)
-        jar.receive("a=1; Max-Age=1", from: home, now: begin)
+        jar.receive("a=1; Max-Age=1", from: home, now: begin, date: date)
         #expect(jar.field(for: home, now: begin + .milliseconds(999)) == "a=1")
         #expect(jar.field(for: home, now: begin + .milliseconds(1_000)) == nil)
     }
@@ -121,25 +122,25 @@ import URISyntax
     @Test func `a cookie that is set again is replaced`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
-        jar.receive("a=1; Path=/", from: home, now: now)
-        jar.receive("a=2; Path=/", from: home, now: now)
+        jar.receive("a=1; Path=/", from: home, now: now, date: date)
+        jar.receive("a=2; Path=/", from: home, now: now, date: date)
         #expect(jar.field(for: home, now: now) == "a=2")
     }
 
     @Test func `a secure cookie is not changed from an insecure connection`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
-        jar.receive("a=1; Path=/; Secure", from: home, now: now)
-        jar.receive("a=2; Path=/v", from: try url("http://h.example/"), now: now)
+        jar.receive("a=1; Path=/; Secure", from: home, now: now, date: date)
+        jar.receive("a=2; Path=/v", from: try url("http://h.example/"), now: now, date: date)
         #expect(jar.field(for: try url("https://h.example/v"), now: now) == "a=1")
-        jar.receive("a=3; Path=/; Secure", from: home, now: now)
+        jar.receive("a=3; Path=/; Secure", from: home, now: now, date: date)
         #expect(jar.field(for: home, now: now) == "a=3")
     }
 
     @Test func `a full jar drops its oldest cookies, of any host`() throws {
         var jar = CookieJar()
         for host in 0..<400 {
-            jar.receive("h=1", from: try url("https://h\(host).example/"), now: now)
+            jar.receive("h=1", from: try url("https://h\(host).example/"), now: now, date: date)
         }
         #expect(jar.field(for: try url("https://h99.example/"), now: now) == nil)
         #expect(jar.field(for: try url("https://h100.example/"), now: now) == "h=1")
@@ -148,15 +149,32 @@ import URISyntax
     @Test func `a cookie expires`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
-        jar.receive("a=1; Path=/; Max-Age=10", from: home, now: now)
+        jar.receive("a=1; Path=/; Max-Age=10", from: home, now: now, date: date)
         #expect(jar.field(for: home, now: now + .seconds(9 as Int64)) == "a=1")
         #expect(jar.field(for: home, now: now + .seconds(10 as Int64)) == nil)
+    }
+
+    @Test func `Expires is meant by the clock of the origin, however wrong it is here`() throws {
+        let home = try url("https://h.example/")
+        // 15 Jan 2027 08:00:00 by the clock of the origin.
+        for (text, seconds) in [("08:00:10", 10), ("07:59:59", 0), ("08:00:00", 0)] {
+            var jar = CookieJar()
+            let line = "a=1; Expires=Fri, 15 Jan 2027 \(text) GMT"
+            jar.receive(line, from: home, now: now, date: date)
+            #expect(jar.isEmpty == (seconds == 0))
+            let end = now + .seconds(Int64(seconds))
+            let (before, after) = (end + .milliseconds(-1), end)
+            #expect(jar.field(for: home, now: before) == (seconds == 0 ? nil : "a=1"))
+            #expect(jar.field(for: home, now: after) == nil)
+        }
     }
 
     @Test func `the cookies of one host are limited`() throws {
         var jar = CookieJar()
         let home = try url("https://h.example/")
-        for number in 0..<1_000 { jar.receive("n\(number)=x; Path=/", from: home, now: now) }
+        for number in 0..<1_000 {
+            jar.receive("n\(number)=x; Path=/", from: home, now: now, date: date)
+        }
         let sent = jar.field(for: home, now: now)
         let field = try #require(sent)
         #expect(field.split(separator: ";").count == 50)

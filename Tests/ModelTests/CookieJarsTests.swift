@@ -8,11 +8,13 @@ import URISyntax
 /// The cookies of many sessions.
 @Suite struct `The cookie jars` {
     private let jars = CookieJars()
-    private let now = WallTime(seconds: 1_800_000_000)
+    private let now = Monotonic(nanoseconds: 7)
+    private let date = WallTime(seconds: 1_800_000_000)
 
     private func set(_ cookie: String, of session: UInt64) throws {
         let url = try AbsoluteURL("https://h.example/m")
-        #expect(jars.receive(cookie, from: url, of: SessionID(session), now: now))
+        #expect(
+            jars.receive(cookie, from: url, of: SessionID(session), now: now, date: date))
     }
 
     private func field(of session: UInt64) throws -> String? {

@@ -89,7 +89,7 @@ import Upstream
         let list = try resource("https://cdn.test/a/l.m3u8")
         let other = try resource("https://cdn.test/b/l.m3u8")
         let isNew = choice.jars.receive(
-            "id=7; Path=/a", from: list.url, of: session.id, now: .now())
+            "id=7; Path=/a", from: list.url, of: session.id, now: .now(), date: .now())
         #expect(isNew && (choice.parent(for: list) != nil) == isTrusted)
         // What the other list names may be among that for which there is a cookie.
         #expect(choice.parent(for: other) != nil && choice.takesTitle(of: other) == isTrusted)

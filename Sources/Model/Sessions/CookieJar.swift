@@ -6,7 +6,8 @@ package import URISyntax
 
 /// The cookies of one session (RFC 6265): any response may set them, requests carry those in scope.
 ///
-/// URLs and the time are passed in. Holds at most 50 cookies a domain and 300 in all.
+/// URLs and the time are passed in. Expiry is kept by the monotonic clock, since the wall clock may
+/// be set after a cookie came. Holds at most 50 cookies a domain and 300 in all.
 package struct CookieJar: Sendable {
     private struct Cookie {
         var name: String
@@ -15,7 +16,7 @@ package struct CookieJar: Sendable {
         var isHostOnly: Bool
         var path: String
         var isSecure: Bool
-        var expires: WallTime?
+        var expires: Monotonic?
         var order: Int
 
         /// True if both cookies could be sent under the same name with one request.
@@ -35,10 +36,17 @@ package struct CookieJar: Sendable {
 
     /// Stores one Set-Cookie field of a response from `url` (RFC 6265 section 5.3).
     ///
+    /// - Parameters:
+    ///   - field: the value of the field.
+    ///   - url: the URL of the response.
+    ///   - now: the time.
+    ///   - date: the same by the clock of the origin, with which `Expires` is compared.
     /// - Returns: true if requests may carry another cookie than before.
     @discardableResult
-    package mutating func receive(_ field: String, from url: AbsoluteURL, now: WallTime) -> Bool {
-        guard var cookie = Self.parse(field, from: url, now: now) else { return false }
+    package mutating func receive(
+        _ field: String, from url: AbsoluteURL, now: Monotonic, date: WallTime
+    ) -> Bool {
+        guard var cookie = Self.parse(field, from: url, now: now, date: date) else { return false }
         // Cookies set over http must not replace secure ones (RFC 6265bis section 5.7).
         if url.scheme == .http {
             if cookie.isSecure || cookies.contains(where: { $0.isSecure && $0.overlaps(cookie) }) {
@@ -64,7 +72,7 @@ package struct CookieJar: Sendable {
 
     /// Returns the Cookie field for a request to `url`; nil if no cookie matches (RFC 6265 section
     /// 5.4).
-    package mutating func field(for url: AbsoluteURL, now: WallTime) -> String? {
+    package mutating func field(for url: AbsoluteURL, now: Monotonic) -> String? {
         guard !cookies.isEmpty else { return nil }
         cookies.removeAll { $0.expires.map { $0 <= now } ?? false }
         let host = url.asciiHost
@@ -90,7 +98,9 @@ package struct CookieJar: Sendable {
         }
     }
 
-    private static func parse(_ field: String, from url: AbsoluteURL, now: WallTime) -> Cookie? {
+    private static func parse(
+        _ field: String, from url: AbsoluteURL, now: Monotonic, date: WallTime
+    ) -> Cookie? {
         guard field.utf8.count <= 8_192 else { return nil }
         let parts = field.split(separator: ";", omittingEmptySubsequences: false)
         guard let pair = parts.first, let equals = pair.firstIndex(of: "=") else { return nil }
@@ -110,7 +120,9 @@ package struct CookieJar: Sendable {
             case "secure": cookie.isSecure = true
             case "max-age": maxAge = ExternalNumber.integer(value, in: Int64.min...Int64.max)
             case "expires":
-                if let date = date(value) { cookie.expires = WallTime(seconds: date) }
+                if let end = time(value) {
+                    cookie.expires = now + (WallTime(seconds: end) - date)
+                }
             default: break
             }
         }
@@ -128,7 +140,7 @@ package struct CookieJar: Sendable {
 
     /// Returns the seconds since 1970 of a cookie date, which often has dashes and a four-digit
     /// year.
-    private static func date(_ text: String) -> Int64? {
+    private static func time(_ text: String) -> Int64? {
         HTTPDate.parse(text) ?? HTTPDate.parse(String(text.map { $0 == "-" ? " " : $0 }))
     }
 

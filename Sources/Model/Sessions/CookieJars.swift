@@ -13,13 +13,13 @@ package final class CookieJars: Sendable {
         var lastUse: UInt64 = 0
 
         mutating func receive(
-            _ cookie: String, from url: AbsoluteURL, use: UInt64, now: WallTime
+            _ cookie: String, from url: AbsoluteURL, use: UInt64, now: Monotonic, date: WallTime
         ) -> Bool {
             lastUse = use
-            return cookies.receive(cookie, from: url, now: now)
+            return cookies.receive(cookie, from: url, now: now, date: date)
         }
 
-        mutating func field(for url: AbsoluteURL, use: UInt64, now: WallTime) -> String? {
+        mutating func field(for url: AbsoluteURL, use: UInt64, now: Monotonic) -> String? {
             lastUse = use
             return cookies.field(for: url, now: now)
         }
@@ -59,20 +59,22 @@ package final class CookieJars: Sendable {
     ///   - url: the URL of the response.
     ///   - session: the session that the request belongs to.
     ///   - now: the time.
+    ///   - date: the same by the clock of the origin.
     /// - Returns: true if requests of the session may carry another cookie than before.
     package func receive(
-        _ cookie: String, from url: AbsoluteURL, of session: SessionID, now: WallTime
+        _ cookie: String, from url: AbsoluteURL, of session: SessionID, now: Monotonic,
+        date: WallTime
     ) -> Bool {
         book.withLock { book in
             if book.jars[session] == nil { book.makeRoom() }
             let use = book.nextUse()
             return book.jars[session, default: Jar()]
-                .receive(cookie, from: url, use: use, now: now)
+                .receive(cookie, from: url, use: use, now: now, date: date)
         }
     }
 
     /// Returns the Cookie field for a request of a session; nil if none of its cookies matches.
-    package func field(for url: AbsoluteURL, of session: SessionID, now: WallTime) -> String? {
+    package func field(for url: AbsoluteURL, of session: SessionID, now: Monotonic) -> String? {
         book.withLock { book in
             let use = book.nextUse()
             return book.jars[session]?.field(for: url, use: use, now: now)

@@ -25,12 +25,12 @@ package enum ViewerCookie {
     /// - Parameters:
     ///   - field: the value of a Set-Cookie field.
     ///   - url: the URL of the response.
-    ///   - now: the time; expired cookies are removals.
+    ///   - now: the time by the clock of the origin; expired cookies are removals.
     /// - Returns: true if a jar accepts it, and its name is not one of infrastructure.
     package static func isSet(by field: String, from url: AbsoluteURL, now: WallTime) -> Bool {
         guard identifies(field) else { return false }
         var jar = CookieJar()
-        jar.receive(field, from: url, now: now)
+        jar.receive(field, from: url, now: Monotonic(nanoseconds: 0), date: now)
         return !jar.isEmpty
     }
 
