@@ -73,7 +73,7 @@ extension Flight {
         let range = attempt.rangeField
         let url = isPolled ? resource.url.withoutHolding : resource.url
         var request = TransferRequest(
-            url: table.keys.mountUsers.authorized(url), lane: machine.lane,
+            url: url.authorized(as: resource.mountUser), lane: machine.lane,
             session: resource.session.id.number)
         request.fields = requestFields(range: range)
         request.timeouts = table.settings.timeouts

@@ -184,7 +184,7 @@ extension Flight {
             responseTime: sharing?.head?.responseTime ?? table.loop.wallNow,
             isHeld: longestHold != nil,
             hasViewerCookie: cookies.mayIdentifyViewer,
-            user: resource.role == .key ? table.keys.user(of: resource.url) : nil)
+            user: resource.role == .key ? table.keys.user(of: resource) : nil)
     }
 
     /// When the current response was requested and received.

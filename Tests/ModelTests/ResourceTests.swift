@@ -14,6 +14,9 @@ import URISyntax
     private func full() throws -> Resource {
         var fields = Fields()
         fields.append(.userAgent, "player")
+        let users = MountUsers()
+        users.replace([try Mount("/demo/=https://ann:1@cdn.test/")])
+        let ofMount = try AbsoluteURL("https://mount*%2Fdemo%2F@cdn.test/")
         return Resource(
             .init(
                 url: try AbsoluteURL("https://cdn.test/full.ts"),
@@ -22,7 +25,8 @@ import URISyntax
                 role: .segment, policy: .rfc, mayStore: false, forwardedFields: fields,
                 isMounted: true, kind: .shared, mount: try Mount("/demo/=https://cdn.test/"),
                 isVerbatim: true,
-                live: LiveTerms(longestHold: .seconds(1 as Int64))))
+                live: LiveTerms(longestHold: .seconds(1 as Int64)),
+                mountUser: try #require(users.user(of: ofMount))))
     }
 
     private func plain() throws -> Resource {

@@ -47,6 +47,31 @@ extension Stories.MountsReload {
     }
 
     @Test
+    func `a request that runs keeps the user information of a mount that is removed`() throws {
+        let cdn = FixtureCDN()
+        try cdn.start()
+        defer { cdn.stop() }
+        let folder = try TemporaryFolder()
+        let file = folder.file("sluice.json")
+        let path = "/bytes/1000000/cut.ts"
+        cdn.setBehaviour("trunc=400000&fails=1", for: path)
+        cdn.hold(path, afterBytes: 1_000)
+        try write(file, ["/adm/=http://ann:1@127.0.0.1:\(cdn.port)/bytes/"])
+        let daemon = try Story.serve(folder.file("cache"), ["--config", file])
+        let player = ScriptedPlayer(daemon.baseURL)
+        let stream = try player.open("/adm/1000000/cut.ts")
+        #expect(try stream.read(1_000).count == 1_000)
+        try write(file, ["/new/=\(cdn.url("/bytes/"))"])
+        daemon.kill(SIGHUP)
+        #expect(try status(player, "/new/10/a.ts", becomes: 200))
+        cdn.release(path)
+        #expect(try stream.readRest().count == 999_000 && stream.broken == nil)
+        let users = cdn.requests.filter { $0.path == path }.map { $0["Authorization"] }
+        // "Basic " and the Base64 of ann:1
+        #expect(users.count > 1 && users.allSatisfy { $0 == "Basic YW5uOjE=" })
+    }
+
+    @Test
     func `a faulty configuration changes nothing, and the log names the error`() throws {
         let cdn = FixtureCDN()
         try cdn.start()

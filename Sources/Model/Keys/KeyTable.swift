@@ -199,21 +199,34 @@ package final class KeyTable: Sendable {
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false
     ) -> CacheKey {
-        let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
+        let hasUser = isMounted || role == nil || role == .playlist
         return cacheKey(
             of: url, session: session, role: role, isMounted: isMounted,
+            as: hasUser ? mountUsers.user(of: url) : nil)
+    }
+
+    /// Returns the same for a mount's user that is looked up already.
+    package func cacheKey(
+        of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
+        as mountUser: MountUser?
+    ) -> CacheKey {
+        let place = KeyPlace(isMounted: isMounted, scope: role.keyScope)
+        return cacheKey(
+            of: url, session: session, role: role, isMounted: isMounted, as: mountUser,
             by: inForce(for: url, in: place))
     }
 
-    /// Returns the cache key of a resource's name by rules that are already looked up.
+    /// Returns the same by rules that are looked up already, too.
     package func cacheKey(
         of url: AbsoluteURL, session: Session, role: ResourceRole?, isMounted: Bool = false,
-        by inForce: InForce
+        as mountUser: MountUser?, by inForce: InForce
     ) -> CacheKey {
         var key = CacheKey(url: KeyMaker.text(of: url, rules: inForce.rules))
         if isMounted {
-            key.user = user(of: url)
-        } else if role == nil || role == .playlist, let viewer = session.viewer(user(of: url)) {
+            key.user = user(of: url, as: mountUser)
+        } else if role == nil || role == .playlist,
+            let viewer = session.viewer(user(of: url, as: mountUser))
+        {
             key.audience = .credentials(viewer)
         }
         return key

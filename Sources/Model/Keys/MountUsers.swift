@@ -4,6 +4,51 @@ import Store
 import Synchronization
 package import URISyntax
 
+/// The user information of one mount.
+///
+/// A resource keeps it from the making of its key to the last request for it: a reload in between
+/// changes neither.
+package final class MountUser: Sendable {
+    /// The user information of the URLs.
+    private let standIn: String
+    fileprivate let origin: Origin
+    fileprivate let userinfo: String
+    /// Signs the links to URLs with the stand-in: they would be open to whoever writes one.
+    fileprivate let signer: Signer
+    /// What stands for the user information in keys.
+    package let digest: String
+
+    fileprivate init(standIn: String, origin: Origin, userinfo: String, signer: Signer) {
+        self.standIn = standIn
+        self.origin = origin
+        self.userinfo = userinfo
+        self.signer = signer
+        digest = Self.digest(of: userinfo)
+    }
+
+    /// Returns what stands for user information in keys.
+    static func digest(of userinfo: String) -> String {
+        SessionID(digest: SHA256Digest.of("userinfo " + userinfo)).text
+    }
+
+    /// True if a URL has this mount's stand-in, and its origin.
+    func isMeant(by url: AbsoluteURL) -> Bool {
+        url.userinfo == standIn && url.origin == origin
+    }
+}
+
+extension AbsoluteURL {
+    /// Returns the URL that a request is made with: that with a stand-in, with what it stands for,
+    /// and without user information if it does not stand for that of `user`.
+    package func authorized(as user: MountUser?) -> AbsoluteURL {
+        guard hasStandIn else { return self }
+        guard let user, user.isMeant(by: self),
+            let full = try? replacingUserinfo(with: Array(user.userinfo.utf8))
+        else { return withoutUserinfo }
+        return full
+    }
+}
+
 /// The user information of mounts by the stand-ins of their URLs.
 ///
 /// Any thread may use it.
@@ -13,24 +58,20 @@ package final class MountUsers: Sendable {
         let userinfo: String
     }
 
-    private struct User {
-        let account: Account
-        /// Signs the links to URLs with the stand-in: they would be open to whoever writes one.
-        let signer: Signer
-    }
-
-    private let users = Mutex<[String: User]>([:])
+    private let users = Mutex<[String: MountUser]>([:])
 
     init() {}
 
-    /// Replaces the mounts for keys and requests from now on; of mounts with the same path the first
-    /// counts.
+    /// Replaces the mounts for resources that are made from now on; of mounts with the same path the
+    /// first counts.
     package func replace(_ mounts: [Mount]) {
         // Making a signer takes milliseconds, in which no other thread shall wait for the lock.
         let former = users.withLock { $0 }
         var signers = Dictionary(
-            former.values.map { ($0.account, $0.signer) }, uniquingKeysWith: { first, _ in first })
-        var made: [String: User] = [:]
+            former.values.map {
+                (Account(origin: $0.origin, userinfo: $0.userinfo), $0.signer)
+            }, uniquingKeysWith: { first, _ in first })
+        var made: [String: MountUser] = [:]
         for mount in mounts {
             guard let standIn = mount.origin.userinfo, let userinfo = mount.userinfo,
                 made[standIn] == nil
@@ -40,43 +81,44 @@ package final class MountUsers: Sendable {
                 signers[account]
                 ?? Signer(userinfo: userinfo, origin: account.origin.description)
             signers[account] = signer
-            made[standIn] = User(account: account, signer: signer)
+            made[standIn] = MountUser(
+                standIn: standIn, origin: account.origin, userinfo: userinfo, signer: signer)
         }
         let replacement = made
         users.withLock { $0 = replacement }
-    }
-
-    /// Returns the user information that a URL is requested with, a mount's for its stand-in; nil for
-    /// none, and for a stand-in in a URL of another origin.
-    package func userinfo(of url: AbsoluteURL) -> String? {
-        url.hasStandIn ? user(of: url)?.account.userinfo : url.userinfo
     }
 
     /// Returns what signs links to a URL with a stand-in, together with the key of other links; nil
     /// for other URLs, and for a stand-in that stands for nothing.
     package func signer(of url: AbsoluteURL) -> Signer? { user(of: url)?.signer }
 
-    private func user(of url: AbsoluteURL) -> User? {
+    /// Returns what a URL's stand-in stands for; nil without one, and in a URL of another origin.
+    package func user(of url: AbsoluteURL) -> MountUser? {
         guard url.hasStandIn, let given = url.userinfo else { return nil }
         let user = users.withLock { $0[given] }
-        return user?.account.origin == url.origin ? user : nil
+        return user?.origin == url.origin ? user : nil
     }
 
-    /// Returns the URL that a request is made with: that with a stand-in, with what it stands for.
+    /// Returns the URL that a request of this moment is made with.
     package func authorized(_ url: AbsoluteURL) -> AbsoluteURL {
-        guard url.hasStandIn else { return url }
-        guard let userinfo = userinfo(of: url),
-            let full = try? url.replacingUserinfo(with: Array(userinfo.utf8))
-        else { return url.withoutUserinfo }
-        return full
+        url.authorized(as: user(of: url))
     }
 }
 
 extension KeyTable {
     /// Returns what stands for a URL's user information in keys, a digest; nil without any.
     package func user(of url: AbsoluteURL) -> String? {
-        mountUsers.userinfo(of: url).map {
-            SessionID(digest: SHA256Digest.of("userinfo " + $0)).text
-        }
+        user(of: url, as: mountUsers.user(of: url))
+    }
+
+    /// Returns the same for a URL whose stand-in is looked up already.
+    func user(of url: AbsoluteURL, as mountUser: MountUser?) -> String? {
+        guard url.hasStandIn else { return url.userinfo.map { MountUser.digest(of: $0) } }
+        return mountUser?.digest
+    }
+
+    /// Returns what stands for the user information that a resource is requested with.
+    package func user(of resource: Resource) -> String? {
+        user(of: resource.url, as: resource.mountUser)
     }
 }

@@ -55,7 +55,7 @@ extension ResourceNames {
     /// little longer.
     private func learnLengths(_ reading: LiveReading, _ session: Session) {
         for (url, container) in reading.containers where container.isWhole && container.end > 0 {
-            let key = currentKey(url, session: session, role: .segment).key
+            let key = currentKey(url, session: session, role: .segment, as: nil).key
             guard let object = store.peek(ObjectKey(key)), object.total == nil else {
                 continue
             }

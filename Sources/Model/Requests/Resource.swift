@@ -31,12 +31,14 @@ package final class Resource: Sendable {
         package var isVerbatim = false
         /// What it has from a live list that names it.
         package var live = LiveTerms.none
+        /// What the stand-in in its URL stands for; nil without any.
+        package var mountUser: MountUser?
 
         package init(
             url: AbsoluteURL, cacheKey: CacheKey, session: Session, role: ResourceRole? = nil,
             policy: Policy, mayStore: Bool = true, forwardedFields: Fields, isMounted: Bool = false,
             kind: CacheKind? = nil, mount: Mount? = nil, isVerbatim: Bool = false,
-            live: LiveTerms = LiveTerms.none
+            live: LiveTerms = LiveTerms.none, mountUser: MountUser? = nil
         ) {
             self.url = url
             self.cacheKey = cacheKey
@@ -50,6 +52,7 @@ package final class Resource: Sendable {
             self.mount = mount
             self.isVerbatim = isVerbatim
             self.live = live
+            self.mountUser = mountUser
         }
     }
 
@@ -67,6 +70,7 @@ package final class Resource: Sendable {
     package let mount: Mount?
     package let isVerbatim: Bool
     package let live: LiveTerms
+    package let mountUser: MountUser?
     /// The digest of the cache key.
     package let key: ObjectKey
     /// The encoding of the cache key.
@@ -87,6 +91,7 @@ package final class Resource: Sendable {
         mount = parts.mount
         isVerbatim = parts.isVerbatim
         live = parts.live
+        mountUser = parts.mountUser
         keyText = parts.cacheKey.text
         key = ObjectKey(sha256Of: keyText)
         nameExtension = parts.url.nameExtension
@@ -97,7 +102,7 @@ package final class Resource: Sendable {
         var parts = Parts(
             url: url, cacheKey: cacheKey, session: session, role: role, policy: policy,
             mayStore: mayStore, forwardedFields: forwardedFields, isMounted: isMounted, kind: kind,
-            mount: mount, isVerbatim: isVerbatim, live: live)
+            mount: mount, isVerbatim: isVerbatim, live: live, mountUser: mountUser)
         change(&parts)
         return Resource(parts)
     }

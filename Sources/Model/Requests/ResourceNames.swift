@@ -67,10 +67,12 @@ package final class ResourceNames: Sendable {
 
     /// Returns the key of a resource that a playlist names, in the current epoch of its name, with
     /// its live terms.
+    ///
+    /// `mountUser` is the user of a mount that the URL stands for; keys of segments have none.
     func currentKey(
-        _ url: AbsoluteURL, session: Session, role: ResourceRole?
+        _ url: AbsoluteURL, session: Session, role: ResourceRole?, as mountUser: MountUser?
     ) -> (key: CacheKey, terms: LiveTerms) {
-        var key = cacheKey(url, session: session, role: role)
+        var key = keys.cacheKey(of: url, session: session, role: role, as: mountUser)
         guard role != .playlist else { return (key, .none) }
         let name = ObjectKey(key)
         key.epoch = live.epoch(of: name)
@@ -83,12 +85,13 @@ package final class ResourceNames: Sendable {
     ) -> Resource {
         var fields = fields
         fields.set(.cdnLoop, addresses.loopMark)
-        let named = currentKey(url, session: session, role: role)
+        let mountUser = keys.mountUsers.user(of: url)
+        let named = currentKey(url, session: session, role: role, as: mountUser)
         return Resource(
             .init(
                 url: url, cacheKey: named.key, session: session, role: role,
                 policy: keys.policy(of: url, in: KeyPlace()), forwardedFields: fields,
-                live: named.terms))
+                live: named.terms, mountUser: mountUser))
     }
 
     /// Returns the fields of a request for a playback URL that are forwarded to the origin.
@@ -121,7 +124,9 @@ package final class ResourceNames: Sendable {
         }
         // Policies are the same in all scopes, and directives do not change the origin.
         let inForce = keys.inForce(for: keyed, in: KeyPlace(scope: target.role.keyScope))
-        var key = keys.cacheKey(of: keyed, session: session, role: target.role, by: inForce)
+        let mountUser = keys.mountUsers.user(of: keyed)
+        var key = keys.cacheKey(
+            of: keyed, session: session, role: target.role, as: mountUser, by: inForce)
         key.skip = live.directives?.skip
         key.epoch = target.epoch
         let resource = Resource(
@@ -130,7 +135,7 @@ package final class ResourceNames: Sendable {
                 policy: isOver ? .offline : inForce.policy,
                 mayStore: (target.directives.isEmpty || live.directives != nil)
                     && !(target.isLink && KeptHead.isUnkept(request)),
-                forwardedFields: forwarded, live: live))
+                forwardedFields: forwarded, live: live, mountUser: mountUser))
         guard resource.role != .playlist, let known = self.live.terms(of: resource.nameKey) else {
             return resource
         }
@@ -148,7 +153,10 @@ package final class ResourceNames: Sendable {
     package func resource(_ asked: Resource, movedTo url: AbsoluteURL) -> Resource {
         let directives = asked.live.directives
         let named = directives == nil ? url : url.withoutDirectives
-        var (key, terms) = currentKey(named, session: asked.session, role: asked.role)
+        let isOfSameUser = asked.mountUser?.isMeant(by: url) ?? false
+        let mountUser = isOfSameUser ? asked.mountUser : keys.mountUsers.user(of: url)
+        var (key, terms) = currentKey(
+            named, session: asked.session, role: asked.role, as: mountUser)
         key.skip = directives?.skip
         key.epoch = max(key.epoch, asked.epoch)
         terms.directives = directives
@@ -156,6 +164,7 @@ package final class ResourceNames: Sendable {
             $0.url = url
             $0.cacheKey = key
             $0.live = terms
+            $0.mountUser = mountUser
         }
     }
 

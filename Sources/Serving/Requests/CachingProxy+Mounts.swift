@@ -45,14 +45,16 @@ extension CachingProxy {
         let rules = core.keys.version
         let policy = core.keys.policy(of: url, in: KeyPlace(isMounted: true))
         let kind = isPlaylist ? nil : core.settings.mountKind
-        var key = core.names.cacheKey(named, session: session, role: nil, isMounted: true)
+        let mountUser = core.keys.mountUsers.user(of: url)
+        var key = core.keys.cacheKey(
+            of: named, session: session, role: nil, isMounted: true, as: mountUser)
         key.skip = live.directives?.skip
         if let kind { key.audience = .mount(kind) }
         let resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session, policy: policy,
                 forwardedFields: fieldsForStore(request, kind), isMounted: true, kind: kind,
-                mount: mounted.mount, live: live))
+                mount: mounted.mount, live: live, mountUser: mountUser))
         start(resource, by: rules, for: page, exchange)
     }
 
