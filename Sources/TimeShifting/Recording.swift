@@ -36,6 +36,7 @@ final class Recording {
     /// What it has pinned in this run; nil before.
     var pinnedKeys: Set<ObjectKey>?
     private var shortage = RoomShortage()
+    private let time: RecordingTime
     private var deadline: Monotonic?
     private var isStopped = false
     /// The entry as this run read it; nil if an earlier run did.
@@ -51,10 +52,14 @@ final class Recording {
     private static let retry = Interval.seconds(2)
     private static let noRoom = "there is no room left in the cache or on its disk"
 
-    init(_ order: RecordingOrder, _ services: TimeShiftServices, _ loop: EventLoop) {
+    init(
+        _ order: RecordingOrder, _ services: TimeShiftServices, _ loop: EventLoop,
+        isNew: Bool = false
+    ) {
         self.order = order
         self.services = services
         self.loop = loop
+        time = RecordingTime(order, isNew: isNew, wall: loop.wallNow, now: loop.now)
         session = services.sessions.session(for: order.entry, recording: order.id)
     }
 
@@ -144,7 +149,7 @@ final class Recording {
             if order.isMultivariant { follower.didRefuse = { [weak self] in self?.rereadEntry() } }
             followers.append(follower)
             takeStored(list, resource)
-            if loop.wallNow < order.until, order.state == .running { follower.reload() }
+            if !isTimeOver, order.state == .running { follower.reload() }
         }
         didChange?()
     }
@@ -235,6 +240,8 @@ final class Recording {
         }
     }
 
+    private var isTimeOver: Bool { time.isOver(order, wall: loop.wallNow, now: loop.now) }
+
     /// Checks for the end of the recording; called once a second.
     func tick() {
         switch order.state {
@@ -243,7 +250,8 @@ final class Recording {
             // some at a time, since each pin is a synced commit.
             let pinned = pinnedKeys?.count ?? 0
             if sharedKeys.count > pinned + min(20, pinned / 50) { pin() }
-            if loop.wallNow >= order.until { return finish("its time is over") }
+            if time.move(&order, wall: loop.wallNow, now: loop.now) { didChange?() }
+            if isTimeOver { return finish("its time is over") }
             let lists = followers.filter { !$0.hasNoWindow }
             // Origins remove the playlists of a stream that has ended, some before they are read.
             if lists.contains(where: \.hasEnded), lists.allSatisfy({ $0.hasEnded || $0.isGone }) {

@@ -111,9 +111,9 @@ package final class RecordingTable {
         paused[order.id] = order
     }
 
-    func begin(_ order: RecordingOrder) {
+    func begin(_ order: RecordingOrder, isNew: Bool = false) {
         services.crashes.begins(.recording, order.id)
-        let recording = Recording(order, services, keeper.loop)
+        let recording = Recording(order, services, keeper.loop, isNew: isNew)
         running[order.id] = recording
         services.keeper.note(running: recording.session.id, true)
         recording.didChange = { [weak self, unowned recording] in self?.note(recording) }
@@ -281,7 +281,7 @@ package final class RecordingTable {
                     .insufficientStorage,
                     "nothing is recorded, since the order cannot be saved: \(error)")
             }
-            begin(order)
+            begin(order, isNew: true)
             tellNodes(version)
             return answer(order.id) { _ in }
         } catch {
