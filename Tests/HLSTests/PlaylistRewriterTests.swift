@@ -80,6 +80,25 @@ import URISyntax
         #expect(hints.map(\.byteRange) == [nil, nil, SubRange(offset: 7, length: 9)])
     }
 
+    @Test(arguments: [("", false), (",BYTERANGE=\"5@0\"", true)])
+    func `a preload hint without an offset is for a range if the part before it is one`(
+        range: String, isRange: Bool
+    ) throws {
+        let hints = try Self.references(
+            """
+            #EXTM3U
+            #EXT-X-PART:DURATION=1,URI="z.ts",BYTERANGE="5@0"
+            #EXT-X-PART:DURATION=1,URI="a.ts"\(range)
+            #EXTINF:2,
+            a.ts
+            #EXT-X-PRELOAD-HINT:TYPE=MAP,URI="i.mp4"
+            #EXT-X-PRELOAD-HINT:TYPE=PART,URI="b.ts"
+            """
+        ).filter { $0.tag == .preloadHint }
+        #expect(hints.map(\.hasRangeStart) == [false, isRange])
+        #expect(hints.map(\.byteRange) == [nil, nil])
+    }
+
     @Test func `an omitted offset continues the previous range of the same resource`() throws {
         let ranges = try Self.references(
             """

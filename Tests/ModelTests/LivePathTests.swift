@@ -141,6 +141,29 @@ import URISyntax
         }
     }
 
+    @Test func `a hint without an offset has the path of the range that it announces`() throws {
+        let list = """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:2
+            #EXT-X-MEDIA-SEQUENCE:11
+            #EXT-X-PART:DURATION=2,URI="s11.mp4",BYTERANGE="9@0"
+            #EXTINF:2,
+            s11.mp4
+
+            """
+        let hint = "#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"s12.mp4\""
+        let part = "#EXT-X-PART:DURATION=1,URI=\"s12.mp4\",BYTERANGE=\"9@0\"\n"
+        var reader = Reader()
+        let announced = try reader.read(list + hint, from: "http://edge/l.m3u8", at: 0)
+        let listed = try reader.read(
+            list + part + hint + ",BYTERANGE-START=9", from: "http://edge/l.m3u8", at: 1)
+        var paths: [String] = []
+        for (name, _, _, link) in announced + listed where name == "s12.mp4" {
+            paths.append(String(link.prefix { $0 != "?" }))
+        }
+        #expect(paths.count == 3 && Set(paths).count == 1, "\(paths)")
+    }
+
     @Test func `initialization sections survive a restart`() throws {
         var list = EpochTable.List()
         list.epoch = Epoch(number: 7)

@@ -246,7 +246,10 @@ extension PlaylistPass {
             }
         case .preloadHint:
             if role == .part { referenceAttributes.partIndex = partIndex }
-            referenceAttributes.hasRangeStart = facts.hasRangeStart
+            // An omitted start is 0 (8216bis section 4.4.5.3): after parts that are ranges, the hint
+            // for the first range of the next segment may lack it.
+            referenceAttributes.hasRangeStart =
+                facts.hasRangeStart || role == .part && !partRanges.isReset
             if let length = facts.rangeLength {
                 referenceAttributes.byteRange = SubRange(
                     offset: facts.rangeStart ?? 0, length: length)

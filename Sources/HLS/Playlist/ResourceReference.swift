@@ -105,7 +105,7 @@ package struct ResourceReference: Sendable {
     package let duration: Duration?
     /// The sub-range of the resource; nil for the whole resource, and for a hint without a length.
     package let byteRange: SubRange?
-    /// True for a hint with BYTERANGE-START, which is for a range.
+    /// True for a hint for a range: it has BYTERANGE-START, or follows a part that is a range.
     package let hasRangeStart: Bool
     /// True if the segment or part is marked as missing (EXT-X-GAP, GAP=YES).
     package let isGap: Bool
