@@ -185,8 +185,10 @@ final class IndexWriter {
     private func trimLongURLs() throws {
         let step = longURLStep
         let steps = { (saved: Int) in (saved + step - 1) / step }
-        if steps(savedLongURLs) != steps(trimmedLongURLs) {
+        if steps(savedLongURLs) != steps(trimmedLongURLs),
             try core.index.trimLongURLs(keeping: core.configuration.longURLLimit)
+        {
+            core.longURLVersion.add(1, ordering: .releasing)
         }
         trimmedLongURLs = savedLongURLs
     }

@@ -112,14 +112,16 @@ final class ObjectIndex: Sendable {
     /// Deletes the long URLs that were saved longest ago.
     ///
     /// - Parameter count: the number of long URLs to keep.
+    /// - Returns: true if there were more.
     /// - Throws: errors of SQLite.
-    func trimLongURLs(keeping count: Int) throws {
+    func trimLongURLs(keeping count: Int) throws -> Bool {
         try pool.write { db in
             try db.execute(
                 sql: """
                     DELETE FROM long_urls WHERE id IN
                     (SELECT id FROM long_urls ORDER BY used DESC LIMIT -1 OFFSET ?)
                     """, arguments: [count])
+            return db.changesCount > 0
         }
     }
 

@@ -215,6 +215,10 @@ extension ObjectStore {
     /// short names, which only memory has.
     package var takesLongURLs: Bool { core.unsavedLongURLs.withLock { $0.hasRoom } }
 
+    /// Changes when long URLs are deleted: what was written with their short names before may lead
+    /// nowhere, and must be written anew, which saves them again.
+    package var longURLVersion: UInt64 { core.longURLVersion.load(ordering: .acquiring) }
+
     /// Saves a URL under a short ID; `savedURL` finds it immediately, the disk has it a moment
     /// later.
     package func saveLongURL(id: [UInt8], url: String) {

@@ -49,7 +49,8 @@ package struct StoreConfiguration: Sendable {
     /// Folders for bodies that the store's own disk cannot take; the first that works is used.
     package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
 
-    /// The maximum number of saved long URLs; those saved longest ago are deleted first.
+    /// The maximum number of saved long URLs; those saved longest ago are deleted first, and saved
+    /// again when a list that names them is requested.
     package var longURLLimit = 100_000
 
     /// Creates the policy that selects eviction victims, for a capacity in bytes.

@@ -23,6 +23,8 @@ final class StoreCore: Sendable {
     /// Removed objects whose files are still there; lookups do not return them either.
     let undeleted = UndeletedFiles()
     let unsavedLongURLs = Mutex(UnsavedLongURLs())
+    /// The number of times that saved long URLs were deleted.
+    let longURLVersion = Atomic<UInt64>(0)
 
     var usage: DiskUsage { channel.usage }
     var counters: StoreCounters { channel.counters }

@@ -317,4 +317,16 @@ import Testing
         #expect(store.longURL(id: [0]) == nil)
         #expect((41..<61).allSatisfy { store.longURL(id: [$0]) == "u\($0)" })
     }
+
+    @Test func `their version changes when long URLs are deleted, and not before`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.longURLLimit = 20 }
+        defer { store.close() }
+        // Saved several times, they are as many as before.
+        for number in UInt8(0)..<60 { store.saveLongURL(id: [number % 20], url: "u") }
+        try eventually { store.core.unsavedLongURLs.withLock { $0.urls.isEmpty } }
+        #expect(store.longURLVersion == 0)
+        for number in UInt8(20)..<61 { store.saveLongURL(id: [number], url: "u") }
+        try eventually { store.longURLVersion > 0 && store.longURL(id: [0]) == nil }
+    }
 }

@@ -216,19 +216,28 @@ package final class ObjectFacts: Sendable {
             self, with: ObjectFacts(head: head, generation: generation, times: times))
     }
 
-    /// Returns the prepared text of a key; nil if it contains URLs with another host than `own`.
+    /// Returns the prepared text of a key; nil if short names in it may have been deleted since.
+    package func prepared(_ key: RewriteKey, names: UInt64) -> PreparedPlaylist? {
+        prepared(key).flatMap { $0.names == names ? $0 : nil }
+    }
+
+    /// Returns the prepared text of a key; nil if it contains URLs with another host than `own`, or
+    /// if short names in it may have been deleted since.
     ///
-    /// Those few texts are kept per host; `key` is then changed to the one to keep a new text
-    /// under.
-    package func prepared(_ key: inout RewriteKey, own: @autoclosure () -> String)
-        -> PreparedPlaylist?
-    {
+    /// The few texts with a host are kept per host; `key` is then changed to the one to keep a new
+    /// text under.
+    package func prepared(
+        _ key: inout RewriteKey, names: UInt64, own: @autoclosure () -> String
+    ) -> PreparedPlaylist? {
         guard let known = prepared(key) else { return nil }
-        guard let host = known.host else { return known }
-        let own = own()
-        if host == own { return known }
-        key.host = own
-        return prepared(key)
+        if let host = known.host {
+            let own = own()
+            if host != own {
+                key.host = own
+                return prepared(key, names: names)
+            }
+        }
+        return known.names == names ? known : nil
     }
 
     /// Keeps a rewritten playlist: at most eight per object, so that many viewers of one list do
@@ -251,12 +260,18 @@ package struct PreparedPlaylist: Sendable {
     /// Scheme, host and base path of its absolute URLs besides relative ones; nil where the key
     /// determines the text.
     package var host: String?
+    /// The store's `longURLVersion` before its links were written.
+    package var names: UInt64
 
-    package init(bytes: [UInt8], facts: PlaylistFacts, form: PlaylistForm, host: String? = nil) {
+    package init(
+        bytes: [UInt8], facts: PlaylistFacts, form: PlaylistForm, host: String? = nil,
+        names: UInt64 = 0
+    ) {
         self.bytes = bytes
         self.facts = facts
         self.form = form
         self.host = host
+        self.names = names
     }
 }
 

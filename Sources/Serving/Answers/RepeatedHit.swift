@@ -120,7 +120,8 @@ final class RepeatedHit {
             let now = exchange.loop.now
             let text = ServableText(
                 resource: resource, object: object, facts: facts, cut: nil, isForPage: isForPage)
-            guard !core.linksCarryCookies(resource), !takesOfflineForm(playlist),
+            guard playlist.names == core.store.longURLVersion,
+                !core.linksCarryCookies(resource), !takesOfflineForm(playlist),
                 !needsOriginConfirmation(playlist, now: now),
                 !core.isShiftLong(resource), core.form(of: text, now: now) == playlist.form
             else { return nil }

@@ -90,7 +90,8 @@ final class ServedTexts {
         var key = rewriteKey(text.resource)
         key.form =
             text.resource.role == .json ? .origin : core.form(of: text, now: exchange.loop.now)
-        if let known = text.facts.prepared(&key, own: links.absolute) {
+        let names = core.store.longURLVersion
+        if let known = text.facts.prepared(&key, names: names, own: links.absolute) {
             return then(.success(known))
         }
         guard !isLong else { return prepareElsewhere(text, then) }
@@ -161,7 +162,7 @@ final class ServedTexts {
         key.host = playlist.host
         key.isCompressed = true
         let facts = text.facts
-        if let known = facts.prepared(key) { return then(known) }
+        if let known = facts.prepared(key, names: playlist.names) { return then(known) }
         let budget = core.rewritten
         let compress: @Sendable () -> PreparedPlaylist? = { [key] in
             guard let made = playlist.compressed else { return nil }
@@ -178,7 +179,7 @@ extension PreparedPlaylist {
     /// The gzip form; nil if zlib has no memory.
     fileprivate var compressed: PreparedPlaylist? {
         Gzip.compress(bytes).map {
-            PreparedPlaylist(bytes: $0, facts: facts, form: form, host: host)
+            PreparedPlaylist(bytes: $0, facts: facts, form: form, host: host, names: names)
         }
     }
 }

@@ -32,7 +32,7 @@ struct TextPreparation: Sendable {
 
     /// The result.
     struct Product: Sendable {
-        let playlist: PreparedPlaylist
+        var playlist: PreparedPlaylist
         /// The list as look-ahead needs it, with the generation of the object; nil if the text was
         /// in memory or look-ahead did not need it.
         var sketched: (generation: UInt64, list: SketchedList)?
@@ -52,7 +52,7 @@ struct TextPreparation: Sendable {
     func make() -> Outcome {
         var key = key
         key.form = core.form(of: text, now: now)
-        if let known = facts.prepared(&key, own: host) {
+        if let known = facts.prepared(&key, names: core.store.longURLVersion, own: host) {
             return .success(Product(playlist: known))
         }
         return make(key)
@@ -74,6 +74,7 @@ struct TextPreparation: Sendable {
         }
         do throws(PlaylistError) {
             let version = core.playlistMemory.version
+            let nameVersion = core.store.longURLVersion
             var reading = core.reading(of: resource)
             let known = reading
             if let list = key.list { core.live.adopt(list, as: resource.listKey) }
@@ -82,12 +83,13 @@ struct TextPreparation: Sendable {
             let text = transformed(body, to: key.form)
             if key.form != .origin { reading.limits = .own }
             let channels = resource.role == .json ? nil : ChannelHeaders(text)
-            let made =
+            var made =
                 resource.role == .json
                 ? Product(playlist: try rewriteJSON(text, base: base))
                 : try rewrite(
                     channels?.text ?? text, base: base, to: key, reading, channels,
                     movedFrom: key.form.offline != 0 ? self.text.cut?.movedFrom : nil)
+            made.playlist.names = nameVersion
             facts.keep(made.playlist, for: key, within: core.rewritten)
             // A parent that was read meanwhile may not have found this text to forget.
             if !made.isMultivariant, core.playlistMemory.version != version, isOutdated(known) {
