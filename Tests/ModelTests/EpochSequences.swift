@@ -67,7 +67,7 @@ struct EpochSequences {
             at: (list, names, 0)
         ).relation
         guard let taken = epochs.lists[list] else { return "the list is forgotten" }
-        if relation != .same {
+        if relation.isChange {
             let epochs = epochs
             _ = places.take(reading, keys: names.keys, of: (list, taken)) { epochs.epoch(of: $0) }
         }

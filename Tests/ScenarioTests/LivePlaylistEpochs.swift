@@ -87,6 +87,18 @@ extension Stories.LivePlaylistEpochs {
     }
 
     @Test
+    func `a list that was empty once keeps its links`() throws {
+        let channel = try Channel()
+        let links = try channel.show(95, names(95...101), "only")
+        #expect(try channel.show(0, [], "none") == [])
+        // Without its query, a link leads to its place in the window before.
+        #expect(try channel.play([path(of: links[6])]) == ["only of s101.ts"])
+        let next = try channel.show(96, names(96...102), "only")
+        #expect(next.prefix(6) == links.suffix(6))
+        #expect(try channel.story.stat("live_epochs_total") == 0)
+    }
+
+    @Test
     func `a reused name is revalidated when it returns`() throws {
         let channel = try Channel()
         _ = try channel.play(try channel.show(10, ["a.ts", "b.ts", "c.ts"], "first"))

@@ -42,10 +42,14 @@ extension EpochTable {
         guard let former else { return .first }
         if received <= former.received { return .same }
         if let ended = former.ended, ended == reading.ended { return .same }
+        if reading.isEmpty { return .empty }
         if let agrees = datesAgree(reading, former) { return agrees ? .goesOn : .reset }
         if beginsAnew(reading, at: received, former) { return .reset }
         let end = reading.summary.nextMediaSequence
-        if end < former.end { return isBehind(reading, former) ? .doubtful : .reset }
+        if end < former.end {
+            let isOlder = isBehind(reading, former) || isLate(reading, at: received, former)
+            return isOlder ? .doubtful : .reset
+        }
         if let sequence = reading.summary.discontinuitySequence,
             sequence < former.discontinuitySequence
         {
@@ -69,6 +73,24 @@ extension EpochTable {
         return end < former.end && former.end - end <= 3 && end > former.start
     }
 
+    /// The age up to which a text may be that of a cache in between, however short its segments:
+    /// three segments of six seconds.
+    private static let longestDelay = Interval.seconds(18)
+
+    /// True if a reading ends a short time before the one before, with numbers to which a restarted
+    /// origin cannot have counted since.
+    private static func isLate(
+        _ reading: LiveReading, at received: Moment, _ former: List
+    ) -> Bool {
+        let (end, count) = (reading.summary.nextMediaSequence, reading.summary.segmentCount)
+        guard end < former.end, end > former.start, count > 0,
+            isTooSoon(for: end, at: received, former)
+        else { return false }
+        let average = Interval(reading.summary.totalDuration).nanoseconds / Int64(count)
+        let delay = Int64(clamping: former.end - end).multipliedSaturated(by: average)
+        return average > 0 && delay <= longestDelay.nanoseconds
+    }
+
     /// True if a list had ended, and is live again with numbers that it had before.
     ///
     /// Such a list never changes (8216bis section 6.2.1), so this is another stream under its URL,
@@ -88,18 +110,24 @@ extension EpochTable {
 
     /// True if more segments were missed than a list can have passed since: its numbers are those
     /// of another encoder.
-    ///
-    /// Segments may be much shorter than the target duration, and a cache in between may have sent
-    /// an older list before, hence the slack. Time in which nothing was read counts as well.
     private static func hasLeapt(
         _ reading: LiveReading, at received: Moment, _ former: List
     ) -> Bool {
         let (missed, overflow) = reading.summary.mediaSequence
             .subtractingReportingOverflow(former.end)
-        guard !overflow, missed > 0 else { return false }
+        return !overflow && missed > 0 && isTooSoon(for: missed, at: received, former)
+    }
+
+    /// True if a list cannot have counted so many segments since the reading before.
+    ///
+    /// Segments may be much shorter than the target duration, and a cache in between may have sent
+    /// an older list before, hence the slack. Time in which nothing was read counts as well.
+    private static func isTooSoon(
+        for count: Int, at received: Moment, _ former: List
+    ) -> Bool {
         let gap = received - former.received
         let target = max(former.targetDuration.nanoseconds, 1)
-        return gap >= .zero && missed / 10 > (gap.nanoseconds / target).addingSaturated(2)
+        return gap >= .zero && count / 10 > (gap.nanoseconds / target).addingSaturated(2)
     }
 
     /// True if the dates of two readings fit their numbers; nil where they allow no conclusion.

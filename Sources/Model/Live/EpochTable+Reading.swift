@@ -12,6 +12,12 @@ extension EpochTable {
         case goesOn = "goes-on"
         case doubtful
         case reset
+        /// A live text that names nothing: the origin has just restarted, or writes its list in
+        /// place.
+        case empty
+
+        /// False if the list and its names stay as they are.
+        var isChange: Bool { self != .same && self != .empty }
     }
 
     /// When a reading was requested and when it was received.
@@ -41,6 +47,23 @@ extension EpochTable {
         var count: Int { names.keys.count + olderNames.keys.count }
         /// The keys of the last window's names, first of those that its text skips.
         var keys: [ObjectKey] { skipped.isEmpty ? names.keys : skipped.keys + names.keys }
+
+        /// Notes a later text without any name.
+        mutating func noteEmpty(_ generation: UInt64) {
+            self.generation = generation
+            relation = .empty
+        }
+    }
+
+    /// The change that a reading makes to the names in it.
+    struct Change {
+        let relation: Relation
+        let epoch: Epoch
+        let former: List?
+        let list: ObjectKey
+        let times: Times
+        /// The time since which the names have a new meaning, if they have one.
+        let since: Moment
     }
 
     /// Returns the numbers of the segments that a reading skips and that the table therefore knows

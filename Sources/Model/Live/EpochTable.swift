@@ -10,6 +10,7 @@
 // | continues it (`goesOn`) | keep their meaning |
 // | may continue it (`doubtful`) | are revalidated before a stored response is used |
 // | renumbers or redates segments, or is live after its end (`reset`) | belong to a new epoch |
+// | names nothing (`empty`) | stay as they are, like the list |
 package import HLS
 import Posix
 package import Store
@@ -163,7 +164,7 @@ package struct EpochTable: Sendable {
                 newerEpoch(of: place.names.keys, since: list.received, after: list.epoch)
                 ?? .beginning(at: times.requested.wall.seconds, after: list.epoch)
         }
-        if relation != .same { list.note(reading, at: isRepeated ? list.received : times.received) }
+        if relation.isChange { list.note(reading, at: isRepeated ? list.received : times.received) }
         let since =
             isRepeated
             ? min(times.requested, list.received) : Self.since(times.requested, latest: latest)
@@ -182,7 +183,7 @@ package struct EpochTable: Sendable {
     ///
     /// - Returns: false when none are left; `end` must follow.
     package mutating func goOn(_ taking: inout Taking, names count: Int) -> Bool {
-        guard taking.relation != .same else { return false }
+        guard taking.relation.isChange else { return false }
         let keys = taking.place.names.keys
         if taking.taken < keys.count {
             let end = taking.taken + min(count, keys.count - taking.taken)
@@ -229,6 +230,10 @@ package struct EpochTable: Sendable {
         if let known = lists[list], known.received != taking.change.former?.received,
             known.received > taking.list.received
         {
+            return nil
+        }
+        guard taking.relation != .empty else {
+            readings[list]?.noteEmpty(taking.generation)
             return nil
         }
         // An older text lacks the newest names; links of both need the epochs of theirs.
@@ -301,16 +306,6 @@ package struct EpochTable: Sendable {
             .map(\.epoch).max()
     }
 
-    fileprivate struct Change {
-        let relation: Relation
-        let epoch: Epoch
-        let former: List?
-        let list: ObjectKey
-        let times: Times
-        /// The time since which the names have a new meaning, if they have one.
-        let since: Moment
-    }
-
     private mutating func take(_ name: LiveReading.Name, _ key: ObjectKey, _ change: Change) {
         let sequence = name.isShared ? nil : name.sequence
         guard let index = names.index(forKey: key) else {
@@ -338,7 +333,7 @@ package struct EpochTable: Sendable {
                 known.since = change.since
             case .doubtful:
                 known.since = change.since
-            case .first, .same, .goesOn:
+            case .first, .same, .goesOn, .empty:
                 if known.epoch < change.epoch {
                     // First seen again some time after the list was reset.
                     known.epoch = change.epoch

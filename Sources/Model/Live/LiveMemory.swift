@@ -290,7 +290,7 @@ package final class LiveMemory: Sendable {
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
         // A newer reading may have been applied while this long one was.
         let isTaken = state.epochs.knows(place.list, generation: place.generation)
-        if isTaken, taking.relation != .same {
+        if isTaken, taking.relation.isChange {
             former.facts = state.lists.updateValue(facts, forKey: place.list)
             let epochs = state.epochs
             let known = epochs.lists[place.list] ?? EpochTable.List()

@@ -60,6 +60,11 @@ package struct LiveReading {
     /// The digest of the text if it has EXT-X-ENDLIST; nil for a live playlist.
     let ended: UInt64?
 
+    /// True for a live list without any segment, part or other name.
+    var isEmpty: Bool {
+        names.isEmpty && ended == nil && summary.nextMediaSequence == summary.mediaSequence
+    }
+
     /// Reads a media playlist; nil for one that was never live, and for a list of channels.
     ///
     /// - Parameters:

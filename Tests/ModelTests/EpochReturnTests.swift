@@ -1,0 +1,100 @@
+@testable import Model
+import HLS
+import Posix
+import Store
+import Testing
+import URISyntax
+
+/// Live lists that are empty once, or go back as from a lagging cache.
+@Suite struct EpochReturnTests {
+    private let list = ObjectKey(sha256Of: "list")
+    private var epochs = EpochTable()
+    private var generation: UInt64 = 0
+
+    /// Reads a window of one-second segments with these numbers, received at a time in seconds.
+    @discardableResult
+    private mutating func read(
+        _ numbers: Range<Int>, at time: Int64
+    ) throws -> EpochTable.Relation {
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
+        let text = numbers.reduce(head) { $0 + "#EXTINF:1,\ns\($1)\n" }
+        let reading = try #require(
+            try LiveReading(
+                Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
+                options: PlaylistReading()))
+        let window = WindowNames(
+            reading, known: epochs.knownNames(of: list, version: 0)
+        ) { url, _ in ObjectKey(sha256Of: url.text) }
+        generation += 1
+        let at = WallTime(seconds: 1_800_000_000 + time)
+        return epochs.take(
+            reading, generation: generation, EpochTable.Times(requested: at, received: at),
+            at: (list, window, 0)
+        ).relation
+    }
+
+    private static func key(_ number: Int) -> ObjectKey {
+        ObjectKey(sha256Of: "http://h/s\(number)")
+    }
+
+    private func since(_ number: Int) -> Int64? {
+        epochs.since(Self.key(number)).map { $0.wall.seconds - 1_800_000_000 }
+    }
+
+    private func isInFirstEpoch(_ number: Int) -> Bool {
+        epochs.epoch(of: Self.key(number)) == .first
+    }
+
+    @Test(arguments: [0..<0, 95..<95, 500..<500])
+    mutating func `a reading without segments changes nothing`(empty: Range<Int>) throws {
+        try read(95..<102, at: 0)
+        let before = epochs.lists[list]
+        #expect(try read(empty, at: 2) == .empty)
+        #expect(epochs.lists[list] == before && epochs.relation(of: list) == .empty)
+        #expect(epochs.knows(list, generation: generation), "it is not read again")
+        #expect(epochs.knownNames(of: list, version: 0).keys == (95..<102).map(Self.key))
+        #expect(try read(96..<103, at: 4) == .goesOn)
+        #expect(since(96) == 0 && since(102) == 4 && isInFirstEpoch(102))
+    }
+
+    @Test mutating func `restarted numbering behind a reading without segments begins an epoch`()
+        throws
+    {
+        try read(95..<102, at: 0)
+        #expect(try read(0..<0, at: 2) == .empty)
+        #expect(try read(0..<1, at: 4) == .reset)
+        #expect(!isInFirstEpoch(0) && since(0) == 4)
+        #expect(try read(0..<2, at: 5) == .goesOn)
+        #expect(!isInFirstEpoch(1))
+    }
+
+    @Test mutating func `a list that was restored is not changed by a reading without segments`()
+        throws
+    {
+        try read(95..<102, at: 0)
+        let kept = try #require(epochs.lists[list])
+        epochs = EpochTable()
+        epochs.restore(kept, key: list)
+        #expect(try read(0..<0, at: 2) == .empty)
+        #expect(epochs.lists[list] == kept && epochs.relation(of: list) == nil)
+        #expect(try read(96..<103, at: 4) == .goesOn)
+    }
+
+    /// The window before begins at `former`, and each has 30 segments.
+    @Test(
+        arguments: [
+            (95, 90, 2, .doubtful), (95, 90, 10, .reset), (5, 0, 2, .reset),
+            (1_000, 982, 2, .doubtful), (1_000, 981, 2, .reset), (1_000, 970, 2, .reset),
+        ] as [(Int, Int, Int64, EpochTable.Relation)])
+    mutating func `a list may go back 18 seconds if it cannot have counted that far`(
+        former: Int, first: Int, time: Int64, relation: EpochTable.Relation
+    ) throws {
+        try read(former..<(former + 30), at: 0)
+        #expect(try read(first..<(first + 30), at: time) == relation)
+        #expect(isInFirstEpoch(first) == (relation == .doubtful) && since(first) == time)
+        // What the older text lacked may have another meaning by now.
+        #expect(try read((former + 1)..<(former + 31), at: time + 1) == .goesOn)
+        #expect(since(former + 29) == time + 1)
+        #expect(isInFirstEpoch(former + 29) == (relation == .doubtful))
+    }
+}
