@@ -261,6 +261,18 @@ import URISyntax
         #expect(list.summary.variantCount == 2 && variants[3].reference == nil)
     }
 
+    @Test func `an I-frame stream before the URI of a variant does not take that URI`() throws {
+        let list = try Self.multivariant(
+            """
+            #EXT-X-STREAM-INF:BANDWIDTH=9
+            #EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=7,URI="i.m3u8"
+            v.m3u8
+            """)
+        let names = list.variants.map { $0.reference?.url.lastPathSegment }
+        #expect(names == ["v.m3u8", "i.m3u8"] && list.variants[1].uriLine == 3)
+        #expect(MultivariantFilter.variants(list).map(\.url.lastPathSegment) == ["v.m3u8"])
+    }
+
     @Test func `renditions, session data, session keys and steering are parsed`() throws {
         let list = try Self.multivariant(
             """

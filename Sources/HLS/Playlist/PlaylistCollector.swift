@@ -32,7 +32,8 @@ struct PlaylistCollector: PlaylistSink {
     private var date: DateTime?
     private var discontinuities = 0
     private var bitrate: Int?
-    private var isVariantPending = false
+    /// The index of the variant whose URI is still to come.
+    private var pendingVariant: Int?
 
     init(_ body: [UInt8]) {
         self.body = body
@@ -116,11 +117,11 @@ struct PlaylistCollector: PlaylistSink {
     }
 
     mutating func takeVariantURI(_ range: Range<Int>, line: Int, _ reference: ResourceReference?) {
-        guard isVariantPending, let index = variants.indices.last else {
+        guard let index = pendingVariant else {
             if let reference { takeOther(reference) }
             return
         }
-        isVariantPending = false
+        pendingVariant = nil
         variants[index].uri = range
         variants[index].uriLine = line
         variants[index].reference = reference
@@ -192,7 +193,7 @@ struct PlaylistCollector: PlaylistSink {
         switch name {
         case .streamInf:
             // Its URI, not the tag, is entered in the order.
-            isVariantPending = true
+            pendingVariant = variants.count
             variants.append(
                 MultivariantPlaylist.Variant(
                     text: text, kind: .stream, bandwidth: facts.bandwidth))
