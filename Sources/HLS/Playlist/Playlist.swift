@@ -119,6 +119,15 @@ struct PlaylistEntry {
         case segment, part, hint, report, key, map, dateRange
         case variant, rendition, sessionData, sessionKey, steering
         case other
+
+        /// The kind of playlist that has such values; nil for both.
+        var playlist: PlaylistKind? {
+            switch self {
+            case .segment, .part, .hint, .report, .key, .map, .dateRange: .media
+            case .variant, .rendition, .sessionData, .sessionKey, .steering: .multivariant
+            case .other: nil
+            }
+        }
     }
 
     let kind: Kind

@@ -45,7 +45,7 @@ struct PlaylistCollector: PlaylistSink {
     ) -> Playlist {
         // Lines before `#EXTM3U` are reported after it.
         if areLinesMixed { lines.sort { $0.number < $1.number } }
-        if summary.kind == .multivariant { giveUpSegments() }
+        giveUpValues(butOf: summary.kind)
         let content: Playlist.Content =
             switch summary.kind {
             case .media:
@@ -65,16 +65,52 @@ struct PlaylistCollector: PlaylistSink {
             diagnostics, unusable, lines: lines, order: order, others: others)
     }
 
-    /// Turns segments into other references: URIs before the first tag that tells the kind were
-    /// taken for segments.
-    private mutating func giveUpSegments() {
-        for index in order.indices where order[index].kind == .segment {
-            let reference = segments[Int(order[index].index)].reference
-            // Only resources that can be fetched are kept.
-            order[index] = PlaylistEntry(.other, reference == nil ? -1 : others.count)
-            if let reference { others.append(reference) }
+    /// Turns the values of the other kind of playlist into mere references: those of misplaced
+    /// tags, and of lines before the one that told the kind, whose URIs were taken for segments.
+    private mutating func giveUpValues(butOf kind: PlaylistKind) {
+        let hasOnlyThese =
+            switch kind {
+            case .media:
+                variants.isEmpty && renditions.isEmpty && sessionData.isEmpty
+                    && sessionKeys.isEmpty && steering.isEmpty
+            case .multivariant:
+                segments.isEmpty && parts.isEmpty && hints.isEmpty && reports.isEmpty
+                    && keys.isEmpty && maps.isEmpty && dateRanges.isEmpty
+            }
+        guard !hasOnlyThese else { return }
+        let entries = order
+        order = []
+        order.reserveCapacity(entries.count)
+        for entry in entries {
+            if let other = entry.kind.playlist, other != kind {
+                // Only resources that can be fetched are kept.
+                for reference in references(of: entry) { takeOther(reference) }
+            } else {
+                order.append(entry)
+            }
         }
-        order.removeAll { $0.index < 0 }
+    }
+
+    private func references(of entry: PlaylistEntry) -> [ResourceReference] {
+        let index = Int(entry.index)
+        if entry.kind == .dateRange { return dateRanges[index].references }
+        let reference: ResourceReference? =
+            switch entry.kind {
+            case .segment: segments[index].reference
+            case .part: parts[index].reference
+            case .hint: hints[index].reference
+            case .report: reports[index].reference
+            case .key: keys[index].reference
+            case .map: maps[index].reference
+            case .variant: variants[index].reference
+            case .rendition: renditions[index].reference
+            case .sessionData: sessionData[index].reference
+            case .sessionKey: sessionKeys[index].reference
+            case .steering: steering[index].reference
+            case .other: others[index]
+            case .dateRange: nil
+            }
+        return reference.map { [$0] } ?? []
     }
 
     mutating func takeLine(_ line: PlaylistLine) {
@@ -138,10 +174,10 @@ struct PlaylistCollector: PlaylistSink {
         case .start: start = start ?? StartPoint(text: text)
         case .define: definitions.append(VariableDefinition(text: text))
         default:
+            // Taken whatever the list was taken for so far: a later tag may tell better.
             let isTaken =
-                position.kind == .media
-                ? takeMediaTag(line.name, text, facts, references, position)
-                : takeMultivariantTag(line.name, text, facts, reference)
+                takeMediaTag(line.name, text, facts, references, position)
+                || takeMultivariantTag(line.name, text, facts, reference)
             guard isTaken else { return references.forEach { takeOther($0) } }
             if line.name != .dateRange { references.dropFirst().forEach { takeOther($0) } }
         }

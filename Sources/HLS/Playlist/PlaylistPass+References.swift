@@ -136,8 +136,8 @@ extension PlaylistPass {
     /// The numbers and the context at the current line.
     var position: PlaylistPosition {
         PlaylistPosition(
-            kind: summary.kind, mediaSequence: mediaSequence,
-            discontinuitySequence: discontinuitySequence, partIndex: partIndex, context: context)
+            mediaSequence: mediaSequence, discontinuitySequence: discontinuitySequence,
+            partIndex: partIndex, context: context)
     }
 
     // MARK: URI lines

@@ -256,6 +256,23 @@ struct PlaylistPass<Sink: PlaylistSink> {
             isKindKnown = true
             summary.kind = kind
         } else if summary.kind != kind {
+            noteMisplaced(tag, line: line)
+        }
+    }
+
+    /// Handles a tag of the other kind of playlist.
+    ///
+    /// Clients may reject a playlist with tags of both kinds (8216bis 4.4.6). Most of those that
+    /// play it go by EXT-X-STREAM-INF, even behind a tag of media playlists: EXT-X-MEDIA-SEQUENCE
+    /// or EXT-X-PLAYLIST-TYPE in the head. Where segments came first, the list has segments to
+    /// play.
+    private mutating func noteMisplaced(_ tag: Tag.Name, line: Int) {
+        let hasSegments =
+            summary.segmentCount > 0 || pending.hasInf || partIndex > 0 || summary.isSkipDelta
+        if tag == .streamInf, !hasSegments {
+            summary.kind = .multivariant
+            diagnose(line, tag, "follows a tag of media playlists")
+        } else {
             diagnose(line, tag, "does not belong in a \(summary.kind.rawValue) playlist")
         }
     }

@@ -48,7 +48,6 @@ protocol PlaylistSink {
 
 /// The numbers and the context that apply at a tag.
 struct PlaylistPosition {
-    let kind: PlaylistKind
     let mediaSequence: Int
     let discontinuitySequence: Int
     let partIndex: Int
