@@ -4,6 +4,7 @@ import CachePolicy
 import HLS
 import HTTP
 import Model
+import Posix
 import Retention
 import Routing
 import Store
@@ -21,6 +22,8 @@ struct OfflineReading {
         package let playlist: Playlist
         /// True if the origin has ended it since it was first stored.
         let wasLive: Bool
+        /// When the origin sent it or confirmed it last.
+        let received: WallTime
 
         package var isMultivariant: Bool { playlist.kind == .multivariant }
     }
@@ -79,7 +82,7 @@ struct OfflineReading {
         return (try? Playlist(body, base: base, reading)).map {
             List(
                 resource: resource, generation: object.generation, base: base, playlist: $0,
-                wasLive: facts.head.wasLive)
+                wasLive: facts.head.wasLive, received: facts.head.responseTime)
         }
     }
 
@@ -155,7 +158,10 @@ struct OfflineReading {
     package func kept(_ list: List) -> OfflineList? {
         guard !list.isMultivariant, !list.playlist.summary.isSkipDelta else { return nil }
         let present = presence(of: list.playlist.references.filter(Self.isNeeded))
-        return OfflineList(list.playlist) { present.contains($0.line) }
+        let received = Double(list.received.nanoseconds) / 1e9
+        return OfflineList(list.playlist, wasLive: list.wasLive, received: received) {
+            present.contains($0.line)
+        }
     }
 
     private static func isNeeded(_ reference: ResourceReference) -> Bool {

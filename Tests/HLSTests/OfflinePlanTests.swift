@@ -12,14 +12,15 @@ import URISyntax
     /// A list of segments with the given durations, some of them stored.
     private static func list(
         _ name: String, _ seconds: [Double], keeps: Set<Int>, first: Int = 0, tags: String = "",
-        isLive: Bool = false
+        isLive: Bool = false, wasLive: Bool = false, received: Double? = nil
     ) throws -> OfflineList {
         var text = "#EXTM3U\n#EXT-X-TARGETDURATION:60\n#EXT-X-MEDIA-SEQUENCE:\(first)\n\(tags)"
         for (index, duration) in seconds.enumerated() {
             text += "#EXTINF:\(duration),\n\(name)\(first + index)\n"
         }
         if !isLive { text += "#EXT-X-ENDLIST\n" }
-        return OfflineList(try Playlist(Array(text.utf8), base: Corpus.base)) {
+        let list = try Playlist(Array(text.utf8), base: Corpus.base)
+        return OfflineList(list, wasLive: wasLive, received: received) {
             $0.tag != .inf || keeps.contains($0.mediaSequence)
         }
     }
@@ -87,6 +88,66 @@ import URISyntax
         #expect(plan.stretches.ranges == [8..<24])
         #expect(plan.missing(at: Self.url("v")).count == 2)
         #expect(plan.missing(at: Self.url("s")).count == 2)
+    }
+
+    @Test(arguments: [(true, false), (false, true), (false, false)])
+    func `windows of a stream that has ended since are aligned by number`(
+        _ isVideoLive: Bool, _ isAudioLive: Bool
+    ) throws {
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list(
+                    "v", Self.six, keeps: Set(100..<106), first: 100, isLive: isVideoLive,
+                    wasLive: true),
+                Self.url("s"): try Self.list(
+                    "s", Self.six, keeps: Set(101..<107), first: 101, isLive: isAudioLive,
+                    wasLive: true),
+            ])
+        #expect(plan.stretches.ranges == [4..<24])
+        #expect(plan.missing(at: Self.url("v")).count == 1)
+        #expect(plan.missing(at: Self.url("s")).count == 1)
+    }
+
+    /// The plan of two variants: one left five minutes ago, one played last.
+    private static func planOfSwitch(keeps: Set<Int>, isLive: Bool = true) throws -> OfflinePlan {
+        OfflinePlan(
+            [variant("former"), variant("latest")],
+            lists: [
+                url("former"): try list(
+                    "former", six, keeps: Set(50..<56), first: 50, isLive: isLive, wasLive: true,
+                    received: 1_000),
+                url("latest"): try list(
+                    "latest", six, keeps: keeps, first: 100, isLive: isLive, wasLive: true,
+                    received: 1_300),
+            ])
+    }
+
+    @Test(arguments: [true, false])
+    func `a variant that was left minutes ago is played only if nothing later is kept`(
+        _ isLive: Bool
+    ) throws {
+        let whole = try Self.planOfSwitch(keeps: Set(100..<106), isLive: isLive)
+        #expect(Self.names(whole) == ["latest"] && whole.stretches.ranges == [0..<24])
+        let holed = try Self.planOfSwitch(keeps: [103, 104, 105], isLive: isLive)
+        #expect(Self.names(holed) == ["latest"] && holed.stretches.ranges == [12..<24])
+        let nothing = try Self.planOfSwitch(keeps: [], isLive: isLive)
+        #expect(Self.names(nothing) == ["former"] && nothing.stretches.ranges == [0..<24])
+    }
+
+    @Test func `live lists received together play together, whatever their numbers`() throws {
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list(
+                    "v", Self.six, keeps: Set(100..<106), first: 100, isLive: true, received: 1_000),
+                Self.url("s"): try Self.list(
+                    "s", Self.six, keeps: Set(9_000..<9_006), first: 9_000, isLive: true,
+                    received: 1_004),
+                // It has no numbers of the stream.
+                Self.url("t"): try Self.list("t", [24], keeps: [0]),
+            ])
+        #expect(Self.names(plan) == ["s", "t", "v"] && plan.stretches.ranges == [0..<24])
     }
 
     /// The plan of a list of segments of four seconds from number 100 on.

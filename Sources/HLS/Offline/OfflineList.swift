@@ -30,19 +30,34 @@ package struct OfflineList: Sendable {
     let isExchangeable: Bool
     /// True if the playlist was still growing when it was stored.
     let isLive: Bool
-    private let firstNumber: Int
+    /// True if it was growing then or at any earlier time: its place in the stream depends on when
+    /// it was read.
+    let slides: Bool
+    /// When the origin sent it or confirmed it last, in seconds of a clock that all lists of a title
+    /// share; nil if that is not known.
+    let received: Double?
+    /// The sum of the durations of its segments, in seconds.
+    let length: Double
+    /// The number of its first segment.
+    let start: Int
 
     /// Creates the list from a media playlist.
     ///
     /// - Parameters:
     ///   - list: the playlist.
+    ///   - wasLive: whether its URL had a live playlist before.
+    ///   - received: when the origin sent it or confirmed it last, in seconds; nil if that is not
+    ///     known.
     ///   - isPresent: called once for each segment, initialization section and key, except keys
     ///     that only a key system can get.
     package init(
-        _ list: Playlist, isPresent: (ResourceReference) -> Bool
+        _ list: Playlist, wasLive: Bool = false, received: Double? = nil,
+        isPresent: (ResourceReference) -> Bool
     ) {
         isLive = list.summary.isLive
-        firstNumber = list.summary.mediaSequence
+        slides = wasLive || list.summary.isLive
+        self.received = received
+        start = list.summary.mediaSequence
         var keys = StoredKeys(list)
         var absentMaps: Set<Section> = []
         // Thousands of segments may share a section whose URL is as long as a line.
@@ -83,6 +98,7 @@ package struct OfflineList: Sendable {
         }
         self.hasMap = hasMap
         self.segments = segments
+        length = time
         keptCount = segments.count(where: \.isKept)
         isExchangeable = !segments.isEmpty && segments.allSatisfy(\.isExchangeable)
     }
@@ -90,19 +106,14 @@ package struct OfflineList: Sendable {
     /// The time ranges that can be played.
     package var kept: Stretches { Stretches(segments.filter(\.isKept).map(\.range)) }
 
-    /// Shifts a live list to the place of its window on the time line that begins with segment
-    /// `number`: the windows of renditions are fetched at different times, and share their
+    /// Shifts a list that is or was live to the place of its window on the time line that begins with
+    /// segment `number`: the windows of renditions are fetched at different times, and share their
     /// numbering.
     mutating func align(toNumber number: Int) {
-        guard isLive, !segments.isEmpty, firstNumber > number else { return }
-        let mean = segments.reduce(0) { $0 + $1.duration } / Double(segments.count)
-        let shift = Double(firstNumber - number) * mean
-        // A larger distance means unrelated numbering, which tells nothing about time.
-        guard firstNumber - number <= segments.count else { return }
+        guard slides, !segments.isEmpty, start > number else { return }
+        let shift = Double(start - number) * (length / Double(segments.count))
         for index in segments.indices { segments[index].start += shift }
     }
-
-    var start: Int { firstNumber }
 }
 
 /// An initialization section.

@@ -8,6 +8,9 @@ package import URISyntax
 /// variant stream and its audio have in common, for the pair with the longest total. Other
 /// playlists that cover these ranges are listed too; the rest is not.
 ///
+/// The windows of live playlists that were stored at different times are not played together: the
+/// latest are, if anything of them is kept.
+///
 /// If segments need an initialization section, only the longest range is kept, since some players
 /// stop permanently at a hole in fragmented MP4. The same applies to live playlists, since a hole
 /// would give later segments other media sequence numbers than before, and with them other links.
@@ -63,9 +66,15 @@ package struct OfflinePlan: Sendable {
     ///   - lists: its media playlists as far as they are stored, including those of renditions, by
     ///     the URL that names them.
     package init(_ variants: [Variant], lists: [AbsoluteURL: OfflineList]) {
-        var lists = lists
-        let first = lists.values.map(\.start).min() ?? 0
-        for url in lists.keys { lists[url]?.align(toNumber: first) }
+        var windows = OfflineWindows(lists)
+        var plan = OfflinePlan(variants, ofOneTime: windows.takeLatest())
+        while plan.isEmpty, !windows.isEmpty {
+            plan = OfflinePlan(variants, ofOneTime: windows.takeLatest())
+        }
+        self = plan
+    }
+
+    private init(_ variants: [Variant], ofOneTime lists: [AbsoluteURL: OfflineList]) {
         self.lists = lists
         let pairs = Self.pairs(of: variants, in: lists)
         let kept = lists.mapValues(\.kept)
