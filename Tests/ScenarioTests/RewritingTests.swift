@@ -200,6 +200,31 @@ extension Stories.RewritingTests {
         #expect(found.count { $0.contains("/p/") } == 2, "\(found)")
     }
 
+    /// Players take a report for a list whose URL begins with that of the report.
+    @Test
+    func `a report that lacks the query of its list has the link of the multivariant playlist`()
+        throws
+    {
+        let story = try Story()
+        let variants = ["a", "b"].flatMap {
+            ["#EXT-X-STREAM-INF:BANDWIDTH=1", "\($0).m3u8?token=x"]
+        }
+        story.cdn.put(
+            "/x/m.m3u8", text: (["#EXTM3U"] + variants).joined(separator: "\n") + "\n")
+        // No playlist names the second list, and the third one has a query.
+        let reports = ["b.m3u8", "c.m3u8", "b.m3u8?token=y"].map {
+            "#EXT-X-RENDITION-REPORT:URI=\"\($0)\",LAST-MSN=3"
+        }
+        story.cdn.put("/x/a.m3u8", text: vod(["seg.ts"], head: reports))
+        let lists = try story.links(in: "/x/m.m3u8")
+        for directives in ["", "?_HLS_msn=0"] {
+            let found = links(try story.follow(lists[0] + directives).text)
+            #expect(found.count == 4 && found[0] == lists[1])
+            let own = found[1...2].compactMap { origin(of: $0) }
+            #expect(own == ["c.m3u8", "b.m3u8?token=y"].map { story.cdn.url("/x/\($0)") })
+        }
+    }
+
     @Test
     func `the rest of a line is copied byte for byte`() throws {
         let story = try Story()

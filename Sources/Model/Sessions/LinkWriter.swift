@@ -162,7 +162,8 @@ package final class LinkWriter {
         folderLinks = links
     }
 
-    private func append(
+    /// Appends the link to a URL in place of the one that a reference names.
+    package func append(
         _ url: AbsoluteURL, _ reference: ResourceReference, in epoch: Epoch,
         to output: inout [UInt8]
     ) {

@@ -208,6 +208,7 @@ struct TextPreparation: Sendable {
         // Lists name one host a thousand times in a row: it is checked once.
         var judged: (url: AbsoluteURL, isOwn: Bool)?
         var early = EarlyOrigins(core.settings, list: base)
+        var reported = ReportedLists(in: resource, core.playlistMemory)
         // The last folder whose host is not this daemon; also checked once.
         var others: URLFolder?
         // Other forms than the origin's have other segments.
@@ -261,6 +262,8 @@ struct TextPreparation: Sendable {
                 let place = names?.place(of: reference)
                 if let names, let place {
                     links.append(reference, at: place, of: names.list, in: epoch, to: &output)
+                } else if reference.tag == .renditionReport, let url = reported.url(of: reference) {
+                    links.append(url, reference, in: epoch, to: &output)
                 } else {
                     links.append(reference, in: epoch, to: &output)
                 }
