@@ -114,12 +114,18 @@ extension Flight {
 
     /// Ends the flight after a write error; readers continue with a new flight into an object that
     /// is not stored.
+    ///
+    /// A text, of which nobody has received anything yet, is requested again and only passed on.
     private func storingFailed(_ error: SystemError) {
         object?.discard(because: error)
+        if let actions = machine.startsUnstored() {
+            table.counters.add(.notStored)
+            return perform(actions)
+        }
         fail(
             ProxyFailure(
                 .us, error.isLackOfRoom ? .insufficientStorage : .serviceUnavailable,
-                "storing failed in the middle: \(error)"),
+                "storing failed in the middle: \(error)", allowsStale: true),
             cause: error)
     }
 
@@ -130,6 +136,15 @@ extension Flight {
     func drainWrites() {
         guard phase == .filling, let error = body.drain() else { return }
         storingFailed(error)
+    }
+
+    /// Writes everything that the transfer, which has ended, delivered.
+    ///
+    /// - Returns: false if that failed: the flight has ended, or starts over.
+    func writeOut() -> Bool {
+        flush()
+        drainWrites()
+        return phase == .asking || phase == .filling
     }
 
     /// Starts over with an object that is not stored, if writing the very first bytes failed.
@@ -219,8 +234,7 @@ extension Flight {
 
     /// Handles the regular end of the transfer.
     func finish() {
-        flush()
-        drainWrites()
+        guard writeOut() else { return }
         if machine.isSniffing { sniff([], isAtEnd: true) }
         perform(machine.bodyEnded(fillFactsAtEnd, ending))
     }

@@ -148,7 +148,8 @@ extension Flight: TransferDelegate {
             if asksWithoutParent(after: error, transfer) { return }
             flush()
             drainWrites()
-            guard phase != .ended else { return }
+            // A failure to write ends it, or makes it start over.
+            guard phase == .asking || phase == .filling else { return }
             let isDown =
                 transfer.parent == nil && !machine.isEarlyEnd(error)
                 && table.probes.failed(

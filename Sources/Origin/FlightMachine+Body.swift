@@ -184,6 +184,17 @@ extension FlightMachine {
         return true
     }
 
+    /// Starts over without storing, after writing failed in the middle of a text: its waiters get
+    /// nothing before its end.
+    ///
+    /// - Returns: nil if bytes were handed out, no player waits, or storing has failed before.
+    mutating func startsUnstored() -> [Action]? {
+        let isUnseen =
+            isPlaylist || !wasObjectGiven && waiters.allSatisfy { $0.repliesAt == .completion }
+        guard isFilling, !isOpaque, isUnseen, keepsNothing() else { return nil }
+        return [.drop] + resume(.afresh, after: .zero)
+    }
+
     /// True if this flight still allows storing the object.
     var mayKeep: Bool { keeping == .possible || keeping == .lost }
 

@@ -115,4 +115,36 @@ import Testing
         let passesOn = [story.machine.keepsNothing(), story.machine.keepsNothing()]
         #expect(passesOn == [true, false] && !story.machine.mayKeep)
     }
+
+    @Test func `a text that cannot be stored any further is requested again, once`() throws {
+        var story = FlightStory(resource: FlightStory.resource { $0.role = .playlist })
+        story.join(.completion)
+        story.start()
+        story.whole(nil)
+        story.bytes(20_000)
+        let actions = story.machine.startsUnstored()
+        story.perform(try #require(actions))
+        #expect(story.transfer == .none && story.told.isEmpty && !story.machine.mayKeep)
+        story.timer()
+        #expect(story.sends == 2 && story.attempt?.askedRange == nil)
+        story.whole(nil)
+        story.bytes(60_000)
+        let isOver = story.machine.startsUnstored() == nil
+        #expect(isOver)
+        story.end()
+        #expect(story.completed && Array(story.told.values) == [.object])
+        story.checkEnd()
+        #expect(story.broken == [])
+    }
+
+    @Test func `a body that players have begun to receive does not start over`() {
+        var story = FlightStory()
+        story.join()
+        story.start()
+        story.whole(1_000_000)
+        story.bytes(20_000)
+        story.join(.completion)
+        let actions = story.machine.startsUnstored()
+        #expect(actions == nil && story.machine.isFilling && story.machine.mayKeep)
+    }
 }

@@ -339,13 +339,13 @@ extension Flight: SharedReader {
     /// Has the origin send what the second level did not.
     private func goOnWithOrigin(_ sharing: FlightSharing) {
         if let timer = sharing.timer { table.loop.cancel(timer) }
+        var goesOn = phase != .ended
         if sharing.hasWon {
             takeHeldHead()
-            flush()
-            drainWrites()
+            goesOn = writeOut()
         }
         self.sharing = nil
-        guard phase != .ended else { return }
+        guard goesOn else { return }
         if sharing.hasWon {
             // In the middle of a body: the rest is asked of the origin, without a pause.
             let error = UpstreamError(.preempted, host: resource.url.host)
