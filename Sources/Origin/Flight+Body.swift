@@ -255,5 +255,6 @@ extension Flight {
         guard !hasWaiters else { return }
         object.punch(
             upTo: (table.readers.least(object.generation) ?? 0) - StoredBody.mostCompared)
+        leaveBehind(object)
     }
 }

@@ -15,7 +15,7 @@ extension Flight {
     /// origin ignores ranges depends on it too, and must not wait for one far behind. A flight
     /// without readers is not paused here: it is abandoned or, if that pays, finished.
     func limitReadAhead() {
-        if object?.hasManyFiles == true { return holdForFiles() }
+        if object?.hasManyFiles == true || slowestToAwait != nil { return holdForSlowest() }
         let window = table.settings.readAhead
         guard machine.isFilling, !hasWaiters, let writer = body.writer, let object,
             hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
@@ -41,21 +41,25 @@ extension Flight {
         }
     }
 
-    /// Pauses the transfer until the slowest reader of a body in many files has advanced, which
-    /// closes some of the files.
-    private func holdForFiles() {
+    /// Pauses the transfer until the slowest reader of a body that is not stored has advanced, which
+    /// frees disk space and, of a body in many files, closes some of them.
+    private func holdForSlowest() {
         guard hasSource, machine.hold(at: table.loop.now) else { return }
         pauseTransfer()
         table.counters.add(.readAheadPauses)
-        lookForFiles()
+        lookForSlowest()
     }
 
-    private func lookForFiles() {
+    private func lookForSlowest() {
         table.loop.schedule(after: .milliseconds(50)) { [weak self] _ in
-            guard let self, machine.heldSince != nil else { return }
+            guard let self, let since = machine.heldSince else { return }
             passOn()
-            let mustWait = object?.hasManyFiles == true && table.hasReader(self)
-            if mustWait { lookForFiles() } else { takeUp() }
+            if let slowest = slowestToAwait, table.loop.now - since >= Self.longestHold {
+                stopAwaiting(slowest)
+            }
+            let mustWait =
+                (object?.hasManyFiles == true || slowestToAwait != nil) && table.hasReader(self)
+            if mustWait { lookForSlowest() } else { takeUp() }
         }
     }
 

@@ -43,6 +43,8 @@ final class Flight {
     /// The request time by the monotonic clock.
     var requestedAt: Monotonic
     var object: StoredObject?
+    /// Beyond this many bytes an object that is not stored leaves its slower readers behind.
+    var unstoredBound: Int64 = 0
     /// The costs of its transfers.
     let trace = TransferTrace()
     /// What its further requests do without.
@@ -219,9 +221,7 @@ final class Flight {
         case .compareHead: compareHead()
         case .learnEnd(let total): learnEnd(total)
         case .discardObject: object?.discard()
-        case .forgetObject:
-            object = nil
-            outcome = nil
+        case .forgetObject: (object, outcome) = (nil, nil)
         case .startOver: startOver()
         case .publish: publishIfMedia()
         case .markEnd: if let writer = body.writer { object?.markBodyEnd(writer.offset) }

@@ -228,9 +228,9 @@ extension StoredObject {
     }
 
     /// The most blocks that one call of `punch` frees: 64 MiB.
-    private static let mostPunched: Int64 = 64
+    static let mostPunched: Int64 = 64
 
-    private func punch(_ gone: Range<Int64>, _ state: inout ObjectState) -> [SharedDescriptor] {
+    func punch(_ gone: Range<Int64>, _ state: inout ObjectState) -> [SharedDescriptor] {
         guard state.files != nil else {
             punchHole(descriptor.number, offset: gone.lowerBound, length: Int64(gone.count))
             return []
@@ -242,12 +242,14 @@ extension StoredObject {
     }
 
     /// Charges newly written bytes; those of a preallocated object were charged at its creation.
+    ///
+    /// Nothing is evicted for the window of an unnamed object, which nobody finds later. What is
+    /// stored next makes room for both.
     private func chargeForSpans(_ state: inout ObjectState) {
         let needed = Footprint.bytes(header: bodyOffset, spans: state.spans)
         guard countsForBudget, isOfThisEra, needed > state.charge else { return }
         channel.usage.charge(needed - state.charge)
         state.charge = needed
-        if channel.usage.isOverBudget, !channel.usage.isStuck { channel.askEviction(bytes: 0) }
     }
 }
 

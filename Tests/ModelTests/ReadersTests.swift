@@ -92,4 +92,12 @@ import Testing
         #expect(readers.lead(1, at: Int64.max - 1, within: 1 << 20) == 10)
         readers.leave(id, of: 1)
     }
+
+    @Test func `readers within a stretch of bytes are found, whatever they need of it`() {
+        let ids = [10, 40, 70].map { readers.enter(1, from: $0, to: $0 + 5) }
+        #expect(readers.positions(1).sorted() == [10, 40, 70] && readers.positions(2) == [])
+        #expect(readers.least(1, within: 11..<100) == 40 && readers.least(1, within: 10..<40) == 10)
+        #expect(readers.least(1, within: 71..<100) == nil)
+        for id in ids { readers.leave(id, of: 1) }
+    }
 }

@@ -81,4 +81,45 @@ import Testing
         #expect(object.spans == SpanSet([2 << 20..<3 << 20]))
         object.endFill(behind, failure: nil)
     }
+
+    @Test func `bytes between the windows of two readers are freed in whole blocks`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let object = try store.create(describe("a", total: 40 << 20, isStorable: false))
+        var writer = FillWriter(object, from: 0, to: nil)
+        for step in 0..<20 {
+            let range = Int64(step) << 20..<Int64(step + 1) << 20
+            try body(range).withUnsafeBytes { try writer.append($0) }
+        }
+        let windows: [Range<Int64>] = [
+            (12 << 20) - 1..<13 << 20, 100..<(2 << 20) + 1,
+        ]
+        // It may have written its next bytes once more, and not shown them yet.
+        let behind = object.beginFill(from: 16 << 20, to: nil)
+        #expect(object.punch(outside: windows))
+        let left: [Range<Int64>] = [0..<3 << 20, 11 << 20..<13 << 20, 16 << 20..<20 << 20]
+        #expect(object.spans.ranges == left)
+        #expect(store.statistics().bytes == 9 << 20)
+        for range in left { #expect(try read(object, range) == body(range)) }
+        object.endFill(behind, failure: nil)
+        #expect(object.punch(outside: windows))
+        #expect(object.spans.ranges == Array(left.dropLast()))
+        writer.end(failure: nil)
+    }
+
+    @Test func `bytes outside of windows are freed in steps, and none of a stored body`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.unnamedRoom = 1 << 20 }
+        defer { store.close() }
+        let object = try store.create(describe("a", total: nil, isStorable: false))
+        for mebibytes in 0..<71 {
+            try fill(object, Int64(mebibytes) << 20..<Int64(mebibytes) << 20 + 4096)
+        }
+        let isDone = [object.punch(outside: []), object.punch(outside: [])]
+        #expect(isDone == [false, true])
+        #expect(object.spans.ranges == [70 << 20..<70 << 20 + 4096])
+        let stored = try store.add("b", total: 3 << 20)
+        #expect(stored.punch(outside: []) && stored.isComplete)
+    }
 }

@@ -25,6 +25,10 @@ package final class Readers: Sendable {
     /// A reader reports its progress in steps of this many bytes.
     package static let step: Int64 = 256 << 10
 
+    /// The most bytes that a reader offers to its connection at a time: what it may be sending lies
+    /// within this and a step after its reported position.
+    package static let longestOffer: Int64 = 4 << 20
+
     /// A flight that waits for readers to approach.
     private struct Watch {
         let positions: ClosedRange<Int64>
@@ -184,6 +188,20 @@ package final class Readers: Sendable {
         shared.withLock { shared in
             shared.groups[generation]?.interests.count == 1
                 ? offset : shared.groups[generation]?.least()
+        }
+    }
+
+    /// Returns the positions of all readers, in no order; takes time for each of them.
+    package func positions(_ generation: UInt64) -> [Int64] {
+        shared.withLock { $0.groups[generation]?.interests.values.map(\.position) ?? [] }
+    }
+
+    /// Returns the position of the reader furthest behind of those within `range`; nil if none is.
+    package func least(_ generation: UInt64, within range: Range<Int64>) -> Int64? {
+        shared.withLock { shared in
+            shared.groups[generation]?.interests.values.lazy.map(\.position).filter {
+                range.contains($0)
+            }.min()
         }
     }
 

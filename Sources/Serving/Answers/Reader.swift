@@ -93,7 +93,8 @@ final class Reader: BodySource {
         if let end, offset >= end { return .end }
         switch object.state(at: offset) {
         case .present(let count):
-            let wanted = min(count, end.map { $0 - offset } ?? count, Int64(limit))
+            let wanted = min(
+                count, end.map { $0 - offset } ?? count, min(Int64(limit), Readers.longestOffer))
             if object.isSpread { return spreadStep(wanted) }
             return .file(
                 descriptor: object.descriptor.number, offset: object.bodyOffset + offset,

@@ -1,0 +1,66 @@
+import Numbers
+import Synchronization
+
+/// The windows that readers of an unnamed object have of its body.
+extension StoredObject {
+    /// Frees the body bytes outside of some windows (fallocate(2)).
+    ///
+    /// Only for unnamed objects in one file. Unlike `punch(upTo:)` it also frees bytes between a
+    /// reader far behind and one far ahead; the former then finds a hole, for which it needs a fill
+    /// of its own. What running fills may have written and not yet shown stays, and like there,
+    /// only whole blocks of the file are punched, and so many per call.
+    ///
+    /// - Parameter windows: what stays, in any order; called under the object's lock, so that it
+    ///   knows of every reader that was offered bytes before.
+    /// - Returns: false if another call would free more.
+    package func punch(outside windows: @autoclosure () -> [Range<Int64>]) -> Bool {
+        state.withLock { state -> Bool in
+            guard state.place == .unnamed, state.files == nil else { return true }
+            let unseen = state.fills.map {
+                $0.watermark..<$0.watermark.addingSaturated(Self.mostUnseen)
+            }
+            let ordered = (windows() + unseen).sorted { $0.lowerBound < $1.lowerBound }
+            var room = Self.mostPunched * channel.configuration.punchBytes
+            for gap in SpanSet(ordered).holes(in: 0..<state.spans.end) where room > 0 {
+                punch(inside: gap, &room, &state)
+            }
+            let left = Footprint.bytes(header: bodyOffset, spans: state.spans)
+            if left < state.charge {
+                giveBack(state.charge - left)
+                state.charge = left
+            }
+            return room > 0
+        }
+    }
+
+    /// The most bytes of one fill that are in the file, or on their way there, behind its
+    /// watermark: those of a full queue of `BodyWriter`, and more.
+    private static let mostUnseen: Int64 = 4 << 20
+
+    /// Frees the whole blocks inside a gap that hold bytes, and subtracts them from `room`.
+    private func punch(inside gap: Range<Int64>, _ room: inout Int64, _ state: inout ObjectState) {
+        let block = channel.configuration.punchBytes
+        // Offsets in the file, which begins with the header.
+        var place = (bodyOffset + gap.lowerBound + block - 1) / block * block
+        let end = (bodyOffset + gap.upperBound) / block * block
+        while room > 0, place < end,
+            let present = state.spans.firstRange(from: place - bodyOffset),
+            bodyOffset + present.lowerBound < end
+        {
+            let first = max(place, (bodyOffset + present.lowerBound) / block * block)
+            let last = min(
+                end, first + room, (bodyOffset + present.upperBound + block - 1) / block * block)
+            state.remove(first - bodyOffset..<last - bodyOffset)
+            // The object has no other files, so none is closed.
+            _ = punch(first..<last, &state)
+            room -= last - first
+            place = last
+        }
+    }
+
+    /// True if the body lies on the store's own disk, which has no more free than must stay free;
+    /// asks the file system.
+    package var isOnShortDisk: Bool {
+        countsForBudget && isOfThisEra && channel.room?.isDiskFull == true
+    }
+}
