@@ -110,4 +110,67 @@ import URISyntax
         let alike = try reading([Segment(name: "ad")] + broken, token: "b")
         #expect(pairs(alike, after: former).isEmpty)
     }
+
+    // MARK: Playlists
+
+    /// A reading of a multivariant playlist, each child with the line of its tag.
+    private func reading(
+        _ children: [(tag: String, uri: String)]
+    ) throws -> Succession.Reading {
+        var text = "#EXTM3U\n"
+        for child in children {
+            text +=
+                child.tag.hasPrefix("TYPE=")
+                ? "#EXT-X-MEDIA:\(child.tag),URI=\"\(child.uri)\"\n"
+                : "#EXT-X-STREAM-INF:BANDWIDTH=\(child.tag)\n\(child.uri)\n"
+        }
+        return Succession.Reading(
+            try Playlist(Array(text.utf8), base: AbsoluteURL("http://h/m.m3u8")))
+    }
+
+    private func audio(_ language: String) -> String {
+        "TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"\(language)\",LANGUAGE=\"\(language)\""
+    }
+
+    private let video = ["900000,RESOLUTION=1280x720", "2000000,RESOLUTION=1920x1080"]
+
+    @Test func `renditions are paired by language, variants by resolution, whatever their order`()
+        throws
+    {
+        // All files have one name.
+        let former = try reading([
+            (audio("en"), "/t1/en/l.m3u8"), (video[0], "/t1/0/l.m3u8"),
+            (video[1], "/t1/1/l.m3u8"),
+        ])
+        let now = try reading([
+            (audio("es"), "/t2/es/l.m3u8"), (audio("en"), "/t2/en/l.m3u8"),
+            (video[1], "/t2/1/l.m3u8"), (video[0], "/t2/0/l.m3u8"),
+        ])
+        #expect(
+            pairs(now, after: former)
+                == [
+                    "/t1/en/l.m3u8": "/t2/en/l.m3u8", "/t1/0/l.m3u8": "/t2/0/l.m3u8",
+                    "/t1/1/l.m3u8": "/t2/1/l.m3u8",
+                ])
+        // The language is not there any more: no other one takes its place.
+        let other = try reading([(audio("es"), "/t3/es/l.m3u8"), (video[0], "/t3/0/l.m3u8")])
+        #expect(pairs(other, after: former) == ["/t1/0/l.m3u8": "/t3/0/l.m3u8"])
+    }
+
+    @Test func `variants without a label of their own are paired by file name, then by order`()
+        throws
+    {
+        let former = try reading([("1", "/t1/lo.m3u8"), ("2", "/t1/hi.m3u8")])
+        let turned = try reading([("2", "/t2/hi.m3u8"), ("1", "/t2/lo.m3u8")])
+        #expect(
+            pairs(turned, after: former)
+                == ["/t1/lo.m3u8": "/t2/lo.m3u8", "/t1/hi.m3u8": "/t2/hi.m3u8"])
+        let renamed = try reading([("1", "/t2/a.m3u8"), ("3", "/t2/b.m3u8")])
+        #expect(
+            pairs(renamed, after: former)
+                == ["/t1/lo.m3u8": "/t2/a.m3u8", "/t1/hi.m3u8": "/t2/b.m3u8"])
+        // With another number of them no order tells which is which.
+        let more = try reading([("1", "/t2/a.m3u8"), ("2", "/t2/b.m3u8"), ("3", "/t2/c.m3u8")])
+        #expect(pairs(more, after: former).isEmpty)
+    }
 }

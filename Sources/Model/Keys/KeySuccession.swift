@@ -8,6 +8,11 @@ package import URISyntax
 /// Children match by key, where rules leave the token out; then by path, where no other child has
 /// the same path; then by place in the list: role, media sequence number, part and order.
 ///
+/// Variants and renditions have their place among those of the same label: what their tags say of
+/// the content, such as the language. Another order or a further rendition then makes no pair of
+/// two languages, or of audio and video. The file name decides where a label has several children
+/// or none.
+///
 /// Places in media playlists count only if all segments that have a number in common are alike, and
 /// the discontinuities between them: where an origin puts advertisements into each reading, or has
 /// restarted, equal numbers stand for other content.
@@ -17,6 +22,8 @@ package struct Succession {
         package private(set) var children: [ResourceReference] = []
         /// True if it has EXT-X-DISCONTINUITY-SEQUENCE.
         fileprivate var countsDiscontinuities = false
+        /// What the tags say of variants and renditions, by the line of the URI.
+        fileprivate var labels: [Int: [String?]] = [:]
         /// The number of its first segment; nil without one.
         fileprivate var first: Int? { children.first { $0.tag == .inf }?.mediaSequence }
 
@@ -26,14 +33,86 @@ package struct Succession {
         package init(_ list: Playlist) {
             children = list.references
             countsDiscontinuities = list.summary.startsWithDiscontinuitySequence
+            guard let multivariant = list.multivariant else { return }
+            for variant in multivariant.variants {
+                guard let line = variant.reference?.line else { continue }
+                // Without the bandwidth, which some origins measure anew for each reading.
+                labels[line] = [
+                    variant.resolutionText, variant.videoRange, variant.audioGroup,
+                    variant.pathwayID,
+                ]
+            }
+            for rendition in multivariant.renditions {
+                guard let line = rendition.reference?.line else { continue }
+                labels[line] = [
+                    rendition.type, rendition.groupID, rendition.language, rendition.name,
+                ]
+            }
         }
     }
 
     private struct Place: Hashable {
         let role: ResourceRole
+        /// The tag of a playlist; nil for others.
+        let tag: Tag.Name?
+        let label: [String?]
         let sequence: Int
         let part: Int?
-        let order: Int
+        var order = 0
+    }
+
+    /// The file name of a playlist and its tag; for a rendition also its label, since another
+    /// language may have an equal file name.
+    private struct FileName: Hashable {
+        let tag: Tag.Name
+        let label: [String?]
+        let name: String
+
+        init(_ child: ResourceReference, label: [String?]) {
+            tag = child.tag
+            self.label = tag == .media ? label : []
+            name = child.url.lastPathSegment
+        }
+    }
+
+    /// The children of a reading with their places.
+    private struct Placed {
+        private(set) var children: [(place: Place, child: ResourceReference)] = []
+        /// The number of children of each place, whose order is 0 here.
+        private(set) var counts: [Place: Int] = [:]
+        /// The playlists by file name; nil where several have the name.
+        ///
+        /// Without those of date ranges: different advertisements often have equal file names.
+        private(set) var byName: [FileName: AbsoluteURL?] = [:]
+
+        init(_ reading: Reading) {
+            children.reserveCapacity(reading.children.count)
+            for child in reading.children {
+                let isPlaylist = child.role == .playlist
+                var place = Place(
+                    role: child.role, tag: isPlaylist ? child.tag : nil,
+                    label: isPlaylist ? reading.labels[child.line] ?? [] : [],
+                    sequence: child.mediaSequence, part: child.partIndex)
+                let order = counts[place, default: 0]
+                counts[place] = order + 1
+                place.order = order
+                children.append((place, child))
+                guard isPlaylist, child.tag != .dateRange else { continue }
+                let name = FileName(child, label: place.label)
+                if let known = byName[name] {
+                    if known != child.url { byName[name] = .some(nil) }
+                } else {
+                    byName[name] = child.url
+                }
+            }
+        }
+
+        /// Returns how many children share the place of a child, whatever their order.
+        func count(at place: Place) -> Int {
+            var first = place
+            first.order = 0
+            return counts[first] ?? 0
+        }
     }
 
     /// What two readings of a list have in common of a segment whose URL has changed.
@@ -60,6 +139,7 @@ package struct Succession {
     /// The segments by media sequence number.
     private var segments: [Int: Segment] = [:]
     private let now: Reading
+    private let placed: Placed
     private let key: (AbsoluteURL, ResourceRole) -> ObjectKey
 
     /// - Parameters:
@@ -70,7 +150,8 @@ package struct Succession {
     ) {
         self.key = key
         self.now = now
-        for (place, child) in Self.placed(now.children) {
+        placed = Placed(now)
+        for (place, child) in placed.children {
             byKey[key(child.url, child.role)] = child.url
             byPlace[place] = child.url
             if child.tag == .inf { segments[child.mediaSequence] = Segment(child) }
@@ -82,21 +163,6 @@ package struct Succession {
         }
     }
 
-    private static func placed(_ list: [ResourceReference]) -> [(Place, ResourceReference)] {
-        var orders: [Place: Int] = [:]
-        return list.map { child in
-            let first = Place(
-                role: child.role, sequence: child.mediaSequence, part: child.partIndex, order: 0)
-            let order = orders[first, default: 0]
-            orders[first] = order + 1
-            return (
-                Place(
-                    role: first.role, sequence: first.sequence, part: first.part, order: order),
-                child
-            )
-        }
-    }
-
     /// Returns the current URL of a former child, matched by key or by path but not by place.
     package func successor(of url: AbsoluteURL, _ role: ResourceRole) -> AbsoluteURL? {
         byKey[key(url, role)] ?? byPath[url.path].flatMap { $0 }
@@ -105,15 +171,33 @@ package struct Succession {
     /// Returns the children of a former reading whose URL has changed, each with its current URL.
     package func pairs(with former: Reading) -> [(dead: AbsoluteURL, url: AbsoluteURL)] {
         let isNumberedAlike = isNumberedAlike(former)
-        return Self.placed(former.children).compactMap { place, child in
-            let isPlaced = isNumberedAlike || child.role == .playlist
+        let before = Placed(former)
+        return before.children.compactMap { place, child in
+            let atPlace = isNumberedAlike ? byPlace[place] : nil
+            let dead = child.url
             guard
-                let url = successor(of: child.url, child.role)
-                    ?? (isPlaced ? byPlace[place] : nil),
-                url != child.url
+                let url = successor(of: dead, child.role)
+                    ?? (child.role == .playlist
+                        ? playlist(in: place, of: before, for: child, atPlace) : atPlace),
+                url != dead
             else { return nil }
-            return (child.url, url)
+            return (dead, url)
         }
+    }
+
+    /// Returns the playlist that replaces a former one: the only one of its label, or the only one
+    /// with its tag and file name, or the one in its place among as many of the same label.
+    private func playlist(
+        in place: Place, of former: Placed, for child: ResourceReference, _ atPlace: AbsoluteURL?
+    ) -> AbsoluteURL? {
+        let count = former.count(at: place)
+        let isPaired = placed.count(at: place) == count
+        if isPaired, count == 1, !place.label.isEmpty, let atPlace { return atPlace }
+        let name = FileName(child, label: place.label)
+        if former.byName[name] == child.url, let named = placed.byName[name].flatMap({ $0 }) {
+            return named
+        }
+        return isPaired ? atPlace : nil
     }
 
     /// True if no segment differs from the one that has its number now.
