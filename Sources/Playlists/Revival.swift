@@ -92,8 +92,8 @@ package final class Revival: Sendable {
 
     private static func name(of url: AbsoluteURL) -> UInt64 { KeyEvidence.hash(url.bytes.span) }
 
-    /// Records that a playlist was just refreshed.
-    func noteRefresh(_ list: ObjectKey, now: Monotonic) {
+    /// Records that a playlist was just refreshed, or could not be.
+    package func noteRefresh(_ list: ObjectKey, now: Monotonic) {
         state.withLock { $0.refreshed[list] = now }
     }
 
@@ -129,7 +129,7 @@ package final class Revival: Sendable {
         state.withLock { $0.cookies[session] }.flatMap { $0 >= time ? $0 : nil }
     }
 
-    /// True if a playlist was refreshed within `pause`.
+    /// True if a playlist was refreshed, or could not be, within `pause`.
     package func isFresh(_ list: ObjectKey, now: Monotonic) -> Bool {
         state.withLock { $0.refreshed[list] }.map { now - $0 < Self.pause } ?? false
     }

@@ -100,6 +100,49 @@ extension Stories.KeysRevivalTests {
         #expect(list.text.contains("#EXT-X-MEDIA-SEQUENCE:3\n"))
     }
 
+    /// Puts a channel whose only variant has a name of its own in each session of the origin.
+    private func air(_ story: Story, _ name: String, from first: Int) {
+        let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n/c/\(name).m3u8\n"
+        story.cdn.put("/m.m3u8", text: master)
+        let segments = (first..<first + 3).map { "#EXTINF:2,\ns\($0).ts\n" }.joined()
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(first)\n"
+        story.cdn.put("/c/\(name).m3u8", text: head + segments)
+    }
+
+    @Test(arguments: ["status=404", "status=400"])
+    func `a live playlist that the origin has renamed is found through its parent`(
+        refusal: String
+    ) throws {
+        let story = try Story()
+        air(story, "one", from: 0)
+        let link = try #require(uriLines(try story.get("/m.m3u8").text).first)
+        #expect(try story.follow(link).text.contains("#EXT-X-MEDIA-SEQUENCE:0\n"))
+        air(story, "two", from: 1)
+        story.cdn.setBehaviour(Behaviour(query: refusal), for: "/c/one.m3u8")
+        #expect(
+            try eventually {
+                try story.follow(link).text.contains("#EXT-X-MEDIA-SEQUENCE:1\n")
+            })
+        #expect(story.cdn.requestCount("/m.m3u8") == 2)
+        // Whoever opens the channel next begins at the new name.
+        #expect(try uriLines(try story.get("/m.m3u8").text).first != link)
+    }
+
+    @Test(arguments: [false, true])
+    func `a channel that is gone costs one refresh of its multivariant playlist`(
+        isEntryGone: Bool
+    ) throws {
+        let story = try Story()
+        air(story, "one", from: 0)
+        let link = try #require(uriLines(try story.get("/m.m3u8").text).first)
+        #expect(try story.follow(link).status == 200)
+        story.cdn.setBehaviour("status=404", for: "/c/one.m3u8")
+        if isEntryGone { story.cdn.setBehaviour("status=404", for: "/m.m3u8") }
+        #expect(try eventually { try story.follow(link).status == 404 })
+        for _ in 1...3 { #expect(try story.follow(link).status == 404) }
+        #expect(story.cdn.requestCount("/m.m3u8") == 2)
+    }
+
     @Test func `players that meet the dead token together share one refresh`() throws {
         let story = try Story()
         put(story, "token=a")

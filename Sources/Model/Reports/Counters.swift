@@ -126,7 +126,7 @@ package final class Counters: Sendable {
             case .originProbes: "Probe requests to unreachable origins."
             case .offlineLists: "Playlists answered in their offline form."
             case .revived:
-                "Requests with an expired token that were answered from the successor URL."
+                "Requests for an expired or renamed URL that were answered from its successor."
             case .keyVetoes: "Origins whose merged URLs were found to return different content."
             case .accessLogDropped:
                 "Lines of the access log dropped: the disk was full or slow, or nobody read them."

@@ -1,7 +1,8 @@
-// Replaces playback URLs whose token has expired: fetches the playlist that named them again and
-// uses the URL that it now has in their place.
+// Replaces playback URLs whose token has expired, and those of playlists that the origin has
+// renamed: fetches the playlist that named them again and uses the URL that it now has in their
+// place.
 //
-// In order: a child answers 401, 403 or 410 · its successor may be known from an earlier expiry in
+// In order: a child answers 401, 403 or 410, a playlist also 404 or 400 · its successor may be known from an earlier expiry in
 // the same list · otherwise the list is looked for among those that the session has played, those
 // that the store keeps for it, and the nearest one that the store has evicted · the list is fetched
 // past the cache, once for all waiting requests · each former child is paired with its successor ·
@@ -70,12 +71,20 @@ final class RevivalAttempt {
         askedAt = exchange.progress.askedAt ?? .now()
     }
 
-    /// True if a failure may mean that the token of a resource from a list has expired.
+    /// True if a failure may mean that the token of a resource from a list has expired, or that a
+    /// playlist has another name now: names of playlists contain sessions of the origin's, which
+    /// end, and change with the ladder.
     static func fits(_ failure: ProxyFailure, _ resource: Resource) -> Bool {
-        guard let status = failure.originStatus?.rawValue, [401, 403, 410].contains(status) else {
-            return false
+        guard let status = failure.originStatus?.rawValue, let role = resource.role,
+            !resource.isMounted, resource.policy != .offline
+        else { return false }
+        switch status {
+        case 401, 403, 410: return true
+        case 404: return role == .playlist
+        // To a blocking reload it means that it is too early (8216bis 6.2.5.2).
+        case 400: return role == .playlist && resource.live.directives == nil
+        default: return false
         }
-        return !resource.isMounted && resource.role != nil && resource.policy != .offline
     }
 
     /// True if a failure may also mean that a cookie of the session has expired or is missing.
@@ -122,7 +131,11 @@ final class RevivalAttempt {
                     beginnings += 1
                     return find(resource, lacksCookie: lacksCookie, depth: depth, done)
                 }
-                guard case .list(let object, let list) = refreshed else { return orSame(nil) }
+                guard case .list(let object, let list) = refreshed else {
+                    // It is not asked for with each reload of a playlist that is gone for good.
+                    if !lacksCookie { core.revival.noteRefresh(found.list.key, now: .now()) }
+                    return orSame(nil)
+                }
                 core.texts.make(
                     .succession(resource.key, session: resource.session.id), of: object,
                     for: exchange.exchange,
@@ -251,7 +264,7 @@ extension OriginExchange {
             core.counters.add(.revived)
             core.log.info(
                 url == resource.url
-                    ? "requested again with new cookies" : "found again after its token expired",
+                    ? "requested again with new cookies" : "found at its new URL",
                 metadata: ["url": "\(url.redacted)"])
             move(to: url)
         }
