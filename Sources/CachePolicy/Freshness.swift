@@ -12,6 +12,9 @@ package struct PlaylistFacts: Sendable, Equatable {
     /// True for a media playlist with EXT-X-ENDLIST that was live before: its URL may be that of a
     /// channel, and have another broadcast.
     package var hasEnded: Bool
+    /// True for a multivariant playlist of which a media playlist is or was live: the names in that
+    /// of a channel change.
+    package var namesLive: Bool
     /// EXT-X-TARGETDURATION; nil if the playlist lacks it.
     package var targetDuration: Interval?
     /// PART-TARGET of EXT-X-PART-INF, for low latency.
@@ -26,10 +29,11 @@ package struct PlaylistFacts: Sendable, Equatable {
     package init(
         isLive: Bool, targetDuration: Interval? = nil, partTarget: Interval? = nil,
         nextSequence: Int = 0, nextParts: Int = 0, isChannelList: Bool = false,
-        hasEnded: Bool = false
+        hasEnded: Bool = false, namesLive: Bool = false
     ) {
         self.isLive = isLive
         self.hasEnded = hasEnded
+        self.namesLive = namesLive
         self.targetDuration = targetDuration
         self.partTarget = partTarget
         self.nextSequence = nextSequence
@@ -41,7 +45,7 @@ package struct PlaylistFacts: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - summary: its properties.
-    ///   - wasLive: whether it was live before this text of it.
+    ///   - wasLive: whether it was live before this text of it, or a list that it names was.
     package init(_ summary: PlaylistSummary, wasLive: Bool) {
         self.init(
             isLive: summary.isLive,
@@ -50,7 +54,8 @@ package struct PlaylistFacts: Sendable, Equatable {
             partTarget: summary.partTarget.map { Interval($0) },
             nextSequence: summary.nextMediaSequence, nextParts: summary.trailingPartCount,
             isChannelList: summary.isChannelList,
-            hasEnded: wasLive && summary.kind == .media && summary.hasEndList)
+            hasEnded: wasLive && summary.kind == .media && summary.hasEndList,
+            namesLive: wasLive && summary.kind == .multivariant)
     }
 
     /// A longer target duration is taken for a mistake, such as milliseconds, and counts as unknown:
@@ -64,8 +69,11 @@ package struct PlaylistFacts: Sendable, Equatable {
         return Interval(nanoseconds: max(step.nanoseconds / 2, 50_000_000))
     }
 
-    /// How long a playlist that has ended is reused before the origin is asked whether its stream is
-    /// on air again: three target durations, at most a minute.
+    /// True if it stays as it is unless its origin has another one by now.
+    package var mayBeReplaced: Bool { hasEnded || namesLive }
+
+    /// How long a playlist that may be replaced is reused before its origin is asked: three target
+    /// durations, at most a minute.
     package var endedReuse: Interval { min(staleBound, .seconds(60)) }
 
     /// How long a live playlist may be served after the origin failed: three target durations,
@@ -90,7 +98,8 @@ package enum Freshness: Equatable, Sendable {
         /// The clock was set back to before the response was stored.
         case clock
         case live
-        /// A live playlist that has ended: its stream may be on air again under the same URL.
+        /// A live playlist that has ended: its stream may be on air again under the same URL. Or a
+        /// multivariant playlist that names live ones, which may have other names by now.
         case ended
         case noCache = "no-cache"
         case requestNoCache = "request-no-cache"
@@ -163,7 +172,7 @@ package enum Freshness: Equatable, Sendable {
             // Players send no-cache and max-age=0 by default; they must not control the cache.
             guard let playlist = question.playlist else { return .fresh(seconds: nil) }
             if playlist.isLive { return live(playlist, question) }
-            return playlist.hasEnded ? ended(playlist, question) : .fresh(seconds: nil)
+            return playlist.mayBeReplaced ? ended(playlist, question) : .fresh(seconds: nil)
         case .rfc:
             if let playlist = question.playlist, playlist.isLive,
                 case .stale(let reason) = live(playlist, question)
@@ -229,7 +238,7 @@ package enum Freshness: Equatable, Sendable {
     package static func reloadPatience(_ question: Question) -> Interval? {
         guard let playlist = question.playlist, mayServeStale(question) else { return nil }
         let step = playlist.targetDuration ?? .seconds(6)
-        if playlist.hasEnded, question.policy == .media { return min(step, .seconds(8)) }
+        if playlist.mayBeReplaced, question.policy == .media { return min(step, .seconds(8)) }
         guard playlist.isLive, let held = question.held else { return nil }
         // Less the time that serving it takes.
         let left = playlist.reuse + playlist.staleBound - held - .milliseconds(200)
@@ -246,7 +255,9 @@ package enum Freshness: Equatable, Sendable {
         if let playlist = question.playlist, playlist.isLive, let held = question.held {
             // Rounded down, so that a list that is stale by less than a second says so.
             ofList = (playlist.reuse - held).flooredSeconds
-        } else if let playlist = question.playlist, playlist.hasEnded, let held = question.held {
+        } else if let playlist = question.playlist, playlist.mayBeReplaced,
+            let held = question.held
+        {
             ofList = (playlist.endedReuse - held).flooredSeconds
         }
         switch question.policy {

@@ -18,7 +18,8 @@ package struct StoredHead: Sendable, Equatable {
     package var finalURL: String
     /// True when the body is a playlist, which is rewritten for each session.
     package var isPlaylist: Bool
-    /// True for a playlist whose URL had a live playlist before.
+    /// True for a playlist whose URL had a live playlist before, and for a multivariant playlist
+    /// that names one.
     package var wasLive: Bool
     /// The kind of cache it was stored by; nil for playback, where HTTP caching rules do not
     /// decide.

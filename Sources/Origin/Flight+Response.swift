@@ -114,12 +114,12 @@ extension Flight {
         return Storability.endsUseOfStored(status, reason)
     }
 
-    /// True if the resource was a live playlist before this response.
+    /// True if the resource was a live playlist before this response, or one that names such.
     func wasLive(_ former: StoredObject?) -> Bool {
         let head = former.flatMap { ObjectFacts.of($0) }?.head
         return head?.wasLive == true
             || (machine.isPlaylist || head?.isPlaylist == true)
-                && table.live.list(resource.listKey) != nil
+                && table.live.wasLive(resource.listKey)
     }
 
     /// Removes the revalidated object if the response that is not stored ends its use.

@@ -115,8 +115,8 @@ private final class OwnReading {
     private let reply: @Sendable (Result<FetchedPlaylist, ProxyFailure>) -> Void
     private var resource: Resource
     private var fallback: FetchedPlaylist?
-    /// True if the stored copy was live and has ended: it is used whatever the origin answers.
-    private var hasEnded = false
+    /// True if the stored copy has ended or names live lists: it is used whatever the origin answers.
+    private var outlastsRefusals = false
     /// A fresh copy that may be another viewer's, which is used if the origin does not send one.
     private var shared: FetchedPlaylist?
     private var asked = 0
@@ -141,7 +141,7 @@ private final class OwnReading {
         guard let (object, facts) = stored() else { return ask(about: nil) }
         guard let found = try? read(object, facts).get() else { return ask(about: nil) }
         let playlist = reader.sources.names.facts(found.list.summary, of: resource, facts)
-        hasEnded = playlist.hasEnded
+        outlastsRefusals = playlist.mayBeReplaced
         let question = resource.freshnessQuestion(facts, playlist, given)
         if case .stale(let reason) = Freshness.decide(question),
             reason != .ended || !reader.sources.store.isPinned(object)
@@ -216,7 +216,9 @@ private final class OwnReading {
         case .head:
             fail(ProxyFailure(.origin, .badGateway, "\(wanted.url.redacted): no usable answer"))
         case .failure(let failure):
-            guard failure.allowsStale || hasEnded, var fallback else { return fail(failure) }
+            guard failure.allowsStale || outlastsRefusals, var fallback else {
+                return fail(failure)
+            }
             fallback.isStale = true
             self.reply(.success(fallback))
         }

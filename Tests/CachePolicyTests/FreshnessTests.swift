@@ -86,6 +86,19 @@ import Testing
         #expect(try !hasEnded("#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", wasLive: true))
     }
 
+    @Test(arguments: [false, true])
+    func `a multivariant playlist is asked for again if it names live ones`(
+        namesLive: Bool
+    ) throws {
+        let text = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8\n"
+        let list = PlaylistFacts(
+            try Playlist(Array(text.utf8), base: nil).summary, wasLive: namesLive)
+        let late = question(.media, playlist: list, after: .seconds(18 as Int64))
+        let expected: Freshness = namesLive ? .stale(.ended) : .fresh(seconds: nil)
+        #expect(Freshness.decide(late) == expected)
+        #expect(Freshness.mayServeStale(late))
+    }
+
     @Test func `an ended list is reusable while it is stored`() {
         let vod = PlaylistFacts(isLive: false, targetDuration: .seconds(6 as Int64))
         #expect(

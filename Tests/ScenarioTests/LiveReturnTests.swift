@@ -135,6 +135,28 @@ extension Stories.LiveReturnTests {
         }
     }
 
+    @Test func `the multivariant playlist of a channel is asked for again, and kept`() throws {
+        let changed = try Channel()
+        let refused = try Channel()
+        for channel in [changed, refused] {
+            channel.air("first", upTo: 3)
+            #expect(try channel.get().status == 200)
+        }
+        changed.story.cdn.put(
+            "/m.m3u8",
+            text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000\nv/l.m3u8\n"
+                + "#EXT-X-STREAM-INF:BANDWIDTH=2000\nv/h.m3u8\n")
+        refused.story.cdn.setBehaviour("status=404", for: "/m.m3u8")
+        // Each is reused for 18 seconds.
+        var isKept = true
+        let areAsked = try eventually(within: .seconds(60), pausing: .milliseconds(100)) {
+            isKept = try isKept && refused.story.get("/m.m3u8").status == 200
+            return try refused.story.cdn.requestCount("/m.m3u8") > 1
+                && uriLines(changed.story.get("/m.m3u8").text).count == 2
+        }
+        #expect(areAsked && isKept)
+    }
+
     @Test(arguments: ["gone", "pinned", "never live"])
     func `the origin is not needed for a list that ended`(why: String) throws {
         let channel = try Channel()

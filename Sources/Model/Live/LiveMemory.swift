@@ -35,6 +35,8 @@ package final class LiveMemory: Sendable {
     private let isUsed = Atomic<Bool>(false)
     private let database: StateDatabase
     private let counters: Counters
+    /// The multivariant playlists of live lists.
+    package let parents = LiveParents()
     /// The shortest time between two writes of a list's head.
     ///
     /// After a restart, a sequence that goes back by less than a stream advances in this time is
@@ -92,6 +94,19 @@ package final class LiveMemory: Sendable {
     /// Returns the state of a list; nil for a list that is not live or has not been read for long.
     package func list(_ key: ObjectKey) -> EpochTable.List? {
         state.withLock { $0.epochs.lists[key] }
+    }
+
+    /// True if a playlist is or was live itself, or names a list that is or was.
+    package func wasLive(_ key: ObjectKey) -> Bool {
+        list(key) != nil || parents.contains(key)
+    }
+
+    /// True if no list is or was live.
+    package var isEmpty: Bool { state.withLock { $0.epochs.lists.isEmpty } }
+
+    /// True if any of the lists is or was live.
+    package func contains(anyOf lists: [ObjectKey]) -> Bool {
+        state.withLock { state in lists.contains { state.epochs.lists[$0] != nil } }
     }
 
     /// Returns the live terms of a name that is announced or grows by parts; nil for all others.

@@ -211,6 +211,13 @@ package final class PlaylistMemory: Sendable {
         return tables.withLock { $0.parents[mark] }
     }
 
+    /// True if a multivariant playlist is the one that named a list last in this run.
+    package func isParent(
+        _ parent: AbsoluteURL, of list: AbsoluteURL, in session: SessionID
+    ) -> Bool {
+        self.parent(of: list, in: session) == Self.mark(parent, session)
+    }
+
     private func forget(_ session: SessionID) {
         database.remove(VariablesRecord.self, key: [.integer(Int64(clamping: session.number))])
     }

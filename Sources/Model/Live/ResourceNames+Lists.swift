@@ -37,7 +37,8 @@ extension ResourceNames {
     /// Returns the facts of a stored playlist that its freshness depends on.
     ///
     /// The stored head says that the list was live for as long as it is stored, the memory of live
-    /// lists says so for heads that earlier versions stored.
+    /// lists says so for heads that earlier versions stored, and before the next revalidation of a
+    /// multivariant playlist.
     ///
     /// - Parameters:
     ///   - summary: the properties of its text.
@@ -48,7 +49,7 @@ extension ResourceNames {
         _ summary: PlaylistSummary, of resource: Resource, _ stored: ObjectFacts
     ) -> PlaylistFacts {
         PlaylistFacts(
-            summary, wasLive: stored.head.wasLive || live.list(resource.listKey) != nil)
+            summary, wasLive: stored.head.wasLive || live.wasLive(resource.listKey))
     }
 
     /// Sets the length of stored resources that are listed as whole: their parts are listed only a

@@ -216,7 +216,7 @@ extension OriginExchange {
         progress.hasFailed = true
         var decision = newDecision()
         decision.failure = failure
-        // A list that has ended is kept whatever the origin has in its place by now.
+        // A list that has ended, or names live ones, is kept whatever the origin answers by now.
         decision.facts.failure = RequestFacts.Failure(
             allowsStale: failure.allowsStale || progress.staleReason == .ended)
         decision.facts.stored = .nothing

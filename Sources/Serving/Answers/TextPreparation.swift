@@ -299,6 +299,7 @@ struct TextPreparation: Sendable {
         if made.summary.kind == .media, !made.summary.isChannelList {
             let slides = made.summary.isLive && made.summary.playlistType != .event
             core.playlistMemory.remember(isLive: slides, of: resource.session.id)
+            if made.summary.isLive { core.noteLive(resource) }
         }
         if made.summary.kind == .multivariant {
             let session = resource.session
@@ -309,6 +310,7 @@ struct TextPreparation: Sendable {
                 made.subtitleLists, of: session.id)
             if areNews { core.forgetTexts(of: made.children, in: session) }
             core.forgetTexts(of: subtitles, in: session)
+            core.noteChildren(made.children, of: resource)
         } else if hasMap, !made.summary.isSkipDelta {
             core.playlistMemory.rememberMap(memoryKey)
         }

@@ -212,7 +212,7 @@ extension WhyContext {
         let reading = PlaylistReading(
             limits: resource.session.limits(ofOrigins: limits),
             variables: variables(resource.session.id))
-        let wasLive = stored.head.wasLive || live?.list(resource.listKey) != nil
+        let wasLive = stored.head.wasLive || live?.wasLive(resource.listKey) == true
         return (try? Playlist(body, base: base, reading)).map {
             PlaylistFacts($0.summary, wasLive: wasLive)
         }
