@@ -195,7 +195,7 @@ final class FlightTable {
         {
             return current
         }
-        guard !request.revalidates, !request.terms.hasDirectives,
+        guard !request.revalidates, !request.terms.hasDirectives, resource.live.playQuery == nil,
             case .span(let start, _) = request.wanted
         else { return nil }
         let known = request.object ?? (resource.mayStore ? store.lookupListed(resource) : nil)

@@ -33,7 +33,7 @@ import Testing
         #expect(first == 360)
     }
 
-    @Test(arguments: [3 * 86_400, -3 * 86_400, 61, Int64.max, Int64.min])
+    @Test(arguments: [3 * 86_400, -3 * 86_400, 61, Int64.max, Int64.min] as [Int64])
     func `a clock that was set is trusted after another six hours`(ahead: Int64) {
         var trial = ClockTrial()
         _ = firstTrusted(&trial, 0..<500)

@@ -72,6 +72,17 @@ import URISyntax
         #expect(directives(query) == nil)
     }
 
+    @Test(arguments: [
+        ("_HLS_primary_id=a", true), ("_HLS_interstitial_id=i&_HLS_start_offset=4.5", true),
+        ("_HLS_primary_id=a&_HLS_msn=3", false), ("_HLS_pathway=a", false), ("", false),
+    ])
+    func `what a player adds to the URL of an interstitial is told from other items`(
+        _ query: String, _ isOne: Bool
+    ) {
+        let text = InterstitialQuery.text(of: QueryItem.items(of: query))
+        #expect(text == (isOne ? query : nil))
+    }
+
     @Test func `only delta updates are another form of a list`() throws {
         #expect(directives("_HLS_msn=4&_HLS_part=1")?.skip == nil)
         #expect(directives("_HLS_msn=4&_HLS_skip=v2")?.skip == "v2")

@@ -159,6 +159,39 @@ extension Stories.SteeringTests {
         #expect(uriLines(media.text)[0].hasPrefix("/s/"))
     }
 
+    @Test(arguments: [false, true])
+    func `an interstitial plays without its origin, whatever playback asks`(
+        wasOpenedPlainly: Bool
+    ) throws {
+        let story = try Story()
+        let range =
+            #"#EXT-X-DATERANGE:ID="1",START-DATE="2026-01-01T00:00:00Z",X-ASSET-URI="ad.m3u8","#
+            + #"X-ASSET-LIST="ads""#
+        story.cdn.put("/l.m3u8", text: vod(["a.ts"], head: [range]))
+        story.cdn.put("/ads", text: #"{"ASSETS":[{"URI":"ad.m3u8","DURATION":4.0}]}"#)
+        story.cdn.put("/ad.m3u8", text: vod(["ad.ts"]))
+        story.cdn.put("/ad.ts", text: "ad")
+        let line = try #require(
+            try story.get("/l.m3u8").text.split(separator: "\n").first { $0.contains("DATERANGE") })
+        let links = try ["/p/", "/j/"].map { role in
+            String(try #require(line.split(separator: "\"").first { $0.contains(role) }))
+        }
+        // Each playback asks the origin, whatever another one has got.
+        for query in wasOpenedPlainly ? [""] : ["?_HLS_primary_id=p", "?_HLS_primary_id=q"] {
+            for link in links {
+                #expect(try story.follow(link + query).status == 200)
+                #expect(story.cdn.requests.last?.target.hasSuffix(query) == true)
+            }
+        }
+        let query = wasOpenedPlainly ? "" : "?_HLS_primary_id=q"
+        let segment = try #require(uriLines(try story.follow(links[0] + query).text).first)
+        #expect(try story.follow(segment).text == "ad")
+        story.cdn.stop()
+        for link in links {
+            #expect(try story.follow(link + "?_HLS_primary_id=r").status == 200)
+        }
+    }
+
     @Test
     func `interstitials are absolute URLs with the host that each player used`() throws {
         let story = try Story()

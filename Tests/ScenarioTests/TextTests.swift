@@ -151,7 +151,8 @@ extension Stories.TextTests {
             assets.text.contains(#"{"ASSETS":[{"URI":"\#(story.daemon.baseURL)/p/"#),
             "\(assets.text)")
         story.cdn.put("/ads", text: "<html>busy</html>")
-        #expect(try story.follow(link + "?_HLS_primary_id=x").status == 502)
+        // Not stored under another query, of which nothing can be served instead.
+        #expect(try story.follow(link + "?_HLS_pathway=x").status == 502)
     }
 
     @Test

@@ -48,7 +48,7 @@ extension KeyTable {
 
     /// True if URLs that differ in more than spelling may share this resource's key.
     package func isMerged(_ resource: Resource) -> Bool {
-        guard resource.mayStore else { return false }
+        guard resource.mayStore, resource.live.playQuery == nil else { return false }
         let place = KeyPlace(isMounted: resource.isMounted, scope: resource.role.keyScope)
         return KeyMaker.isMerged(
             resource.url, rules: inForce(for: resource.url, in: place).rules)
@@ -79,7 +79,8 @@ extension KeyTable {
     /// Reads back its first and last block, which are in the page cache or, for a short body that
     /// arrived in one piece, in memory.
     package func learn(_ resource: Resource, _ object: StoredObject, isMerged: Bool) {
-        guard resource.mayStore, object.isComplete, let total = object.total, total > 0,
+        guard resource.mayStore, resource.live.playQuery == nil, object.isComplete,
+            let total = object.total, total > 0,
             let head = ObjectFacts.of(object)?.head, !head.isPlaylist, head.status == .ok
         else { return }
         guard isMerged || resource.url.queryRange != nil,

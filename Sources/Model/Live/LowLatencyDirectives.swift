@@ -46,6 +46,20 @@ package struct DeliveryDirectives: Hashable, Sendable {
     }
 }
 
+/// What a player adds to the URLs of interstitials: which playback asks, from where on, and for
+/// which date range (8216bis, appendix D).
+package enum InterstitialQuery {
+    private static let names: Set<String> = [
+        "_HLS_primary_id", "_HLS_start_offset", "_HLS_interstitial_id",
+    ]
+
+    /// Returns the text of query items; nil if there are none, or any others.
+    package static func text(of items: [QueryItem]) -> String? {
+        guard !items.isEmpty, items.allSatisfy({ names.contains($0.rawName) }) else { return nil }
+        return items.map(\.text).joined(separator: "&")
+    }
+}
+
 /// How far a live list has advanced.
 package struct LivePosition: Hashable, Sendable {
     /// The number that the next complete segment will have.
@@ -124,10 +138,13 @@ extension LivePosition {
     }
 }
 
-/// What live lists add to a resource: directives, growth and holding.
+/// What live lists and players add to a resource: directives, growth and holding.
 package struct LiveTerms: Sendable {
     /// Nil for a resource that is not a playlist, or without directives.
     package var directives: DeliveryDirectives?
+    /// The `InterstitialQuery` in the URL of an interstitial, whose answer is for its player; nil
+    /// for all else.
+    package var playQuery: String?
     /// The extent of a resource that grows by parts; nil for others.
     package var growth: LiveReading.Container?
     /// How long the origin may hold the request for an announced resource, which may not exist yet;

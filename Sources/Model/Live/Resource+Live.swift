@@ -21,7 +21,9 @@ extension Resource {
     package var listKey: ObjectKey { cacheKey.skip == nil ? key : ObjectKey(cacheKey.list) }
 
     /// The URL of a list as other lists name it: without the delivery directives of its players.
-    package var listURL: AbsoluteURL { live.directives == nil ? url : url.withoutDirectives }
+    package var listURL: AbsoluteURL {
+        live.directives == nil && live.playQuery == nil ? url : url.withoutDirectives
+    }
 
     /// True if more of it is still to be produced, so that its length is unknown.
     package var isGrowing: Bool { live.growth.map { !$0.isWhole } ?? false }

@@ -12,9 +12,12 @@ extension Resource {
     /// A request under a mount carries fields of its client, and one for playback those of its
     /// session: neither waits for what the origin sends to the other. Playlists of mounts have one
     /// key for all clients, but a response to credentials, a refusal too, is for these (RFC 9111
-    /// section 3.5). Whatever else depends on the client, the head of a response says.
+    /// section 3.5). Whatever else depends on the client, the head of a response says. An
+    /// interstitial may be made for one playback.
     package func isOneQuestion(with other: Resource) -> Bool {
-        guard isMounted == other.isMounted else { return false }
+        guard isMounted == other.isMounted, live.playQuery == other.live.playQuery else {
+            return false
+        }
         guard isMounted, kind == nil else { return true }
         return forwardedFields.combinedBytes(.authorization)
             == other.forwardedFields.combinedBytes(.authorization)

@@ -124,16 +124,30 @@ package final class ResourceNames: Sendable {
         }
         // Policies are the same in all scopes, and directives do not change the origin.
         let inForce = keys.inForce(for: keyed, in: KeyPlace(scope: target.role.keyScope))
+        var policy = isOver ? Policy.offline : inForce.policy
+        if !target.directives.isEmpty, target.role == .playlist || target.role == .json,
+            policy != .rfc
+        {
+            live.playQuery = InterstitialQuery.text(of: target.directives)
+            if live.playQuery != nil { keyed = target.url }
+        }
         let mountUser = keys.mountUsers.user(of: keyed)
         var key = keys.cacheKey(
             of: keyed, session: session, role: target.role, as: mountUser, by: inForce)
         key.skip = live.directives?.skip
         key.epoch = target.epoch
+        if live.playQuery != nil {
+            // The answer may be for one playback: kept for when the origin is gone, and asked for
+            // again until then.
+            key = CacheKey(url: key.url, audience: .session(session.id.text))
+            if policy == .media { policy = .refresh }
+        }
         let resource = Resource(
             .init(
                 url: url, cacheKey: key, session: session, role: target.role,
-                policy: isOver ? .offline : inForce.policy,
-                mayStore: (target.directives.isEmpty || live.directives != nil)
+                policy: policy,
+                mayStore: (target.directives.isEmpty || live.directives != nil
+                    || live.playQuery != nil)
                     && !(target.isLink && KeptHead.isUnkept(request)),
                 forwardedFields: forwarded, live: live, mountUser: mountUser))
         guard resource.role != .playlist, let known = self.live.terms(of: resource.nameKey) else {
@@ -152,20 +166,34 @@ package final class ResourceNames: Sendable {
     /// have been read yet, and what is stored of an earlier epoch is something else.
     package func resource(_ asked: Resource, movedTo url: AbsoluteURL) -> Resource {
         let directives = asked.live.directives
-        let named = directives == nil ? url : url.withoutDirectives
+        let playQuery = asked.live.playQuery
+        let named = directives == nil && playQuery == nil ? url : url.withoutDirectives
         let isOfSameUser = asked.mountUser?.isMeant(by: url) ?? false
         let mountUser = isOfSameUser ? asked.mountUser : keys.mountUsers.user(of: url)
         var (key, terms) = currentKey(
             named, session: asked.session, role: asked.role, as: mountUser)
         key.skip = directives?.skip
         key.epoch = max(key.epoch, asked.epoch)
+        if playQuery != nil {
+            key = CacheKey(url: key.url, audience: .session(asked.session.id.text))
+        }
         terms.directives = directives
+        terms.playQuery = playQuery
         return asked.changing {
             $0.url = url
             $0.cacheKey = key
             $0.live = terms
             $0.mountUser = mountUser
         }
+    }
+
+    /// Returns an interstitial under the key that it has for players which add nothing to its URL;
+    /// nil for all else.
+    package func common(_ resource: Resource) -> Resource? {
+        guard resource.live.playQuery != nil else { return nil }
+        let key = cacheKey(
+            resource.url.withoutDirectives, session: resource.session, role: resource.role)
+        return resource.changing { $0.cacheKey = key }
     }
 
     // MARK: Handles

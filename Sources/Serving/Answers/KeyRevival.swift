@@ -235,10 +235,10 @@ extension ProxyCore {
     /// known to have expired.
     func successor(of resource: Resource) -> AbsoluteURL? {
         guard resource.role != nil, !resource.isMounted else { return nil }
-        let isReload = resource.live.directives != nil
-        let dead = isReload ? resource.url.withoutDirectives : resource.url
+        let isMarked = resource.live.directives != nil || resource.live.playQuery != nil
+        let dead = isMarked ? resource.url.withoutDirectives : resource.url
         guard let url = revival.successor(of: dead), url != dead else { return nil }
-        return isReload ? url.adding(resource.url.splitDirectives.directives) : url
+        return isMarked ? url.adding(resource.url.splitDirectives.directives) : url
     }
 
     /// True if a playlist is stored at the URL that replaced its own.

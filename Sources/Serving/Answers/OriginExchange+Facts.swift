@@ -52,7 +52,8 @@ extension OriginExchange {
 
     private func lookUp(for decision: inout Decision) {
         guard resource.kind == nil else { return select(for: &decision) }
-        var known = found(resource) ?? foundOwnCopy(for: &decision)
+        var known =
+            found(resource) ?? foundOwnCopy(for: &decision) ?? foundCommonCopy(for: &decision)
         if known.map({ lacksAsked($0.0) }) ?? true { known = foundFormer(for: &decision) ?? known }
         guard let (object, facts) = known else {
             decision.facts.stored = .nothing
@@ -93,6 +94,26 @@ extension OriginExchange {
         resource = former
         decision.facts.resource = former
         return known
+    }
+
+    /// Finds what is stored of an interstitial for all players, where its origin is not asked.
+    private func foundCommonCopy(
+        for decision: inout Decision
+    ) -> (StoredObject, ObjectFacts)? {
+        guard resource.policy == .offline, let common = core.names.common(resource),
+            let copy = found(common)
+        else { return nil }
+        resource = common
+        decision.facts.resource = common
+        return copy
+    }
+
+    /// What is stored of an interstitial for all players, for the case that its origin fails.
+    var commonCopy: StoredObject? {
+        guard let common = core.names.common(resource), let (object, facts) = found(common),
+            !facts.isPerViewer || !core.isShared
+        else { return nil }
+        return object
     }
 
     /// Sets the length of a resource that has grown by parts, from the list that names it.

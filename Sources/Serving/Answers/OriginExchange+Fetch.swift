@@ -93,6 +93,7 @@ extension OriginExchange {
         _ part: MissingPart, _ reason: RequestPlan.FetchReason, _ decision: Decision
     ) {
         if part.learnsTypeFirst { progress.learnsTypeFirst = true }
+        if progress.fallback == nil { progress.fallback = commonCopy }
         var lane = Lane.playback
         if case .span(let start, let end) = part.wanted {
             lane = Reader.lane(resource, from: start, to: end)
