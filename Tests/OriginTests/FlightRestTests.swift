@@ -1,4 +1,5 @@
 import CachePolicy
+import HLS
 import HTTP
 @testable import Model
 @testable import Origin
