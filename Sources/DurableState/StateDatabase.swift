@@ -343,14 +343,16 @@ package final class StateDatabase: Sendable {
 
     /// Writes all state to the folder that replaced the missing one; blocks.
     ///
-    /// The former file has no name any more but is still open.
+    /// The former file has no name any more but is still open, also after a failure: then it can be
+    /// repeated.
     package func moveIntoNewFolder() throws {
         try committing.withLock { _ in
             let former = queue
             let found = try StateReader.salvage(former, rooms)
+            // Before the rows: if this run ends in between, no start takes them for all there were.
+            noteLoss(in: found)
             let made = try Self.open(folder)
             try Self.write(found, to: made)
-            try noteLoss(in: found)
             opened.withLock { $0 = Opened(made) }
             try? former.close()
         }

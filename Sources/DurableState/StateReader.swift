@@ -143,7 +143,11 @@ extension StateDatabase {
     /// True if rows may be missing that nobody removed: some could not be read in this run, or a
     /// damaged file lies aside; blocks on the disk.
     package var mayLackRows: Bool {
-        if hasLostRows.load(ordering: .relaxed) { return true }
+        hasLostRows.load(ordering: .relaxed) || hasDamagedFile
+    }
+
+    /// True if a damaged file, or the mark of one, lies in the folder; blocks on the disk.
+    private var hasDamagedFile: Bool {
         let files = (try? listFolder(folder)) ?? []
         return files.contains { $0.name.hasPrefix(Self.damagedPrefix) }
     }
@@ -155,12 +159,25 @@ extension StateDatabase {
 
     /// Notes, for later runs too, that a new folder lacks rows of the damaged former file; blocks on
     /// the disk.
-    func noteLoss(in found: StateContents) throws(SystemError) {
+    ///
+    /// A disk that refuses the mark is no reason to do without the rows: this run still knows.
+    func noteLoss(in found: StateContents) {
         guard !found.isWhole else { return }
         note(found)
+        // One is enough, however often the move is repeated.
+        guard !hasDamagedFile else { return }
         // The former file has no name to be set aside by: an empty one tells the next start.
         let mark = "\(folder)/\(Self.damagedPrefix)\(WallTime.now().seconds)"
-        _ = try openFile(mark, flags: O_RDWR | O_CREAT)
+        do throws(SystemError) {
+            _ = try openFile(mark, flags: O_RDWR | O_CREAT)
+            try syncFolder(folder)
+        } catch {
+            log.error(
+                """
+                the disk does not keep the mark that rows of the state database are lost: the next \
+                start may take what is left of a long pin for leftovers. Pin it again
+                """, metadata: ["mark": "\(mark)", "error": "\(error)"])
+        }
         let reason = found.damage.map { "\($0)" } ?? "invalid rows"
         log.error(
             """

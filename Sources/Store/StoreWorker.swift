@@ -31,6 +31,8 @@ final class StoreWorker {
     @exclusivity(unchecked) private var lostTimer: TimerID?
     /// When the cache folder is looked for again, if there is mail.
     @exclusivity(unchecked) private var nextLook = Monotonic(nanoseconds: .min)
+    /// True from the time a new cache folder is locked until index and state are in it too.
+    @exclusivity(unchecked) private var isMovingIn = false
     /// True once the log has told that pinned titles take all room; until pins or limits change.
     @exclusivity(unchecked) private var isPinShortageTold = false
     /// When the pinned bytes may be summed up again: each pinned object is a query.
@@ -322,7 +324,8 @@ final class StoreWorker {
     /// `again` is true if it was missing at the last check, so that the error is logged once.
     func lookForFolder(_ loop: EventLoop, again: Bool = false) {
         guard lostTimer == nil else { return }
-        if core.folder.isInPlace {
+        let isInPlace = core.folder.isInPlace
+        if isInPlace, !isMovingIn {
             guard core.folder.isLost else { return }
             core.folder.isLost = false
             core.table.withEachShard { $0.forgetAbsent() }
@@ -337,8 +340,9 @@ final class StoreWorker {
                     : "the cache folder is gone: nothing is stored until it is back or an empty one is created",
                 metadata: ["path": "\(core.folder.path)"])
         }
-        if core.folder.isRemade {
+        if isInPlace || core.folder.isRemade {
             do {
+                if !isInPlace { try takeFolder() }
                 try moveIn()
                 core.folder.isLost = false
                 core.log.notice(
@@ -354,9 +358,11 @@ final class StoreWorker {
         }
     }
 
-    /// Starts empty in the folder now at the path; open objects can be read to their end.
-    private func moveIn() throws {
+    /// Locks the folder now at the path, and forgets what was in the former one; open objects can
+    /// be read to their end.
+    private func takeFolder() throws {
         try core.folder.takeAnew()
+        isMovingIn = true
         core.usage.startAnew()
         core.undeleted.removeAll()
         core.counters.removals.add(1, ordering: .releasing)
@@ -370,9 +376,16 @@ final class StoreWorker {
         comparison = nil
         refilling = nil
         evictor.startAnew()
+    }
+
+    /// Begins an empty index in the locked folder, and writes the state there.
+    ///
+    /// If it throws, for want of room for instance, it is repeated.
+    private func moveIn() throws {
         try core.index.openAnew(core.folder)
         core.counters.isIndexDamaged.store(false, ordering: .relaxed)
         core.counters.isReconciled.store(true, ordering: .releasing)
         try core.state.moveIntoNewFolder()
+        isMovingIn = false
     }
 }

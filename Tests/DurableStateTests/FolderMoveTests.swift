@@ -7,13 +7,10 @@ import Testing
 
 /// Damage that is found while a new cache folder takes the place of a missing one.
 @Suite struct FolderMoveTests {
-    @Test(arguments: [false, true])
-    func `rows that a new folder lacks because of damage are noted for later runs`(
-        isDamaged: Bool
+    /// Fills the state of a folder, damages its file on request, and removes all files.
+    private func fillAndRemove(
+        _ state: StateDatabase, in folder: TemporaryFolder, isDamaged: Bool
     ) throws {
-        let folder = try TemporaryFolder()
-        let state = try folder.open()
-        defer { state.close() }
         let text = String(repeating: "padding ", count: 30)
         for id in 0..<500 { state.put(session(UInt64(id), "A: \(id) \(text)\n")) }
         try state.commit()
@@ -28,6 +25,16 @@ import Testing
         }
         try state.queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA shrink_memory") }
         for name in folder.names { unlink(folder.path + "/" + name) }
+    }
+
+    @Test(arguments: [false, true])
+    func `rows that a new folder lacks because of damage are noted for later runs`(
+        isDamaged: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        try fillAndRemove(state, in: folder, isDamaged: isDamaged)
         try state.moveIntoNewFolder()
         #expect((state.records(SessionRecord.self).count < 500) == isDamaged)
         #expect(state.mayLackRows == isDamaged)
@@ -35,5 +42,29 @@ import Testing
         let found = try next.open()
         defer { found.close() }
         #expect(found.mayLackRows == isDamaged)
+    }
+
+    @Test func `damage is noted before any row is in the new folder, once for repeated moves`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let state = try folder.open()
+        defer { state.close() }
+        try fillAndRemove(state, in: folder, isDamaged: true)
+        func marks() -> [String] { folder.names.filter { $0.hasPrefix("state.damaged-") } }
+        // No database can be created there.
+        try makeFolder(folder.path + "/state.sqlite")
+        #expect(throws: (any Error).self) { try state.moveIntoNewFolder() }
+        let first = marks()
+        #expect(first.count == 1)
+        rmdir(folder.path + "/state.sqlite")
+        // A mark of another second.
+        for name in first {
+            #expect(rename("\(folder.path)/\(name)", "\(folder.path)/state.damaged-1") == 0)
+        }
+        try state.moveIntoNewFolder()
+        #expect(marks() == ["state.damaged-1"])
+        try state.keep([session(1_000)])
+        #expect(state.records(SessionRecord.self).contains { $0.id == 1_000 })
     }
 }

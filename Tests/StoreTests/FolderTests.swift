@@ -1,5 +1,6 @@
 import Glibc
 import Posix
+import Reactor
 @testable import Store
 import Synchronization
 import Testing
@@ -36,6 +37,32 @@ import Testing
         #expect(rename(path, other) == 0 && rename(aside, path) == 0)
         try eventually { try isStoring() }
         #expect(store.find("y") != nil)
+    }
+
+    @Test func `a new folder is not used before index and state are in it`() throws {
+        let all = try TemporaryFolder()
+        let (path, aside) = (all.path + "/a", all.path + "/b")
+        let store = try openStore(path)
+        try store.pin(title: 9, url: "u", keys: [])
+        try store.flushed()
+        let worker = try #require(store.core.channel.worker)
+        // On the store's thread, which looks for the folder between any two steps of another one.
+        worker.enqueue { worker, loop in
+            _ = rename(path, aside)
+            // The index cannot be created there.
+            try? makeFolder(path + "/index.sqlite")
+            worker.lookForFolder(loop)
+            rmdir(path + "/index.sqlite")
+        }
+        try eventually { store.core.folder.isLost }
+        try eventually { !store.core.folder.isLost }
+        try store.add("a", total: 10)
+        store.close()
+
+        let again = try openStore(path)
+        defer { again.close() }
+        #expect(again.pins().map(\.title) == [9])
+        #expect(again.find("a")?.isComplete == true)
     }
 
     @Test func `a newer format is rejected and not changed`() throws {
