@@ -31,8 +31,10 @@ import URISyntax
         store.finish(object)
     }
 
-    @Test(arguments: [Epoch.first, Epoch(number: 7)])
-    func `a live list has what its names mean now`(stored: Epoch) throws {
+    @Test(arguments: [Epoch.first, Epoch(number: 7)], [false, true])
+    func `a list that is or was live has what its names mean now`(
+        stored: Epoch, isEnded: Bool
+    ) throws {
         let folder = try makeTemporaryFolder("live-title")
         defer { removeTree(folder) }
         let store = try ObjectStore(
@@ -44,21 +46,21 @@ import URISyntax
             settings: KeySettings(), database: store.state, counters: Counters())
         let (list, segment) = try (AbsoluteURL("http://h/l.m3u8"), AbsoluteURL("http://h/a.ts"))
         let session = Session(startingAt: list)
-        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"
-        try keep(
-            Array(text.utf8), as: try #require(keys.entryKeys(list, of: session).first), at: list,
-            .playlist, in: store)
+        let text =
+            "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"
+            + (isEnded ? "#EXT-X-ENDLIST\n" : "")
+        let listKey = try #require(keys.entryKeys(list, of: session).first)
+        try keep(Array(text.utf8), as: listKey, at: list, .playlist, in: store)
         // The name was used again: what it meant before is no part of the list.
         try keep(
             Array("media".utf8), as: keys.mediaKey(segment, in: stored), at: segment, .segment,
             in: store)
         #expect(try store.flush(within: .seconds(20 as Int64)))
-        let name = keys.mediaKey(segment)
         let catalogue = TitleCatalogue(
             store: store, sessions: SessionTable(store.state), keys: keys,
-            currentEpoch: { $0 == name ? Epoch(number: 7) : .first })
+            currentEpochs: { $0 == listKey ? [segment: Epoch(number: 7)] : [:] })
         let title = try #require(catalogue.titles(startingAt: list).first)
-        #expect(title.kind == .live)
+        #expect(title.kind == (isEnded ? .vod : .live))
         #expect(title.best?.percent == (stored == .first ? 0 : 100))
     }
 }

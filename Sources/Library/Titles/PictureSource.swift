@@ -65,7 +65,7 @@ extension TitleReading {
         }
         guard let list = playlist(root.object, root.head, variables: [:]) else { return [] }
         guard let multivariant = list.multivariant else {
-            return source(in: list, at: root.head.finalURL, most).map { [$0] } ?? []
+            return source(in: list, at: (root.key, root.head.finalURL), most).map { [$0] } ?? []
         }
         let variants = multivariant.variants.filter { $0.kind == .stream && $0.reference != nil }
             .prefix(Self.mostLists)
@@ -73,8 +73,8 @@ extension TitleReading {
         var found: [PictureSource] = []
         for variant in variants where found.count < Self.mostCandidates {
             guard let url = variant.reference?.url,
-                let (media, base) = playlist(at: url, variables: list.definedVariables),
-                let source = source(in: media, at: base, most)
+                let (media, place) = playlist(at: url, variables: list.definedVariables),
+                let source = source(in: media, at: place, most)
             else { continue }
             found.append(source)
         }
@@ -89,15 +89,18 @@ extension TitleReading {
         return movie?.bytes ?? read(object, nil, most)
     }
 
-    /// Returns a stored playlist, and the text of the URL that it came from.
+    /// Where a playlist is stored, and the text of the URL that it came from.
+    private typealias Place = (key: ObjectKey, base: String)
+
+    /// Returns a stored playlist and its place.
     private func playlist(
         at url: AbsoluteURL, variables: [String: String]
-    ) -> (list: Playlist, base: String)? {
+    ) -> (list: Playlist, place: Place)? {
         for key in catalogue.keys.entryKeys(url, of: session) {
             if let object = catalogue.store.peek(key), let head = StoredHead(encoded: object.head),
                 head.isPlaylist, let list = playlist(object, head, variables: variables)
             {
-                return (list, head.finalURL)
+                return (list, (key, head.finalURL))
             }
         }
         return nil
@@ -119,17 +122,21 @@ extension TitleReading {
     /// has any key.
     ///
     /// Names that the stream of an ended recording has used again mean what they did at that time,
-    /// those of a live list what they do now.
+    /// those of other lists what they do now.
     private mutating func source(
-        in list: Playlist, at base: String, _ most: Int
+        in list: Playlist, at place: Place, _ most: Int
     ) -> PictureSource? {
         guard let media = list.media, media.keys.allSatisfy(\.isNone) else { return nil }
         let isEnded = list.summary.playlistType == .vod && list.summary.hasEndList
-        let window = isEnded ? (try? AbsoluteURL(base)).flatMap { recordedWindow(at: $0) } : nil
-        let (catalogue, isLive) = (catalogue, list.summary.isLive)
+        let window =
+            isEnded ? (try? AbsoluteURL(place.base)).flatMap { recordedWindow(at: $0) } : nil
+        let current = window == nil ? catalogue.currentEpochs(place.key) : [:]
+        let keys = catalogue.keys
         func key(_ reference: ResourceReference) -> ObjectKey {
-            let epoch = window?.nameEpoch(of: reference, for: reference.mediaSequence)
-            return catalogue.mediaKey(reference.url, in: epoch ?? .first, isLive: isLive)
+            let epoch =
+                window?.nameEpoch(of: reference, for: reference.mediaSequence)
+                ?? current[reference.url]
+            return keys.mediaKey(reference.url, in: epoch ?? .first)
         }
         var segments: [Segment] = []
         var initialization: (key: ObjectKey, range: Range<Int64>?)?

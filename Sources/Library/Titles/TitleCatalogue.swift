@@ -14,35 +14,22 @@ package struct TitleCatalogue: Sendable {
     /// The key rules that the objects were stored under.
     package let keys: KeyTable
     package let limits: PlaylistLimits
-    /// Returns the current epoch of a name in live lists, given by its key without an epoch.
-    private let currentEpoch: @Sendable (ObjectKey) -> Epoch
+    /// Returns the epochs of the names in the last window of a list that is or was live, without
+    /// those in their first epoch; the list is given by its key.
+    let currentEpochs: @Sendable (ObjectKey) -> [AbsoluteURL: Epoch]
 
-    /// Without `currentEpoch`, for a process that reads no live lists, all names are in their first
-    /// epoch.
+    /// Without `currentEpochs`, for a process that reads no live lists, all names are in their
+    /// first epoch.
     package init(
         store: ObjectStore, sessions: SessionTable, keys: KeyTable,
         limits: PlaylistLimits = .standard,
-        currentEpoch: @escaping @Sendable (ObjectKey) -> Epoch = { _ in .first }
+        currentEpochs: @escaping @Sendable (ObjectKey) -> [AbsoluteURL: Epoch] = { _ in [:] }
     ) {
         self.store = store
         self.sessions = sessions
         self.keys = keys
         self.limits = limits
-        self.currentEpoch = currentEpoch
-    }
-
-    /// Returns the key of a resource that a media playlist names.
-    ///
-    /// - Parameters:
-    ///   - url: its URL.
-    ///   - epoch: its epoch in the window of an ended recording; the first one without a window.
-    ///   - isLive: whether the playlist is live: its names mean what they do now.
-    /// - Returns: the key.
-    func mediaKey(_ url: AbsoluteURL, in epoch: Epoch, isLive: Bool) -> ObjectKey {
-        let key = keys.mediaKey(url, in: epoch)
-        guard isLive, epoch == .first else { return key }
-        let now = currentEpoch(key)
-        return now == .first ? key : keys.mediaKey(url, in: now)
+        self.currentEpochs = currentEpochs
     }
 
     /// Returns the title of this number; nil if no object of it is stored and it is not pinned.

@@ -39,6 +39,8 @@ package struct TitleList: Sendable, Equatable {
     package let pieces: [TitlePiece]
     package let isMultivariant: Bool
     package let isLive: Bool
+    /// True if the names of its pieces have the epochs of an ended recording's window.
+    let hasWindow: Bool
     /// The title's name, if the playlist contains one.
     package let name: String?
     /// Variables for the playlists that this one names.
@@ -72,6 +74,7 @@ package struct TitleList: Sendable, Equatable {
         protection = keys?.protection
         let isEnded = list.summary.playlistType == .vod && list.summary.hasEndList
         let window = keys != nil && isEnded ? recorded() : nil
+        hasWindow = window != nil
         pieces = keys.map { Self.pieces(of: list, without: $0.foreignKeyLines, window) } ?? []
     }
 

@@ -140,13 +140,13 @@ struct TitleReading {
         if let name = list.name { title.name = name }
         let itself = TitleChild(url: root.url, kind: .variant, label: "stream", bandwidth: nil)
         if !list.isMultivariant {
-            title.variants = [variant(itself, list)]
+            title.variants = [variant(itself, list, at: root.key)]
         } else {
             title.variants = list.children.prefix(Self.mostLists).map { child in
                 guard let found = self.list(of: child, variables: list.variables) else {
                     return TitleVariant(unknown: child)
                 }
-                return variant(child, found)
+                return variant(child, found.list, at: found.key)
             }
         }
         title.kind = title.variants.contains(where: \.isLive) ? .live : .vod
@@ -154,7 +154,7 @@ struct TitleReading {
 
     private mutating func list(
         of child: TitleChild, variables: [String: String]
-    ) -> TitleList? {
+    ) -> (list: TitleList, key: ObjectKey)? {
         let ways = catalogue.keys.entryKeys(child.url, of: session)
         note(ways)
         for key in ways {
@@ -163,7 +163,7 @@ struct TitleReading {
                 let found = list(object, head, variables: variables)
             else { continue }
             needed.insert(key)
-            return found
+            return (found, key)
         }
         return nil
     }
@@ -181,8 +181,8 @@ struct TitleReading {
         }
     }
 
-    /// Returns the window of a recording's playlist, which has the epochs of its names; nil if all
-    /// are the first.
+    /// Returns the window of a recording's playlist, which has the epochs of its names; nil if
+    /// there is none, or none that can be read.
     func recordedWindow(at url: AbsoluteURL) -> TimeShift? {
         guard session.shift.recording != nil else { return nil }
         let name = WindowName(session: session.id, url: url)
@@ -190,11 +190,16 @@ struct TitleReading {
             name, in: catalogue.store.folderPath, limits: session.shift.limits)
     }
 
-    private mutating func variant(_ child: TitleChild, _ list: TitleList) -> TitleVariant {
+    /// Without a window, the names mean what players are told: what they do now, also after the end
+    /// of a live list.
+    private mutating func variant(
+        _ child: TitleChild, _ list: TitleList, at key: ObjectKey
+    ) -> TitleVariant {
+        let current = list.hasWindow ? [:] : catalogue.currentEpochs(key)
         let keys = Dictionary(
             list.pieces.map { piece -> (TitlePiece.Name, ObjectKey) in
-                let epoch = piece.name.epoch
-                return (piece.name, catalogue.mediaKey(piece.url, in: epoch, isLive: list.isLive))
+                let epoch = current[piece.url] ?? piece.name.epoch
+                return (piece.name, catalogue.keys.mediaKey(piece.url, in: epoch))
             }, uniquingKeysWith: { first, _ in first })
         note(Array(keys.values))
         needed.formUnion(keys.values)

@@ -321,6 +321,6 @@ package final class ProxyCore: Sendable {
     package var catalogue: TitleCatalogue {
         TitleCatalogue(
             store: store, sessions: sessions, keys: keys, limits: settings.playlistLimits,
-            currentEpoch: { [live] in live.epoch(of: $0) })
+            currentEpochs: { [live] in live.epochs(in: $0) })
     }
 }
