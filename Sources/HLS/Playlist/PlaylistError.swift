@@ -91,11 +91,16 @@ extension PlaylistError: CustomStringConvertible {
 }
 
 extension PlaylistError {
-    /// True if the same text may be readable for another session: it says that a value is to be had
-    /// from elsewhere, and this session lacks it, or the links of this session are long.
-    package var dependsOnReader: Bool {
+    /// Returns true if the same text may be readable for another session: it says that a value is
+    /// to be had from elsewhere, and this session lacks it, or the links of this session are long.
+    ///
+    /// - Parameter linksCarrySession: whether the links have what the reader gave in them;
+    ///   otherwise those of all sessions are as long.
+    /// - Returns: whether it may.
+    package func dependsOnReader(linksCarrySession: Bool) -> Bool {
         switch self {
-        case .missingImport, .missingQueryParameter, .linksTooLong: true
+        case .missingImport, .missingQueryParameter: true
+        case .linksTooLong: linksCarrySession
         case .undefinedVariable(_, _, _, let isImported): isImported
         case .tooLarge, .notAPlaylist, .lineTooLong, .tooManyLines, .forbiddenScheme, .badURI,
             .notJSON, .tooManyKeyFormats, .keysTooLong, .duplicateVariable,

@@ -156,30 +156,26 @@ struct TextPreparation: Sendable {
 
     /// Returns the failure for a playlist that cannot be passed on.
     private func refusal(_ error: PlaylistError, originStatus: HTTPStatus) -> ProxyFailure {
+        // Then each link carries what the player gave.
+        let linksCarrySession = resource.session.seal != nil
+        var failure = ProxyFailure(
+            .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
+            originStatus: originStatus, allowsStale: true)
         if case .missingQueryParameter(_, let name) = error,
             SessionTable.starts(resource.session, at: resource.url)
         {
-            var failure = ProxyFailure(
+            failure = ProxyFailure(
                 .client, .badRequest,
                 "\(resource.url.redacted) is a playlist that takes a variable from the query "
                     + "parameter '\(name)': open it with that parameter in its URL")
-            failure.dependsOnReader = true
-            return failure
-        }
-        if case .linksTooLong(let line, let limit) = error, resource.session.seal != nil {
-            // Each link carries what the player gave.
-            var failure = ProxyFailure(
+        } else if case .linksTooLong(let line, let limit) = error, linksCarrySession {
+            failure = ProxyFailure(
                 .client, .badRequest,
                 "\(resource.url.redacted): with the session in each link, line \(line) of the "
                     + "playlist would end behind the limit of \(limit) bytes: open it with fewer or "
                     + "shorter headers")
-            failure.dependsOnReader = true
-            return failure
         }
-        var failure = ProxyFailure(
-            .origin, .badGateway, "\(resource.url.redacted): \(error.description)",
-            originStatus: originStatus, allowsStale: true)
-        failure.dependsOnReader = error.dependsOnReader
+        failure.dependsOnReader = error.dependsOnReader(linksCarrySession: linksCarrySession)
         return failure
     }
 
