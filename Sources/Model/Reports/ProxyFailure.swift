@@ -194,7 +194,7 @@ extension ProxyFailure {
         var failure = ProxyFailure(
             .us, .serviceUnavailable,
             "the index of the cache cannot be read for the URL's short name; ask again in a "
-                + "moment, and check the disk if that does not help")
+                + "moment or reload the playlist, and check the disk if neither helps")
         failure.retryAfter = 1
         return failure
     }
