@@ -424,7 +424,8 @@ let package = Package(
             name: "OriginTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
-                "Store", "Endless", "Upstream", "BucketClient", "Model", "Origin",
+                "DurableState", "Store", "Endless", "Upstream", "BucketClient", "Model",
+                "SharedStore", "Origin",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

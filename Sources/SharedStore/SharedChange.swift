@@ -29,11 +29,18 @@ package struct SharedChange: Sendable, Equatable {
     private static let firstLine = "sluice change 1"
     /// The longest text of a change.
     package static let largest = 70_000
+    /// The last time of a change: the year 2200.
+    ///
+    /// Pins are followed by later ones, so behind the last time that a number can express none
+    /// could follow. No clock is the measure: those of two nodes would disagree on what counts.
+    package static let latest = WallTime(seconds: 7_258_118_400)
 
-    /// Nil for requests that concern one node alone: other paths, and purges by age.
+    /// Nil for requests that concern one node alone: other paths, and purges by age; and for times
+    /// that no clock has.
     package init?(path: String, query: String, given: WallTime, node: String) {
         guard Self.paths.contains(path), !query.isEmpty, query.utf8.count <= 66_000,
-            query.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), given.nanoseconds > 0,
+            query.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+            given.nanoseconds > 0, given <= Self.latest,
             (1...32).contains(node.utf8.count),
             node.utf8.allSatisfy({
                 (0x30...0x39).contains($0) || (0x61...0x66).contains($0)

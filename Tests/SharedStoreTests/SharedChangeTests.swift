@@ -52,6 +52,7 @@ struct SharedChangeTests {
         ("v1/rules/1700000000000000000-ab", "sluice change 1\n"),
         ("v1/rules/17-ab", "sluice change 1\n/api/pin?title=a\n"),
         ("v1/rules/9999999999999999999-ab", "sluice change 1\n/api/pin?title=a\n"),
+        ("v1/rules/9223372036854775807-ab", "sluice change 1\n/api/pin?title=a\n"),
         ("v1/rules/1700000000000000000-xyz", "sluice change 1\n/api/pin?title=a\n"),
         ("v1/o/1700000000000000000-ab", "sluice change 1\n/api/pin?title=a\n"),
     ])

@@ -34,6 +34,8 @@ package final class NodeChanges: Sendable {
         var changes: [SharedChange] = []
         for record in state.records(NodeChangeRecord.self) {
             if let time = record.latestPin {
+                // No pin could be made after a later one; the next pin replaces this row.
+                guard time < SharedChange.latest.nanoseconds else { continue }
                 latest = max(latest, time)
             } else if let change = SharedChange(
                 name: record.name, text: Array(record.text.utf8))
