@@ -43,8 +43,9 @@ struct LineRates: Sendable {
     /// and this share of the other's.
     ///
     /// Not by the share alone: a CDN's nearest address and a distant origin are mostly behind the
-    /// same line, and a download from there would take it from players.
-    private static let nearby = (delay: 0.002, share: 0.25)
+    /// same line, and a download from there would take it from players. On fibre such an address
+    /// is 1.5 to 3 ms away, a server on a cable in the house less than half of one.
+    private static let nearby = (delay: 0.001, share: 0.25)
 
     /// Takes the highest rate that one window of a path has shown, in bytes a second.
     mutating func note(_ rate: Double, of path: LowestDelay) {

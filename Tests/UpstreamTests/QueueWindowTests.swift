@@ -222,6 +222,9 @@ struct QueueWindowTests {
         let window = QueueWindow(.background)
         let lineRate = rates.highest(for: path(0.03))
         #expect(window.target(of: 0.03, lineRate: lineRate, at: 4) > 0.002)
+        // On fibre, a CDN in the same town is behind the line too.
+        rates.note(12.5e6, of: path(0.001_5))
+        #expect(rates.highest(for: path(0.03)) == 12.5e6)
     }
 
     @Test func `bounds rise by an eighth of what the line carries, but not while it is sought`() {
