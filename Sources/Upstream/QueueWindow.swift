@@ -16,8 +16,8 @@
 //                     │                       └─ every 30 s┘                                   │
 //                     └──────────────────────── after 10 to 160 s ─────────────────────────────┘
 //
-// - draining: half the window for some round trips shows the delay of the empty line. Less would
-//   show a delay that a full line with jitter never has;
+// - draining: half the window for some round trips shows the delay of the empty line, and whether
+//   the handshake met less jitter. Less would show a delay that a full line with jitter never has;
 // - starting: the window doubles each round trip until there is a queue;
 // - giving way: a transfer of players that begins finds no queue. What it lasts longer is shared
 //   by the length of the queue: players aim at twice that of background;
@@ -192,6 +192,8 @@ struct QueueWindow: Sendable {
     /// True while there is no limit because others fill the queue.
     var isReleased: Bool { if case .released = state { true } else { false } }
 
+    private var isDraining: Bool { if case .draining = state { true } else { false } }
+
     /// Takes a sample; at most one decision per round trip.
     ///
     /// - Parameters:
@@ -207,12 +209,11 @@ struct QueueWindow: Sendable {
         roundBytes = roundBytes.addingSaturated(sample.bytes)
         isRoundLossy = isRoundLossy || sample.isLossy
         if path.value == nil, let handshake = sample.handshake, handshake > 0, handshake < 60 {
-            path.note(handshake, at: now)
+            path.note(handshake: handshake, at: now)
         }
         if let roundTrip = sample.roundTrip, roundTrip > 0, roundTrip < 60 {
             roundTrips = (roundTrips + [roundTrip]).suffix(Self.longMemory)
-            var memory = roundTrips[...]
-            if case .draining = state { memory = memory.suffix(Self.shortMemory) }
+            let memory = roundTrips.suffix(isDraining ? Self.shortMemory : Self.longMemory)
             if memory.count >= Self.shortMemory {
                 path.note(memory.reduce(0, +) / Double(memory.count), at: now)
             }
@@ -231,7 +232,11 @@ struct QueueWindow: Sendable {
         queue = max(0, roundTrip - lowest)
         target = target(of: lowest, lineRate: sample.lineRate, at: now)
         let rate = Double(roundBytes) / (now - began)
+        let wasDraining = isDraining
         decide(rate, roundTrip, lowest, now)
+        if wasDraining, !isDraining, roundTrips.count >= Self.shortMemory {
+            path.noteDrained(target: target)
+        }
         let floor = max(
             Self.leastWindow * Double(max(1, sample.connections)), Self.leastRate * roundTrip)
         switch state {
@@ -263,7 +268,7 @@ struct QueueWindow: Sendable {
         _ rate: Double, _ roundTrip: Double, _ lowest: Double, _ now: Double
     ) {
         let former = fullRate
-        if case .draining = state {} else { rates = (rates + [rate]).suffix(4) }
+        if !isDraining { rates = (rates + [rate]).suffix(4) }
         others.note(rate: rate, at: now)
         switch state {
         case .draining(let rounds):

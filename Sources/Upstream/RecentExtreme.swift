@@ -43,11 +43,44 @@ struct RecentExtreme: Sendable {
 }
 
 /// The lowest delay of a path over the last ten minutes (RFC 6817 section 2.4.2).
+///
+/// It begins with the delay of a handshake. That is one sample, and may have met little of the
+/// jitter: a full line is never as quick, and each later round trip would look like a queue.
 struct LowestDelay: Sendable {
-    private var lowest = RecentExtreme(.lowest, minutes: 10)
+    private static let minutes = 10
+    /// What makes the difference between a handshake and the means of later round trips jitter.
+    ///
+    /// No more than the share of the target is as good as none. More than the most, in seconds, is
+    /// the queue of others: without the handshake, one that comes late would take it for the line.
+    private static let jitter = (share: 0.5, most: 0.02)
+
+    private var means = RecentExtreme(.lowest, minutes: LowestDelay.minutes)
+    private var handshake: (delay: Double, notedAt: Double)?
 
     /// In seconds; nil before the first sample.
-    var value: Double? { lowest.value }
+    var value: Double? {
+        guard let mean = means.value else { return handshake?.delay }
+        return min(mean, handshake?.delay ?? mean)
+    }
 
-    mutating func note(_ delay: Double, at now: Double) { lowest.note(delay, at: now) }
+    /// Takes the delay of a handshake, in seconds; now is in seconds of a monotonic clock.
+    mutating func note(handshake delay: Double, at now: Double) { handshake = (delay, now) }
+
+    /// Takes the mean of some round trips, in seconds; now is in seconds of a monotonic clock.
+    mutating func note(_ delay: Double, at now: Double) {
+        means.note(delay, at: now)
+        if let known = handshake, now - known.notedAt >= 60 * Double(Self.minutes) {
+            handshake = nil
+        }
+    }
+
+    /// Forgets the handshake if it met less jitter than the round trips since; called when a window
+    /// has been drained, so that these hold no queue of its own.
+    ///
+    /// - Parameter target: the queue that the window aims at, in seconds.
+    mutating func noteDrained(target: Double) {
+        guard let known = handshake, let mean = means.value else { return }
+        let excess = mean - known.delay
+        if excess > Self.jitter.share * target, excess <= Self.jitter.most { handshake = nil }
+    }
 }

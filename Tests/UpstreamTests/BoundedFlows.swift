@@ -228,11 +228,13 @@ struct Household {
 
     init(
         _ line: SimulatedLine, players: Int, background: Int, from begin: Double,
-        segments: SimulatedLine.Responses? = nil
+        segments: SimulatedLine.Responses? = nil, handshake: Double? = nil
     ) {
         var line = line
-        self.players = BoundedFlows(.players, players, on: &line, from: 0, responses: segments)
-        self.background = BoundedFlows(.background, background, on: &line, from: begin)
+        self.players = BoundedFlows(
+            .players, players, on: &line, from: 0, responses: segments, handshake: handshake)
+        self.background = BoundedFlows(
+            .background, background, on: &line, from: begin, handshake: handshake)
         self.line = line
     }
 
