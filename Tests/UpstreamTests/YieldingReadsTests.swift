@@ -6,15 +6,15 @@ import Upstream
 
 /// Bounds of receive windows on real connections.
 struct YieldingReadsTests {
-    /// Answers `/segment` with a megabyte in a third of a second.
+    /// Answers `/segment` with a megabyte in two thirds of a second.
     private static func answer(_ exchange: Exchange) -> AfterRequest {
         guard exchange.target == "/segment" else {
             exchange.respond(200, body: Array("#EXTM3U".utf8))
             return .keep
         }
         exchange.send("HTTP/1.1 200 X\r\nContent-Length: 1048576\r\n\r\n")
-        for _ in 0..<16 {
-            exchange.send([UInt8](repeating: 1, count: 65_536))
+        for _ in 0..<32 {
+            exchange.send([UInt8](repeating: 1, count: 32_768))
             exchange.pause(milliseconds: 20)
         }
         return .keep
@@ -40,8 +40,10 @@ struct YieldingReadsTests {
             $0.perHostLimit = 1
         }
         _ = try Self.bounds(after: "/segment", .playback, harness, origin)
-        // Ten segments: the line, of no delay, needs less.
-        #expect(try Self.bounds(after: "/list", .express, harness, origin) == [14_480])
+        let bounds = try Self.bounds(after: "/list", .express, harness, origin)
+        // Ten segments where the line, of no delay, needs less. The origin's pauses may count as
+        // jitter: 20 ms at most, of 1.6 MB/s.
+        #expect(bounds.count == 1 && (14_480...40_000).contains(bounds.first ?? 0), "\(bounds)")
         harness.stop()
         origin.stop()
     }
