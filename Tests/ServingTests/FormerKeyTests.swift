@@ -59,10 +59,12 @@ import URISyntax
     }
 
     /// Stores a segment under the key that its URL has now.
-    private func keep(_ url: AbsoluteURL, title: UInt64 = 7) throws {
+    private func keep(
+        _ url: AbsoluteURL, title: UInt64 = 7, redirectedTo final: String? = nil
+    ) throws {
         let head = StoredHead(
             status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
-            finalURL: url.text)
+            finalURL: final ?? url.text)
         let body: [UInt8] = [1, 2, 3, 4]
         let object = try table.store.create(
             ObjectDescription(
@@ -144,6 +146,30 @@ import URISyntax
         #expect(!hasFormer(other, stranger))
         try table.store.pin(title: 7, url: "http://h/l.m3u8", keys: [])
         #expect(!hasFormer(other, stranger))
+    }
+
+    @Test(arguments: [KeyVetoes.Reason.noStore, .content], [7 as UInt64, 9])
+    func `a response of another path counts as another URL's`(
+        reason: KeyVetoes.Reason, title: UInt64
+    ) throws {
+        let paths = ["a", "b"].map { "http://h/hdntl=exp=1~acl=*~data=\($0)~hmac=00/s1.ts" }
+        let (kept, other) = (try AbsoluteURL(paths[0]), try AbsoluteURL(paths[1]))
+        try keep(kept, title: title)
+        #expect(key(kept) == key(other))
+        keys.veto(reason, kept, .media)
+        #expect(key(kept) != key(other))
+        #expect(hasFormer(kept, session))
+        #expect(hasFormer(other, session) == (reason == .noStore && title == 7))
+    }
+
+    @Test(arguments: [KeyVetoes.Reason.noStore, .content], [7 as UInt64, 9])
+    func `a redirected response does not count as the requested URL's`(
+        reason: KeyVetoes.Reason, title: UInt64
+    ) throws {
+        let (kept, other) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(1, token: 1)))
+        try keep(kept, title: title, redirectedTo: "http://edge/x/s1.ts")
+        keys.veto(reason, kept, .media)
+        #expect(hasFormer(other, session) == (reason == .noStore && title == 7))
     }
 
     @Test func `only what may be gone is served under a former key while its origin answers`()

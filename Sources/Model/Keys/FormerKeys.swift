@@ -118,16 +118,19 @@ extension KeyTable {
 
     /// True if an object under a former key is what a URL stands for.
     ///
-    /// Another URL that shared the key may have brought it: then it counts if it belongs to the
-    /// session's title, or that title is pinned and a pin has it, unless such responses were found
-    /// to differ.
+    /// Another URL that shared the key may have brought it, also one with another path, and a
+    /// redirect hides which one was requested: unless its last hop has this URL, it counts only if
+    /// it belongs to the session's title, or that title is pinned and a pin has it, and if such
+    /// responses were not found to differ.
     private static func isOf(
         _ url: AbsoluteURL, _ object: StoredObject, by way: FormerRules.Way, _ session: Session,
         _ store: ObjectStore
     ) -> Bool {
         guard way.merges else { return true }
-        guard let head = ObjectFacts.of(object)?.head else { return false }
-        guard isOther(head, than: url) else { return true }
+        guard let head = ObjectFacts.of(object)?.head,
+            let from = try? AbsoluteURL(head.finalURL)
+        else { return false }
+        guard from.normalisedForKey != url.normalisedForKey else { return true }
         guard !way.isDisproved else { return false }
         let title = session.id.number
         return object.title == title || (store.pin(of: title) != nil && store.isPinned(object))
