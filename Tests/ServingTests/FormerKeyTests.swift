@@ -172,6 +172,37 @@ import URISyntax
         #expect(hasFormer(other, session) == (reason == .noStore && title == 7))
     }
 
+    @Test(arguments: [KeyMode.standard, .off])
+    func `a rule that the configuration has taken back counts for the own URL only`(
+        mode: KeyMode
+    ) throws {
+        let texts = [1, 2].map { "http://h/s1.ts?q=\($0)" }
+        let (kept, other) = (try AbsoluteURL(texts[0]), try AbsoluteURL(texts[1]))
+        keys.replace(try settings(["drop q"], mode: mode))
+        try keep(kept)
+        #expect(key(kept) == key(other))
+        keys.replace(try settings([], mode: mode))
+        #expect(key(kept) != key(other))
+        #expect(hasFormer(kept, session))
+        #expect(!hasFormer(other, session))
+    }
+
+    @Test func `signatures that are part of keys again count for the own URL only`() throws {
+        let (kept, other) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(1, token: 1)))
+        try keep(kept)
+        keys.replace(try settings(["drop p"], mode: .off))
+        #expect(hasFormer(kept, session))
+        #expect(!hasFormer(other, session))
+    }
+
+    @Test func `another URL's response counts after a rule was added`() throws {
+        let (kept, other) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(1, token: 1)))
+        try keep(kept)
+        keys.replace(try settings(["drop p"]))
+        #expect(hasFormer(kept, session))
+        #expect(hasFormer(other, session))
+    }
+
     @Test func `only what may be gone is served under a former key while its origin answers`()
         throws
     {

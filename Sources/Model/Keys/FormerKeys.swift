@@ -13,7 +13,8 @@ struct FormerRules: Sendable {
     /// One set of rules.
     struct Way: Sendable {
         let rules: [KeyRuleInForce]
-        /// True if responses of URLs that share a key by these rules were found to differ.
+        /// True if responses of URLs that share a key by these rules were found to differ, or if
+        /// the configuration has taken back one of the rules, which says the same.
         let isDisproved: Bool
         /// True if URLs that differ in more than spelling may share a key.
         let merges: Bool
@@ -55,17 +56,26 @@ extension KeyTable.State {
         let veto = vetoes[.init(origin: name, scope: question.place.scope)]
         // `no-store` bars merging too, but does not tell two responses apart.
         let haveDiffered = veto.map { $0 != .noStore } ?? false
-        var former = FormerRules()
+        let mode = KeyTable.answer(question, self).mode
+        let present = settings.origins.settings(of: question.origin).rules
+        var ways: [FormerRules.Way] = []
         for learned in Set([proposed, [], proposed + refused]).sorted(by: { $0.count < $1.count }) {
+            let isUnlearned =
+                learned.count > proposed.count || (!learned.isEmpty && mode != .auto)
             for rules in configured {
+                let isRemoved = rules.contains { $0.merges && !present.contains($0) }
                 for isShipped in [true, false] {
-                    former.ways.append(
+                    ways.append(
                         .init(
                             KeyTable.rules(rules, learned: learned, isShipped: isShipped),
-                            isDisproved: haveDiffered || learned.count > proposed.count))
+                            isDisproved: haveDiffered || isUnlearned || isRemoved
+                                || (isShipped && mode == .off)))
                 }
             }
         }
+        var former = FormerRules()
+        // A key that two ways make is tried once: by the rules that still hold, if any make it.
+        former.ways = ways.filter { !$0.isDisproved } + ways.filter(\.isDisproved)
         let unmerged = KeyTable.rules([], learned: [], isShipped: true).filter { !$0.rule.merges }
         former.ways.append(.init(unmerged, isDisproved: false))
         former.ways.append(.init([], isDisproved: false))

@@ -243,7 +243,7 @@ package final class KeyTable: Sendable {
         return texts
     }
 
-    private static func answer(_ question: Question, _ state: State) -> InForce {
+    static func answer(_ question: Question, _ state: State) -> InForce {
         let settings = state.settings.origins.settings(of: question.origin)
         var policy = settings.policy?.0 ?? state.settings.policy
         if question.place.isMounted, settings.policy == nil, policy == .media { policy = .rfc }
