@@ -261,7 +261,8 @@ struct DownloadExport {
         if let epoch { key.epoch = epoch }
         guard services.store.peek(ObjectKey(key)) == nil else { return key }
         let former = services.keys.former(
-            key, of: url, session, role: role, in: services.store
+            key, of: url, session, role: role, in: services.store,
+            live: epoch == nil ? services.names.live : nil
         ) { _ in true }
         return former?.key ?? key
     }

@@ -61,7 +61,8 @@ struct OfflineReading {
             }
         }
         let former = resource.underFormerKey(
-            sources.names.keys, sources.store, isOriginUp: false, where: \.isComplete)
+            sources.names.keys, sources.live, sources.store, isOriginUp: false,
+            where: \.isComplete)
         guard let former, let object = sources.store.peek(former.key) else { return nil }
         return list(former, object, variables: variables)
     }
@@ -199,7 +200,7 @@ struct OfflineReading {
     private func wasKept(_ reference: ResourceReference) -> Bool {
         let former = sources.names.keys.former(
             key(of: reference).key, of: reference.url, session, role: reference.role,
-            in: sources.store
+            in: sources.store, live: sources.live
         ) { object in
             Self.isKept(
                 reference,

@@ -60,15 +60,17 @@ import URISyntax
 
     /// Stores a segment under the key that its URL has now.
     private func keep(
-        _ url: AbsoluteURL, title: UInt64 = 7, redirectedTo final: String? = nil
+        _ url: AbsoluteURL, title: UInt64 = 7, redirectedTo final: String? = nil,
+        epoch: Epoch = .first
     ) throws {
+        let name = key(url).changing { $0.epoch = epoch }
         let head = StoredHead(
             status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
             finalURL: final ?? url.text)
         let body: [UInt8] = [1, 2, 3, 4]
         let object = try table.store.create(
             ObjectDescription(
-                key: ObjectKey(key(url)), url: key(url).text, role: ResourceRole.segment.letter,
+                key: ObjectKey(name), url: name.text, role: ResourceRole.segment.letter,
                 head: head.encoded, total: Int64(body.count), created: .now(), isStorable: true,
                 title: title))
         try table.store.publish(object)
@@ -203,24 +205,71 @@ import URISyntax
         #expect(hasFormer(other, session))
     }
 
+    /// Reads a live list that names one segment, some seconds from now.
+    private func read(_ url: AbsoluteURL, number: Int, after seconds: Int64) throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:\(number)\n"
+        let reading = try #require(
+            try LiveReading(
+                Array("\(text)#EXTINF:2,\n\(url.text)\n".utf8),
+                base: try AbsoluteURL("http://h/l.m3u8"), options: PlaylistReading()))
+        let time = WallTime.now() + .seconds(seconds)
+        let place = LiveMemory.Place(
+            list: ObjectKey(sha256Of: "list"), generation: UInt64(number),
+            times: .init(requested: time, received: time), keyVersion: keys.version)
+        table.names.live.take(reading, at: place) { url, _ in ObjectKey(self.key(url)) }
+    }
+
+    private func isServed(
+        _ url: AbsoluteURL, _ session: Session, _ role: ResourceRole?, isOriginUp: Bool
+    ) -> Bool {
+        let resource = table.names.resource(url, session, role: role, forwarding: Fields())
+        let former = resource.underFormerKey(
+            keys, table.names.live, table.store, isOriginUp: isOriginUp, where: \.isComplete)
+        return former != nil
+    }
+
+    @Test func `a name in the window that is used again is not served under its former key`()
+        throws
+    {
+        let (url, next) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(2)))
+        try keep(url)
+        keys.veto(.noStore, url, .media)
+        #expect(isServed(url, session, .segment, isOriginUp: true))
+        try read(url, number: 1, after: 10)
+        #expect(!isServed(url, session, .segment, isOriginUp: true))
+        #expect(isServed(url, session, .segment, isOriginUp: false))
+        try read(next, number: 2, after: 12)
+        #expect(isServed(url, session, .segment, isOriginUp: true))
+    }
+
+    @Test func `a name is found in the current epoch of its former key`() throws {
+        let url = try AbsoluteURL(text(1))
+        let live = table.names.live
+        try read(url, number: 100_000, after: 0)
+        try read(url, number: 1, after: 10)
+        let epoch = live.epoch(of: ObjectKey(key(url)))
+        #expect(epoch != .first)
+        try keep(url)
+        try keep(url, epoch: epoch)
+        keys.veto(.noStore, url, .media)
+        let found = keys.former(
+            key(url), of: url, session, role: .segment, in: table.store, live: live,
+            where: \.isComplete)
+        #expect(found?.key.epoch == epoch)
+    }
+
     @Test func `only what may be gone is served under a former key while its origin answers`()
         throws
     {
         let url = try AbsoluteURL(text(1))
         try keep(url)
         keys.veto(.noStore, url, .media)
-        func isServed(_ session: Session, _ role: ResourceRole?, isOriginUp: Bool) -> Bool {
-            let resource = table.names.resource(url, session, role: role, forwarding: Fields())
-            let former = resource.underFormerKey(
-                keys, table.store, isOriginUp: isOriginUp, where: \.isComplete)
-            return former != nil
-        }
         let plain = Session(id: SessionID(8), fields: Fields())
-        #expect(isServed(plain, .segment, isOriginUp: false))
-        #expect(!isServed(plain, .segment, isOriginUp: true))
-        #expect(isServed(session, .segment, isOriginUp: true))
-        #expect(!isServed(session, nil, isOriginUp: true))
+        #expect(isServed(url, plain, .segment, isOriginUp: false))
+        #expect(!isServed(url, plain, .segment, isOriginUp: true))
+        #expect(isServed(url, session, .segment, isOriginUp: true))
+        #expect(!isServed(url, session, nil, isOriginUp: true))
         try table.store.pin(title: 8, url: "http://h/l.m3u8", keys: [])
-        #expect(isServed(plain, .segment, isOriginUp: true))
+        #expect(isServed(url, plain, .segment, isOriginUp: true))
     }
 }

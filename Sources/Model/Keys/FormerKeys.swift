@@ -106,17 +106,22 @@ extension KeyTable {
     ///   - session: the session that asks for it.
     ///   - role: its role.
     ///   - store: the store.
+    ///   - live: the live lists, if the key is meant in the current epoch of its name, which only
+    ///     the former name may have; nil if it is meant in its own epoch.
     ///   - isUsable: whether an object has what is wanted.
     /// - Returns: the former key, and the object; nil if there is none.
     package func former(
         _ key: CacheKey, of url: AbsoluteURL, _ session: Session, role: ResourceRole?,
-        in store: ObjectStore, where isUsable: (StoredObject) -> Bool
+        in store: ObjectStore, live: LiveMemory? = nil, where isUsable: (StoredObject) -> Bool
     ) -> (key: CacheKey, object: StoredObject)? {
         var tried: Set<String> = [key.url]
         for way in formerRules(of: url, role.keyScope).ways {
             let text = KeyMaker.text(of: url, rules: way.rules)
             guard tried.insert(text).inserted else { continue }
-            let former = key.at(text)
+            var former = key.at(text)
+            if let live {
+                former.epoch = max(former.epoch, live.epoch(of: ObjectKey(former.name)))
+            }
             if let object = store.peek(ObjectKey(former)), !object.isDiscarded, isUsable(object),
                 Self.isOf(url, object, by: way, session, store)
             {
@@ -153,23 +158,27 @@ extension Resource {
     ///
     /// While the origin answers, this concerns pinned titles and the segments of longer windows,
     /// which it may have removed; everything else is fetched again, and live lists go on under the
-    /// key that their followers use.
+    /// key that their followers use. What its window has with a new meaning is fetched again too.
     ///
     /// - Parameters:
     ///   - keys: the rules.
+    ///   - live: the live lists; nil if none are known.
     ///   - store: the store.
     ///   - isOriginUp: whether the origin is expected to answer.
     ///   - isUsable: whether an object has what is requested.
     /// - Returns: the resource; nil if nothing is stored so.
     package func underFormerKey(
-        _ keys: KeyTable, _ store: ObjectStore, isOriginUp: Bool,
+        _ keys: KeyTable, _ live: LiveMemory?, _ store: ObjectStore, isOriginUp: Bool,
         where isUsable: (StoredObject) -> Bool
     ) -> Resource? {
         guard mayUseFormerKey(isOriginUp: isOriginUp, store) else { return nil }
         let ways = mayHaveOwnCopy ? [self, ownCopy] : [self]
         for known in ways {
             let former = keys.former(
-                known.cacheKey, of: url, session, role: role, in: store, where: isUsable)
+                known.cacheKey, of: url, session, role: role, in: store
+            ) { object in
+                isUsable(object) && !(isOriginUp && live?.isReplaced(object, self) == true)
+            }
             if let former { return changing { $0.cacheKey = former.key } }
         }
         return nil

@@ -66,6 +66,16 @@ extension EpochTable {
         let since: Moment
     }
 
+    /// Returns what `since` does for a name in the last window of its list; nil for one that has
+    /// left it.
+    func sinceInWindow(_ name: ObjectKey) -> Moment? {
+        guard let known = names[name], let list = lists[known.list] else { return nil }
+        // While a long reading is applied, its names are newer than the list.
+        let isShown = known.lastSeen >= list.received
+        let isSkipped = readings[known.list]?.skipped.contains(name) ?? false
+        return isShown || isSkipped ? known.since : nil
+    }
+
     /// Returns the numbers of the segments that a reading skips and that the table therefore knows
     /// from readings before; nil for a full list, and where the list does not just continue.
     static func skips(_ reading: LiveReading, _ relation: Relation) -> Range<Int>? {

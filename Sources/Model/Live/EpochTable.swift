@@ -19,8 +19,8 @@ package import URISyntax
 /// The names of all live lists of one daemon.
 package struct EpochTable: Sendable {
     package private(set) var lists: [ObjectKey: List] = [:]
-    private var readings: [ObjectKey: Reading] = [:]
-    private var names: [ObjectKey: Name] = [:]
+    private(set) var readings: [ObjectKey: Reading] = [:]
+    private(set) var names: [ObjectKey: Name] = [:]
     private var left = LeftNames()
 
     /// False while every name is in its first epoch.

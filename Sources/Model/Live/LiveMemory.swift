@@ -82,6 +82,12 @@ package final class LiveMemory: Sendable {
         return state.withLock { $0.epochs.since(name) }
     }
 
+    /// Returns the same for a name in the last window of a list; nil for one that has left it.
+    func sinceInWindow(_ name: ObjectKey) -> Moment? {
+        guard isUsed.load(ordering: .acquiring) else { return nil }
+        return state.withLock { $0.epochs.sinceInWindow(name) }
+    }
+
     /// True if a live list that segments leave contains a name, or did so a short time ago.
     package func isInWindow(_ name: ObjectKey) -> Bool {
         guard isUsed.load(ordering: .acquiring) else { return false }

@@ -23,6 +23,8 @@ struct SkippedNames: Sendable {
     var isEmpty: Bool { first == names.count }
     var keys: [ObjectKey] { names[first...].map(\.key) }
 
+    func contains(_ key: ObjectKey) -> Bool { names[first...].contains { $0.key == key } }
+
     /// Adds the names that the newest delta update skips first.
     ///
     /// - Parameters:

@@ -87,7 +87,7 @@ extension OriginExchange {
     /// Finds what is stored under a key that the URL had before its rules changed.
     func foundFormer(for decision: inout Decision) -> (StoredObject, ObjectFacts)? {
         let isUp = decision.facts.origin == .up && !progress.hasFailed
-        let former = resource.underFormerKey(core.keys, core.store, isOriginUp: isUp) {
+        let former = resource.underFormerKey(core.keys, core.live, core.store, isOriginUp: isUp) {
             $0.isComplete || holdsAsked($0)
         }
         guard let former, let known = found(former) else { return nil }

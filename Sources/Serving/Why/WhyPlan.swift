@@ -165,7 +165,8 @@ struct WhyPlan {
 
     private var underFormerKey: Resource? {
         facts.resource.underFormerKey(
-            core.keys, core.store, isOriginUp: facts.origin == .up, where: \.isComplete)
+            core.keys, core.live, core.store, isOriginUp: facts.origin == .up,
+            where: \.isComplete)
     }
 
     private mutating func take(_ object: StoredObject, _ stored: ObjectFacts) {
