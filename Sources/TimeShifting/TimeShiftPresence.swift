@@ -40,38 +40,46 @@ extension TimeShiftTable {
     func isKept(
         _ segment: TimeShiftSegment, _ session: Session, _ known: inout KnownStructures
     ) -> Bool {
-        guard let url = segment.url else { return false }
+        kept(segment, session, &known) != nil
+    }
+
+    /// Returns the object of a segment, if everything that playing it requires is stored or being
+    /// fetched; opens files.
+    fileprivate func kept(
+        _ segment: TimeShiftSegment, _ session: Session, _ known: inout KnownStructures
+    ) -> StoredObject? {
+        guard let url = segment.url else { return nil }
         let structure = segment.structure
         let hasStructure = known[structure] ?? isStructureKept(of: segment, session)
         known[structure] = hasStructure
-        return hasStructure
-            && isKept(
-                url, session, role: .segment, mark: segment.marks.segment, segment.byteRange)
+        guard hasStructure else { return nil }
+        return kept(url, session, role: .segment, mark: segment.marks.segment, segment.byteRange)
     }
 
     private func isStructureKept(of segment: TimeShiftSegment, _ session: Session) -> Bool {
         let hasKeys = segment.keyChoices.allSatisfy { choice in
             choice.contains { key in
-                isKept(key, session, role: .key, mark: segment.mark(ofKey: key))
+                kept(key, session, role: .key, mark: segment.mark(ofKey: key)) != nil
             }
         }
         guard hasKeys, let map = segment.mapURL else { return hasKeys }
-        return isKept(
+        let object = kept(
             map, session, role: .initialization, mark: segment.marks.map, segment.mapRange)
+        return object != nil
     }
 
-    /// True if the wanted bytes of a resource are stored or being fetched, also under a key that
-    /// its URL had before its rules changed.
-    private func isKept(
+    /// Returns the object of a resource if its wanted bytes are stored or being fetched, also under
+    /// a key that its URL had before its rules changed.
+    private func kept(
         _ url: AbsoluteURL, _ session: Session, role: ResourceRole, mark: UInt32,
         _ range: SubRange? = nil
-    ) -> Bool {
+    ) -> StoredObject? {
         let key = key(url, session, role: role, mark: mark)
-        if let object = store.peek(ObjectKey(key)), Self.holds(object, range) { return true }
+        if let object = store.peek(ObjectKey(key)), Self.holds(object, range) { return object }
         let former = names.keys.former(key, of: url, session, role: role, in: store) {
             Self.holds($0, range)
         }
-        return former != nil
+        return former?.object
     }
 
     private static func holds(_ object: StoredObject, _ range: SubRange?) -> Bool {
@@ -79,6 +87,27 @@ extension TimeShiftTable {
         guard let range else { return object.isFilling(from: 0) }
         return object.spans.contains(range.bytes)
             || object.isFilling(from: range.bytes.lowerBound)
+    }
+}
+
+/// The former keys that segments of a window were found complete under, by their keys.
+///
+/// Finding them opens files, all of a day after a change of keys: the next checks ask the index for
+/// them, as long as the rules stay the same.
+struct FormerSegments: Sendable {
+    private(set) var keys: [ObjectKey: ObjectKey] = [:]
+    private var version: UInt64 = 0
+
+    init() {}
+
+    init(_ keys: [ObjectKey: ObjectKey], version: UInt64) {
+        self.keys = keys
+        self.version = version
+    }
+
+    /// Returns the keys that hold by a version of the key rules.
+    func keys(of version: UInt64) -> [ObjectKey: ObjectKey] {
+        version == self.version ? keys : [:]
     }
 }
 
@@ -157,11 +186,16 @@ extension ShiftedList {
 
     /// Checks everything before the origin's window against the index.
     ///
-    /// Blocks on the disk, for a second or two with a day of segments. Segments that have just left
-    /// the window are left to `lookForKept`, which allows for their fetches. With `all` these and
-    /// the window itself are checked too.
+    /// Blocks on the disk, for a second or two with a day of segments. After a change of keys, the
+    /// first check opens the files of all segments that are stored under former ones. Segments that
+    /// have just left the window are left to `lookForKept`, which allows for their fetches. With
+    /// `all` these and the window itself are checked too.
     package func verify(_ table: TimeShiftTable, all: Bool = false) {
-        let (shift, open, lookedTo) = state.withLock { ($0.shift, $0.open, $0.lookedTo) }
+        let version = table.names.keys.version
+        let (shift, open, lookedTo, former) = state.withLock { state in
+            (state.shift, state.open, state.lookedTo, state.former.keys(of: version))
+        }
+        var found: [ObjectKey: ObjectKey] = [:]
         let end = min(shift.windowStart, lookedTo)
         let old = shift.segments.filter { segment in
             !segment.isGap && (all || (segment.number < end && !open.contains(segment.number)))
@@ -176,22 +210,29 @@ extension ShiftedList {
                         table.key($0, session, role: .segment, mark: segment.marks.segment))
                 }
             }
-            let rows = table.store.entries(of: keys.compactMap { $0 })
+            let rows = table.store.entries(of: keys.compactMap { $0.map { former[$0] ?? $0 } })
             var cursor = 0
             for (segment, key) in zip(some, keys) {
-                guard key != nil else { continue }
+                guard let key else { continue }
                 let row = rows[cursor]
                 cursor += 1
-                // The index is updated slightly later than the store; it knows neither ranges nor
-                // former keys.
-                if row?.isComplete != true, !table.isKept(segment, session, &known) {
-                    lost.insert(segment.number)
+                if row?.isComplete == true {
+                    found[key] = former[key]
+                    continue
                 }
+                // The index is updated slightly later than the store; it does not know ranges.
+                guard let object = table.kept(segment, session, &known) else {
+                    lost.insert(segment.number)
+                    continue
+                }
+                if object.isComplete, object.key != key { found[key] = object.key }
             }
         }
         let gaps = shift.segments.lazy.filter { $0.isGap }.map(\.number)
         lost.formUnion(gaps)
+        let kept = FormerSegments(found, version: version)
         state.withLock { state in
+            state.former = kept
             let known = state.missing.filter { $0 >= shift.windowStart }
             guard lost.union(known) != state.missing else { return }
             state.missing = lost.union(known)

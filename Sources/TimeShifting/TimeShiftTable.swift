@@ -145,8 +145,7 @@ package final class ShiftedList: Sendable {
     package let session: Session
 
     package struct State {
-        /// The URL that players used last, without delivery directives; its signature may differ
-        /// from that of others.
+        /// The URL that players used last, without directives; others may be signed differently.
         var url: AbsoluteURL
         /// The name of the window; nil once its segments have been added to another list.
         var name: WindowName?
@@ -171,6 +170,7 @@ package final class ShiftedList: Sendable {
         var isRestored = false
         /// The time of the last check against the index; nil if there was none since loading.
         var verifiedAt: Monotonic?
+        var former = FormerSegments()
         /// The URL under which the keeper follows the list; nil while it does not.
         var followed: AbsoluteURL?
         var lastAsked: Monotonic?

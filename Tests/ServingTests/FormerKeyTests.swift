@@ -125,6 +125,13 @@ import URISyntax
         list.verify(table, all: true)
         let missing = list.state.withLock { $0.missing }
         #expect(missing == [5])
+        let keptKeys = numbers.filter { $0 != 5 }.map { ObjectKey(former[$0]) }
+        // The next check finds them in the index, without their files.
+        for _ in 1...2 {
+            let found = list.state.withLock { $0.former.keys }
+            #expect(Set(found.values) == Set(keptKeys))
+            list.verify(table, all: true)
+        }
         let stored = table.storedKey(urls[3], session, role: .segment, mark: 0)
         #expect(stored == ObjectKey(former[3]))
     }
