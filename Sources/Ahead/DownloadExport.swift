@@ -259,11 +259,12 @@ struct DownloadExport {
     ) -> CacheKey {
         var key = services.names.resource(url, session, role: role, forwarding: Fields()).cacheKey
         if let epoch { key.epoch = epoch }
-        guard services.store.peek(ObjectKey(key)) == nil else { return key }
+        let stored = services.store.peek(ObjectKey(key))
+        if let stored, stored.isComplete { return key }
         let former = services.keys.former(
             key, of: url, session, role: role, in: services.store,
             live: epoch == nil ? services.names.live : nil
-        ) { _ in true }
+        ) { stored == nil || $0.isComplete }
         return former?.key ?? key
     }
 

@@ -19,7 +19,7 @@ extension TimeShiftTable {
     }
 
     /// Returns the key that a resource of a role is stored under: one that its URL had before its
-    /// rules changed, where nothing is stored under its key.
+    /// rules changed, where nothing is stored under its key, or only a part.
     ///
     /// Opens its file.
     func storedKey(
@@ -27,8 +27,11 @@ extension TimeShiftTable {
     ) -> ObjectKey {
         let key = key(url, session, role: role, mark: mark)
         let name = ObjectKey(key)
-        guard store.peek(name) == nil else { return name }
-        let former = names.keys.former(key, of: url, session, role: role, in: store) { _ in true }
+        let stored = store.peek(name)
+        if let stored, stored.isComplete { return name }
+        let former = names.keys.former(key, of: url, session, role: role, in: store) {
+            stored == nil || $0.isComplete
+        }
         return former.map { ObjectKey($0.key) } ?? name
     }
 

@@ -61,7 +61,7 @@ import URISyntax
     /// Stores a segment under the key that its URL has now.
     private func keep(
         _ url: AbsoluteURL, title: UInt64 = 7, redirectedTo final: String? = nil,
-        epoch: Epoch = .first
+        epoch: Epoch = .first, upTo end: Int64 = 4
     ) throws {
         let name = key(url).changing { $0.epoch = epoch }
         let head = StoredHead(
@@ -75,7 +75,7 @@ import URISyntax
                 title: title))
         try table.store.publish(object)
         var writer = FillWriter(object, from: 0, to: Int64(body.count))
-        try body.withUnsafeBytes { try writer.append($0) }
+        try body.prefix(Int(end)).withUnsafeBytes { try writer.append($0) }
         writer.end(failure: nil)
         table.store.finish(object)
     }
@@ -263,6 +263,20 @@ import URISyntax
             key(url), of: url, session, role: .segment, in: table.store, live: live,
             where: \.isComplete)
         #expect(found?.key.epoch == epoch)
+    }
+
+    @Test func `a part under the present key does not hide the whole under a former one`() throws {
+        let url = try AbsoluteURL(text(1))
+        try keep(url)
+        let former = ObjectKey(key(url))
+        keys.veto(.noStore, url, .media)
+        try keep(url, upTo: 2)
+        let present = ObjectKey(key(url))
+        #expect(table.store.peek(present)?.isComplete == false)
+        #expect(table.storedKey(url, session, role: .segment, mark: 0) == former)
+        table.store.remove(present)
+        try keep(url)
+        #expect(table.storedKey(url, session, role: .segment, mark: 0) == present)
     }
 
     @Test func `only what may be gone is served under a former key while its origin answers`()

@@ -54,7 +54,9 @@ extension OriginExchange {
         guard resource.kind == nil else { return select(for: &decision) }
         var known =
             found(resource) ?? foundOwnCopy(for: &decision) ?? foundCommonCopy(for: &decision)
-        if known.map({ lacksAsked($0.0) }) ?? true { known = foundFormer(for: &decision) ?? known }
+        if known.map({ lacksAsked($0.0, in: decision) }) ?? true {
+            known = foundFormer(for: &decision) ?? known
+        }
         guard let (object, facts) = known else {
             decision.facts.stored = .nothing
             return
@@ -79,9 +81,11 @@ extension OriginExchange {
         return (object, facts)
     }
 
-    /// True if an object lacks requested bytes, and nothing may be fetched.
-    private func lacksAsked(_ object: StoredObject) -> Bool {
-        resource.policy == .offline && !object.isComplete && !holdsAsked(object)
+    /// True if an object lacks requested bytes, and nothing may be fetched or the origin is down:
+    /// a request that failed midway leaves such an object before one under a former key.
+    func lacksAsked(_ object: StoredObject, in decision: Decision) -> Bool {
+        (resource.policy == .offline || decision.facts.origin != .up || progress.hasFailed)
+            && !object.isComplete && !holdsAsked(object)
     }
 
     /// Finds what is stored under a key that the URL had before its rules changed.

@@ -221,9 +221,13 @@ extension OriginExchange {
         decision.facts.failure = RequestFacts.Failure(
             allowsStale: failure.allowsStale || progress.staleReason == .ended)
         decision.facts.stored = .nothing
-        if let fallback = progress.fallback, let facts = ObjectFacts.of(fallback) {
-            decision.take(fallback, facts)
-        } else if failure.allowsStale, let (object, facts) = foundFormer(for: &decision) {
+        let fallback = progress.fallback.flatMap { object in
+            ObjectFacts.of(object).map { (object, $0) }
+        }
+        let isLacking = fallback.map { lacksAsked($0.0, in: decision) } ?? true
+        if failure.allowsStale, isLacking, let (object, facts) = foundFormer(for: &decision) {
+            decision.take(object, facts)
+        } else if let (object, facts) = fallback {
             decision.take(object, facts)
         }
         return decision

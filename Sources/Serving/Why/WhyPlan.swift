@@ -146,7 +146,7 @@ struct WhyPlan {
             case .nothing: break
             }
         } else if let object = core.store.peek(facts.resource.key),
-            let stored = ObjectFacts.of(object)
+            let stored = ObjectFacts.of(object), !lacksAsked(object) || underFormerKey == nil
         {
             take(object, stored)
         } else if facts.resource.mayHaveOwnCopy,
@@ -161,6 +161,12 @@ struct WhyPlan {
             facts.resource = former
             take(object, stored)
         }
+    }
+
+    /// True if an object lacks bytes that cannot be fetched now.
+    private func lacksAsked(_ object: StoredObject) -> Bool {
+        (facts.resource.policy == .offline || facts.origin != .up)
+            && !object.isComplete && !object.isFilling(from: 0)
     }
 
     private var underFormerKey: Resource? {
