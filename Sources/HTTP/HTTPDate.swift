@@ -226,3 +226,18 @@ package enum HTTPDate {
             year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month: month, day: day)
     }
 }
+
+extension Fields {
+    /// The time by the clock of the origin when a response arrived, in seconds since 1970; nil
+    /// without a valid Date.
+    ///
+    /// That clock may differ from ours by hours, and the times that the response names are by it.
+    package var originTime: Int64? {
+        guard let date = first(.date).flatMap({ HTTPDate.parse($0) }) else { return nil }
+        // A cache on the way may have had the response for some time (RFC 9111 section 5.1).
+        let age = first(.age).flatMap { text in
+            ExternalNumber.integer(text, in: 0...Int64(86_400))
+        }
+        return date + (age ?? 0)
+    }
+}

@@ -57,21 +57,8 @@ extension ResponseFacts {
             return .seconds(max(0, min(seconds, 86_400)))
         }
         return HTTPDate.parse(text).map { date in
-            .seconds(max(0, min(date - originTime(fields, now: now), 86_400)))
+            .seconds(max(0, min(date - (fields.originTime ?? now.seconds), 86_400)))
         }
-    }
-
-    /// Returns the time by the clock of the origin, in seconds since 1970; by ours if the response
-    /// has no valid Date. The two clocks may differ by hours.
-    private static func originTime(_ fields: Fields, now: WallTime) -> Int64 {
-        guard let date = fields.first(.date).flatMap({ HTTPDate.parse($0) }) else {
-            return now.seconds
-        }
-        // A cache on the way may have had the response for some time (RFC 9111 section 5.1).
-        let age = fields.first(.age).flatMap { text in
-            ExternalNumber.integer(text, in: 0...Int64(86_400))
-        }
-        return date + (age ?? 0)
     }
 }
 

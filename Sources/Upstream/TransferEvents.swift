@@ -65,7 +65,7 @@ package struct ReceivedCookie: Sendable, Hashable {
     package let url: AbsoluteURL
     /// The field's value as received.
     package let value: String
-    /// The response's Date, by which the origin means `Expires`; nil without a valid one.
+    /// The time by the clock of the origin, by which it means `Expires`; nil if it told none.
     package var date: WallTime?
 }
 

@@ -44,11 +44,10 @@ extension UpstreamClient {
         let fields = transfer.parser.fields
         let cookies = fields.all(.setCookie)
         guard !cookies.isEmpty else { return }
-        let date = fields.first(.date).flatMap { HTTPDate.parse($0) }
+        let date = fields.originTime.map { WallTime(seconds: $0) }
         for cookie in cookies {
             transfer.setCookies.append(
-                ReceivedCookie(
-                    url: transfer.hop.url, value: cookie, date: date.map { WallTime(seconds: $0) }))
+                ReceivedCookie(url: transfer.hop.url, value: cookie, date: date))
         }
     }
 

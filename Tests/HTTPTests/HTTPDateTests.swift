@@ -49,6 +49,18 @@ struct `HTTP dates` {
         #expect(HTTPDate.format(previous).hasPrefix("Fri, 31 Dec 2399"))
     }
 
+    @Test(
+        arguments: [
+            (nil, 784_111_777), ("300", 784_112_077), ("86401", 784_111_777), ("-1", 784_111_777),
+        ] as [(String?, Int64)])
+    func `the origin's time is the Date of a response and its Age`(age: String?, time: Int64) {
+        var fields = Fields()
+        if let age { fields.append(.age, age) }
+        #expect(fields.originTime == nil)
+        fields.append(.date, "Sun, 06 Nov 1994 08:49:37 GMT")
+        #expect(fields.originTime == time)
+    }
+
     @Test func `seconds out of range are clamped`() {
         #expect(HTTPDate.format(-1) == HTTPDate.format(0))
         #expect(HTTPDate.format(Int64.min) == HTTPDate.format(0))
