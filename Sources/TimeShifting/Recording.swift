@@ -43,8 +43,9 @@ final class Recording {
     private var entry: FetchedPlaylist?
     /// Set once nothing more is fetched.
     private(set) var ending: RecordingEnding?
-    /// Called after the order has changed.
+    /// Called after the order has changed; `didMove` if the clock was set, and its times with it.
     var didChange: (() -> Void)?
+    var didMove: (() -> Void)?
 
     /// How long to wait for fetches in flight at the end.
     private static let patience = Interval.seconds(20)
@@ -80,10 +81,9 @@ final class Recording {
     private func readEntry() {
         guard !isStopped, order.state == .running else { return }
         let bound = LoopBound(self, to: loop)
-        services.playlists.read(
-            FetchedPlaylist.Request(url: order.choice.url, session: session, lane: .express)
-        ) {
-            result in bound.enqueue { recording, _ in recording.receive(result) }
+        let asked = FetchedPlaylist.Request(url: order.choice.url, session: session, lane: .express)
+        services.playlists.read(asked) { result in
+            bound.enqueue { recording, _ in recording.receive(result) }
         }
     }
 
@@ -250,7 +250,7 @@ final class Recording {
             // some at a time, since each pin is a synced commit.
             let pinned = pinnedKeys?.count ?? 0
             if sharedKeys.count > pinned + min(20, pinned / 50) { pin() }
-            if time.move(&order, wall: loop.wallNow, now: loop.now) { didChange?() }
+            if time.move(&order, wall: loop.wallNow, now: loop.now) { didMove?() }
             if isTimeOver { return finish("its time is over") }
             let lists = followers.filter { !$0.hasNoWindow }
             // Origins remove the playlists of a stream that has ended, some before they are read.

@@ -54,6 +54,14 @@ extension RecordingTable {
         services.flights.giveOrder(version, isHere: version.wish.needsNode)
     }
 
+    /// Saves a running recording whose times have moved with the wall clock, and tells the other
+    /// nodes: one that takes it over would end it by its former times.
+    func tellMoved(_ order: RecordingOrder) {
+        let version = version(of: order, .run)
+        save(order, telling: version)
+        tellNodes(version)
+    }
+
     /// Saves that the node that holds a recording shall end it, and tells that node; nil if no other
     /// node holds it.
     func stopElsewhere(_ id: String) -> AdministrationAnswer? {

@@ -117,6 +117,7 @@ package final class RecordingTable {
         running[order.id] = recording
         services.keeper.note(running: recording.session.id, true)
         recording.didChange = { [weak self, unowned recording] in self?.note(recording) }
+        recording.didMove = { [weak self, unowned recording] in self?.tellMoved(recording.order) }
         recording.start()
     }
 
