@@ -134,7 +134,9 @@ package struct RevivalSearch: Sendable {
     /// that it was requested with that: it is fetched again, and is stored for the same users.
     private func withUserinfo(_ url: AbsoluteURL, of key: CacheKey) -> AbsoluteURL {
         guard let named = try? example.withUserinfo(url) else { return url }
-        let ofUser = sources.names.cacheKey(named, session: session, role: .playlist)
+        // The example's user, with which it is fetched: a reload may have given its mount another.
+        let ofUser = sources.names.keys.cacheKey(
+            of: named, session: session, role: .playlist, as: example.mountUser)
         let isOfUser =
             key.audience == ofUser.audience || key.audience == .session(session.id.text)
         return isOfUser ? named : url
