@@ -253,7 +253,7 @@ package final class TimeShiftKeeper {
         do throws(SystemError) {
             try services.timeShift.files(of: list.session).save(saved.shift, saved.name)
             guard list.session.shift.recording == nil else { return }
-            savedWindows.note(saved: saved.name, at: loop.wallNow)
+            savedWindows.note(saved: saved.name, at: loop.now)
         } catch {
             list.state.withLock { $0.isUnsaved = true }
             services.log.error(
@@ -280,7 +280,9 @@ package final class TimeShiftKeeper {
         let lists = services.timeShift.all.filter { $0 !== list }
         let others = lists.map(\.shift)
         let loaded = (lists + [list]).compactMap(\.name)
-        guard let left = savedWindows.unnamed(segments, besides: loaded, now: trustedNow) else {
+        let unnamed = savedWindows.unnamed(
+            segments, besides: loaded, wall: trustedNow, now: loop.now)
+        guard let left = unnamed else {
             if waiting.count >= Self.mostWaiting { waiting.removeFirst() }
             return waiting.append((segments, list))
         }

@@ -94,21 +94,30 @@ import URISyntax
 
     @Test func `a saved window names its segments for a day unless its list is loaded`() throws {
         let segments = try shift("s0.ts", "s1.ts").segments
-        let now = WallTime.now()
+        let wall = WallTime.now()
+        let now = Monotonic(nanoseconds: 7)
         try saveWindow()
-        let saved = SavedWindows(files)
-        func left(_ loaded: [WindowName] = [], after seconds: Int64 = 0) -> [String?]? {
-            saved.unnamed(segments, besides: loaded, now: now + .seconds(seconds))?
-                .map { $0.url?.lastPathSegment }
+        var saved = SavedWindows(files)
+        func left(
+            _ loaded: [WindowName] = [], after seconds: Int64 = 0, isTrusted: Bool = true
+        ) -> [String?]? {
+            let length = Interval.seconds(seconds)
+            let left = saved.unnamed(
+                segments, besides: loaded, wall: isTrusted ? wall + length : nil,
+                now: now + length)
+            return left?.map { $0.url?.lastPathSegment }
         }
         #expect(left() == ["s1.ts"])
         #expect(left([window]) == ["s0.ts", "s1.ts"])
         try saveWindow("s1.ts")
         saved.note(saved: window, at: now)
         #expect(left() == ["s0.ts"])
-        // A clock that is not trusted ends no window.
-        let kept = saved.unnamed(segments, besides: [], now: nil)
-        #expect(kept?.map { $0.url?.lastPathSegment } == ["s0.ts"])
-        #expect(left(after: 90_000) == ["s0.ts", "s1.ts"])
+        #expect(left(isTrusted: false) == ["s0.ts"])
+        // It was saved in this run, whatever the wall clock says.
+        #expect(left(after: 90_000, isTrusted: false) == ["s0.ts", "s1.ts"])
+        // A clock that is not trusted ends no window of an earlier run.
+        saved = SavedWindows(files)
+        #expect(left(after: 90_000, isTrusted: false) == ["s0.ts"])
+        #expect(left(after: 180_000) == ["s0.ts", "s1.ts"])
     }
 }

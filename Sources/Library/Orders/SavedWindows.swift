@@ -8,10 +8,24 @@ import Routing
 /// For one thread, which may block on the disk. A window is read when it first counts; of each of its
 /// segments eight bytes stay in memory.
 package final class SavedWindows {
+    private enum SaveTime {
+        /// By the wall clock, which may have been set since.
+        case inEarlierRun(WallTime)
+        case inThisRun(Monotonic)
+    }
+
     private struct Window {
-        let saved: WallTime
+        let saved: SaveTime
         /// The digests of its segments, ascending; nil until it is read.
         var digests: [Int]?
+
+        /// True unless it was saved too long ago.
+        func counts(wall: WallTime?, now: Monotonic) -> Bool {
+            switch saved {
+            case .inThisRun(let saved): now - saved < SavedWindows.longest
+            case .inEarlierRun(let saved): wall.map { $0 - saved < SavedWindows.longest } ?? true
+            }
+        }
 
         func names(_ digest: Int) -> Bool {
             guard let digests else { return false }
@@ -34,18 +48,28 @@ package final class SavedWindows {
     private var names: [WindowName: String] = [:]
     private static let mostNames = 4_096
     /// When windows were last removed that do not count any more.
-    private var lastPrune = WallTime(seconds: 0)
+    private var lastPrune: Monotonic?
     private static let pruneInterval = Interval.seconds(60 as Int64)
 
     /// Lists the windows that earlier runs saved; blocks on the disk.
     package init(_ files: TimeShiftFiles) {
         self.files = files
-        windows = files.saved().mapValues { Window(saved: $0) }
+        windows = files.saved().mapValues { Window(saved: .inEarlierRun($0)) }
     }
 
     /// Records that a window has been saved.
-    package func note(saved name: WindowName, at now: WallTime) {
-        windows[file(of: name)] = Window(saved: now)
+    package func note(saved name: WindowName, at now: Monotonic) {
+        windows[file(of: name)] = Window(saved: .inThisRun(now))
+    }
+
+    /// Removes windows that do not count any more, and names of files that are not needed now.
+    private func prune(wall: WallTime?, now: Monotonic) {
+        if let lastPrune, now - lastPrune < Self.pruneInterval { return }
+        lastPrune = now
+        windows = windows.filter { $0.value.counts(wall: wall, now: now) }
+        guard names.count > Self.mostNames else { return }
+        names = names.filter { windows[$0.value] != nil }
+        if names.count > Self.mostNames { names = [:] }
     }
 
     private func file(of name: WindowName) -> String {
@@ -60,18 +84,16 @@ package final class SavedWindows {
     /// - Parameters:
     ///   - segments: the segments that are looked for.
     ///   - loaded: the windows in memory: they may have changed since they were saved.
-    ///   - now: the time, which decides which windows count; nil for all of them, since the clock
-    ///     is not trusted.
+    ///   - wall: the time, which decides which windows of earlier runs count; nil for all of them,
+    ///     since the clock is not trusted.
+    ///   - now: the same by the monotonic clock, for windows of this run.
     /// - Returns: the others of them, in their order; nil while windows are unread, of which each call
     ///   reads one.
     package func unnamed(
-        _ segments: [TimeShiftSegment], besides loaded: [WindowName], now: WallTime?
+        _ segments: [TimeShiftSegment], besides loaded: [WindowName], wall: WallTime?,
+        now: Monotonic
     ) -> [TimeShiftSegment]? {
-        if let now, now - lastPrune >= Self.pruneInterval || now < lastPrune {
-            lastPrune = now
-            windows = windows.filter { now - $0.value.saved < Self.longest }
-            if names.count > Self.mostNames { names = [:] }
-        }
+        prune(wall: wall, now: now)
         guard !windows.isEmpty else { return segments }
         let skipped = Set(loaded.map { file(of: $0) })
         let counted = windows.keys.filter { !skipped.contains($0) }
