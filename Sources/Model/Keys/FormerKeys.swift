@@ -157,8 +157,9 @@ extension Resource {
     /// that is stored under that key is to be served.
     ///
     /// While the origin answers, this concerns pinned titles and the segments of longer windows,
-    /// which it may have removed; everything else is fetched again, and live lists go on under the
-    /// key that their followers use. What its window has with a new meaning is fetched again too.
+    /// which it may have removed; everything else is fetched again. Live lists of windows go on
+    /// under the key that their followers use; those of pinned titles stay under their former key,
+    /// and are revalidated there. What its window has with a new meaning is fetched again too.
     ///
     /// - Parameters:
     ///   - keys: the rules.
