@@ -56,7 +56,7 @@ import URISyntax
         while epochs.goOn(&taking, names: piece) {
             #expect(!epochs.knows(list ?? self.list, generation: generation))
         }
-        #expect(epochs.end(taking) == nil)
+        #expect(epochs.end(taking) == EpochTable.Dropped())
         #expect(epochs.knows(list ?? self.list, generation: generation))
         return taking.relation
     }
@@ -115,7 +115,7 @@ import URISyntax
         #expect(epochs.goOn(&taking, names: 1))
         #expect(try read(2, ["c", "d"], at: 2) == .goesOn)
         while epochs.goOn(&taking, names: 1) {}
-        #expect(epochs.end(taking) == nil)
+        #expect(epochs.end(taking) == EpochTable.Dropped())
         #expect(epochs.lists[list]?.start == 2)
         #expect(try read(3, ["d", "e"], at: 3) == .goesOn)
         #expect(since("d") == 2 && epoch("d") == 0)

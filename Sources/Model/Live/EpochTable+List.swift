@@ -40,6 +40,12 @@ extension EpochTable {
 
 /// The part of a live list's state that survives restarts. Pure.
 extension EpochTable.List {
+    /// Forgets all dates but the last one, like a restart.
+    mutating func forgetDates() {
+        guard dates.count > 1, let last = dates.max(by: { $0.key < $1.key }) else { return }
+        dates = [last.key: last.value]
+    }
+
     package func record(of key: ObjectKey) -> LiveListRecord {
         var record = LiveListRecord(
             key: key.bytes, epoch: epoch.number, first: Int64(start), pastLast: Int64(end))

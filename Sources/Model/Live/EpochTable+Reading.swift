@@ -1,6 +1,6 @@
 import HLS
 import Posix
-import Store
+package import Store
 
 /// What a reading is, besides its content.
 extension EpochTable {
@@ -45,6 +45,8 @@ extension EpochTable {
         var skipped = SkippedNames()
         var keyVersion: UInt64 = 0
         var count: Int { names.keys.count + olderNames.keys.count }
+        /// The number of names that it holds.
+        var size: Int { count + skipped.count }
         /// The keys of the last window's names, first of those that its text skips.
         var keys: [ObjectKey] { skipped.isEmpty ? names.keys : skipped.keys + names.keys }
 
@@ -52,6 +54,23 @@ extension EpochTable {
         mutating func noteEmpty(_ generation: UInt64) {
             self.generation = generation
             relation = .empty
+        }
+    }
+
+    /// The number of lists whose last windows are remembered however many names they share; of more
+    /// lists, as long as their windows have `mostNames` names in all.
+    package static let mostWindows = 1_024
+
+    /// What was dropped to make room for a reading.
+    package struct Dropped: Sendable, Equatable {
+        /// The lists of which nothing is known any more.
+        package var lists: [ObjectKey] = []
+        /// The lists of which only the window is not known any more.
+        package var windows: [ObjectKey] = []
+
+        package init(lists: [ObjectKey] = [], windows: [ObjectKey] = []) {
+            self.lists = lists
+            self.windows = windows
         }
     }
 
@@ -82,5 +101,30 @@ extension EpochTable {
         guard reading.summary.isSkipDelta, relation == .goesOn else { return nil }
         let first = reading.summary.mediaSequence
         return first..<(first + reading.summary.skippedSegmentCount)
+    }
+
+    /// True if a name may have a new meaning although its list continues.
+    static func isDoubtful(
+        _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
+    ) -> Bool {
+        // An initialization section or key after a new discontinuity, or a key after a new line. Lists
+        // of parts show both several times before their segment is complete, and renditions share
+        // keys: once is enough.
+        if name.role == .initialization || name.role == .key, let run = name.run,
+            let former = change.former, run >= former.end, run > known.run ?? .min
+        {
+            return true
+        }
+        // It was not seen for so long that it may have been reused.
+        let silence = change.times.received - known.lastSeen
+        if known.list != change.list || change.former == nil { return silence > .seconds(30) }
+        // A ring of names, or a recurring advertisement.
+        if let former = known.sequence, let sequence, former != sequence {
+            return known.lastSeen != change.times.received
+        }
+        // It was last seen before the list went back a little: through a lagging cache, or by a new
+        // encoder. That holds for names at several places too.
+        guard let former = change.former else { return false }
+        return name.sequence >= former.end && known.lastSeen < former.received
     }
 }

@@ -20,6 +20,8 @@ package import URISyntax
 package struct EpochTable: Sendable {
     package private(set) var lists: [ObjectKey: List] = [:]
     private(set) var readings: [ObjectKey: Reading] = [:]
+    /// The number of names in all readings, those of several lists counted once for each.
+    private var listed = 0
     private(set) var names: [ObjectKey: Name] = [:]
     private var left = LeftNames()
 
@@ -38,14 +40,19 @@ package struct EpochTable: Sendable {
     /// The most names that are remembered, of about 200 bytes each; beyond it, those of the lists
     /// read longest ago are dropped.
     ///
-    /// Default 262,144: 256 for each of `mostLists`.
+    /// Default 262,144: 256 for each of `mostWindows`.
     private let mostNames: Int
+    private let mostHeads: Int
 
-    /// The most lists that are remembered; the one read longest ago is dropped first.
-    package static let mostLists = 1_024
+    /// The most lists that are remembered, of about 500 bytes each without their windows; beyond
+    /// it, those read longest ago are dropped.
+    ///
+    /// A dropped list is a new one when it is read again: its origin may have counted anew since.
+    package static let mostLists = 16_384
 
-    package init(mostNames: Int = 262_144) {
+    package init(mostNames: Int = 262_144, mostLists: Int = EpochTable.mostLists) {
         self.mostNames = mostNames
+        mostHeads = mostLists
     }
 
     // MARK: Lookup
@@ -93,7 +100,7 @@ package struct EpochTable: Sendable {
 
     /// Restores the state that an earlier run saved of a list.
     package mutating func restore(_ list: List, key: ObjectKey) {
-        guard lists.count < Self.mostLists else { return }
+        guard lists.count < mostHeads else { return }
         lists[key] = list
         latest = max(latest, list.received.wall)
     }
@@ -112,11 +119,11 @@ package struct EpochTable: Sendable {
     ///   - times: when it was requested and received.
     ///   - place: the list's key, the names of the reading with theirs, and the version of the
     ///     rules that made them.
-    /// - Returns: its relation to the last reading, and the list that was dropped to make room.
+    /// - Returns: its relation to the last reading, and what was dropped to make room.
     package mutating func take(
         _ reading: LiveReading, generation: UInt64, _ times: Times,
         at place: (list: ObjectKey, names: WindowNames, version: UInt64)
-    ) -> (relation: Relation, forgotten: ObjectKey?) {
+    ) -> (relation: Relation, dropped: Dropped) {
         var taking = begin(reading, generation: generation, times, at: place)
         while goOn(&taking, names: .max) {}
         return (taking.relation, end(taking))
@@ -223,36 +230,45 @@ package struct EpochTable: Sendable {
 
     /// Finishes a reading.
     ///
-    /// - Returns: the list that was dropped to make room.
-    package mutating func end(_ taking: Taking) -> ObjectKey? {
+    /// - Returns: what was dropped to make room.
+    package mutating func end(_ taking: Taking) -> Dropped {
         let list = taking.place.list
         // A newer reading may have been applied meanwhile.
         if let known = lists[list], known.received != taking.change.former?.received,
             known.received > taking.list.received
         {
-            return nil
+            return Dropped()
         }
         guard taking.relation != .empty else {
             readings[list]?.noteEmpty(taking.generation)
-            return nil
+            return Dropped()
         }
         // An older text lacks the newest names; links of both need the epochs of theirs.
-        if taking.relation == .same, readings[list] != nil, let known = lists[list],
+        if taking.relation == .same, let reading = readings[list], let known = lists[list],
             taking.change.times.received < known.received
         {
+            listed += taking.place.names.keys.count - reading.olderNames.keys.count
             readings[list]?.olderNames = taking.place.names
-            return nil
+            return Dropped()
         }
         let skipped = skippedNames(after: taking)
-        readings[list] = Reading(
+        let reading = Reading(
             generation: taking.generation, relation: taking.relation, names: taking.place.names,
             skipped: skipped, keyVersion: taking.place.version)
-        guard taking.relation != .same else { return nil }
+        listed += reading.size
+        readings[list] = reading
+        guard taking.relation != .same else { return Dropped() }
         lists[list] = taking.list
         latest = max(latest, taking.list.received.wall)
         if taking.list.epoch != .first { hasEpochs = true }
-        forgetNames(besides: list)
-        return forgetOldest()
+        let oldest = forgetOldest()
+        return Dropped(lists: oldest, windows: forgetNames(besides: list))
+    }
+
+    private mutating func removeReading(of list: ObjectKey) -> Reading? {
+        guard let reading = readings.removeValue(forKey: list) else { return nil }
+        listed -= reading.size
+        return reading
     }
 
     /// Returns the number of names that `epochs(in:)` looks up.
@@ -261,7 +277,7 @@ package struct EpochTable: Sendable {
     /// Returns the names of a list that its window has after a reading and its text does not show.
     private mutating func skippedNames(after taking: Taking) -> SkippedNames {
         // Taken out of the table, so that they are not copied.
-        var skipped = readings.removeValue(forKey: taking.place.list)?.skipped ?? SkippedNames()
+        var skipped = removeReading(of: taking.place.list)?.skipped ?? SkippedNames()
         guard taking.relation != .same else { return skipped }
         // Those of a full list were looked at with the others.
         guard let skips = taking.skips else { return SkippedNames() }
@@ -282,19 +298,28 @@ package struct EpochTable: Sendable {
     /// Drops the names of the lists read longest ago beyond the limit, except those of `list` and
     /// those that a later reading of another list contains.
     ///
-    /// Their epochs stay. An eighth is made free, so that few readings cause a search.
-    private mutating func forgetNames(besides list: ObjectKey) {
-        guard names.count > mostNames else { return }
+    /// Their epochs stay. An eighth is made free, so that few readings cause a search. Returns the
+    /// lists whose readings were dropped.
+    private mutating func forgetNames(besides list: ObjectKey) -> [ObjectKey] {
+        guard hasMoreNames(than: mostNames) else { return [] }
         let others = readings.keys.filter { $0 != list }.compactMap { key in
             lists[key].map { (key: key, received: $0.received) }
         }
+        var dropped: [ObjectKey] = []
         for (key, _) in others.sorted(by: { $0.received < $1.received }) {
-            guard names.count > mostNames - mostNames / 8 else { return }
-            for name in readings.removeValue(forKey: key)?.keys ?? []
-            where names[name]?.list == key {
+            guard hasMoreNames(than: mostNames - mostNames / 8) else { break }
+            for name in removeReading(of: key)?.keys ?? [] where names[name]?.list == key {
                 names[name] = nil
             }
+            lists[key]?.forgetDates()
+            dropped.append(key)
         }
+        return dropped
+    }
+
+    /// True if more names are known than a limit, or more lists than `mostWindows` show more.
+    private func hasMoreNames(than limit: Int) -> Bool {
+        names.count > limit || (readings.count > Self.mostWindows && listed > limit)
     }
 
     /// Returns the epoch after `former` that another list with the same names has entered since a
@@ -338,7 +363,7 @@ package struct EpochTable: Sendable {
                     // First seen again some time after the list was reset.
                     known.epoch = change.epoch
                     known.since = change.since
-                } else if isDoubtful(name, known, sequence, change) {
+                } else if Self.isDoubtful(name, known, sequence, change) {
                     known.since = change.since
                 }
             }
@@ -356,39 +381,19 @@ package struct EpochTable: Sendable {
         names.values[index] = known
     }
 
-    /// True if a name may have a new meaning although its list continues.
-    private func isDoubtful(
-        _ name: LiveReading.Name, _ known: Name, _ sequence: Int?, _ change: Change
-    ) -> Bool {
-        // An initialization section or key after a new discontinuity, or a key after a new line. Lists
-        // of parts show both several times before their segment is complete, and renditions share
-        // keys: once is enough.
-        if name.role == .initialization || name.role == .key, let run = name.run,
-            let former = change.former, run >= former.end, run > known.run ?? .min
-        {
-            return true
-        }
-        // It was not seen for so long that it may have been reused.
-        let silence = change.times.received - known.lastSeen
-        if known.list != change.list || change.former == nil { return silence > .seconds(30) }
-        // A ring of names, or a recurring advertisement.
-        if let former = known.sequence, let sequence, former != sequence {
-            return known.lastSeen != change.times.received
-        }
-        // It was last seen before the list went back a little: through a lagging cache, or by a new
-        // encoder. That holds for names at several places too.
-        guard let former = change.former else { return false }
-        return name.sequence >= former.end && known.lastSeen < former.received
-    }
-
-    private mutating func forgetOldest() -> ObjectKey? {
-        guard lists.count > Self.mostLists,
-            let oldest = lists.min(by: { $0.value.received < $1.value.received })?.key
-        else { return nil }
-        lists[oldest] = nil
+    /// Drops the lists read longest ago beyond the limit and a few more, so that few readings cause
+    /// a search.
+    private mutating func forgetOldest() -> [ObjectKey] {
+        guard lists.count > mostHeads else { return [] }
+        let excess = lists.count - mostHeads + mostHeads / 64
+        let oldest = lists.map { (key: $0.key, received: $0.value.received) }
+            .sorted { $0.received < $1.received }.prefix(excess).map(\.key)
         var noted: Set<ObjectKey> = []
-        let keys = readings.removeValue(forKey: oldest)?.keys ?? []
-        left.add(keys[...], of: names, unlessAt: nil, &noted)
+        for key in oldest {
+            lists[key] = nil
+            let keys = removeReading(of: key)?.keys ?? []
+            left.add(keys[...], of: names, unlessAt: nil, &noted)
+        }
         return oldest
     }
 }

@@ -132,7 +132,10 @@ package final class LiveMemory: Sendable {
 
     /// Returns how long an origin may hold a request for a list: three of its target durations.
     package func longestHold(of list: ObjectKey) -> Interval {
-        let target = state.withLock { $0.lists[list]?.targetDuration } ?? .seconds(6)
+        let target =
+            state.withLock { state in
+                state.lists[list]?.targetDuration ?? state.epochs.lists[list]?.targetDuration
+            } ?? .seconds(6)
         return LivePosition.longestHold(target)
     }
 
@@ -271,7 +274,7 @@ package final class LiveMemory: Sendable {
                 return Self.end(&state, taking, reading, names, facts, at: place)
             }
         if outcome.relation == .reset { counters.add(.epochsBegun) }
-        if let removed = outcome.removed {
+        for removed in outcome.removed {
             database.remove(LiveListRecord.self, key: [.bytes(removed.bytes)])
         }
         if let saved = outcome.saved { database.put(saved.record(of: place.list)) }
@@ -280,7 +283,7 @@ package final class LiveMemory: Sendable {
     /// The result of applying a reading.
     private struct Outcome {
         let relation: EpochTable.Relation
-        let removed: ObjectKey?
+        let removed: [ObjectKey]
         let saved: EpochTable.List?
         /// Released outside the lock, since freeing them is costly.
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
@@ -307,7 +310,7 @@ package final class LiveMemory: Sendable {
         _ state: inout State, _ taking: EpochTable.Taking, _ reading: LiveReading,
         _ names: WindowNames, _ facts: ListFacts, at place: Place
     ) -> Outcome {
-        let forgotten = state.epochs.end(taking)
+        let dropped = state.epochs.end(taking)
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
         // A newer reading may have been applied while this long one was.
         let isTaken = state.epochs.knows(place.list, generation: place.generation)
@@ -319,13 +322,18 @@ package final class LiveMemory: Sendable {
                 epochs.epoch(of: $0)
             }
         }
-        if let forgotten {
-            state.places.forget(forgotten)
-            state.lists[forgotten] = nil
-            state.saved[forgotten] = nil
+        for list in dropped.lists {
+            state.places.forget(list)
+            state.lists[list] = nil
+            state.saved[list] = nil
+        }
+        // What few lists showed last stays, so that places in long windows need no reading.
+        for list in dropped.windows where state.lists.count > EpochTable.mostWindows {
+            state.places.forgetWindow(of: list)
+            state.lists[list] = nil
         }
         return Outcome(
-            relation: taking.relation, removed: forgotten, saved: due(&state, place),
+            relation: taking.relation, removed: dropped.lists, saved: due(&state, place),
             former: former)
     }
 
@@ -339,7 +347,10 @@ package final class LiveMemory: Sendable {
         {
             return nil
         }
-        state.saved[place.list] = (list, place.times.received)
+        // Its dates are not compared, and those of long windows are large.
+        var saved = list
+        saved.dates = [:]
+        state.saved[place.list] = (saved, place.times.received)
         return list
     }
 }

@@ -62,7 +62,7 @@ package struct LivePlaces: Sendable {
     /// The served list, by the name that link paths give it.
     private var lists: [UInt64: ObjectKey] = [:]
     /// The lists that are kept for one session alone, by the name that its link paths give them.
-    private var ownLists = RecentMap<OwnName, ObjectKey>(capacity: 4 * EpochTable.mostLists)
+    private var ownLists = RecentMap<OwnName, ObjectKey>(capacity: EpochTable.mostLists)
     private var left = RecentMap<Left, (url: AbsoluteURL, epoch: Epoch)>(
         capacity: LivePlaces.mostLeft)
     /// The same for parts, of which there are many; the URL is nil where several resources had one
@@ -94,6 +94,9 @@ package struct LivePlaces: Sendable {
         windows[list] = nil
         lists[list.listName] = nil
     }
+
+    /// Forgets the last window of a list; players that drop queries have it read again.
+    package mutating func forgetWindow(of list: ObjectKey) { windows[list] = nil }
 
     /// Adds a window.
     ///

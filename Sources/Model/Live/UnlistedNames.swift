@@ -21,6 +21,7 @@ struct SkippedNames: Sendable {
     static let most = 65_536
 
     var isEmpty: Bool { first == names.count }
+    var count: Int { names.count - first }
     var keys: [ObjectKey] { names[first...].map(\.key) }
 
     func contains(_ key: ObjectKey) -> Bool { names[first...].contains { $0.key == key } }
