@@ -171,4 +171,67 @@ import URISyntax
                 #expect(Set(memory.variables(of: session).keys) == ["v8", "v9"])
             }, in: folder)
     }
+
+    @Test func `sessions without variables do not displace those that have some`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        let list = try AbsoluteURL("http://h/m")
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                memory.remember(["d": "1"], definedIn: list, of: session)
+                for number in 0..<UInt64(2_000) {
+                    memory.remember([:], definedIn: list, of: SessionID(1_000 + number))
+                }
+                #expect(memory.variables(of: session) == ["d": "1"])
+                #expect(memory.knownVariables(of: SessionID(2_999))?.isEmpty == true)
+            }, in: folder)
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                #expect(memory.variables(of: session) == ["d": "1"])
+            }, in: folder)
+    }
+
+    @Test func `variables of more sessions than have rows are known`() throws {
+        let folder = try makeTemporaryFolder("playlist-memory-tests")
+        defer { removeTree(folder) }
+        let list = try AbsoluteURL("http://h/m")
+        let count = VariablesRecord.mostSessions + 10
+        let sessions = (0..<count).map { SessionID(UInt64($0)) }
+        try withDatabase(
+            { database in
+                let memory = PlaylistMemory(database: database)
+                for (number, session) in sessions.enumerated() {
+                    memory.remember(["d": "\(number)"], definedIn: list, of: session)
+                }
+                for (number, session) in sessions.enumerated() {
+                    #expect(memory.variables(of: session) == ["d": "\(number)"])
+                }
+            }, in: folder)
+        // Versions that kept no more would delete further rows as invalid.
+        try withDatabase(
+            { database in
+                let rows = database.records(VariablesRecord.self)
+                #expect(rows.map(\.session).sorted() == sessions.suffix(rows.count).map(\.number))
+                #expect(rows.count == VariablesRecord.mostSessions)
+            }, in: folder)
+    }
+
+    @Test func `what is used stays, within the limits of keys and bytes`() {
+        var map = RecentlyUsedMap<Int, Int>(mostKeys: 3, mostBytes: 100)
+        func kept() -> [Int] { (1...6).filter { map[$0] != nil } }
+        for key in 1...3 { map.keep(key, bytes: 1, for: key) }
+        let (used, unknown) = (map.use(1), map.use(7))
+        #expect(used == 1 && unknown == nil)
+        map.keep(4, bytes: 1, for: 4)
+        #expect(kept() == [1, 3, 4])
+        map.keep(5, bytes: 1, for: 5)
+        #expect(kept() == [1, 4, 5])
+        map.keep(6, bytes: 99, for: 6)
+        #expect(kept() == [5, 6])
+        // What is kept last stays, whatever its size.
+        map.keep(50, bytes: 200, for: 5)
+        #expect(kept() == [5] && map[5] == 50)
+    }
 }

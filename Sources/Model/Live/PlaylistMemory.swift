@@ -11,10 +11,11 @@ package import URISyntax
 
 /// Facts of playlists, for the 1,024 most recent sessions or lists.
 ///
-/// Variables survive a restart, since players do not reload the multivariant playlist; which of
-/// several defined them does not. The other facts are held in memory only: until the multivariant
-/// playlist or a full list was read after a restart, the links of subtitles and of delta updates
-/// without extensions have that of a transport stream.
+/// Variables are kept for 16,384 sessions, since players do not reload the multivariant playlist;
+/// those not used for longest are dropped first. Those of the 1,024 sessions that defined theirs
+/// last survive a restart; which of several playlists defined them does not. The other facts are
+/// held in memory only: until the multivariant playlist or a full list was read after a restart,
+/// the links of subtitles and of delta updates without extensions have that of a transport stream.
 package final class PlaylistMemory: Sendable {
     /// Identifies a media playlist, whatever its delivery directives.
     package struct Key: Hashable, Sendable {
@@ -72,19 +73,56 @@ package final class PlaylistMemory: Sendable {
                 && byParent == other.byParent
         }
 
+        /// The approximate number of bytes in memory.
+        var byteCount: Int {
+            byParent.values.reduce(Self.size(of: own) + Self.size(of: others) + list.utf8.count) {
+                $0 + Self.size(of: $1)
+            }
+        }
+
+        private static func size(of variables: [String: String]) -> Int {
+            PlaylistMemory.byteCount(of: variables) + 128 * (variables.count + 1)
+        }
+
         var all: [String: String] { others.isEmpty ? own : own.merging(others) { own, _ in own } }
     }
 
     private struct Tables {
-        var variables = RecentMap<SessionID, Definitions>(
-            capacity: VariablesRecord.mostSessions)
+        /// The sessions with variables.
+        private var variables = RecentlyUsedMap<SessionID, Definitions>(
+            mostKeys: PlaylistMemory.mostSessions, mostBytes: PlaylistMemory.mostBytes)
+        /// The sessions whose playlists define none: most, which must not displace the others.
+        private var plain = RecentMap<SessionID, Definitions>(capacity: 1_024)
+        /// The sessions with rows in the database.
+        private var saved = RecentMap<SessionID, Bool>(capacity: VariablesRecord.mostSessions)
         /// The mark of the multivariant playlist that named a list last, by the mark of the list.
         var parents = RecentMap<Int, Int>(capacity: 8_192)
         var listsWithMap = RecentMap<Key, Bool>(capacity: 1_024)
         var subtitleLists = RecentMap<Key, Bool>(capacity: 1_024)
         var liveSessions = RecentMap<SessionID, Bool>(capacity: 1_024)
+
+        /// Returns what a session's playlists have defined, and notes that it is used.
+        mutating func definitions(of session: SessionID) -> Definitions? {
+            variables.use(session) ?? plain[session]
+        }
+
+        mutating func keep(_ made: Definitions, of session: SessionID) {
+            if made.all.isEmpty, variables[session] == nil {
+                plain[session] = made
+            } else {
+                variables.keep(made, bytes: made.byteCount, for: session)
+            }
+        }
+
+        /// Notes that a session has a row; returns the session whose row is to be removed for it.
+        mutating func noteSaved(_ session: SessionID) -> SessionID? {
+            saved.keep(true, for: session)
+        }
     }
 
+    /// The most sessions whose variables are kept, and the most bytes of all of them.
+    private static let mostSessions = 16_384
+    private static let mostBytes = 64 << 20
     /// The most lists that are noted of one multivariant playlist.
     package static let mostChildren = 1_024
     /// The most bytes of the variables of further playlists; one playlist has no more than this.
@@ -104,8 +142,9 @@ package final class PlaylistMemory: Sendable {
         self.database = database
         var tables = Tables()
         for record in database.records(VariablesRecord.self) {
-            tables.variables[SessionID(record.session)] = Definitions(
-                list: record.list, own: record.variables)
+            let session = SessionID(record.session)
+            tables.keep(Definitions(list: record.list, own: record.variables), of: session)
+            _ = tables.noteSaved(session)
         }
         self.tables = Mutex(tables)
     }
@@ -139,7 +178,7 @@ package final class PlaylistMemory: Sendable {
     package func knownVariables(
         of session: SessionID, in list: AbsoluteURL? = nil
     ) -> [String: String]? {
-        guard let known = tables.withLock({ $0.variables[session] }) else { return nil }
+        guard let known = tables.withLock({ $0.definitions(of: session) }) else { return nil }
         guard let list, !known.byParent.isEmpty else { return known.all }
         let mark = Self.mark(list, session)
         guard let parent = tables.withLock({ $0.parents[mark] }),
@@ -164,9 +203,9 @@ package final class PlaylistMemory: Sendable {
         let mark = list.map { Self.mark($0, session) }
         let marks = children.prefix(Self.mostChildren).map { Self.mark($0, session) }
         let name = list?.normalisedForKey ?? ""
-        let (changed, former, dropped, isNews) = tables.withLock {
-            tables -> (Definitions?, Definitions?, SessionID?, Bool) in
-            let known = tables.variables[session]
+        let (changed, former, isNews) = tables.withLock {
+            tables -> (Definitions?, Definitions?, Bool) in
+            let known = tables.definitions(of: session)
             let hasVariables = !variables.isEmpty || known?.all.isEmpty == false
             var hasNewParent = false
             if let mark {
@@ -184,12 +223,11 @@ package final class PlaylistMemory: Sendable {
             if isOwn { made.own = variables }
             if let mark { made.note(variables, of: mark) }
             let isAlike = known.map { made.isAlike($0) } ?? false
-            let dropped = tables.variables.keep(made, for: session)
-            guard !isAlike else { return (nil, nil, nil, hasNewParent) }
-            return (made, known, dropped, hasVariables)
+            tables.keep(made, of: session)
+            guard !isAlike else { return (nil, nil, hasNewParent) }
+            return (made, known, hasVariables)
         }
         if isNews { changes.add(1, ordering: .releasing) }
-        if let dropped { forget(dropped) }
         guard let changed, changed.list != former?.list || changed.all != former?.all else {
             return isNews
         }
@@ -198,6 +236,7 @@ package final class PlaylistMemory: Sendable {
             if former?.all.isEmpty == false { forget(session) }
             return isNews
         }
+        if let outdated = tables.withLock({ $0.noteSaved(session) }) { forget(outdated) }
         database.put(
             VariablesRecord(
                 session: session.number, list: changed.list, variables: changed.all))
