@@ -178,19 +178,35 @@ final class IndexWriter {
         }
     }
 
-    /// The oldest long URLs are deleted after each tenth of the limit: that scans all rows.
+    /// The oldest long URLs are deleted after each tenth of the limit.
     private var longURLStep: Int { max(1, core.configuration.longURLLimit / 10) }
 
     /// Deletes the oldest long URLs after the first one of a run, and at each step.
     private func trimLongURLs() throws {
         let step = longURLStep
         let steps = { (saved: Int) in (saved + step - 1) / step }
-        if steps(savedLongURLs) != steps(trimmedLongURLs),
-            try core.index.trimLongURLs(keeping: core.configuration.longURLLimit)
-        {
-            core.longURLVersion.add(1, ordering: .releasing)
+        if steps(savedLongURLs) != steps(trimmedLongURLs) {
+            if try core.index.trimLongURLs(keeping: core.configuration.longURLLimit) {
+                core.longURLVersion.add(1, ordering: .releasing)
+            }
+            try noteCrowding(now: .now())
         }
         trimmedLongURLs = savedLongURLs
+    }
+
+    /// Notes until when more short names would displace those in use.
+    ///
+    /// Players of films do not load a playlist again. Three fifths of the table are for long URLs
+    /// in use. The rest has room for those that are saved before this is noted: a step, and those
+    /// that wait in memory; and for those that are too long for a link.
+    private func noteCrowding(now: WallTime) throws {
+        let configuration = core.configuration
+        let last = try core.index.longURLTime(at: configuration.longURLLimit / 5 * 3)
+        // A time in the future is one from before the clock was set back.
+        let until = last.map {
+            min($0, now) + configuration.longURLRenewal + configuration.longURLRenewal
+        }
+        core.longURLsCrowdedUntil.store(until?.nanoseconds ?? .min, ordering: .relaxed)
     }
 
     // MARK: Rows

@@ -115,7 +115,13 @@ final class ObjectIndex: Sendable {
     /// - Returns: true if there were more.
     /// - Throws: errors of SQLite.
     func trimLongURLs(keeping count: Int) throws -> Bool {
-        try pool.write { db in
+        // Without it, each search reads all URLs. It is no migration, since earlier versions would
+        // refuse the index then; as it is, they keep it up to date.
+        try? pool.write {
+            try $0.execute(
+                sql: "CREATE INDEX IF NOT EXISTS long_urls_by_use ON long_urls (used)")
+        }
+        return try pool.write { db in
             try db.execute(
                 sql: """
                     DELETE FROM long_urls WHERE id IN
@@ -123,6 +129,21 @@ final class ObjectIndex: Sendable {
                     """, arguments: [count])
             return db.changesCount > 0
         }
+    }
+
+    /// Returns when a long URL was saved last.
+    ///
+    /// - Parameter place: its place, beginning at 0 for the one saved last of all.
+    /// - Returns: the time; nil if there are no more than `place`.
+    /// - Throws: errors of SQLite.
+    func longURLTime(at place: Int) throws -> WallTime? {
+        // The writing connection, since listings hold the others for long.
+        let time = try pool.writeWithoutTransaction { db in
+            try Int64.fetchOne(
+                db, sql: "SELECT used FROM long_urls ORDER BY used DESC LIMIT 1 OFFSET ?",
+                arguments: [place])
+        }
+        return time.map { WallTime(nanoseconds: $0) }
     }
 
     private static var migrator: DatabaseMigrator {

@@ -211,12 +211,19 @@ extension ObjectStore {
 
     // MARK: Long URLs
 
-    /// False while the index rejects long URLs or is far behind: links should then do without
-    /// short names, which only memory has.
-    package var takesLongURLs: Bool { core.unsavedLongURLs.withLock { $0.hasRoom } }
+    /// False while the index rejects long URLs or is far behind, so that only memory has their
+    /// short names, and while others would displace those in use: links should then do without.
+    package var takesLongURLs: Bool { takesLongURLs(at: .now()) }
 
-    /// Changes when long URLs are deleted: what was written with their short names before may lead
-    /// nowhere, and must be written anew, which saves them again.
+    func takesLongURLs(at now: @autoclosure () -> WallTime) -> Bool {
+        let crowded = core.longURLsCrowdedUntil.load(ordering: .relaxed)
+        guard crowded == .min || now().nanoseconds >= crowded else { return false }
+        return core.unsavedLongURLs.withLock { $0.hasRoom }
+    }
+
+    /// Changes when long URLs are deleted, and some time after they were saved: what was written
+    /// with their short names before may lead nowhere, now or soon, and must be written anew, which
+    /// saves them again.
     package var longURLVersion: UInt64 { core.longURLVersion.load(ordering: .acquiring) }
 
     /// Saves a URL under a short ID; `savedURL` finds it immediately, the disk has it a moment

@@ -52,6 +52,11 @@ package struct StoreConfiguration: Sendable {
     /// The maximum number of saved long URLs; those saved longest ago are deleted first, and saved
     /// again when a list that names them is requested.
     package var longURLLimit = 100_000
+    /// Texts in memory are rewritten this long after long URLs were saved, which saves them again.
+    ///
+    /// Those saved in the last two such times are in use: links get no short names if that would
+    /// displace them.
+    package var longURLRenewal: Interval = .seconds(43_200 as Int64)
 
     /// Creates the policy that selects eviction victims, for a capacity in bytes.
     package var makePolicy: @Sendable (Int64) -> any RetentionPolicy = { TitleAware(capacity: $0) }

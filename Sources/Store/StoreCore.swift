@@ -23,8 +23,11 @@ final class StoreCore: Sendable {
     /// Removed objects whose files are still there; lookups do not return them either.
     let undeleted = UndeletedFiles()
     let unsavedLongURLs = Mutex(UnsavedLongURLs())
-    /// The number of times that saved long URLs were deleted.
+    /// The number of times that saved long URLs were deleted, or had to be saved again.
     let longURLVersion = Atomic<UInt64>(0)
+    /// The wall-clock time up to which the saved long URLs in use leave no room for others, in
+    /// nanoseconds.
+    let longURLsCrowdedUntil = Atomic<Int64>(.min)
 
     var usage: DiskUsage { channel.usage }
     var counters: StoreCounters { channel.counters }

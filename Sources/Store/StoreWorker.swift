@@ -38,6 +38,8 @@ final class StoreWorker {
     /// When the pinned bytes may be summed up again: each pinned object is a query.
     @exclusivity(unchecked) private var nextPinSum = Monotonic(nanoseconds: .min)
     @exclusivity(unchecked) private var deletionTimer: TimerID?
+    /// Set while texts in memory may name long URLs that were saved in this run.
+    @exclusivity(unchecked) private var renewalTimer: TimerID?
     /// The number of commits when memory was last returned to the system; `muchWork` more trigger
     /// it again.
     @exclusivity(unchecked) private var commitsBefore = 0
@@ -234,7 +236,18 @@ final class StoreWorker {
     /// Saves long URLs; while the index rejects them, each tick tries again.
     func saveLongURLs(_ loop: EventLoop) {
         index.saveLongURLs()
+        scheduleRenewal(loop)
         scheduleTick(loop)
+    }
+
+    /// Has texts in memory rewritten in time, so that players are given names that stay for long.
+    private func scheduleRenewal(_ loop: EventLoop) {
+        guard renewalTimer == nil else { return }
+        let interval = core.configuration.longURLRenewal
+        renewalTimer = loop.schedule(after: interval) { [unowned self] _ in
+            renewalTimer = nil
+            core.longURLVersion.add(1, ordering: .releasing)
+        }
     }
 
     /// Loads the pins, after the index has all rows.

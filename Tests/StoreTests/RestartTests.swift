@@ -329,4 +329,33 @@ import Testing
         for number in UInt8(20)..<61 { store.saveLongURL(id: [number], url: "u") }
         try eventually { store.longURLVersion > 0 && store.longURL(id: [0]) == nil }
     }
+
+    /// Players of films do not load their playlists again.
+    @Test func `long URLs in use are not displaced by others with short names`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.longURLLimit = 20 }
+        defer { store.close() }
+        var saved: [UInt8] = []
+        for number in UInt8(0)..<100 where store.takesLongURLs {
+            store.saveLongURL(id: [number], url: "u\(number)")
+            saved.append(number)
+            try eventually { store.core.unsavedLongURLs.withLock { $0.urls.isEmpty } }
+        }
+        try eventually { !store.takesLongURLs }
+        #expect((12...20).contains(saved.count))
+        #expect(saved.allSatisfy { store.longURL(id: [$0]) == "u\($0)" })
+        #expect(store.longURLVersion == 0)
+        #expect(!store.takesLongURLs(at: WallTime.now() + .seconds(86_000 as Int64)))
+        #expect(store.takesLongURLs(at: WallTime.now() + .seconds(87_000 as Int64)))
+    }
+
+    @Test func `texts that name long URLs are written anew in time`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.longURLRenewal = .milliseconds(1) }
+        defer { store.close() }
+        #expect(store.longURLVersion == 0)
+        store.saveLongURL(id: [1], url: "u")
+        try eventually { store.longURLVersion > 0 }
+        #expect(store.longURL(id: [1]) == "u")
+    }
 }
