@@ -70,7 +70,6 @@ final class OriginProbes {
     private static let turnWhileDown = Interval.milliseconds(500)
     /// The time between two requests to a suspected origin: as soon as a second failure counts.
     private static let turnWhileSuspected = Interval.milliseconds(200)
-    private static let shortestTurn = Interval.milliseconds(20)
 
     let health: OriginHealth
     private let watchesParents: Bool
@@ -78,6 +77,7 @@ final class OriginProbes {
     private var probes: [Origin: Probe] = [:]
     /// When origins that do not answer were last contacted.
     private var tries = RecentMap<Origin, Monotonic>(capacity: 256)
+    private var asking = AskingFlights<Flight>()
 
     init(_ health: OriginHealth, table: FlightTable, watchesParents: Bool = false) {
         self.health = health
@@ -171,11 +171,20 @@ final class OriginProbes {
         guard let mark = health.mark(of: origin), mark.isQuick else { return nil }
         let gap = mark.state == .down ? Self.turnWhileDown : Self.turnWhileSuspected
         let next = tries[origin].map { $0 + gap } ?? now
-        guard next <= now, !table.isAsking(origin) else {
-            return max(next - now, Self.shortestTurn)
+        guard next <= now else { return max(next - now, OriginTurns.shortestPause) }
+        if let other = flightAsking(origin) {
+            return OriginTurns.pause(
+                whileAskedFor: now - other.requestedAt, jitter: Double.random(in: 0...1))
         }
         tries[origin] = now
         return nil
+    }
+
+    /// Returns a flight that waits for the first response of an origin, and not of a parent.
+    private func flightAsking(_ origin: Origin) -> Flight? {
+        asking.find(of: origin, among: table.allFlights) {
+            $0.phase == .asking && $0.resource.url.origin == origin && !$0.asksParent
+        }
     }
 
     /// Returns the failure of a request that has waited for its turn in vain; nil if it may wait
@@ -289,13 +298,6 @@ final class OriginProbes {
 }
 
 extension FlightTable {
-    /// True if a flight waits for the first response of an origin, and not of a parent.
-    func isAsking(_ origin: Origin) -> Bool {
-        allFlights.contains {
-            $0.phase == .asking && $0.resource.url.origin == origin && !$0.asksParent
-        }
-    }
-
     /// Fails all flights that wait for the first response of an origin, and not of a parent.
     ///
     /// Bodies interrupted in the middle are still resumed, for as long as their players have
