@@ -92,9 +92,12 @@ package final class TimeShiftKeeper {
     private(set) lazy var recorder = RecordingTable(self)
     /// Those of sessions; what a recording needs is pinned.
     private lazy var savedWindows = SavedWindows(services.timeShift.windows)
-    /// Segments that left a window before all saved windows were read, tried again in turn.
-    private var waiting: [(segments: [TimeShiftSegment], list: ShiftedList)] = []
-    private static let mostWaiting = 1_024
+    /// Segments that have left their windows; the other windows are searched for all of a second.
+    private var leaving: [(segment: TimeShiftSegment, list: ShiftedList)] = []
+    private static let mostLeaving = 32_768
+    private var named = NamedSegments<ObjectIdentifier>()
+    /// For this long in a tick, saved windows are read to find what they name.
+    private static let readingTime = Interval.milliseconds(100)
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0
@@ -124,6 +127,7 @@ package final class TimeShiftKeeper {
         isStopped = true
         recorder.stop()
         for follower in followers.values { follower.stop() }
+        removeLeaving()
         for list in services.timeShift.all { save(list) }
     }
 
@@ -203,10 +207,7 @@ package final class TimeShiftKeeper {
         }
         verifySome(of: lists)
         if ticks % Self.cleanTicks == 0 { cleanSaved() }
-        if !waiting.isEmpty {
-            let next = waiting.removeFirst()
-            drop(next.segments, of: next.list)
-        }
+        removeLeaving()
         recorder.tick()
         loop.schedule(after: .seconds(1 as Int64)) { [weak self] _ in self?.tick() }
     }
@@ -274,31 +275,65 @@ package final class TimeShiftKeeper {
 
     // MARK: Segments out of the window
 
-    /// Removes segments from the store that were stored only for windows, and are in none now, be it in
-    /// memory or saved.
+    /// Removes segments from the store with the next tick, unless a window names them then.
     func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
-        let lists = services.timeShift.all.filter { $0 !== list }
-        let others = lists.map(\.shift)
-        let loaded = (lists + [list]).compactMap(\.name)
-        let unnamed = savedWindows.unnamed(
-            segments, besides: loaded, wall: trustedNow, now: loop.now)
-        guard let left = unnamed else {
-            if waiting.count >= Self.mostWaiting { waiting.removeFirst() }
-            return waiting.append((segments, list))
+        // A resource with byte ranges also contains segments that are still in the window.
+        for segment in segments where segment.url != nil && segment.byteRange == nil {
+            // The others stay in the store until retention evicts them.
+            guard leaving.count < Self.mostLeaving else { return }
+            leaving.append((segment, list))
         }
-        for segment in left {
-            // A resource with byte ranges also contains segments that are still in the window.
-            guard let url = segment.url, segment.byteRange == nil,
-                !others.contains(where: { $0.names(segment) }), !list.shift.names(segment)
-            else { continue }
-            let key = services.timeShift.storedKey(
-                url, list.session, role: .segment, mark: segment.marks.segment)
-            guard let object = services.store.peek(key), !services.store.isPinned(object),
-                services.sessions.session(SessionID(object.title)).shift.window != nil
-            else { continue }
-            services.store.remove(key)
-            services.counters.add(.shiftDropped)
+    }
+
+    /// Removes segments from the store that were stored only for windows, and are in none now, in
+    /// memory or saved; with a later tick, if there is no time to read all saved windows.
+    private func removeLeaving() {
+        guard !leaving.isEmpty else { return }
+        var lists: [ObjectIdentifier: ShiftedList] = [:]
+        for list in services.timeShift.all + leaving.map({ $0.list }) {
+            lists[ObjectIdentifier(list)] = list
         }
+        guard let unsaved = notSaved(besides: lists.values.compactMap(\.name)) else { return }
+        named.keep(only: { lists[$0] != nil })
+        for (id, list) in lists {
+            let segments = list.shift.segments
+            named.update(id, from: segments.first?.number ?? 0, count: segments.count) {
+                segments[$0].digest
+            }
+        }
+        let left = leaving
+        leaving = []
+        for (segment, list) in left {
+            let digest = segment.digest
+            guard unsaved.contains(digest), !named.contains(digest) else { continue }
+            remove(segment, of: list)
+        }
+    }
+
+    /// Returns the digests of the leaving segments that no saved window names; nil if there was no
+    /// time to read all of these.
+    private func notSaved(besides loaded: [WindowName]) -> Set<Int>? {
+        let segments = leaving.map { $0.segment }
+        let end = Monotonic.now() + Self.readingTime
+        repeat {
+            let left = savedWindows.unnamed(
+                segments, besides: loaded, wall: trustedNow, now: loop.now)
+            if let left {
+                return Set(left.map(\.digest))
+            }
+        } while Monotonic.now() < end
+        return nil
+    }
+
+    private func remove(_ segment: TimeShiftSegment, of list: ShiftedList) {
+        guard let url = segment.url else { return }
+        let key = services.timeShift.storedKey(
+            url, list.session, role: .segment, mark: segment.marks.segment)
+        guard let object = services.store.peek(key), !services.store.isPinned(object),
+            services.sessions.session(SessionID(object.title)).shift.window != nil
+        else { return }
+        services.store.remove(key)
+        services.counters.add(.shiftDropped)
     }
 }
 

@@ -47,18 +47,18 @@ extension TimeShiftTable {
             guard lists.keyVersion != version else { return [] }
             lists.keyVersion = version
             // Of several, players continue with the one that they used last.
-            let all = lists.byName.values.map { (list: $0, rank: $0.rank) }
+            let all = lists.all.map { (list: $0, rank: $0.rank) }
                 .sorted { $0.rank > $1.rank }
-            lists.byName.removeAll(keepingCapacity: true)
+            lists.removeAll()
             var same: [(list: ShiftedList, older: ShiftedList)] = []
             for (list, _) in all {
                 let name = name(of: list.url, in: list.session)
-                if let other = lists.byName[name] {
+                if let other = lists[name] {
                     list.rename(nil)
                     same.append((other, list))
                 } else {
                     list.rename(name)
-                    lists.byName[name] = list
+                    lists[name] = list
                 }
             }
             return same

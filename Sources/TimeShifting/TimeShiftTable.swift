@@ -19,13 +19,6 @@ package import URISyntax
 ///
 /// Can be used from any thread. A list that was not used for long is kept only on disk.
 package final class TimeShiftTable: Sendable {
-    /// The lists in memory, under the names that the key rules of a version give them.
-    struct Lists {
-        var byName: [WindowName: ShiftedList] = [:]
-        /// The version of the key rules; nil if some names may be those of an earlier one.
-        var keyVersion: UInt64?
-    }
-
     let lists = Mutex(Lists())
     let windows: TimeShiftFiles
     private let recorded: TimeShiftFiles
@@ -78,18 +71,18 @@ package final class TimeShiftTable: Sendable {
     package func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let version = names.keys.version
         let name = name(of: url, in: session)
-        if let known = lists.withLock({ $0.byName[name] }) { return known }
+        if let known = lists.withLock({ $0[name] }) { return known }
         // It may be in memory under the name that former key rules gave it.
         renameLists()
-        if let known = lists.withLock({ $0.byName[name] }) { return known }
+        if let known = lists.withLock({ $0[name] }) { return known }
         let saved = saved(url, of: session, named: name)
         let read = ShiftedList(
             url: url.withoutDirectives, session: session, name: name,
             shift: saved?.shift ?? TimeShift(limits: session.shift.limits))
         if saved?.isNamed == false { read.state.withLock { $0.isUnsaved = true } }
         return lists.withLock { lists in
-            if let known = lists.byName[name] { return known }
-            lists.byName[name] = read
+            if let known = lists[name] { return known }
+            lists[name] = read
             if lists.keyVersion != version { lists.keyVersion = nil }
             return read
         }
@@ -98,7 +91,7 @@ package final class TimeShiftTable: Sendable {
     /// Returns the list of a playlist if it is in memory.
     package func known(_ url: AbsoluteURL, of session: Session) -> ShiftedList? {
         let name = name(of: url, in: session)
-        return lists.withLock { $0.byName[name] }
+        return lists.withLock { $0[name] }
     }
 
     /// True if what came from a URL may come from a private host.
@@ -106,34 +99,10 @@ package final class TimeShiftTable: Sendable {
         settings.reachesPrivate && settings.mayBePrivate(url.asciiHost)
     }
 
-    /// All lists in memory.
-    package var all: [ShiftedList] { lists.withLock { Array($0.byName.values) } }
-
-    /// Returns the most advanced rendition of the same stream, for a list to keep in step with.
-    ///
-    /// A session may play several streams, the channels of a list for instance. If it is known which
-    /// multivariant playlist names the list, the others of that one count, or else those of which it
-    /// is not known.
-    func sibling(of list: ShiftedList) -> TimeShift? {
-        let session = list.session.id
-        var others = all.filter {
-            $0.session.id == session && $0 !== list && !$0.shift.segments.isEmpty
-        }
-        if let parent = memory.parent(of: list.url, in: session) {
-            let parents = others.map { memory.parent(of: $0.url, in: session) }
-            let known = parents.contains(parent) ? parent : nil
-            others = zip(others, parents).filter { $1 == known }.map(\.0)
-        }
-        return others.map(\.shift).max { left, right in
-            (left.epoch, left.segments.last?.number ?? 0)
-                < (right.epoch, right.segments.last?.number ?? 0)
-        }
-    }
-
     /// Removes a list from memory; code that still holds it would use a separate copy.
     package func forget(_ list: ShiftedList) {
         lists.withLock { lists in
-            if let name = list.name, lists.byName[name] === list { lists.byName[name] = nil }
+            if let name = list.name, lists[name] === list { lists[name] = nil }
         }
     }
 }
@@ -145,8 +114,11 @@ package final class ShiftedList: Sendable {
     package let session: Session
 
     package struct State {
-        /// The URL that players used last, without directives; others may be signed differently.
-        var url: AbsoluteURL
+        /// The URL that players used last, without delivery directives; its signature may differ
+        /// from that of others.
+        var url: AbsoluteURL { didSet { mark = nil } }
+        /// What stands for the URL in `PlaylistMemory`; nil until it is needed.
+        var mark: Int?
         /// The name of the window; nil once its segments have been added to another list.
         var name: WindowName?
         package var shift: TimeShift

@@ -141,6 +141,35 @@ import URISyntax
         #expect(gaps == (isSame ? 95 : 0) && fileNames.last == "b1.ts")
     }
 
+    @Test func `the lists of a session are found without those of others`() throws {
+        let other = table.list(
+            base, of: Session(id: SessionID(9), fields: Fields(), shift: .init(window: 600)))
+        #expect(table.all.count == 2)
+        let found = table.all(of: list.session.id)
+        #expect(found.count == 1 && found.first === list)
+        #expect(table.known(base, of: other.session) === other)
+        table.forget(other)
+        #expect(table.all(of: other.session.id).isEmpty && table.all.count == 1)
+    }
+
+    @Test func `the stream of a list is that of the URL that players used last`() throws {
+        let urls = try ["http://h/o.m3u8", "http://h/p.m3u8"].map { try AbsoluteURL($0) }
+        table.memory.remember(
+            [:], definedIn: try AbsoluteURL("http://h/1"), of: list.session.id,
+            naming: [base] + urls)
+        let (ahead, behind) = (
+            table.list(urls[0], of: list.session), table.list(urls[1], of: list.session)
+        )
+        try merge(2...4, "p", wall: 100, steady: 1, generation: 1, into: behind)
+        try merge(5...8, "o", wall: 100, steady: 1, generation: 2, into: ahead)
+        #expect(table.sibling(of: list)?.segments.last?.number == 8)
+        // No multivariant playlist has named this URL.
+        ahead.noteAsked(
+            try AbsoluteURL("http://h/o.m3u8?token=2"), at: Monotonic(nanoseconds: 1),
+            isForPage: false)
+        #expect(table.sibling(of: list)?.segments.last?.number == 4)
+    }
+
     @Test func `the text of an earlier run is older than any of this one`() throws {
         // The clock was set back between the runs, and generations start anywhere.
         try merge(0...1, "b", wall: 90, steady: 1, generation: 5)

@@ -154,7 +154,7 @@ package final class PlaylistMemory: Sendable {
     }
 
     /// Returns what stands for a list in the tables; valid in this run only.
-    private static func mark(_ list: AbsoluteURL, _ session: SessionID) -> Int {
+    package static func mark(_ list: AbsoluteURL, _ session: SessionID) -> Int {
         Key(list: list, session: session).hashValue
     }
 
@@ -248,6 +248,12 @@ package final class PlaylistMemory: Sendable {
     package func parent(of list: AbsoluteURL, in session: SessionID) -> Int? {
         let mark = Self.mark(list, session)
         return tables.withLock { $0.parents[mark] }
+    }
+
+    /// Returns what stands for the multivariant playlists that named lists last, by the marks of
+    /// the lists; nil for each of which that is not known.
+    package func parents(of marks: [Int]) -> [Int?] {
+        tables.withLock { tables in marks.map { tables.parents[$0] } }
     }
 
     /// True if a multivariant playlist is the one that named a list last in this run.

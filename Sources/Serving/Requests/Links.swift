@@ -332,12 +332,11 @@ package final class Links: Sendable {
     private func shifted(
         _ place: LivePlace, _ role: ResourceRole, in list: LiveListID, _ session: Session
     ) -> (AbsoluteURL, Epoch)? {
-        let window = timeShift.all.first { window in
-            window.session.id == session.id
-                && [ResourceRole.playlist, nil].contains { role in
-                    let key = names.cacheKey(window.url, session: session, role: role)
-                    return ObjectKey(key).listName == list.name
-                }
+        let window = timeShift.all(of: session.id).first { window in
+            [ResourceRole.playlist, nil].contains { role in
+                let key = names.cacheKey(window.url, session: session, role: role)
+                return ObjectKey(key).listName == list.name
+            }
         }
         guard let shift = window?.shift else { return nil }
         switch place {
