@@ -6,6 +6,7 @@ import Numbers
 package import Posix
 import Routing
 package import Store
+import Synchronization
 package import URISyntax
 
 /// The response to one request.
@@ -50,6 +51,9 @@ package final class StoreAdministration: Sendable {
     let purging: StorePurge
     let willPurge: WillPurge?
     let removals = RemovalNotices()
+    /// The order of the titles in the last listing.
+    private let listing = Mutex(
+        CostlyResult<[TitlePlace]>(usedAtLeast: .seconds(60 as Int64)))
 
     package var store: ObjectStore { catalogue.store }
 
@@ -134,7 +138,9 @@ package final class StoreAdministration: Sendable {
                 return .failure(.badRequest, "after is what a former answer gave as next")
             }
         }
-        let page = catalogue.page(after: after, limit: limit, within: .seconds(2 as Int64))
+        let page = catalogue.page(
+            of: places(continued: after != nil), after: after, limit: limit,
+            within: .seconds(2 as Int64))
         return .value(
             .ok,
             .object([
@@ -143,6 +149,15 @@ package final class StoreAdministration: Sendable {
                 .init("total", .number(Int64(page.total))),
                 .init("pictures", .truth(hasPictures)),
             ]))
+    }
+
+    /// Returns the positions of all titles; those of the last listing if that is continued.
+    private func places(continued: Bool) -> [TitlePlace] {
+        let start = Monotonic.now()
+        if continued, let known = listing.withLock({ $0.value(at: start) }) { return known }
+        let made = catalogue.places()
+        listing.withLock { $0.keep(made, from: start, to: .now()) }
+        return made
     }
 
     private func title(_ text: String) -> AdministrationAnswer {

@@ -1,4 +1,7 @@
 // A listing of many titles, last played first, in pages.
+//
+// The order is determined for the first page and used for the next ones: it takes a walk through
+// the whole index, and a listing of 100,000 titles has 1,000 pages.
 import HLS
 import Model
 import Numbers
@@ -44,15 +47,11 @@ extension TitleCatalogue {
         package var total: Int
     }
 
-    /// Returns the titles after a position; pinned titles without stored objects come last.
+    /// Returns the positions of all titles, in order; pinned titles without stored objects come
+    /// last.
     ///
-    /// - Parameters:
-    ///   - after: the position; nil for the start.
-    ///   - limit: the most titles of a page.
-    ///   - time: a page that takes longer ends early, with at least one title.
-    /// - Returns: titles, last played first.
-    package func page(after: TitlePlace?, limit: Int, within time: Interval) -> Page {
-        let deadline = Monotonic.now() + time
+    /// Walks through the whole index: some seconds for a million objects.
+    func places() -> [TitlePlace] {
         let pins = store.pins()
         let totals = store.titleTotals().filter { $0.title != 0 }
         let known = Set(totals.map(\.title))
@@ -61,8 +60,23 @@ extension TitleCatalogue {
             .map { TitlePlace(lastUsed: $0.lastUsed, title: $0.title) }
         places += pins.filter { !known.contains($0.title) }
             .map { TitlePlace(lastUsed: WallTime(nanoseconds: 0), title: $0.title) }
+        return places.sorted()
+    }
+
+    /// Returns the titles after a position.
+    ///
+    /// - Parameters:
+    ///   - places: the positions of all titles, in order.
+    ///   - after: the position; nil for the start.
+    ///   - limit: the most titles of a page.
+    ///   - time: a page that takes longer ends early, with at least one title.
+    /// - Returns: titles, last played first.
+    func page(
+        of places: [TitlePlace], after: TitlePlace?, limit: Int, within time: Interval
+    ) -> Page {
+        let deadline = Monotonic.now() + time
         var page = Page(titles: [], next: nil, total: places.count)
-        let wanted = places.filter { place in after.map { $0 < place } ?? true }.sorted()
+        let wanted = places[(after.map { Self.end(of: $0, in: places) } ?? 0)...]
         for place in wanted {
             // Removed meanwhile, or without an object that a player could start from.
             guard let title = title(SessionID(place.title)) else { continue }
@@ -74,6 +88,16 @@ extension TitleCatalogue {
         }
         if page.next?.title == wanted.last?.title { page.next = nil }
         return page
+    }
+
+    /// Returns the index of the first position after another one, in ascending positions.
+    static func end(of place: TitlePlace, in places: [TitlePlace]) -> Int {
+        var (low, high) = (0, places.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if place < places[middle] { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 
     /// Returns the titles that have nothing but what forgotten recordings have left: to those that

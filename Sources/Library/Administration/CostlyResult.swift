@@ -1,0 +1,33 @@
+// Results of walks through the whole index, used for a while.
+import Numbers
+import Posix
+
+/// The last result of work that takes longer the more is stored.
+///
+/// It is used for 20 times as long as the work took, so that however many ask, and however often,
+/// the work takes at most a twentieth of a thread's time. Quick work is repeated for almost every
+/// request.
+struct CostlyResult<Value: Sendable>: Sendable {
+    private static var pausesPerRun: Int64 { 20 }
+
+    /// For this long it is used at least.
+    private let leastUse: Interval
+    private var last: (value: Value, from: Monotonic, until: Monotonic)?
+
+    init(usedAtLeast leastUse: Interval = .zero) { self.leastUse = leastUse }
+
+    /// Returns the last result while it is to be used; nil if the work is to be done.
+    func value(at now: Monotonic) -> Value? {
+        guard let last, now >= last.from, now < last.until else { return nil }
+        return last.value
+    }
+
+    /// Keeps the result of work that began and ended at these times.
+    mutating func keep(_ value: Value, from start: Monotonic, to end: Monotonic) {
+        let took = max(Interval.zero, end - start).nanoseconds
+        let use = Interval(nanoseconds: took.multipliedSaturated(by: Self.pausesPerRun))
+        last = (value, start, end + max(use, leastUse))
+    }
+
+    mutating func forget() { last = nil }
+}
