@@ -54,6 +54,7 @@ package final class StoreAdministration: Sendable {
     /// The order of the titles in the last listing.
     private let listing = Mutex(
         CostlyResult<[TitlePlace]>(usedAtLeast: .seconds(60 as Int64)))
+    let lastUse = Mutex(CostlyResult<DiskUse>())
 
     package var store: ObjectStore { catalogue.store }
 
@@ -103,6 +104,7 @@ package final class StoreAdministration: Sendable {
         let request = RequestHead(method: method, target: target)
         store.catchUp(within: .seconds(2 as Int64))
         let arguments = AdministrationQuery(request.query ?? "")
+        defer { if Self.changes(method) { lastUse.withLock { $0.forget() } } }
         switch (request.path, method) {
         case ("/api/titles", .get), ("/api/titles", .head): return titles(arguments)
         case ("/api/df", .get), ("/api/df", .head): return diskUse()

@@ -1,8 +1,10 @@
 import HTTP
 import Model
 import Numbers
+import Posix
 import Retention
 import Store
+import Synchronization
 
 /// The disk usage of the store, by kind and by host.
 extension StoreAdministration {
@@ -10,6 +12,27 @@ extension StoreAdministration {
     private static let mostHosts = 50
 
     func diskUse() -> AdministrationAnswer {
+        let use = lastUse.withLock { $0.value(at: .now()) } ?? measuredUse()
+        let space = store.space()
+        return .value(
+            .ok,
+            .object([
+                .init("budget_bytes", .number(allowance?.budgetBytes ?? space.budget)),
+                .init("used_bytes", .number(space.used)),
+                .init("objects", .number(use.objects)),
+                .init("pinned_bytes", .number(use.pinnedBytes)),
+                .init("pinned_titles", .number(Int64(space.pinnedTitles))),
+                .init("reserved_bytes", .number(use.reservedBytes)),
+                .init("free_bytes", .optional(space.free)),
+                .init("min_free_bytes", .number(allowance?.minFreeBytes ?? space.minFree)),
+                .init("kinds", .list(use.kinds)),
+                .init("hosts", .list(use.hosts)),
+            ]))
+    }
+
+    /// Walks through the whole index: some seconds for a million objects.
+    private func measuredUse() -> DiskUse {
+        let start = Monotonic.now()
         let pins = store.pins()
         let titles = Set(pins.map(\.title))
         let keys = Set(pins.flatMap(\.keys))
@@ -24,22 +47,13 @@ extension StoreAdministration {
             hosts[host, default: DiskShare()].add(row.bytes)
             if titles.contains(row.title) || keys.contains(row.key) { pinned.add(row.bytes) }
         }
-        let space = store.space()
-        return .value(
-            .ok,
-            .object([
-                .init("budget_bytes", .number(allowance?.budgetBytes ?? space.budget)),
-                .init("used_bytes", .number(space.used)),
-                .init("objects", .number(Int64(all.objects))),
-                .init("pinned_bytes", .number(pinned.bytes)),
-                .init("pinned_titles", .number(Int64(space.pinnedTitles))),
-                .init(
-                    "reserved_bytes", .number(max(0, space.used.subtractingSaturated(all.bytes)))),
-                .init("free_bytes", .optional(space.free)),
-                .init("min_free_bytes", .number(allowance?.minFreeBytes ?? space.minFree)),
-                .init("kinds", .list(Self.list(kinds.map { (Self.name(of: $0.key), $0.value) }))),
-                .init("hosts", .list(Self.list(hosts.map { (String($0.key), $0.value) }))),
-            ]))
+        let made = DiskUse(
+            objects: Int64(all.objects), pinnedBytes: pinned.bytes,
+            reservedBytes: max(0, store.space().used.subtractingSaturated(all.bytes)),
+            kinds: Self.list(kinds.map { (Self.name(of: $0.key), $0.value) }),
+            hosts: Self.list(hosts.map { (String($0.key), $0.value) }))
+        lastUse.withLock { $0.keep(made, from: start, to: .now()) }
+        return made
     }
 
     private static func name(of kind: RetentionKind) -> String {
@@ -69,6 +83,16 @@ extension StoreAdministration {
             ])
         }
     }
+}
+
+/// What the objects in the index take.
+struct DiskUse: Sendable {
+    let objects: Int64
+    let pinnedBytes: Int64
+    /// What is used beyond the objects.
+    let reservedBytes: Int64
+    let kinds: [JSONValue]
+    let hosts: [JSONValue]
 }
 
 /// A number of objects and their bytes.

@@ -20,7 +20,7 @@ import URISyntax
 /// | `figures` | second | the members of `/api/stats`, and the origins that do not answer |
 /// | `origins` | 2 s | the first rows of `/api/origins` |
 /// | `downloads` | 2 s | the answer of `/api/downloads` with at most 200 of them |
-/// | `disk` | 30 s | the answer of `/api/df` |
+/// | `disk` | 30 s, after the former one | the answer of `/api/df` |
 final class ConsoleEvents {
     private static let period = Interval.seconds(1 as Int64)
     private static let mostOrigins = 32
@@ -30,6 +30,9 @@ final class ConsoleEvents {
     private let core: ProxyCore
     private let status: StatusSource
     private var turn = 0
+    /// True while the answer about the disk has not come: a walk through a large index takes longer
+    /// than a turn if purges wait before it.
+    private var awaitsDisk = false
 
     init(_ core: ProxyCore, _ status: StatusSource) {
         self.core = core
@@ -80,11 +83,21 @@ final class ConsoleEvents {
         if turn % 2 == 0 {
             status.downloads.answer(.get, Self.downloads, to(stream, loop, "downloads"))
         }
-        if turn % 30 == 0 {
-            status.administration.answer(.get, "/api/df", to(stream, loop, "disk"))
-        }
+        if turn % 30 == 0 { askDisk(stream, loop) }
         self.turn += 1
         loop.schedule(after: Self.period) { [self] loop in tick(stream, loop) }
+    }
+
+    private func askDisk(_ stream: EventStream, _ loop: EventLoop) {
+        guard !awaitsDisk else { return }
+        awaitsDisk = true
+        let events = LoopBound(self, to: loop)
+        let send = to(stream, loop, "disk")
+        let done: @Sendable (AdministrationAnswer) -> Void = { answer in
+            events.enqueue { events, _ in events.awaitsDisk = false }
+            send(answer)
+        }
+        status.administration.answer(.get, "/api/df", done)
     }
 
     /// Returns a callback that passes another thread's answer to the listener; failures are
