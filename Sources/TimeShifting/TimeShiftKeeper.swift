@@ -102,6 +102,9 @@ package final class TimeShiftKeeper {
     private var isStopped = false
     private var ticks = 0
     private var turns = VerifyingTurns()
+    private var savingTurns = SavingTurns()
+    /// For this long in a tick, lists are saved: each takes two waits for the disk.
+    private static let savingTime = Interval.milliseconds(200)
     private var clockTrial = ClockTrial()
     /// The time by which saved windows are too old; nil while the wall clock is not trusted.
     private var trustedNow: WallTime?
@@ -201,10 +204,8 @@ package final class TimeShiftKeeper {
         trustedNow = clockTrial.trusted(loop.wallNow, at: loop.now)
         services.timeShift.renameLists()
         let lists = services.timeShift.all
-        for list in lists {
-            saveIfDue(list)
-            forgetIfIdle(list)
-        }
+        saveSome(of: lists)
+        for list in lists { forgetIfIdle(list) }
         verifySome(of: lists)
         if ticks % Self.cleanTicks == 0 { cleanSaved() }
         removeLeaving()
@@ -229,17 +230,28 @@ package final class TimeShiftKeeper {
         }
     }
 
-    /// Saves a list if it is due; long lists less often, since writing a day of segments costs tens
-    /// of megabytes.
-    private func saveIfDue(_ list: ShiftedList) {
-        let now = loop.now
-        let isDue = list.state.withLock { state in
-            guard state.isUnsaved, !state.isOther else { return false }
-            guard let saved = state.savedAt else { return true }
-            let seconds = 3 + Int64(state.shift.segments.count) / 500
-            return now - saved >= .seconds(seconds)
+    /// Saves some of the lists that have changed.
+    private func saveSome(of lists: [ShiftedList]) {
+        var unsaved: [SavingTurns.Candidate<ShiftedList>] = []
+        for list in lists {
+            let (isUnsaved, savedAt, segmentCount, byteCount) = list.state.withLock {
+                (
+                    $0.isUnsaved && !$0.isOther, $0.savedAt, $0.shift.segments.count,
+                    $0.savedByteCount
+                )
+            }
+            guard isUnsaved else { continue }
+            unsaved.append(
+                .init(
+                    item: list, savedAt: savedAt, segmentCount: segmentCount,
+                    byteCount: byteCount))
         }
-        if isDue { save(list) }
+        let end = Monotonic.now() + Self.savingTime
+        for list in savingTurns.next(of: unsaved, now: loop.now) {
+            save(list)
+            // The others are due with the next tick.
+            guard Monotonic.now() < end else { return }
+        }
     }
 
     func save(_ list: ShiftedList) {
@@ -252,7 +264,9 @@ package final class TimeShiftKeeper {
         }
         guard let saved else { return }
         do throws(SystemError) {
-            try services.timeShift.files(of: list.session).save(saved.shift, saved.name)
+            let count = try services.timeShift.files(of: list.session)
+                .save(saved.shift, saved.name)
+            list.state.withLock { $0.savedByteCount = count }
             guard list.session.shift.recording == nil else { return }
             savedWindows.note(saved: saved.name, at: loop.now)
         } catch {

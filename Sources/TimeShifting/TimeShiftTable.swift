@@ -150,6 +150,8 @@ package final class ShiftedList: Sendable {
         var isOfPlayer = false
         /// The time of the last save.
         var savedAt: Monotonic?
+        /// The bytes of the last save; 0 before.
+        var savedByteCount = 0
         var isUnsaved = false
     }
 

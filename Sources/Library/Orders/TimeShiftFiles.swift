@@ -123,7 +123,10 @@ package struct TimeShiftFiles: Sendable {
     /// Replaces the snapshot of a window; blocks on the disk.
     ///
     /// Throws `EFBIG` if it would be too long to be loaded, and keeps the former one.
-    package func save(_ shift: TimeShift, _ name: WindowName) throws(SystemError) {
+    ///
+    /// - Returns: its length in bytes.
+    @discardableResult
+    package func save(_ shift: TimeShift, _ name: WindowName) throws(SystemError) -> Int {
         let path = path(name)
         let bytes = Self.firstLine + shift.snapshot()
         guard bytes.count <= Self.mostOfOne else {
@@ -131,6 +134,7 @@ package struct TimeShiftFiles: Sendable {
         }
         try makeFolder(folder)
         try replaceFile(path, with: bytes, in: folder)
+        return bytes.count
     }
 
     /// Deletes the snapshot of a window, also one that was set aside.

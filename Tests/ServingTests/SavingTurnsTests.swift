@@ -1,0 +1,66 @@
+import Posix
+import Testing
+@testable import TimeShifting
+
+/// When windows are saved.
+@Suite struct SavingTurnsTests {
+    private var turns = SavingTurns()
+
+    /// Windows that change all the time, with the times of their saves in seconds.
+    private struct Windows {
+        var savedAt: [Int?]
+        let segmentCount: Int
+        let byteCount: Int
+
+        var candidates: [SavingTurns.Candidate<Int>] {
+            savedAt.indices.map { index in
+                SavingTurns.Candidate(
+                    item: index, savedAt: savedAt[index].map { Monotonic(seconds: $0) },
+                    segmentCount: segmentCount, byteCount: savedAt[index] == nil ? 0 : byteCount)
+            }
+        }
+    }
+
+    @Test mutating func `hundreds of windows of hours take 5 MB a second, each in its turn`() {
+        var windows = Windows(
+            savedAt: Array(repeating: nil, count: 500), segmentCount: 5_400, byteCount: 900_000)
+        var saved = 0
+        for second in 0..<120 {
+            let next = turns.next(of: windows.candidates, now: Monotonic(seconds: second))
+            // Neither does the first turn save all.
+            #expect(next.count <= 7)
+            for index in next { windows.savedAt[index] = second }
+            saved += next.count
+        }
+        #expect(saved * 900_000 <= 121 * SavingTurns.bytesPerTurn)
+        // All within 500 * 0.9 MB / 5 MB s, and none twice before another.
+        #expect(windows.savedAt.allSatisfy { ($0 ?? 0) >= 120 - 100 })
+    }
+
+    @Test mutating func `a few windows are saved as soon as they are due`() {
+        var windows = Windows(
+            savedAt: Array(repeating: nil, count: 3), segmentCount: 1_000, byteCount: 170_000)
+        var times: [Int] = []
+        for second in 0..<16 {
+            let next = turns.next(of: windows.candidates, now: Monotonic(seconds: second))
+            #expect(next.isEmpty || next.count == 3)
+            for index in next { windows.savedAt[index] = second }
+            if !next.isEmpty { times.append(second) }
+        }
+        #expect(times == [0, 5, 10, 15])
+    }
+
+    @Test mutating func `a window longer than a turn's bytes is saved, and the next ones wait`() {
+        let long = Windows(savedAt: [0, 1], segmentCount: 100, byteCount: 12_000_000)
+        var counts: [Int] = []
+        for second in 10..<14 {
+            counts.append(
+                turns.next(of: long.candidates, now: Monotonic(seconds: second)).count)
+        }
+        #expect(counts == [1, 0, 1, 0])
+    }
+}
+
+extension Monotonic {
+    fileprivate init(seconds: Int) { self.init(nanoseconds: Int64(seconds) * 1_000_000_000) }
+}
