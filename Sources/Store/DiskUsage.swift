@@ -30,6 +30,7 @@ final class DiskUsage: Sendable {
     private let objects = Atomic<Int>(0)
     private let freedNothing = Atomic<Bool>(false)
     private let awaitsReport = Atomic<Bool>(false)
+    private let awaitsOrder = Atomic<Bool>(false)
     private let eras = Atomic<Int>(0)
     private let files = Atomic<Int>(0)
     private let hasMadeFile = Atomic<Bool>(true)
@@ -75,6 +76,12 @@ final class DiskUsage: Sendable {
     var awaitsDisk: Bool {
         get { awaitsReport.load(ordering: .relaxed) }
         set { awaitsReport.store(newValue, ordering: .relaxed) }
+    }
+
+    /// True while eviction waits for a comparison of index and folder that takes long.
+    var awaitsComparison: Bool {
+        get { awaitsOrder.load(ordering: .relaxed) }
+        set { awaitsOrder.store(newValue, ordering: .relaxed) }
     }
 
     /// The number of objects to evict for their files alone, after the disk refused a new one.
@@ -138,6 +145,7 @@ final class DiskUsage: Sendable {
         objects.store(0, ordering: .relaxed)
         forgetWantedFiles()
         awaitsDisk = false
+        awaitsComparison = false
         isStuck = false
     }
 }

@@ -68,8 +68,12 @@ extension StoreWorker {
         guard !core.folder.isLost else {
             return tellDamageStays("the index is damaged, and its folder is gone", reason)
         }
+        guard comparison == nil else {
+            // It has the rows that can be read, and continues with this when it is done.
+            awaitedDamage = reason
+            return
+        }
         core.log.error("the index is damaged and is rebuilt", metadata: ["error": "\(reason)"])
-        compareToTheEnd()
         do {
             // The next start looks for what complete downloads have lost.
             try core.folder.noteLostIndex()
@@ -120,10 +124,6 @@ extension StoreWorker {
 
     /// Fills some more of a new index; false when it has all objects.
     func refillStep() -> Bool { refill(Self.step) }
-
-    func refillToTheEnd() {
-        while refill(.max) {}
-    }
 
     /// Reads up to `count` files for a new index.
     ///

@@ -86,9 +86,10 @@ extension ObjectStore {
         let removal = TitleRemoval(
             title: title, keys: keys[...], step: step, fits: fits, done: done)
         onStoreThread { worker, loop in
-            worker.completeIndex()
-            worker.catchUp(loop)
-            self.goOn(with: removal, worker)
+            worker.whenIndexIsComplete(on: loop) { [unowned worker] loop in
+                worker.catchUp(loop)
+                self.goOn(with: removal, worker)
+            }
         }
     }
 
@@ -137,11 +138,18 @@ extension ObjectStore {
             rebuilds = core.counters.indexRebuilds.load(ordering: .acquiring)
             let isReady = try ThreadSemaphore()
             onStoreThread { worker, loop in
-                worker.completeIndex()
-                worker.catchUp(loop)
-                isReady.signal()
+                worker.whenIndexIsComplete(on: loop) { [unowned worker] loop in
+                    worker.catchUp(loop)
+                    isReady.signal()
+                }
             }
-            _ = isReady.wait(atMost: .seconds(3600 as Int64))
+            while !isReady.wait(atMost: Self.waitStep) {
+                // Otherwise a stop would wait for the comparison of a full cache.
+                guard goesOn(removal) else { break purging }
+                guard core.channel.worker != nil else {
+                    throw SystemError("purge", code: ECANCELED)
+                }
+            }
             for byte in UInt8.min...UInt8.max {
                 for (index, row) in try rows(startingWith: byte).enumerated() {
                     if index.isMultiple(of: 64), !goesOn(removal) { break purging }
@@ -163,6 +171,9 @@ extension ObjectStore {
         _ = isCertain.wait(atMost: .seconds(10 as Int64))
         return removal
     }
+
+    /// How often what waits for the index checks whether it still should.
+    static let waitStep = Interval.milliseconds(100)
 
     private func rows(startingWith byte: UInt8) throws -> [IndexRow] {
         do {

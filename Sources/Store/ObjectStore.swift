@@ -191,6 +191,9 @@ package final class ObjectStore: Sendable {
         }
     }
 
+    /// Ends clears that wait until index and folder are compared: a stop must not wait for that.
+    package func endWaits() { core.isEnding = true }
+
     /// Commits and syncs open objects, writes the index, ends the store thread and unlocks the
     /// folder; blocks, for about `closeTimeout` at most.
     ///
@@ -198,6 +201,7 @@ package final class ObjectStore: Sendable {
     /// afterwards, but nothing is found or stored any more.
     package func close() {
         guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        endWaits()
         let deadline = Monotonic.now() + core.configuration.closeTimeout
         if let checker {
             core.index.interrupt()

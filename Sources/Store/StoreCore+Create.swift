@@ -25,6 +25,8 @@ extension StoreCore {
             if usage.isOverBudget, !usage.isStuck { channel.askEviction(bytes: 0) }
             return true
         }
+        // Eviction is requested already, and may begin in minutes only.
+        if usage.awaitsComparison { return false }
         let wasStuck = usage.isStuck
         usage.awaitsDisk = false
         channel.askEviction(bytes: bytes)
@@ -32,7 +34,7 @@ extension StoreCore {
         for step in 0..<Self.patience {
             usleep(500)
             if take(bytes, isNewFile: isNewFile) { return true }
-            if usage.isStuck { return false }
+            if usage.isStuck || usage.awaitsComparison { return false }
             // XFS reports freed space within milliseconds, others only with their next transaction.
             if usage.awaitsDisk, step >= Self.patience / 4 { return false }
         }

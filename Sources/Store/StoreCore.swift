@@ -23,6 +23,7 @@ final class StoreCore: Sendable {
     /// Removed objects whose files are still there; lookups do not return them either.
     let undeleted = UndeletedFiles()
     let unsavedLongURLs = Mutex(UnsavedLongURLs())
+    private let ending = Atomic<Bool>(false)
     /// The number of times that saved long URLs were deleted, or had to be saved again.
     let longURLVersion = Atomic<UInt64>(0)
     /// The wall-clock time up to which the saved long URLs in use leave no room for others, in
@@ -32,6 +33,12 @@ final class StoreCore: Sendable {
     var usage: DiskUsage { channel.usage }
     var counters: StoreCounters { channel.counters }
     var configuration: StoreConfiguration { channel.configuration }
+
+    /// True once the store is about to be closed: nothing may wait for long work any more.
+    var isEnding: Bool {
+        get { ending.load(ordering: .relaxed) }
+        set { ending.store(newValue, ordering: .relaxed) }
+    }
 
     init(
         folder: StoreFolder, index: ObjectIndex, state: StateDatabase, channel: StoreChannel,

@@ -9,18 +9,24 @@ import Synchronization
 /// Clearing: sets everything aside in one step, however much it is; deletion runs in the
 /// background.
 extension StoreWorker {
+    /// Runs `body`, which clears, once that is possible; the store thread does its other work
+    /// meanwhile.
+    func whenReadyToClear(
+        sparingPinned sparesPinned: Bool, on loop: EventLoop,
+        _ body: @escaping (EventLoop) -> Void
+    ) {
+        // The pinned objects must be known; otherwise the comparison is not needed any more.
+        if comparison != nil, !sparesPinned || core.pins.all.isEmpty { endComparing() }
+        // The totals of an index that is being rebuilt lack some.
+        whenIndexIsComplete(on: loop, body)
+    }
+
     /// Sets all objects aside, or all except those of pinned titles; holders can still read them.
     ///
     /// - Parameter sparesPinned: whether pinned objects stay.
     /// - Returns: what was removed.
     /// - Throws: errors of the file system or SQLite; nothing is removed then.
     func clear(sparingPinned sparesPinned: Bool) throws -> Removal {
-        if comparison != nil {
-            // The pinned objects must be known; the comparison of all others is no longer needed.
-            if sparesPinned, !core.pins.all.isEmpty { compareToTheEnd() } else { endComparing() }
-        }
-        // The totals of an index that is being rebuilt lack some.
-        refillToTheEnd()
         flushIndex()
         // A new folder of objects takes files before the former ones are deleted.
         evictor.makeRoom(files: StoreFolder.filesOfAside + FileFloor.least)
@@ -107,13 +113,15 @@ extension StoreWorker {
     /// Ends the comparison of index and folder; there is nothing left to compare.
     private func endComparing() {
         comparison = nil
+        core.usage.awaitsComparison = false
         core.table.withEachShard { $0.reconciled = nil }
         core.counters.isReconciled.store(true, ordering: .releasing)
     }
 }
 
 extension ObjectStore {
-    /// Removes all objects, or all except those of pinned titles; blocks for some milliseconds.
+    /// Removes all objects, or all except those of pinned titles; blocks for some milliseconds, and
+    /// with pins also until index and folder are compared.
     ///
     /// The objects are gone in one step; their files are deleted in the background, if necessary in
     /// the next run. Holders can still read their objects. Must not be called on the store thread.
@@ -121,15 +129,23 @@ extension ObjectStore {
         let box = ClearBox()
         let semaphore = try ThreadSemaphore()
         core.channel.worker?.enqueue { worker, loop in
-            worker.catchUp(loop)
-            let result = Result { try worker.clear(sparingPinned: sparingPinned) }
-            box.outcome.withLock { $0 = result }
-            semaphore.signal()
+            worker.whenReadyToClear(sparingPinned: sparingPinned, on: loop) {
+                [unowned worker] loop in
+                guard box.begin() else { return }
+                worker.catchUp(loop)
+                let result = Result { try worker.clear(sparingPinned: sparingPinned) }
+                box.finish(result)
+                semaphore.signal()
+            }
         }
-        _ = semaphore.wait(atMost: .seconds(600 as Int64))
-        guard let result = box.outcome.withLock({ $0 }) else {
-            throw SystemError("clear", code: ETIMEDOUT)
+        let deadline = Monotonic.now() + .seconds(600 as Int64)
+        while !semaphore.wait(atMost: Self.waitStep) {
+            // One that has begun is waited for, since its outcome is not known before.
+            if core.isEnding || Monotonic.now() >= deadline, box.giveUp() {
+                throw SystemError("clear", code: ETIMEDOUT)
+            }
         }
+        guard let result = box.outcome else { throw SystemError("clear", code: ETIMEDOUT) }
         return try result.get()
     }
 
@@ -139,5 +155,35 @@ extension ObjectStore {
 
 /// Carries a result from the store thread to the thread that waits for it.
 private final class ClearBox: Sendable {
-    let outcome = Mutex<Result<Removal, any Error>?>(nil)
+    private enum State {
+        case waiting, begun, givenUp
+        case done(Result<Removal, any Error>)
+    }
+
+    private let state = Mutex(State.waiting)
+
+    /// Returns false if nobody waits for the clear any more.
+    func begin() -> Bool { leaveWaiting(for: .begun) }
+
+    /// Returns false if the clear has begun.
+    func giveUp() -> Bool { leaveWaiting(for: .givenUp) }
+
+    func finish(_ result: Result<Removal, any Error>) {
+        state.withLock { $0 = .done(result) }
+    }
+
+    var outcome: Result<Removal, any Error>? {
+        state.withLock { state in
+            guard case .done(let result) = state else { return nil }
+            return result
+        }
+    }
+
+    private func leaveWaiting(for next: State) -> Bool {
+        state.withLock { state in
+            guard case .waiting = state else { return false }
+            state = next
+            return true
+        }
+    }
 }

@@ -28,11 +28,18 @@ struct Comparison {
     /// Objects whose row was missing or wrong.
     var adopted: [Found] = []
     var report = StartReport()
+    /// When it began.
+    let since = Monotonic.now()
 }
 
 extension StoreWorker {
     /// The number of files compared per loop turn.
     private static let step = 200
+    /// The duration of one turn, beyond the listing of a folder: files that are read from a disk take
+    /// milliseconds each.
+    private static let turn = Interval.milliseconds(5)
+    /// Objects that need room do not wait for a comparison that has taken longer than this.
+    private static let patience = Interval.seconds(1 as Int64)
 
     /// Starts the comparison.
     func startComparing(leftovers: Int, isRebuilt: Bool, on loop: EventLoop) {
@@ -50,26 +57,34 @@ extension StoreWorker {
     }
 
     private func compareMore(_ loop: EventLoop) {
-        guard compare(Self.step) else { return }
+        guard compare(Self.step, until: .now() + Self.turn) else {
+            guard let reason = awaitedDamage else { return }
+            awaitedDamage = nil
+            return replaceIndex(reason, on: loop)
+        }
         loop.schedule(after: .zero) { [unowned self] loop in compareMore(loop) }
     }
 
-    /// Runs the rest of the comparison; blocks until it is done.
-    func compareToTheEnd() {
-        while compare(.max) {}
+    /// True if the comparison is under way, and takes too long for objects that need room to wait
+    /// for it.
+    var isComparisonLong: Bool {
+        comparison.map { Monotonic.now() - $0.since >= Self.patience } ?? false
     }
 
-    /// Runs the rest of the comparison, and fills the rest of a rebuilt index; blocks until it is
-    /// done.
-    func completeIndex() {
-        compareToTheEnd()
-        refillToTheEnd()
+    /// Runs `body` once index and folder are compared and a rebuilt index is filled, immediately if
+    /// they are.
+    ///
+    /// The store thread does its other work meanwhile: reading a full cache takes from minutes to
+    /// hours. `body` is dropped if the store is closed before.
+    func whenIndexIsComplete(on loop: EventLoop, _ body: @escaping (EventLoop) -> Void) {
+        guard comparison != nil || refilling != nil else { return body(loop) }
+        loop.schedule(after: .zero) { [unowned self] loop in whenIndexIsComplete(on: loop, body) }
     }
 
-    /// Compares up to `count` files.
+    /// Compares up to `count` files, or until `end`.
     ///
     /// - Returns: false when the comparison is done.
-    private func compare(_ count: Int) -> Bool {
+    private func compare(_ count: Int, until end: Monotonic) -> Bool {
         guard comparison != nil else { return false }
         if comparison?.files.isEmpty == true, !nextFolder() {
             finishComparing()
@@ -79,6 +94,7 @@ extension StoreWorker {
         for _ in 0..<min(count, comparison?.files.count ?? 0) {
             guard let entry = comparison?.files.popFirst() else { break }
             compare(entry, in: String(name))
+            if .now() >= end { break }
         }
         return true
     }
@@ -152,6 +168,7 @@ extension StoreWorker {
         flushIndex()
         guard var done = comparison else { return }
         comparison = nil
+        core.usage.awaitsComparison = false
         done.found += done.adopted
         done.found.sort { $0.facts.lastUsed > $1.facts.lastUsed }
         for found in done.found { evictor.policy.restore(found.name, found.facts) }

@@ -19,6 +19,8 @@ final class StoreWorker {
     var comparison: Comparison? = Comparison()
     /// What a rebuilt index lacks; nil if it has all.
     var refilling: Refill?
+    /// The damage for which the index is replaced once the comparison is done.
+    var awaitedDamage: String?
     // Numbers and timers are read and replaced as a whole, so that accesses cannot overlap: no check of
     // exclusivity, which costs a hundred instructions for each piece of mail.
     /// The room requested and not freed yet, in bytes beyond current usage; nil if none was.
@@ -280,14 +282,19 @@ final class StoreWorker {
             return stopEvicting(false, at: loop.now)
         }
         isEvicting = true
+        // The order of use and the rows of the victims are complete only after the comparison. That
+        // takes long for a full cache, and headers must be committed meanwhile.
+        guard comparison == nil else {
+            core.usage.awaitsComparison = isComparisonLong
+            loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
+            return
+        }
         // The index is updated with the next batch; one transaction per step would dominate the
         // cost.
         absorb(core.channel.takeIndexMail())
         // Recently read objects must not be evicted.
         index.gatherUses(for: &evictor.policy)
-        // The order of use and the rows of the victims are complete only then. A new index takes
-        // long to fill, and headers must be committed meanwhile.
-        compareToTheEnd()
+        // A new index takes long to fill, too.
         if refillStep() {
             loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
             return
@@ -304,6 +311,7 @@ final class StoreWorker {
 
     private func stopEvicting(_ isStuck: Bool, at now: Monotonic) {
         core.usage.isStuck = isStuck
+        core.usage.awaitsComparison = false
         if isStuck {
             core.usage.forgetWantedFiles()
             tellPinShortage(at: now)
@@ -386,8 +394,7 @@ final class StoreWorker {
         committer.moveIn()
         sync.moveIn()
         index.moveIn()
-        comparison = nil
-        refilling = nil
+        (comparison, refilling, awaitedDamage) = (nil, nil, nil)
         evictor.startAnew()
     }
 

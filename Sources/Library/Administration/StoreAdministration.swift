@@ -76,7 +76,10 @@ package final class StoreAdministration: Sendable {
     package func follow(removals listener: @escaping DidRemove) { removals.follow(listener) }
 
     /// Stops background work; blocks until it has ended.
-    package func stop() { purging.stop() }
+    package func stop() {
+        store.endWaits()
+        purging.stop()
+    }
 
     /// True if this service responds to a path.
     package static func answers(_ path: String) -> Bool {

@@ -1,0 +1,100 @@
+import Posix
+import Reactor
+import Synchronization
+import Testing
+
+@testable import Store
+
+/// What the store does while index and folder are compared, which takes minutes for a full cache
+/// after an unclean stop.
+@Suite struct ComparisonTests {
+    private let size: Int64 = 16_384
+
+    @Test func `room that is needed during a comparison is made after it`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        // In use, so that the store's own thread does not evict it.
+        let held = try store.add("a", total: 12_288)
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        let worker = try store.makeWorker()
+        let loop = try EventLoop(handle: try LoopHandle())
+        store.core.usage.budget = 0
+        worker.followLimits(loop)
+        #expect(worker.comparison != nil, "the store thread must do its other work")
+        #expect(!worker.isComparisonLong)
+        worker.startComparing(leftovers: 0, isRebuilt: false, on: loop)
+        #expect(worker.comparison != nil)
+        var isComplete = false
+        worker.whenIndexIsComplete(on: loop) { loop in
+            isComplete = worker.comparison == nil
+            loop.stop()
+        }
+        #expect(!isComplete)
+        loop.run()
+        #expect(isComplete && worker.evictor.policy.count == 1)
+        #expect(held.isCurrent)
+    }
+
+    @Test func `a new object does not wait for room while a comparison takes long`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 2 * size)
+        defer { store.close() }
+        for name in ["a", "b"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        store.core.usage.awaitsComparison = true
+        #expect(!store.core.obtain(size))
+        #expect(store.statistics().evictions == 0)
+        store.core.usage.awaitsComparison = false
+        try eventually { store.core.obtain(size) }
+        try eventually { store.statistics().evictions > 0 }
+    }
+
+    @Test func `a purge that waits for the comparison is stopped without its end`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try store.add("a", total: 12_288)
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        try withEndlessComparison(in: store) {
+            let removal = try store.purge(where: { _ in true }, goesOn: { _ in false })
+            #expect(removal == Removal())
+        }
+        #expect(store.find("a") != nil)
+    }
+
+    @Test func `a clear that waits for the comparison is given up by a stop`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try store.add("a", total: 12_288)
+        try store.pin(title: 5, url: "u", keys: [])
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        store.endWaits()
+        try withEndlessComparison(in: store) {
+            #expect(throws: SystemError.self) { _ = try store.clear(sparingPinned: true) }
+        }
+        #expect(store.find("a") != nil)
+    }
+
+    /// Runs `body` while a comparison is under way that goes on only if something waits for its end
+    /// on the store thread.
+    private func withEndlessComparison(in store: ObjectStore, _ body: () throws -> Void) throws {
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { worker, _ in worker.comparison = Comparison() }
+        try body()
+        let isUnderWay = Mutex(false)
+        let isSeen = try ThreadSemaphore()
+        worker.enqueue { worker, _ in
+            isUnderWay.withLock { $0 = worker.comparison != nil }
+            worker.comparison = nil
+            isSeen.signal()
+        }
+        #expect(isSeen.wait(atMost: .seconds(20 as Int64)))
+        #expect(isUnderWay.withLock { $0 })
+    }
+}
