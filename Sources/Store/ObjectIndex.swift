@@ -47,10 +47,19 @@ final class ObjectIndex: Sendable {
 
     var pool: DatabasePool { opened.withLock { $0 } }
 
+    /// The number of concurrent reads; a connection is opened when it is first needed, and takes two
+    /// descriptors.
+    ///
+    /// Three reads may take minutes with a large index on a slow disk: the check after an unclean
+    /// stop, a listing, and the rows of a purge. The others are for short reads, which server loops
+    /// wait for.
+    static let mostReaders = longReaders + 3
+    static let longReaders = 3
+
     private static func open(_ path: String) throws -> DatabasePool {
         var configuration = Configuration()
         configuration.label = "sluice.index"
-        configuration.maximumReaderCount = 2
+        configuration.maximumReaderCount = mostReaders
         configuration.busyMode = .timeout(2)
         configuration.prepareDatabase { db in
             // No value is longer than this; a damaged or foreign file must not use unbounded
