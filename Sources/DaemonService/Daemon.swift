@@ -303,12 +303,15 @@ package final class Daemon {
         loop.schedule(after: .seconds(1 as Int64)) { _ in giveBackCode() }
         withExtendedLifetime(signals) { loop.run() }
         server.stop()
+        ServiceManager.notifyStopStep()
         // Before downloads, which are told what a purge has removed.
         administration.stop()
         downloads.stop()
+        ServiceManager.notifyStopStep()
         core.stop()
         pictures?.stop()
         history.stop()
+        ServiceManager.notifyStopStep()
         // What must be kept comes before what may be lost.
         store.close()
         core.accessLog?.close()

@@ -44,6 +44,10 @@ package enum ServiceManager {
         notify("STOPPING=1\nEXTEND_TIMEOUT_USEC=\(microseconds)")
     }
 
+    /// Reports that the stop goes on: its next step may take this long, and systemd kills the daemon
+    /// otherwise, before everything is saved (sd_notify(3): repeated until the service ends).
+    static func notifyStopStep() { notify("EXTEND_TIMEOUT_USEC=30000000") }
+
     /// Sends a state to the socket in NOTIFY_SOCKET; does nothing without one.
     static func notify(_ state: String) {
         guard let raw = getenv("NOTIFY_SOCKET") else { return }

@@ -39,12 +39,13 @@ extension ObjectStore {
 
     /// Calls `body` with every object in the index, in no order, holding one in memory at a time.
     ///
-    /// Blocks on the disk: some seconds for a million objects. Writers continue meanwhile.
+    /// Blocks on the disk: some seconds for a million objects. Writers continue meanwhile. A stop
+    /// (`endWaits`) ends it early.
     package func forEachEntry(_ body: (StoreEntry) -> Void) {
         indexed("list objects", ()) {
             try core.index.pool.read { db in
                 let rows = try Row.fetchCursor(db, sql: "SELECT * FROM objects")
-                while let row = try rows.next() {
+                while !core.isEnding, let row = try rows.next() {
                     if let found = ObjectIndex.decode(row) { body(StoreEntry(found)) }
                 }
             }

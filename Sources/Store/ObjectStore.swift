@@ -191,7 +191,8 @@ package final class ObjectStore: Sendable {
         }
     }
 
-    /// Ends clears that wait until index and folder are compared: a stop must not wait for that.
+    /// Ends listings, and clears that wait until index and folder are compared: a stop must not wait
+    /// for them.
     package func endWaits() { core.isEnding = true }
 
     /// Commits and syncs open objects, writes the index, ends the store thread and unlocks the

@@ -19,6 +19,11 @@ package final class TimeShiftThread: Sendable {
     private let keeper: LateLoopBound<TimeShiftKeeper>
     /// True while there is a keeper that answers.
     let isStarted = Atomic<Bool>(false)
+    /// True once the keeper is told to stop: what it does should end soon.
+    let isStopping = Atomic<Bool>(false)
+    /// How long a stop may take to save windows of players; one that is not saved lacks its last
+    /// seconds, as after a kill.
+    private static let patience = Interval.seconds(5 as Int64)
 
     /// Starts the thread.
     package init() throws(SystemError) {
@@ -36,10 +41,12 @@ package final class TimeShiftThread: Sendable {
         }
     }
 
-    /// Saves all windows and ends the thread; blocks on the disk.
+    /// Saves windows and ends the thread; blocks on the disk.
     package func stop() {
         isStarted.store(false, ordering: .releasing)
-        onKeeper { $0.stop() }
+        isStopping.store(true, ordering: .releasing)
+        let deadline = Monotonic.now() + Self.patience
+        onKeeper { $0.stop(by: deadline) }
         thread.stopAndJoin()
         keeper.end()
     }
@@ -81,7 +88,7 @@ package final class TimeShiftThread: Sendable {
     /// Removes segments that have left a window.
     func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
         guard !segments.isEmpty else { return }
-        onKeeper { $0.drop(segments, of: list) }
+        onKeeper { $0.leaving.take(segments, of: list) }
     }
 }
 
@@ -90,14 +97,7 @@ package final class TimeShiftKeeper {
     let services: TimeShiftServices
     let loop: EventLoop
     private(set) lazy var recorder = RecordingTable(self)
-    /// Those of sessions; what a recording needs is pinned.
-    private lazy var savedWindows = SavedWindows(services.timeShift.windows)
-    /// Segments that have left their windows; the other windows are searched for all of a second.
-    private var leaving: [(segment: TimeShiftSegment, list: ShiftedList)] = []
-    private static let mostLeaving = 32_768
-    private var named = NamedSegments<ObjectIdentifier>()
-    /// For this long in a tick, saved windows are read to find what they name.
-    private static let readingTime = Interval.milliseconds(100)
+    let leaving: LeavingSegments
     private var followers: [ObjectIdentifier: TimeShiftFollower] = [:]
     private var isStopped = false
     private var ticks = 0
@@ -117,6 +117,7 @@ package final class TimeShiftKeeper {
     init(_ services: TimeShiftServices, _ loop: EventLoop) {
         self.services = services
         self.loop = loop
+        leaving = LeavingSegments(services)
     }
 
     func start() {
@@ -125,13 +126,33 @@ package final class TimeShiftKeeper {
         tick()
     }
 
-    /// Saves all windows.
-    func stop() {
+    /// Saves the windows of recordings, and as many others as the deadline allows.
+    func stop(by deadline: Monotonic) {
         isStopped = true
         recorder.stop()
         for follower in followers.values { follower.stop() }
-        removeLeaving()
-        for list in services.timeShift.all { save(list) }
+        leaving.removeUnnamed(trustedNow: trustedNow, now: loop.now)
+        var unsaved: [FinalSaves.Candidate<ShiftedList>] = []
+        for list in services.timeShift.all {
+            let (isUnsaved, savedAt) = list.state.withLock {
+                ($0.isUnsaved && !$0.isOther && $0.name != nil, $0.savedAt)
+            }
+            guard isUnsaved else { continue }
+            let isRecorded = list.session.shift.recording != nil
+            unsaved.append(.init(item: list, isRecorded: isRecorded, savedAt: savedAt))
+        }
+        var left = 0
+        for window in FinalSaves.sorted(unsaved) {
+            if window.isRecorded || Monotonic.now() < deadline {
+                save(window.item)
+            } else {
+                left += 1
+            }
+        }
+        guard left > 0 else { return }
+        services.log.warning(
+            "the disk is too slow to save all longer windows at a stop: some lack their last seconds",
+            metadata: ["windows": "\(left)"])
     }
 
     // MARK: Players' lists
@@ -204,11 +225,11 @@ package final class TimeShiftKeeper {
         trustedNow = clockTrial.trusted(loop.wallNow, at: loop.now)
         services.timeShift.renameLists()
         let lists = services.timeShift.all
-        saveSome(of: lists)
+        if !services.keeper.isStopping.load(ordering: .acquiring) { saveSome(of: lists) }
         for list in lists { forgetIfIdle(list) }
         verifySome(of: lists)
         if ticks % Self.cleanTicks == 0 { cleanSaved() }
-        removeLeaving()
+        leaving.removeUnnamed(trustedNow: trustedNow, now: loop.now)
         recorder.tick()
         loop.schedule(after: .seconds(1 as Int64)) { [weak self] _ in self?.tick() }
     }
@@ -268,7 +289,7 @@ package final class TimeShiftKeeper {
                 .save(saved.shift, saved.name)
             list.state.withLock { $0.savedByteCount = count }
             guard list.session.shift.recording == nil else { return }
-            savedWindows.note(saved: saved.name, at: loop.now)
+            leaving.note(saved: saved.name, at: loop.now)
         } catch {
             list.state.withLock { $0.isUnsaved = true }
             services.log.error(
@@ -285,69 +306,6 @@ package final class TimeShiftKeeper {
     private func forgetIfIdle(_ list: ShiftedList) {
         let isOver = services.keeper.isOver(list.session)
         if list.isIdle(at: loop.now, isOver: isOver) { services.timeShift.forget(list) }
-    }
-
-    // MARK: Segments out of the window
-
-    /// Removes segments from the store with the next tick, unless a window names them then.
-    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
-        // A resource with byte ranges also contains segments that are still in the window.
-        for segment in segments where segment.url != nil && segment.byteRange == nil {
-            // The others stay in the store until retention evicts them.
-            guard leaving.count < Self.mostLeaving else { return }
-            leaving.append((segment, list))
-        }
-    }
-
-    /// Removes segments from the store that were stored only for windows, and are in none now, in
-    /// memory or saved; with a later tick, if there is no time to read all saved windows.
-    private func removeLeaving() {
-        guard !leaving.isEmpty else { return }
-        var lists: [ObjectIdentifier: ShiftedList] = [:]
-        for list in services.timeShift.all + leaving.map({ $0.list }) {
-            lists[ObjectIdentifier(list)] = list
-        }
-        guard let unsaved = notSaved(besides: lists.values.compactMap(\.name)) else { return }
-        named.keep(only: { lists[$0] != nil })
-        for (id, list) in lists {
-            let segments = list.shift.segments
-            named.update(id, from: segments.first?.number ?? 0, count: segments.count) {
-                segments[$0].digest
-            }
-        }
-        let left = leaving
-        leaving = []
-        for (segment, list) in left {
-            let digest = segment.digest
-            guard unsaved.contains(digest), !named.contains(digest) else { continue }
-            remove(segment, of: list)
-        }
-    }
-
-    /// Returns the digests of the leaving segments that no saved window names; nil if there was no
-    /// time to read all of these.
-    private func notSaved(besides loaded: [WindowName]) -> Set<Int>? {
-        let segments = leaving.map { $0.segment }
-        let end = Monotonic.now() + Self.readingTime
-        repeat {
-            let left = savedWindows.unnamed(
-                segments, besides: loaded, wall: trustedNow, now: loop.now)
-            if let left {
-                return Set(left.map(\.digest))
-            }
-        } while Monotonic.now() < end
-        return nil
-    }
-
-    private func remove(_ segment: TimeShiftSegment, of list: ShiftedList) {
-        guard let url = segment.url else { return }
-        let key = services.timeShift.storedKey(
-            url, list.session, role: .segment, mark: segment.marks.segment)
-        guard let object = services.store.peek(key), !services.store.isPinned(object),
-            services.sessions.session(SessionID(object.title)).shift.window != nil
-        else { return }
-        services.store.remove(key)
-        services.counters.add(.shiftDropped)
     }
 }
 

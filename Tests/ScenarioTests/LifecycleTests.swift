@@ -83,6 +83,8 @@ extension Stories.LifecycleTests {
         #expect(daemon.standardOutput == "sluice ready \(daemon.baseURL)\n")
         #expect(try daemon.terminate() == .code(0))
         #expect(try notices.next().contains("STOPPING=1"))
+        // As each step begins, so that none is cut off by TimeoutStopSec.
+        #expect(try notices.next().hasPrefix("EXTEND_TIMEOUT_USEC="))
     }
 
     @Test

@@ -15,6 +15,9 @@ package final class AdministrationWorker: Sendable {
     private let administration: StoreAdministration
     private let thread: LoopThread
     private let waiting = Atomic<Int>(0)
+    /// True once requests that wait are rejected: a listing of a large store takes seconds, and its
+    /// client is gone.
+    let isStopping = Atomic<Bool>(false)
 
     /// Starts the thread.
     ///
@@ -43,9 +46,10 @@ package final class AdministrationWorker: Sendable {
         administration.follow(removals: listener)
     }
 
-    /// Stops a purge where it is, finishes other requests that were begun and ends the thread;
-    /// blocks.
+    /// Stops a purge where it is, ends the request that was begun, rejects those that wait and ends
+    /// the thread; blocks.
     package func stop() {
+        isStopping.store(true, ordering: .releasing)
         administration.stop()
         thread.stopAndJoin()
     }
@@ -97,13 +101,17 @@ package final class AdministrationWorker: Sendable {
             return done(.failure(.serviceUnavailable, "too many requests wait; ask again later"))
         }
         let isTaken = thread.handle.enqueue { [self] _ in
-            let answer = work(administration)
+            let isLate = isStopping.load(ordering: .acquiring)
+            let answer = isLate ? Self.refusal : work(administration)
             waiting.subtract(1, ordering: .relaxed)
             done(answer)
         }
         if !isTaken {
             waiting.subtract(1, ordering: .relaxed)
-            done(.failure(.serviceUnavailable, "the daemon is stopping"))
+            done(Self.refusal)
         }
     }
+
+    private static let refusal = AdministrationAnswer.failure(
+        .serviceUnavailable, "the daemon is stopping")
 }

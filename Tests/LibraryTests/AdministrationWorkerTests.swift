@@ -1,0 +1,50 @@
+import Glibc
+import HTTP
+import Logging
+import Model
+import Posix
+import Reactor
+import Store
+import Synchronization
+import Testing
+
+@testable import Library
+
+/// Administration while the daemon stops.
+@Suite struct AdministrationWorkerTests {
+    @Test func `a stop carries out no request that waits`() throws {
+        let folder = try makeTemporaryFolder("administration")
+        defer { removeTree(folder) }
+        let log = Logger(label: "administration-tests")
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        defer { store.close() }
+        let keys = KeyTable(
+            settings: KeySettings(), database: store.state, counters: Counters())
+        let worker = try AdministrationWorker(
+            TitleCatalogue(store: store, sessions: SessionTable(store.state), keys: keys),
+            log: log, hasPictures: false, origin: { _ in nil }, willPurge: { _ in .done })
+        let (hasBegun, mayEnd) = (try ThreadSemaphore(), try ThreadSemaphore())
+        worker.answer(.get, "/api/df") { _ in
+            hasBegun.signal()
+            _ = mayEnd.wait(atMost: .seconds(20 as Int64))
+        }
+        let refused = Mutex(0)
+        for _ in 0..<5 {
+            worker.answer(.get, "/api/df") { answer in
+                guard case .failure(let status, _) = answer, status == .serviceUnavailable else {
+                    return
+                }
+                refused.withLock { $0 += 1 }
+            }
+        }
+        #expect(hasBegun.wait(atMost: .seconds(20 as Int64)))
+        let stopper = try PosixThread(name: "stop") { worker.stop() }
+        let deadline = Monotonic.now() + .seconds(20 as Int64)
+        while !worker.isStopping.load(ordering: .acquiring), .now() < deadline { sched_yield() }
+        mayEnd.signal()
+        stopper.join()
+        #expect(refused.withLock { $0 } == 5)
+    }
+}
