@@ -24,11 +24,7 @@ extension TitleAware {
             let title = leastTitle(now)
             if let slot = liveVictim(title, now, isBarred) { return evict(slot) }
             guard title != .none else { break }
-            if let slot = mediaVictim(title, now, isBarred) {
-                goingTitle = title
-                goingSince = titles.records[Int(title)].useNumber
-                return evict(slot)
-            }
+            if let slot = mediaVictim(title, now, isBarred) { return evict(slot, ofGoing: title) }
             // Everything examined is in use: count that as a use, or the next draw would find the
             // title again.
             titles.records[Int(title)].lastUsed = now
@@ -84,6 +80,13 @@ extension TitleAware {
         let name = shelf.names[Int(slot)]
         forget(slot)
         return name
+    }
+
+    /// Evicts an object of a title whose others are evicted next.
+    private func evict(_ slot: Slot, ofGoing title: Slot) -> UInt128 {
+        goingTitle = title
+        goingSince = titles.records[Int(title)].useNumber
+        return evict(slot)
     }
 
     // MARK: Wrong clocks
@@ -210,20 +213,32 @@ extension TitleAware {
     }
 
     /// Evicts any object that is not barred: media first, then live segments, then structure.
+    ///
+    /// Continues where it ended: searching from the start for each of many victims, with millions of
+    /// barred objects before them, would take hours.
     private func anyVictim(_ isBarred: (UInt128) -> Bool) -> UInt128? {
-        for title in titles.withMedia {
+        let count = titles.withMedia.count
+        if searchPlace >= count { searchPlace = 0 }
+        for _ in 0..<count {
+            let title = titles.withMedia[searchPlace]
             var slot = titles.records[Int(title)].media.back
             while slot != .none {
-                if !isBarred(shelf.names[Int(slot)]) { return evict(slot) }
+                if !isBarred(shelf.names[Int(slot)]) { return evict(slot, ofGoing: title) }
                 slot = shelf.previous[Int(slot)]
             }
+            searchPlace = searchPlace + 1 < count ? searchPlace + 1 : 0
         }
-        for queue in [liveQueue, structureQueue] {
-            var slot = queue.back
-            while slot != .none {
-                if !isBarred(shelf.names[Int(slot)]) { return evict(slot) }
-                slot = shelf.previous[Int(slot)]
-            }
+        return anyVictim(of: liveQueue, isBarred) ?? anyVictim(of: structureQueue, isBarred)
+    }
+
+    /// Evicts the last object of a queue that is not barred; the barred ones move to its front.
+    private func anyVictim(of queue: SlotQueue, _ isBarred: (UInt128) -> Bool) -> UInt128? {
+        var slot = queue.back
+        for _ in 0..<queue.count {
+            if !isBarred(shelf.names[Int(slot)]) { return evict(slot) }
+            let previous = shelf.previous[Int(slot)]
+            bringForward(slot)
+            slot = previous
         }
         return nil
     }

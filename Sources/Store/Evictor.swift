@@ -29,8 +29,11 @@ final class Evictor {
     private var isDiskShort = false
     /// Returns what is free on the disk; replaced by tests.
     var readFree: () -> FreeRoom?
-    /// Returns the indexed objects of a title; replaced by tests.
-    var readRows: (_ title: UInt64) throws -> [IndexRow]
+    /// The names whose bytes are still to be added, and the sum of the others; nil unless a sum is
+    /// under way.
+    private var pinSum: (names: [UInt128], bytes: Int64)?
+    /// Returns the keys of the indexed objects of a title; replaced by tests.
+    var readKeys: (_ title: UInt64) throws -> [ObjectKey]
     /// True if the disk may report freed space later; set by tests.
     var isDiskLate: Bool
 
@@ -39,7 +42,7 @@ final class Evictor {
         self.index = index
         policy = core.configuration.makePolicy(core.usage.budget)
         readFree = { [folder = core.folder] in freeRoom(at: folder.path) }
-        readRows = { [core] title in try core.index.rows(ofTitle: title) }
+        readKeys = { [core] title in try core.index.keys(ofTitle: title) }
         isDiskLate = reportsFreedSpaceLate(at: core.folder.path)
     }
 
@@ -82,7 +85,7 @@ final class Evictor {
             names.formUnion(pin.keys.map(\.name))
             guard pin.title != 0, isWhole else { continue }
             do {
-                names.formUnion(try readRows(pin.title).map(\.key.name))
+                names.formUnion(try readKeys(pin.title).lazy.map(\.name))
             } catch {
                 noteUnreadPin(error)
                 isWhole = false
@@ -107,19 +110,21 @@ final class Evictor {
         guard title != 0, pinnedTitles.contains(title) != (pin != nil) else { return }
         if pin == nil { pinnedTitles.remove(title) } else { pinnedTitles.insert(title) }
         do {
-            for row in try readRows(title) { followPin(of: row) }
+            for key in try readKeys(title) { followPin(of: key, in: title) }
         } catch {
             noteUnreadPin(error)
         }
-        for case .put(let row) in index.rows.values where row.title == title { followPin(of: row) }
+        for case .put(let row) in index.rows.values where row.title == title {
+            followPin(of: row.key, in: title)
+        }
     }
 
     /// Follows the change of its title's pin for one object.
-    private func followPin(of row: IndexRow) {
-        if core.pins.holds(row.key, ofTitle: row.title) {
-            pinnedNames.insert(row.key.name)
+    private func followPin(of key: ObjectKey, in title: UInt64) {
+        if core.pins.holds(key, ofTitle: title) {
+            pinnedNames.insert(key.name)
         } else {
-            pinnedNames.remove(row.key.name)
+            pinnedNames.remove(key.name)
         }
     }
 
@@ -129,12 +134,26 @@ final class Evictor {
         nextPins = .now() + Self.pinInterval
     }
 
-    /// The bytes of pinned objects; reads the index.
-    var pinnedBytes: Int64 {
-        pinnedNames.reduce(0) { sum, name in
-            sum.addingSaturated(((try? index.row(ofName: name)) ?? nil)?.bytes ?? 0)
+    /// Adds up the bytes of pinned objects until `end`; reads the index.
+    ///
+    /// - Returns: the sum; nil if there are more, for the next call.
+    func sumPins(until end: Monotonic) -> Int64? {
+        var sum = pinSum ?? (names: Array(pinnedNames), bytes: 0)
+        // A second reference would have the names copied.
+        pinSum = nil
+        while let name = sum.names.popLast() {
+            let row = try? index.row(ofName: name)
+            sum.bytes = sum.bytes.addingSaturated(row?.bytes ?? 0)
+            if !sum.names.isEmpty, .now() >= end {
+                pinSum = sum
+                return nil
+            }
         }
+        return sum.bytes
     }
+
+    /// Has the next sum begin anew.
+    func forgetPinSum() { pinSum = nil }
 
     // MARK: Eviction
 

@@ -157,6 +157,21 @@ extension ObjectIndex {
         }
     }
 
+    /// Returns the keys of the objects of one title; reads no rows, only the index by titles.
+    func keys(ofTitle title: UInt64) throws -> [ObjectKey] {
+        try pool.read { db in
+            let statement = try db.cachedStatement(sql: "SELECT key FROM objects WHERE title = ?")
+            let found = try Row.fetchCursor(statement, arguments: [Int64(bitPattern: title)])
+            var keys: [ObjectKey] = []
+            while let row = try found.next() {
+                guard let hex = String.fromDatabaseValue(row[0]), let key = ObjectKey(hex: hex)
+                else { continue }
+                keys.append(key)
+            }
+            return keys
+        }
+    }
+
     /// Returns the rows of the objects of one title.
     func rows(ofTitle title: UInt64) throws -> [IndexRow] {
         try fetch("WHERE title = ?", [Int64(bitPattern: title)])

@@ -26,19 +26,26 @@ final class StoreWorker {
     /// The room requested and not freed yet, in bytes beyond current usage; nil if none was.
     @exclusivity(unchecked) private var wantedBytes: Int64?
     @exclusivity(unchecked) private var isEvicting = false
+    /// When objects are searched again after a search that found nothing to evict.
+    @exclusivity(unchecked) private var pause = SearchPause()
+    /// The room requested during the pause.
+    @exclusivity(unchecked) private var pausedBytes: Int64 = 0
+    @exclusivity(unchecked) private var pauseTimer: TimerID?
 
     @exclusivity(unchecked) private var timer: TimerID?
     /// The timer that takes mail and settles finished objects.
     @exclusivity(unchecked) private var commitTimer: TimerID?
-    @exclusivity(unchecked) private var lostTimer: TimerID?
+    /// The timer that looks for a missing folder.
+    @exclusivity(unchecked) var lostTimer: TimerID?
     /// When the cache folder is looked for again, if there is mail.
     @exclusivity(unchecked) private var nextLook = Monotonic(nanoseconds: .min)
     /// True from the time a new cache folder is locked until index and state are in it too.
-    @exclusivity(unchecked) private var isMovingIn = false
+    @exclusivity(unchecked) var isMovingIn = false
     /// True once the log has told that pinned titles take all room; until pins or limits change.
     @exclusivity(unchecked) private var isPinShortageTold = false
     /// When the pinned bytes may be summed up again: each pinned object is a query.
     @exclusivity(unchecked) private var nextPinSum = Monotonic(nanoseconds: .min)
+    @exclusivity(unchecked) private var isSummingPins = false
     @exclusivity(unchecked) private var deletionTimer: TimerID?
     /// Set while texts in memory may name long URLs that were saved in this run.
     @exclusivity(unchecked) private var renewalTimer: TimerID?
@@ -48,6 +55,7 @@ final class StoreWorker {
     private static let muchWork = 1_000
     private static let lookInterval = Interval.seconds(1 as Int64)
     private static let pinSumInterval = Interval.seconds(30 as Int64)
+    private static let mostPinPause = Interval.seconds(600 as Int64)
     /// The duration of one eviction step; commits and new objects get their turn in between.
     private static let evictionStep = Interval.milliseconds(5)
 
@@ -279,7 +287,7 @@ final class StoreWorker {
     /// Frees some of the requested bytes, and continues in the loop's next turn.
     private func evictSome(_ loop: EventLoop) {
         guard let wanted = wantedBytes, evictor.isShort(wanted) else {
-            return stopEvicting(false, at: loop.now)
+            return stopEvicting(false, loop)
         }
         isEvicting = true
         // The order of use and the rows of the victims are complete only after the comparison. That
@@ -299,22 +307,40 @@ final class StoreWorker {
             loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
             return
         }
-        let freed = evictor.evict(until: .now() + Self.evictionStep, wanted: wanted)
+        let began = Monotonic.now()
+        if let left = pause.left(at: began) { return awaitSearch(wanted, after: left, loop) }
+        let freed = evictor.evict(until: began + Self.evictionStep, wanted: wanted)
         if freed == nil {
             // Everything left is in use or pinned.
-            return stopEvicting(true, at: loop.now)
+            pause.noteFruitless(from: began, to: .now())
+            return stopEvicting(true, loop)
         }
-        if !evictor.isShort(wanted) { return stopEvicting(false, at: loop.now) }
+        if !evictor.isShort(wanted) { return stopEvicting(false, loop) }
         // Requests that arrive meanwhile come as mail and are handled after this one.
         loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
     }
 
-    private func stopEvicting(_ isStuck: Bool, at now: Monotonic) {
+    /// Refuses room until objects are searched again, which is done once for all requests.
+    private func awaitSearch(_ wanted: Int64, after left: Interval, _ loop: EventLoop) {
+        core.usage.isStuck = true
+        wantedBytes = nil
+        isEvicting = false
+        pausedBytes = max(pausedBytes, wanted)
+        guard pauseTimer == nil else { return }
+        pauseTimer = loop.schedule(after: left) { [unowned self] loop in
+            pauseTimer = nil
+            wantedBytes = max(wantedBytes ?? 0, pausedBytes)
+            pausedBytes = 0
+            if !isEvicting { evictSome(loop) }
+        }
+    }
+
+    private func stopEvicting(_ isStuck: Bool, _ loop: EventLoop) {
         core.usage.isStuck = isStuck
         core.usage.awaitsComparison = false
         if isStuck {
             core.usage.forgetWantedFiles()
-            tellPinShortage(at: now)
+            tellPinShortage(loop)
         }
         wantedBytes = nil
         isEvicting = false
@@ -323,89 +349,38 @@ final class StoreWorker {
     private func askAgainAboutPins() {
         isPinShortageTold = false
         nextPinSum = Monotonic(nanoseconds: .min)
+        evictor.forgetPinSum()
+        // What was pinned may be evicted now.
+        pause.cut()
     }
 
     /// Logs, once, that pinned titles leave no room for anything else.
-    private func tellPinShortage(at now: Monotonic) {
-        guard !isPinShortageTold, core.pins.count > 0, now >= nextPinSum else { return }
-        nextPinSum = now + Self.pinSumInterval
-        let (pinned, budget) = (evictor.pinnedBytes, core.usage.budget)
+    private func tellPinShortage(_ loop: EventLoop) {
+        let now = Monotonic.now()
+        guard !isPinShortageTold, !isSummingPins, core.pins.count > 0, now >= nextPinSum else {
+            return
+        }
+        isSummingPins = true
+        sumPins(since: now, loop)
+    }
+
+    /// Adds up some of the pinned bytes, and continues in the loop's next turn: with a million pinned
+    /// objects that takes half a minute.
+    private func sumPins(since began: Monotonic, _ loop: EventLoop) {
+        guard let pinned = evictor.sumPins(until: .now() + Self.evictionStep) else {
+            loop.schedule(after: .zero) { [unowned self] loop in sumPins(since: began, loop) }
+            return
+        }
+        isSummingPins = false
+        let now = Monotonic.now()
+        let pause = SearchPause.pause(after: now - began, atMost: Self.mostPinPause)
+        nextPinSum = now + max(Self.pinSumInterval, pause)
+        let budget = core.usage.budget
         // Otherwise what is in use takes the room, for as long as it is.
         guard pinned >= budget - budget / 8 else { return }
         isPinShortageTold = true
         core.log.warning(
             "pinned titles take the room of the cache: nothing new is stored; unpin some, or raise cache-size",
             metadata: ["pinned_bytes": "\(pinned)", "cache_size": "\(budget)"])
-    }
-
-    // MARK: Missing folder
-
-    /// Checks whether the folder is in place, and repeats every second until it is.
-    ///
-    /// `again` is true if it was missing at the last check, so that the error is logged once.
-    func lookForFolder(_ loop: EventLoop, again: Bool = false) {
-        guard lostTimer == nil else { return }
-        let isInPlace = core.folder.isInPlace
-        if isInPlace, !isMovingIn {
-            guard core.folder.isLost else { return }
-            core.folder.isLost = false
-            core.table.withEachShard { $0.forgetAbsent() }
-            core.log.notice("the cache folder is back", metadata: ["path": "\(core.folder.path)"])
-            return
-        }
-        core.folder.isLost = true
-        if !again {
-            core.log.error(
-                core.folder.isReplaced
-                    ? "another folder is in place of the cache folder: nothing is stored until that is back; restart the daemon to use the other one"
-                    : "the cache folder is gone: nothing is stored until it is back or an empty one is created",
-                metadata: ["path": "\(core.folder.path)"])
-        }
-        if isInPlace || core.folder.isRemade {
-            do {
-                if !isInPlace { try takeFolder() }
-                try moveIn()
-                core.folder.isLost = false
-                core.log.notice(
-                    "a new cache folder is used", metadata: ["path": "\(core.folder.path)"])
-                return
-            } catch {
-                core.log.error("cannot use the new cache folder", metadata: ["error": "\(error)"])
-            }
-        }
-        lostTimer = loop.schedule(after: .seconds(1 as Int64)) { [unowned self] loop in
-            lostTimer = nil
-            lookForFolder(loop, again: true)
-        }
-    }
-
-    /// Locks the folder now at the path, and forgets what was in the former one; open objects can
-    /// be read to their end.
-    private func takeFolder() throws {
-        try core.folder.takeAnew()
-        isMovingIn = true
-        core.usage.startAnew()
-        core.undeleted.removeAll()
-        core.counters.removals.add(1, ordering: .releasing)
-        core.table.withEachShard { shard in
-            for object in shard.removeAll() { object.state.withLock { $0.becomeRemoved() } }
-            shard.reconciled = nil
-        }
-        committer.moveIn()
-        sync.moveIn()
-        index.moveIn()
-        (comparison, refilling, awaitedDamage) = (nil, nil, nil)
-        evictor.startAnew()
-    }
-
-    /// Begins an empty index in the locked folder, and writes the state there.
-    ///
-    /// If it throws, for want of room for instance, it is repeated.
-    private func moveIn() throws {
-        try core.index.openAnew(core.folder)
-        core.counters.isIndexDamaged.store(false, ordering: .relaxed)
-        core.counters.isReconciled.store(true, ordering: .releasing)
-        try core.state.moveIntoNewFolder()
-        isMovingIn = false
     }
 }

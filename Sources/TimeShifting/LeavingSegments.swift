@@ -12,7 +12,7 @@ import Store
 final class LeavingSegments {
     private let services: TimeShiftServices
     /// Those of sessions; what a recording needs is pinned.
-    private let savedWindows: SavedWindows
+    private lazy var savedWindows = SavedWindows(services.timeShift.windows)
     private var leaving: [(segment: TimeShiftSegment, list: ShiftedList)] = []
     private var named = NamedSegments<ObjectIdentifier>()
 
@@ -21,10 +21,7 @@ final class LeavingSegments {
     /// For this long in a tick, saved windows are read to find what they name.
     private static let readingTime = Interval.milliseconds(100)
 
-    init(_ services: TimeShiftServices) {
-        self.services = services
-        savedWindows = SavedWindows(services.timeShift.windows)
-    }
+    init(_ services: TimeShiftServices) { self.services = services }
 
     /// Takes segments that have left the window of a list; `removeUnnamed` removes them.
     func take(_ segments: [TimeShiftSegment], of list: ShiftedList) {

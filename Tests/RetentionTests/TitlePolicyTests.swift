@@ -71,6 +71,40 @@ import Testing
         #expect(victim == name(0, 3))
     }
 
+    @Test func `does not search all objects again for each victim if most are barred`() {
+        let policy = make()
+        keepFiles(0..<20_000, in: policy)
+        let free = name(0, 19_000)
+        var looks = 0
+        let found = (0..<1_000).compactMap { _ in
+            policy.nextVictim(now: 5_000) { name in
+                looks += 1
+                return name < free
+            }
+        }
+        #expect(Set(found).count == 1_000 && found.allSatisfy { $0 >= free })
+        #expect(looks < 100_000, "\(looks)")
+    }
+
+    @Test func `does not search all structure again for each victim if most is barred`() {
+        let policy = make()
+        for number in 0..<20_000 {
+            policy.insert(
+                name(0, number),
+                Retained(bytes: 1, title: 0, kind: .structure, lastUsed: 1_000))
+        }
+        let free = name(0, 19_000)
+        var looks = 0
+        let found = (0..<1_000).compactMap { _ in
+            policy.nextVictim(now: 5_000) { name in
+                looks += 1
+                return name < free
+            }
+        }
+        #expect(Set(found).count == 1_000)
+        #expect(looks < 200_000, "\(looks)")
+    }
+
     @Test func `keeps titles watched on two days longer than those watched once today`() {
         let policy = make()
         watch(1, at: day, in: policy)
