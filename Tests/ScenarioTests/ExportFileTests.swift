@@ -26,15 +26,20 @@ extension Stories.Downloads {
         #expect(hasSubtitles != done.stderr.contains("subtitles are left out"))
     }
 
-    @Test func `a file whose key the rules have changed is not exported, and the daemon goes on`()
+    @Test func `a file under a key of rules that no run knows is not exported, and the daemon goes on`()
         throws
     {
         let story = try Story()
         let path = "/bytes/50000/film.mp4?t=1"
-        #expect(try story.get(path).status == 200)
-        let daemon = try story.succeed(["--key-rule", "*=drop t"])
-        let player = ScriptedPlayer(daemon.baseURL)
-        let answer = try player.get("/api/export?title=\(percentEncoded(story.cdn.url(path)))")
+        let export = "/api/export?title=\(percentEncoded(story.cdn.url(path)))"
+        let first = try story.succeed(["--key-rule", "*=drop t"])
+        let entry = "/proxy?url=\(percentEncoded(story.cdn.url(path)))"
+        #expect(try ScriptedPlayer(first.baseURL).get(entry).status == 200)
+        #expect(try ScriptedPlayer(first.baseURL).get(export).status == 200)
+        first.stop()
+        let second = try story.succeed([])
+        let player = ScriptedPlayer(second.baseURL)
+        let answer = try player.get(export)
         #expect(answer.status == 409, "\(answer.text)")
         #expect(try player.get("/api/health").status == 200)
     }

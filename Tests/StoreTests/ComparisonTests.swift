@@ -1,9 +1,9 @@
 import Posix
 import Reactor
+import Retention
+@testable import Store
 import Synchronization
 import Testing
-
-@testable import Store
 
 /// What the store does while index and folder are compared, which takes minutes for a full cache
 /// after an unclean stop.

@@ -5,7 +5,7 @@
 import HLS
 import Model
 import Numbers
-package import Posix
+import Posix
 import Routing
 import Store
 
