@@ -41,4 +41,29 @@ import URISyntax
         let named = list.references.map(\.url.lastPathSegment)
         #expect(Array(named.suffix(2)) == ["v.m3u8", "b.ts"])
     }
+    @Test(arguments: ["", "#EXT-X-KEY:METHOD=NONE\n", "#EXT-X-BYTERANGE:5\n"])
+    func `a variant without a URI leaves the segments behind it what they are`(
+        _ tags: String
+    ) throws {
+        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-MEDIA-SEQUENCE:7\n"
+        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1\n"
+        let list = try PlaylistModelTests.playlist(
+            "\(head)\(variant)\(tags)#EXTINF:6,\na.ts\n#EXTINF:6,\nb.ts\n")
+        let segments = try #require(list.media?.segments)
+        #expect(segments.map { $0.reference?.url.lastPathSegment } == ["a.ts", "b.ts"])
+        #expect(list.references.map(\.role) == [.segment, .segment])
+        let source = list.source
+        #expect(PlaylistAgreementTests.model(source) == PlaylistAgreementTests.rewriter(source))
+    }
+
+    @Test func `a segment behind a variant makes a media playlist again`() throws {
+        let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n"
+        let list = try PlaylistModelTests.playlist(
+            "#EXTM3U\n#EXT-X-TARGETDURATION:6\n\(variant)#EXTINF:6,\na.ts\nb.ts\n")
+        let segments = try #require(list.media?.segments)
+        #expect(segments.map { $0.reference?.url.lastPathSegment } == ["a.ts", "b.ts"])
+        #expect(list.references.map(\.role) == [.playlist, .segment, .segment])
+        let source = list.source
+        #expect(PlaylistAgreementTests.model(source) == PlaylistAgreementTests.rewriter(source))
+    }
 }

@@ -24,6 +24,8 @@ struct PendingVariant {
     let bandwidth: Int?
     /// The range of its line in the output.
     let written: Range<Int>
+    /// True if EXTINF stands before it, without a URI in between.
+    let followsInf: Bool
 }
 
 /// A line with a known tag.

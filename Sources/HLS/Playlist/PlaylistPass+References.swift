@@ -148,26 +148,37 @@ extension PlaylistPass {
         var upper = line.range.upperBound
         while ASCII.isBlank(span[upper - 1]) { upper -= 1 }
         let range = line.range.lowerBound..<upper
-        if let variant {
-            self.variant = nil
-            do throws(PlaylistError) {
-                try writePlaylistLine(range, line.number, variant.bandwidth, map)
-            } catch {
-                guard error.isMalformedURI else { throw error }
-                unusable.addVariant(error)
-                sink.remove(variant.written)
-                if let place = offsetPlace, place >= variant.written.upperBound {
-                    offsetPlace = place - variant.written.count
-                }
-                if Sink.takesValues { sink.takeVariantURI(range, line: line.number, nil) }
+        if variant != nil || summary.kind == .multivariant {
+            if pending.hasInf { returnToMedia(at: line.number) }
+            if let variant { return try writeVariantLine(range, line.number, variant, map) }
+            if summary.kind == .multivariant {
+                diagnose(line.number, nil, "follows no EXT-X-STREAM-INF")
+                return try writePlaylistLine(range, line.number, nil, map)
             }
-        } else if knowsKind, summary.kind == .multivariant {
-            diagnose(line.number, nil, "follows no EXT-X-STREAM-INF")
-            try writePlaylistLine(range, line.number, nil, map)
-        } else if summary.hasTagsOfHLS {
+        }
+        if summary.hasTagsOfHLS {
             try writeSegmentLine(range, line.number, map)
         } else {
             try writeEntryLine(range, line.number, map)
+        }
+    }
+
+    /// Writes the URI of a variant; removes the variant if its URI is malformed.
+    private mutating func writeVariantLine(
+        _ range: Range<Int>, _ line: Int, _ variant: PendingVariant,
+        _ map: PlaylistRewriter.ReferenceMap
+    ) throws(PlaylistError) {
+        self.variant = nil
+        do throws(PlaylistError) {
+            try writePlaylistLine(range, line, variant.bandwidth, map)
+        } catch {
+            guard error.isMalformedURI else { throw error }
+            unusable.addVariant(error)
+            sink.remove(variant.written)
+            if let place = offsetPlace, place >= variant.written.upperBound {
+                offsetPlace = place - variant.written.count
+            }
+            if Sink.takesValues { sink.takeVariantURI(range, line: line, nil) }
         }
     }
 

@@ -25,7 +25,8 @@ extension PlaylistPass {
             let facts = TagFacts(line, attributes(of: line))
             variant = PendingVariant(
                 bandwidth: facts.bandwidth,
-                written: writtenCount..<writtenCount + line.range.count + 1)
+                written: writtenCount..<writtenCount + line.range.count + 1,
+                followsInf: pending.hasInf)
             if Sink.takesValues { sink.takeTag(line, facts, [], at: position) }
             copy(line.range)
         case .define:

@@ -38,6 +38,8 @@ struct PlaylistPass<Sink: PlaylistSink> {
     private(set) var diagnostics: [Diagnostic] = []
 
     private var isKindKnown = false
+    /// True while EXT-X-STREAM-INF outweighs an earlier tag of media playlists.
+    private var isTurned = false
     var pending = PendingSegment()
     var lastInf: LastInf?
     var variant: PendingVariant?
@@ -265,16 +267,27 @@ struct PlaylistPass<Sink: PlaylistSink> {
     /// Clients may reject a playlist with tags of both kinds (8216bis 4.4.6). Most of those that
     /// play it go by EXT-X-STREAM-INF, even behind a tag of media playlists: EXT-X-MEDIA-SEQUENCE
     /// or EXT-X-PLAYLIST-TYPE in the head. Where segments came first, the list has segments to
-    /// play.
+    /// play; where they follow, see `returnToMedia`.
     private mutating func noteMisplaced(_ tag: Tag.Name, line: Int) {
         let hasSegments =
             summary.segmentCount > 0 || pending.hasInf || partIndex > 0 || summary.isSkipDelta
         if tag == .streamInf, !hasSegments {
-            summary.kind = .multivariant
+            (summary.kind, isTurned) = (.multivariant, true)
             diagnose(line, tag, "follows a tag of media playlists")
         } else {
             diagnose(line, tag, "does not belong in a \(summary.kind.rawValue) playlist")
         }
+    }
+
+    /// Handles a URI behind EXTINF that would be that of a playlist: a stray EXT-X-STREAM-INF does
+    /// not take the segments of a list that has a tag of media playlists first.
+    ///
+    /// The URI is that of the variant only if EXTINF stands before EXT-X-STREAM-INF.
+    mutating func returnToMedia(at line: Int) {
+        guard summary.kind == .media || isTurned, variant?.followsInf != true else { return }
+        if variant != nil { diagnose(line, .streamInf, "is followed by a segment") }
+        variant = nil
+        (summary.kind, isTurned) = (.media, false)
     }
 
     /// True once a tag has told which kind of playlist this is.
