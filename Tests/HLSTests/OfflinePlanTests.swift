@@ -150,6 +150,23 @@ import URISyntax
         #expect(Self.names(plan) == ["s", "t", "v"] && plan.stretches.ranges == [0..<24])
     }
 
+    @Test func `audio with its own numbers plays although it was received half a window later`()
+        throws
+    {
+        let three = [Double](repeating: 4, count: 3)
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list(
+                    "v", three, keeps: Set(100..<103), first: 100, isLive: true, received: 1_000),
+                Self.url("s"): try Self.list(
+                    "s", three, keeps: Set(9_000..<9_003), first: 9_000, isLive: true,
+                    received: 1_007),
+            ])
+        #expect(Self.names(plan) == ["s", "v"] && plan.stretches.ranges == [0..<12])
+        for name in ["v", "s"] { #expect(plan.missing(at: Self.url(name)).isEmpty) }
+    }
+
     /// The plan of a list of segments of four seconds from number 100 on.
     private static func plan(
         without missing: Set<Int>, of durations: [Double] = [Double](repeating: 4, count: 10),

@@ -9,7 +9,8 @@ package import URISyntax
 /// playlists that cover these ranges are listed too; the rest is not.
 ///
 /// The windows of live playlists that were stored at different times are not played together: the
-/// latest are, if anything of them is kept.
+/// latest are, if anything of them is kept. If no time has both video and its audio, all lists are
+/// taken for windows of one.
 ///
 /// If segments need an initialization section, only the longest range is kept, since some players
 /// stop permanently at a hole in fragmented MP4. The same applies to live playlists, since a hole
@@ -67,9 +68,14 @@ package struct OfflinePlan: Sendable {
     ///     the URL that names them.
     package init(_ variants: [Variant], lists: [AbsoluteURL: OfflineList]) {
         var windows = OfflineWindows(lists)
-        var plan = OfflinePlan(variants, ofOneTime: windows.takeLatest())
+        var all = windows.takeLatest()
+        var plan = OfflinePlan(variants, ofOneTime: all)
         while plan.isEmpty, !windows.isEmpty {
-            plan = OfflinePlan(variants, ofOneTime: windows.takeLatest())
+            let earlier = windows.takeLatest()
+            all.merge(earlier) { later, _ in later }
+            plan = OfflinePlan(variants, ofOneTime: earlier)
+            // Audio and video with unrelated numbers may be of one time all the same.
+            if plan.isEmpty, windows.isEmpty { plan = OfflinePlan(variants, ofOneTime: all) }
         }
         self = plan
     }
