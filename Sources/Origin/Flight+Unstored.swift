@@ -50,10 +50,11 @@ extension Flight {
 
     /// The position of a reader that the transfer has to wait for; nil if it may go on.
     ///
-    /// All bytes from there to the watermark are present, so that it depends on no transfer.
+    /// All bytes from there to the watermark are present, so that it depends on no transfer. Of a
+    /// body in several files nothing is freed in front of a reader, however long it pauses.
     var slowestToAwait: Int64? {
-        guard let object, !object.isStorable, machine.extent == .bounded, machine.isKnownAsMedia,
-            let written = body.writer?.written,
+        guard let object, !object.isStorable, !object.isSpread, machine.extent == .bounded,
+            machine.isKnownAsMedia, let written = body.writer?.written,
             let stretch = object.spans.ranges.last(where: { $0.contains(written - 1) }),
             written - stretch.lowerBound > Self.windowMargin,
             let slowest = table.readers.least(
