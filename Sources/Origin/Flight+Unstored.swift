@@ -21,31 +21,62 @@ extension Flight {
     /// The window of one reader, without the bytes before it that a response is compared with.
     private var window: Int64 { table.settings.readAhead.addingSaturated(Self.windowMargin) }
 
-    /// Frees what lies between the windows of readers, once the object has grown by a window.
+    /// Frees what lies between the windows of readers, or at least what none of them needs, once
+    /// the object has grown by a window.
     func leaveBehind(_ object: StoredObject) {
         let present = object.presentBytes
         let least = window.multipliedSaturated(by: 2)
         // Lower again after readers have left.
         unstoredBound = max(least, min(unstoredBound, present.addingSaturated(window)))
-        guard present > unstoredBound, mayLeaveBehind,
-            object.punch(outside: windows(of: object, window))
-        else { return }
+        guard present > unstoredBound, hasFreeableBody else { return }
+        let (hasWindows, start) = (mayLeaveBehind, stretchAtHand?.lowerBound ?? 0)
+        let isDone = object.punch(
+            outside: windows(of: object) { needed in
+                if hasWindows { return window }
+                // A reader that was given up finds a broken body at its hole.
+                return needed.lowerBound < start ? start - needed.lowerBound : Self.everything
+            })
+        guard isDone else { return }
         unstoredBound = max(least, object.presentBytes.addingSaturated(window))
     }
 
-    private func windows(of object: StoredObject, _ length: Int64) -> [Range<Int64>] {
-        table.readers.positions(object.generation).map { position in
-            max(0, position - StoredBody.mostCompared)..<position.addingSaturated(length)
+    /// A length that no body has.
+    private static let everything: Int64 = 1 << 60
+
+    /// Returns what stays for the readers, each of which needs no more than `length` bytes, and
+    /// what a response is compared with.
+    private func windows(
+        of object: StoredObject, _ length: (Range<Int64>) -> Int64
+    ) -> [Range<Int64>] {
+        table.readers.needs(object.generation).map { needed in
+            let start = needed.lowerBound
+            let end = min(needed.upperBound, start.addingSaturated(length(needed)))
+            return max(0, start - StoredBody.mostCompared)..<end
         }
+    }
+
+    /// True if bytes in the middle of the body can be freed, and the daemon itself reads none.
+    private var hasFreeableBody: Bool {
+        guard machine.extent == .bounded, !machine.isOpaque, machine.isKnownAsMedia,
+            resource.role != .json, resource.live.growth == nil, let object
+        else { return false }
+        return !object.isSpread && !object.isDiscarded
     }
 
     /// True if a later request brings the rest of the same body, from any byte on.
     private var mayLeaveBehind: Bool {
-        guard machine.extent == .bounded, !machine.isOpaque, machine.isKnownAsMedia,
-            machine.ranges == .taken, resource.role != .json, resource.live.growth == nil,
-            let object, object.total != nil, !object.isSpread, !object.isDiscarded
-        else { return false }
+        guard hasFreeableBody, machine.ranges == .taken, let object, object.total != nil else {
+            return false
+        }
         return ObjectFacts.of(object)?.head.strongValidator != nil
+    }
+
+    /// The present bytes up to the watermark.
+    private var stretchAtHand: Range<Int64>? {
+        guard let object, let written = body.writer?.written,
+            let last = object.spans.ranges.last(where: { $0.contains(written - 1) })
+        else { return nil }
+        return last.lowerBound..<written
     }
 
     /// The position of a reader that the transfer has to wait for; nil if it may go on.
@@ -54,13 +85,11 @@ extension Flight {
     /// body in several files nothing is freed in front of a reader, however long it pauses.
     var slowestToAwait: Int64? {
         guard let object, !object.isStorable, !object.isSpread, machine.extent == .bounded,
-            machine.isKnownAsMedia, let written = body.writer?.written,
-            let stretch = object.spans.ranges.last(where: { $0.contains(written - 1) }),
-            written - stretch.lowerBound > Self.windowMargin,
-            let slowest = table.readers.least(
-                object.generation, within: stretch.lowerBound..<written)
+            machine.isKnownAsMedia, let stretch = stretchAtHand,
+            stretch.upperBound - stretch.lowerBound > Self.windowMargin,
+            let slowest = table.readers.least(object.generation, within: stretch)
         else { return nil }
-        let length = written - slowest
+        let length = stretch.upperBound - slowest
         if length > window.multipliedSaturated(by: 2), !mayLeaveBehind { return slowest }
         return length > Self.windowMargin && object.isOnShortDisk ? slowest : nil
     }
@@ -75,6 +104,25 @@ extension Flight {
                 ?? slowest > slowest
         else { return }
         _ = object.punch(
-            outside: windows(of: object, Readers.longestOffer + 2 * Readers.step))
+            outside: windows(of: object) { needed in
+                // It needs nothing more of the transfer.
+                if needed.upperBound <= written { return Self.everything }
+                return needed.lowerBound == slowest
+                    ? Readers.longestOffer + 2 * Readers.step : window
+            })
+    }
+}
+
+/// How long the slowest reader has been where it is, while a flight waits for it.
+struct SlowestReader {
+    private var position: Int64?
+    private var since = Monotonic(nanoseconds: 0)
+
+    /// Notes its position.
+    ///
+    /// - Returns: true if it has made no progress for as long as a flight waits.
+    mutating func isStuck(at position: Int64, now: Monotonic) -> Bool {
+        if position != self.position { (self.position, since) = (position, now) }
+        return now - since >= Flight.longestHold
     }
 }

@@ -47,19 +47,20 @@ extension Flight {
         guard hasSource, machine.hold(at: table.loop.now) else { return }
         pauseTransfer()
         table.counters.add(.readAheadPauses)
-        lookForSlowest()
+        lookForSlowest(SlowestReader())
     }
 
-    private func lookForSlowest() {
+    private func lookForSlowest(_ reader: SlowestReader) {
         table.loop.schedule(after: .milliseconds(50)) { [weak self] _ in
-            guard let self, let since = machine.heldSince else { return }
+            guard let self, machine.heldSince != nil else { return }
             passOn()
-            if let slowest = slowestToAwait, table.loop.now - since >= Self.longestHold {
+            var reader = reader
+            if let slowest = slowestToAwait, reader.isStuck(at: slowest, now: table.loop.now) {
                 stopAwaiting(slowest)
             }
             let mustWait =
                 (object?.hasManyFiles == true || slowestToAwait != nil) && table.hasReader(self)
-            if mustWait { lookForSlowest() } else { takeUp() }
+            if mustWait { lookForSlowest(reader) } else { takeUp() }
         }
     }
 

@@ -93,11 +93,27 @@ import Testing
         readers.leave(id, of: 1)
     }
 
-    @Test func `readers within a stretch of bytes are found, whatever they need of it`() {
-        let ids = [10, 40, 70].map { readers.enter(1, from: $0, to: $0 + 5) }
-        #expect(readers.positions(1).sorted() == [10, 40, 70] && readers.positions(2) == [])
+    @Test func `readers within a stretch of bytes are found if they need what follows it`() {
+        var ids = [10, 40, 70].map { readers.enter(1, from: $0, to: nil) }
+        // Everything that it needs is there at 100.
+        ids.append(readers.enter(1, from: 20, to: 60))
         #expect(readers.least(1, within: 11..<100) == 40 && readers.least(1, within: 10..<40) == 10)
+        #expect(readers.least(1, within: 11..<59) == 20 && readers.least(1, within: 11..<60) == 40)
         #expect(readers.least(1, within: 71..<100) == nil)
+        for id in ids { readers.leave(id, of: 1) }
+    }
+
+    @Test func `a reader needs what lies between its position and its end`() {
+        let ids = [
+            readers.enter(1, from: 70, to: nil), readers.enter(1, from: 20, to: 60),
+            readers.enter(1, from: 0, to: 10),
+        ]
+        readers.move(ids[1], of: 1, to: 30)
+        // Of a range that ends before its first byte.
+        readers.move(ids[2], of: 1, to: 15)
+        let needs = readers.needs(1).sorted { $0.lowerBound < $1.lowerBound }
+        let expected: [Range<Int64>] = [15..<15, 30..<60, 70..<Int64.max]
+        #expect(needs == expected && readers.needs(2).isEmpty)
         for id in ids { readers.leave(id, of: 1) }
     }
 }

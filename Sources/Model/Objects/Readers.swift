@@ -191,17 +191,23 @@ package final class Readers: Sendable {
         }
     }
 
-    /// Returns the positions of all readers, in no order; takes time for each of them.
-    package func positions(_ generation: UInt64) -> [Int64] {
-        shared.withLock { $0.groups[generation]?.interests.values.map(\.position) ?? [] }
+    /// Returns what each reader still needs, up to `Int64.max` for the end of the body; in no order
+    /// and in time for each of them.
+    package func needs(_ generation: UInt64) -> [Range<Int64>] {
+        shared.withLock { shared in
+            shared.groups[generation]?.interests.values.map { reader in
+                reader.position..<max(reader.position, reader.end ?? .max)
+            } ?? []
+        }
     }
 
-    /// Returns the position of the reader furthest behind of those within `range`; nil if none is.
+    /// Returns the position of the reader furthest behind of those that are within `range` and need
+    /// bytes after it; nil if none is.
     package func least(_ generation: UInt64, within range: Range<Int64>) -> Int64? {
         shared.withLock { shared in
-            shared.groups[generation]?.interests.values.lazy.map(\.position).filter {
-                range.contains($0)
-            }.min()
+            shared.groups[generation]?.interests.values.lazy.filter { reader in
+                range.contains(reader.position) && reader.needsBytes(from: range.upperBound)
+            }.map(\.position).min()
         }
     }
 
