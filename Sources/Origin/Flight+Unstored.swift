@@ -94,6 +94,15 @@ extension Flight {
         return length > Self.windowMargin && object.isOnShortDisk ? slowest : nil
     }
 
+    /// True if a reader has read all that was fetched, as far as readers have reported.
+    var isStarving: Bool {
+        guard let object, let written = body.writer?.written,
+            let lead = table.readers.lead(
+                object.generation, at: written, within: table.reach(of: self))
+        else { return false }
+        return written - lead < Readers.step
+    }
+
     /// Frees what only the slowest reader has yet to read, if the flight has others.
     ///
     /// It requests the rest when it gets there, and sees a broken body where no response proves to

@@ -51,12 +51,19 @@ extension Flight {
     }
 
     private func lookForSlowest(_ reader: SlowestReader) {
-        table.loop.schedule(after: .milliseconds(50)) { [weak self] _ in
-            guard let self, machine.heldSince != nil else { return }
+        // A transfer that cannot be ended may wait for as long as its player pauses.
+        let isLong = machine.heldSince.map { table.loop.now - $0 >= Self.longestHold } ?? false
+        table.loop.schedule(after: .milliseconds(isLong ? 500 : 50)) { [weak self] _ in
+            guard let self, let since = machine.heldSince else { return }
             passOn()
+            let now = table.loop.now
             var reader = reader
-            if let slowest = slowestToAwait, reader.isStuck(at: slowest, now: table.loop.now) {
+            if let slowest = slowestToAwait, reader.isStuck(at: slowest, now: now) {
                 stopAwaiting(slowest)
+            }
+            // A reader that waits for bytes would only request them again.
+            if now - since >= table.settings.readAheadPatience, !isStarving {
+                endPausedTransfer(heldSince: since)
             }
             let mustWait =
                 (object?.hasManyFiles == true || slowestToAwait != nil) && table.hasReader(self)

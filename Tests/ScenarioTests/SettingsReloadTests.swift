@@ -59,6 +59,30 @@ extension Stories {
             #expect(!stage.daemon.standardError.contains("need a restart"))
         }
 
+        @Test func `a paused player keeps no connection to the origin while the disk is short`()
+            throws
+        {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let stage = try Stage(#"{"min-free": 0}"#)
+            let film = segment("short", 40_000_000)
+            cdn.setBehaviour("cc=no-store", for: film)
+            cdn.hold(film, afterBytes: 500_000)
+            let player = stage.player
+            player.receiveBuffer = 64 << 10
+            let stream = try player.open("/\(cdn.url(film))")
+            let begin = try stream.read(100_000)
+            // The disk is short only after the body has got its file.
+            try stage.reload(#"{"min-free": "1000TB"}"#)
+            cdn.release(film)
+            #expect(eventually { cdn.bytesSent(film) > 8 << 20 })
+            #expect(eventually(within: .seconds(30)) { cdn.activeRequests == 0 })
+            #expect(cdn.bytesSent(film) < 40_000_000)
+            try stage.reload(#"{"min-free": 0}"#)
+            #expect(isContent(begin + (try stream.readRest()), of: film))
+        }
+
         @Test func `nothing is stored while less than min-free is free, as reloaded`() throws {
             let cdn = FixtureCDN()
             try cdn.start()
