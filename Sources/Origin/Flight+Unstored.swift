@@ -8,8 +8,8 @@ import Store
 /// The bound of a body that is not stored, whose readers may be far apart.
 ///
 /// Each reader has a window of it. Where another request brings the same bytes, what lies between
-/// the windows is freed, and a slow reader gets a flight of its own at the end of its window. Where
-/// none does, or the disk is short, the flight waits for the slowest reader.
+/// the windows is freed, and a slow reader gets a flight of its own at the end of its window; while
+/// the disk is short, that is near. Where none does, the flight waits for the slowest reader.
 extension Flight {
     /// What readers report late, what they may be sending, and what comes while a transfer pauses.
     private static let windowMargin: Int64 = 8 << 20
@@ -65,10 +65,10 @@ extension Flight {
 
     /// True if a later request brings the rest of the same body, from any byte on.
     private var mayLeaveBehind: Bool {
-        guard hasFreeableBody, machine.ranges == .taken, let object, object.total != nil else {
-            return false
-        }
-        return ObjectFacts.of(object)?.head.strongValidator != nil
+        guard hasFreeableBody, machine.ranges == .taken, let facts = fillFacts,
+            facts.total != nil
+        else { return false }
+        return machine.job.canBeJoined(facts)
     }
 
     /// The present bytes up to the watermark.
@@ -94,6 +94,17 @@ extension Flight {
         return length > Self.windowMargin && object.isOnShortDisk ? slowest : nil
     }
 
+    /// True if the transfer has to wait for its slowest reader.
+    ///
+    /// Where another request brings it the rest, that reader is left behind as soon as another one
+    /// waits for bytes.
+    func mustAwaitSlowest() -> Bool {
+        guard let slowest = slowestToAwait else { return false }
+        guard isStarving, mayLeaveBehind else { return true }
+        stopAwaiting(slowest)
+        return false
+    }
+
     /// True if a reader has read all that was fetched, as far as readers have reported.
     var isStarving: Bool {
         guard let object, let written = body.writer?.written,
@@ -103,21 +114,21 @@ extension Flight {
         return written - lead < Readers.step
     }
 
-    /// Frees what only the slowest reader has yet to read, if the flight has others.
+    /// Frees what only the slowest reader has yet to read, if another one waits for bytes.
     ///
     /// It requests the rest when it gets there, and sees a broken body where no response proves to
     /// be that rest.
     func stopAwaiting(_ slowest: Int64) {
-        guard let object, let written = body.writer?.written,
-            table.readers.lead(object.generation, at: written, within: table.reach(of: self))
-                ?? slowest > slowest
-        else { return }
+        guard isStarving, let object, let written = body.writer?.written else { return }
+        let least = Readers.longestOffer + 2 * Readers.step
+        let half = (written - slowest) / 2
         _ = object.punch(
             outside: windows(of: object) { needed in
                 // It needs nothing more of the transfer.
                 if needed.upperBound <= written { return Self.everything }
-                return needed.lowerBound == slowest
-                    ? Readers.longestOffer + 2 * Readers.step : window
+                if needed.lowerBound == slowest { return least }
+                // Readers near the slowest one must not keep all the rest.
+                return needed.lowerBound > slowest + half ? window : max(least, half)
             })
     }
 }

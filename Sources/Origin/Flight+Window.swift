@@ -15,7 +15,7 @@ extension Flight {
     /// origin ignores ranges depends on it too, and must not wait for one far behind. A flight
     /// without readers is not paused here: it is abandoned or, if that pays, finished.
     func limitReadAhead() {
-        if object?.hasManyFiles == true || slowestToAwait != nil { return holdForSlowest() }
+        if object?.hasManyFiles == true || mustAwaitSlowest() { return holdForSlowest() }
         let window = table.settings.readAhead
         guard machine.isFilling, !hasWaiters, let writer = body.writer, let object,
             hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
@@ -66,7 +66,7 @@ extension Flight {
                 endPausedTransfer(heldSince: since)
             }
             let mustWait =
-                (object?.hasManyFiles == true || slowestToAwait != nil) && table.hasReader(self)
+                (object?.hasManyFiles == true || mustAwaitSlowest()) && table.hasReader(self)
             if mustWait { lookForSlowest(reader) } else { takeUp() }
         }
     }

@@ -69,10 +69,7 @@ extension Stories {
             let film = segment("short", 40_000_000)
             cdn.setBehaviour("cc=no-store", for: film)
             cdn.hold(film, afterBytes: 500_000)
-            let player = stage.player
-            player.receiveBuffer = 64 << 10
-            let stream = try player.open("/\(cdn.url(film))")
-            let begin = try stream.read(100_000)
+            let (stream, begin) = try open(film, of: cdn, stage, receiveBuffer: 64 << 10)
             // The disk is short only after the body has got its file.
             try stage.reload(#"{"min-free": "1000TB"}"#)
             cdn.release(film)
@@ -81,6 +78,33 @@ extension Stories {
             #expect(cdn.bytesSent(film) < 40_000_000)
             try stage.reload(#"{"min-free": 0}"#)
             #expect(isContent(begin + (try stream.readRest()), of: film))
+        }
+
+        @Test func `a slow player holds up no fast one while the disk is short`() throws {
+            let cdn = FixtureCDN()
+            try cdn.start()
+            defer { cdn.stop() }
+            let stage = try Stage(#"{"min-free": 0}"#)
+            let film = segment("short", 40_000_000)
+            cdn.setBehaviour("cc=no-store", for: film)
+            cdn.hold(film, afterBytes: 500_000)
+            let (slow, begin) = try open(film, of: cdn, stage, receiveBuffer: 64 << 10)
+            let (fast, first) = try open(film, of: cdn, stage, receiveBuffer: nil)
+            #expect(cdn.requestCount(film) == 1)
+            try stage.reload(#"{"min-free": "1000TB"}"#)
+            cdn.release(film)
+            #expect(isContent(first + (try fast.readRest()), of: film))
+            #expect(isContent(begin + (try slow.readRest()), of: film))
+            #expect(cdn.requestCount(film) >= 2)
+        }
+
+        private func open(
+            _ film: String, of cdn: FixtureCDN, _ stage: Stage, receiveBuffer: Int32?
+        ) throws -> (stream: PlayerStream, begin: [UInt8]) {
+            let player = stage.player
+            player.receiveBuffer = receiveBuffer
+            let stream = try player.open("/\(cdn.url(film))")
+            return (stream, try stream.read(100_000))
         }
 
         @Test func `nothing is stored while less than min-free is free, as reloaded`() throws {
