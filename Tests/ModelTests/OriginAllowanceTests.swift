@@ -54,6 +54,40 @@ import Testing
         _ = allowance.receive(0..<6_000, of: key, now: at(2))
         #expect(allowance.newBytes == 1_000 && allowance.lastProgress == at(1))
     }
+
+    /// Its request started the transfer, which goes on for a faster one.
+    @Test func `what a reader that was left behind needs again is new to it`() {
+        var allowance = OriginAllowance(now: at(0))
+        _ = allowance.receive(0..<80_000, of: key, now: at(1))
+        allowance.goBack(to: 5_000, of: key, now: at(100))
+        #expect(allowance.lastProgress == at(100))
+        _ = allowance.receive(5_000..<6_000, of: key, now: at(101))
+        _ = allowance.receive(80_000..<81_000, of: key, now: at(102))
+        _ = allowance.fail()
+        _ = allowance.receive(6_000..<7_000, of: key, now: at(103))
+        #expect(allowance.failuresInARow == 0 && allowance.lastProgress == at(103))
+        #expect(allowance.newBytes == 83_000 && allowance.repeatedBytes == 0)
+        // Not so what is received once more.
+        _ = allowance.fail()
+        _ = allowance.receive(6_000..<7_000, of: key, now: at(104))
+        allowance.goBack(to: 5_000, of: key, now: at(105))
+        _ = allowance.receive(5_000..<7_000, of: key, now: at(106))
+        #expect(allowance.failuresInARow == 1 && allowance.lastProgress == at(103))
+        #expect(allowance.newBytes == 83_000 && allowance.repeatedBytes == 3_000)
+        allowance.goBack(to: 6_500, of: key, now: at(107))
+        _ = allowance.receive(6_500..<7_000, of: key, now: at(108))
+        #expect(allowance.newBytes == 83_500 && allowance.repeatedBytes == 3_000)
+    }
+
+    @Test func `a reader that asks where its transfer ended does not go back`() {
+        var allowance = OriginAllowance(now: at(0))
+        allowance.goBack(to: 1_000, of: key, now: at(1))
+        _ = allowance.receive(0..<1_000, of: key, now: at(2))
+        allowance.goBack(to: 1_000, of: key, now: at(3))
+        #expect(allowance.lastProgress == at(2))
+        _ = allowance.receive(0..<1_000, of: key, now: at(4))
+        #expect(allowance.newBytes == 1_000 && allowance.repeatedBytes == 1_000)
+    }
 }
 
 @Suite struct `Repeated lines of the log` {

@@ -61,6 +61,15 @@ package struct OriginAllowance: Sendable {
     private var queuedTime: Int64 = 0
     /// The end of what was received, by resource.
     private var watermarks: [ObjectKey: Int64] = [:]
+    /// What is received again for a reader that was left behind, by resource.
+    private var returns: [ObjectKey: Return] = [:]
+
+    private struct Return {
+        /// Where the reader requested it.
+        let start: Int64
+        /// The end of what has been received since.
+        var watermark: Int64
+    }
 
     /// A request deals with a handful of resources; beyond that all bytes count as repeated.
     private static let mostResources = 64
@@ -122,15 +131,33 @@ package struct OriginAllowance: Sendable {
         let known = watermarks[key]
         let isTracked = known != nil || watermarks.count < Self.mostResources
         let start = isTracked ? max(bytes.lowerBound, known ?? bytes.lowerBound) : bytes.upperBound
-        let fresh = max(0, bytes.upperBound - start)
+        var fresh = max(0, bytes.upperBound - start)
         if fresh > 0 {
             watermarks[key] = bytes.upperBound
+        } else if let last = returns[key], bytes.lowerBound <= last.watermark {
+            fresh = max(0, bytes.upperBound - last.watermark)
+            if fresh > 0 { returns[key]?.watermark = bytes.upperBound }
+        }
+        if fresh > 0 {
             newBytes += fresh
             failuresInARow = 0
             lastProgress = now
         }
         repeatedBytes += Int64(bytes.count) - fresh
         return mayRepeat
+    }
+
+    /// Notes that a reader needs bytes again, from an offset on: those of a body that is not stored
+    /// were freed before it got there.
+    ///
+    /// They count as new. Each time must be for a later offset, so that an origin that sends the
+    /// same bytes again and again gets no further request by this.
+    package mutating func goBack(to offset: Int64, of key: ObjectKey, now: Monotonic) {
+        guard let known = watermarks[key], offset < known, offset > returns[key]?.start ?? -1 else {
+            return
+        }
+        returns[key] = Return(start: offset, watermark: offset)
+        lastProgress = max(lastProgress, now)
     }
 
     /// Counts a failed attempt.
@@ -147,6 +174,7 @@ package struct OriginAllowance: Sendable {
         failuresInARow = 0
         requests = max(0, requests - 1)
         watermarks[key] = nil
+        returns[key] = nil
     }
 }
 

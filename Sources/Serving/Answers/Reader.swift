@@ -271,6 +271,10 @@ final class Reader: BodySource {
         let request = FetchRequest(
             resource: detour ?? resource, wanted: .span(start: offset, end: stop), object: object,
             repliesAt: .head, lane: Self.lane(resource, from: offset, to: stop))
+        if !object.isStorable, let budget {
+            let (start, key, now) = (offset, request.resource.key, loop.now)
+            budget.with { $0.goBack(to: start, of: key, now: now) }
+        }
         ask(request) { reader, reply in reader.receive(reply) }
     }
 
