@@ -1,7 +1,9 @@
+import HLS
 import Library
 import Model
 import Numbers
 import Posix
+import Routing
 import Store
 
 /// Segments that have left their windows, and are removed from the store once no window names them;

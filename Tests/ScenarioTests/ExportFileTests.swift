@@ -36,7 +36,7 @@ extension Stories.Downloads {
         let entry = "/proxy?url=\(percentEncoded(story.cdn.url(path)))"
         #expect(try ScriptedPlayer(first.baseURL).get(entry).status == 200)
         #expect(try ScriptedPlayer(first.baseURL).get(export).status == 200)
-        first.stop()
+        _ = try first.terminate()
         let second = try story.succeed([])
         let player = ScriptedPlayer(second.baseURL)
         let answer = try player.get(export)
