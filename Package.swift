@@ -436,8 +436,8 @@ let package = Package(
         .testTarget(
             name: "ServingTests",
             dependencies: [
-                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
-                "Store", "Model", "Playlists", "TimeShifting", "Serving",
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "Store", "Model", "Playlists", "TimeShifting", "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

@@ -2,6 +2,7 @@ import Glibc
 import Logging
 import Model
 import Posix
+import Reactor
 @testable import Serving
 import Synchronization
 import Testing
@@ -54,6 +55,36 @@ struct AccessLogTests {
         log.close()
         #expect(counters.value(of: .accessLogDropped) >= 500)
         #expect(counters.value(of: .accessLogDropped) < count)
+    }
+
+    @Test func `a pipe that nobody reads holds up neither the start nor the end, and keeps lines`()
+        throws
+    {
+        let folder = try makeTemporaryFolder("access-log-tests")
+        defer { removeTree(folder) }
+        let path = folder + "/pipe"
+        try #require(mkfifo(path, 0o600) == 0)
+        // A log that waits for a reader gets one at last, so that the test fails and does not hang.
+        let rescue = try LoopThread(name: "rescue") { loop in
+            loop.schedule(after: .seconds(20 as Int64)) { _ in
+                _ = open(path, O_RDONLY | O_NONBLOCK)
+            }
+        }
+        defer { rescue.stopAndJoin() }
+        let began = Monotonic.now()
+        let log = try log(to: path)
+        log.append(Array("first\n".utf8))
+        log.reopen()
+        log.append(Array("second\n".utf8))
+        log.close()
+        #expect(Monotonic.now() - began < .seconds(10 as Int64))
+        let reader = open(path, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        var buffer = [UInt8](repeating: 0, count: 100)
+        let count = read(reader, &buffer, buffer.count)
+        #expect(Array(buffer.prefix(max(0, count))) == Array("first\nsecond\n".utf8))
+        #expect(counters.value(of: .accessLogDropped) == 0)
+        withExtendedLifetime(log) {}
     }
 
     @Test func `a file that cannot be opened again is reported, and the former one goes on`()

@@ -37,7 +37,8 @@ package final class AccessLog: Sendable {
     /// Opens the log and starts its thread.
     ///
     /// - Parameters:
-    ///   - path: a file that is appended to and created if missing, or `-` for standard output.
+    ///   - path: a file that is appended to and created if missing, a named pipe, or `-` for
+    ///     standard output.
     ///   - counters: counts dropped lines.
     ///   - log: for a file that cannot be reopened.
     /// - Throws: `SystemError` if the file cannot be opened.
@@ -51,7 +52,28 @@ package final class AccessLog: Sendable {
 
     private static func open(_ path: String) throws(SystemError) -> OwnedDescriptor? {
         guard path != "-" else { return nil }
-        return try openFile(path, flags: O_WRONLY | O_APPEND | O_CREAT, mode: 0o600)
+        let file = try openAtOnce(path)
+        // Writes have a deadline of their own (BoundedWrite).
+        _ = fcntl(file.number, F_SETFL, fcntl(file.number, F_GETFL) & ~O_NONBLOCK)
+        return file
+    }
+
+    /// Opens the file without waiting for anybody.
+    ///
+    /// A named pipe is opened for reading too, so that lines wait in it while it has no other
+    /// reader (fifo(7)): open(2) for writing alone would wait for one, and neither the start nor
+    /// the end of the daemon may.
+    private static func openAtOnce(_ path: String) throws(SystemError) -> OwnedDescriptor {
+        var found = stat()
+        if stat(path, &found) == 0, found.st_mode & S_IFMT == S_IFIFO {
+            do throws(SystemError) {
+                return try openFile(path, flags: O_RDWR | O_APPEND | O_NONBLOCK)
+            } catch {
+                // A pipe that this user may only write to needs a reader now.
+                guard error.code == EACCES else { throw error }
+            }
+        }
+        return try openFile(path, flags: O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, mode: 0o600)
     }
 
     /// Adds a line, which must end in a line feed.
