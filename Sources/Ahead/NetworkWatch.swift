@@ -52,9 +52,11 @@ final class NetworkWatch: ReadinessHandler {
     // MARK: The network
 
     private static func read() -> NetworkName {
+        // The link /proc/net is missing where /proc shows processes only (ProcSubset=pid).
         NetworkName(
-            routes: text(of: "/proc/net/route"), routes6: text(of: "/proc/net/ipv6_route"),
-            neighbours: text(of: "/proc/net/arp"))
+            routes: text(of: "/proc/self/net/route"),
+            routes6: text(of: "/proc/self/net/ipv6_route"),
+            neighbours: text(of: "/proc/self/net/arp"))
     }
 
     private func applyNetwork() {
