@@ -147,16 +147,16 @@ package struct SettingsReader {
                 return "must give '\(name)' \(wanted)"
             }
         }
-        guard faults.isEmpty else {
-            throw ConfigurationError(faults: faults.map { "the file \(path) \($0)" })
+        let repeated = RepeatedNames.faults(in: withoutMark(Array(bytes)))
+        guard faults.isEmpty, repeated.isEmpty else {
+            throw ConfigurationError(faults: (faults + repeated).map { "the file \(path) \($0)" })
         }
         return origins
     }
 
     /// Why a text is no JSON object, and where; Foundation's decoder does not tell on Linux.
     private static func reason(notAnObject text: [UInt8]) -> String {
-        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-        let text = text.starts(with: mark) ? Array(text.dropFirst(mark.count)) : text
+        let text = withoutMark(text)
         do throws(JSONFault) {
             _ = try JSONValue(parsing: text)
             return "it is another value"
@@ -166,6 +166,12 @@ package struct SettingsReader {
             let line = before.count { $0 == 0x0A } + 1
             return "\(error.message), in line \(line), column \(before.count - start + 1)"
         }
+    }
+
+    /// Returns a text without its byte order mark, which Foundation's decoder skips.
+    private static func withoutMark(_ text: [UInt8]) -> [UInt8] {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        return text.starts(with: mark) ? Array(text.dropFirst(mark.count)) : text
     }
 
     /// Adds an error, which may quote a value: user information of URLs in it is left out.
