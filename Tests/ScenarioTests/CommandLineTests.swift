@@ -261,6 +261,20 @@ extension Stories.CommandLineTests {
         #expect(none.stdout.contains("127.0.0.1:9000, cache in /x/sluice,"))
     }
 
+    @Test func `the unit of make install leaves the cache folder to variables and file`() throws {
+        let lines = try Fixture.text("sluice.service").split(separator: "\n")
+        #expect(lines.contains("ExecStart=@PREFIX@/bin/sluice serve"))
+        let start = "Environment="
+        let given = lines.filter { $0.hasPrefix(start) }.map { String($0.dropFirst(start.count)) }
+        let own = try sluice("check", environment: given)
+        #expect(own.stdout.contains("cache in /var/cache/sluice,"), "\(own)")
+        let folder = try TemporaryFolder()
+        try writeFile(folder.file("sluice.json"), #"{"cache-dir":"/f"}"#.utf8)
+        let file = "SLUICE_CONFIG=\(folder.file("sluice.json"))"
+        let named = try sluice("check", environment: given + [file])
+        #expect(named.stdout.contains("cache in /f,"), "\(named)")
+    }
+
     @Test func `a daemon may be named without http`() throws {
         let result = try sluice("url", "--daemon", "127.0.0.1:9001", "http://h.example/a.m3u8")
         #expect(result.stdout == "http://127.0.0.1:9001/http://h.example/a.m3u8\n", "\(result)")
