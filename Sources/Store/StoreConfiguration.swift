@@ -46,7 +46,7 @@ package struct StoreConfiguration: Sendable {
     /// Free bytes that the store's own disk needs for the body of an unnamed object to be placed
     /// there.
     package var unnamedRoom: Int64 = 64 << 20
-    /// Folders for bodies that the store's own disk cannot take; the first that works is used.
+    /// Folders for bodies that the store's own disk cannot take; the first with room is used.
     package var temporaryFolders: [String] = ["/dev/shm", "/tmp"]
 
     /// The maximum number of saved long URLs; those saved longest ago are deleted first, and saved

@@ -129,16 +129,17 @@ extension StoreCore {
 
     /// Returns the folders for unnamed files, best first.
     private func foldersWithoutNames(for total: Int64?, isDiskUsable: Bool) -> [String] {
-        var isDiskUsable = isDiskUsable
-        if isDiskUsable, let free = freeBytes(at: folder.path) {
-            // An unnamed body occupies what its readers have not consumed yet; on a nearly full
-            // disk it would fail halfway.
-            let wanted = min(total ?? .max, configuration.unnamedRoom)
-            isDiskUsable = free - wanted >= usage.minFree
-        }
-        let own = folder.isLost ? [] : [folder.newFolder]
+        // An unnamed body occupies what its readers have not consumed yet; on a nearly full disk it
+        // would fail halfway.
+        let wanted = min(total ?? .max, configuration.unnamedRoom)
+        let isLost = folder.isLost
+        let own = UnnamedPlace(
+            path: folder.newFolder, free: freeBytes(at: folder.path) ?? .max,
+            reserve: usage.minFree, isFailing: !isDiskUsable || isLost)
         let others = configuration.temporaryFolders
-        return isDiskUsable ? own + others : others + own
+        if own.hasRoom(for: wanted) { return [own.path] + others }
+        let places = others.map { UnnamedPlace(path: $0, free: freeBytes(at: $0) ?? -1) }
+        return UnnamedPlace.sorted(places + (isLost ? [] : [own]), for: wanted)
     }
 
     /// Opens a further unnamed file for a body that is longer than one file may be.

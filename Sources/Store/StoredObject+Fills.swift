@@ -18,14 +18,15 @@ extension StoredObject {
     ///
     /// May only be called between `beginFill` and `endFill`. Room is charged before the bytes are
     /// written. An object that exceeds the budget or the maximum file size loses its name and
-    /// continues as one that is not storable. A failure for lack of storage also makes the store
-    /// keep new objects off this disk for a few seconds.
+    /// continues as one that is not storable. A failure for lack of storage on the store's own disk
+    /// also makes the store keep new objects off it for a few seconds; one of a temporary file on
+    /// another disk says nothing about it.
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         try obtainRoom(for: offset..<offset + Int64(bytes.count))
         do throws(SystemError) {
             try writeInPieces(bytes, at: bodyOffset + offset)
         } catch {
-            channel.noteStorageFailure(error)
+            if countsForBudget { channel.noteStorageFailure(error) }
             throw error
         }
     }

@@ -12,8 +12,8 @@ import URISyntax
 /// Reading on when the object cannot store more bytes: the rest is written to an object that is not
 /// stored.
 extension Reader {
-    /// Two, since the first unstored file may be on the disk that has just become full; by then the
-    /// store knows, and places the next one elsewhere.
+    /// Two, since the first unstored file may be on a disk that becomes full; the store then finds
+    /// no room there, and places the next one elsewhere.
     private static let mostDetours = 2
 
     /// Marks unreadable stored bytes as missing, so that they are fetched again.
