@@ -1,6 +1,6 @@
 // Keeps root out of the stores of other users.
 import Glibc
-import Posix
+package import Posix
 
 /// The user to whom a cache folder belongs.
 package struct FolderOwner {
@@ -19,13 +19,21 @@ package struct FolderOwner {
     ///
     /// Nothing is against it where root's files come to belong to that user too, as on a network
     /// file system. Blocks on the disk.
-    package init?(keepingRootOutOf folder: String) {
+    ///
+    /// - Parameters:
+    ///   - folder: the cache folder.
+    ///   - unnamed: opens a file without a name, which not all file systems can.
+    package init?(
+        keepingRootOutOf folder: String,
+        unnamed: (String) throws(SystemError) -> OwnedDescriptor = openUnnamedFile(in:)
+    ) {
         let objects = "\(folder)/objects"
         var found = stat()
         guard geteuid() == 0, stat(objects, &found) == 0, found.st_uid != 0 else { return nil }
         var made = stat()
-        guard let file = try? openUnnamedFile(in: objects), fstat(file.number, &made) == 0,
-            made.st_uid == 0
+        let name = "owner-\(getpid())"
+        guard let file = try? openNamelessFile(in: objects, name: name, unnamed: unnamed),
+            fstat(file.number, &made) == 0, made.st_uid == 0
         else { return nil }
         self.init(found.st_uid)
     }

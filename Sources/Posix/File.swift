@@ -23,6 +23,32 @@ package func openUnnamedFile(in folder: String) throws(SystemError) -> OwnedDesc
     OwnedDescriptor(taking: try check("open", folder) { clinux_open_unnamed(folder, 0o600) })
 }
 
+/// Opens a file that nobody else finds in a folder, also where the file system has no O_TMPFILE, as
+/// NFS, SMB, FUSE and older overlays: there it has a name for two system calls.
+///
+/// - Parameters:
+///   - folder: the folder.
+///   - name: that name; no file in the folder may have it.
+///   - unnamed: opens a file without a name.
+/// - Returns: the file, for reading and writing.
+/// - Throws: `SystemError` if no file can be created there.
+package func openNamelessFile(
+    in folder: String, name: @autoclosure () -> String,
+    unnamed: (String) throws(SystemError) -> OwnedDescriptor = openUnnamedFile(in:)
+) throws(SystemError) -> OwnedDescriptor {
+    do throws(SystemError) {
+        return try unnamed(folder)
+    } catch {
+        guard error.code == EOPNOTSUPP || error.code == EISDIR || error.code == EINVAL else {
+            throw error
+        }
+    }
+    let path = "\(folder)/\(name())"
+    let file = try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
+    try removeFile(path)
+    return file
+}
+
 /// Writes all bytes at an offset (pwrite(2)); may block on the disk.
 package func writeAll(
     _ bytes: UnsafeRawBufferPointer, to file: CInt, at offset: Int64

@@ -283,18 +283,7 @@ extension StoreCore {
     private func openNameless(
         in folder: String, _ generation: UInt64
     ) throws(SystemError) -> OwnedDescriptor {
-        do throws(SystemError) {
-            return try openUnnamedFile(in: folder)
-        } catch {
-            guard error.code == EOPNOTSUPP || error.code == EISDIR || error.code == EINVAL else {
-                throw error
-            }
-            // The file system has no O_TMPFILE: the name exists for two system calls.
-            let path = "\(folder)/sluice-\(String(generation, radix: 16))"
-            let file = try openFile(path, flags: O_RDWR | O_CREAT | O_EXCL)
-            try removeFile(path)
-            return file
-        }
+        try openNamelessFile(in: folder, name: "sluice-\(String(generation, radix: 16))")
     }
 }
 

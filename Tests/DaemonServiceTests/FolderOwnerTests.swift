@@ -1,0 +1,32 @@
+import Glibc
+import Posix
+import Testing
+
+@testable import DaemonService
+
+/// Root and the stores of other users.
+struct FolderOwnerTests {
+    @Test(
+        .enabled(if: geteuid() == 0, "only root can be kept out"),
+        arguments: [0, EOPNOTSUPP, EISDIR, EINVAL])
+    func `root is kept out also where files cannot be without a name`(code: CInt) throws {
+        let folder = try makeTemporaryFolder("folder-owner-tests")
+        defer { removeTree(folder) }
+        let objects = folder + "/objects"
+        try #require(mkdir(objects, 0o700) == 0)
+        #expect(owner(of: folder, code) == nil)
+        try #require(chown(objects, 1_234, 1_234) == 0)
+        #expect(owner(of: folder, code) == "#1234")
+        #expect(try listFolder(objects).isEmpty)
+    }
+
+    /// Returns the owner whom root is kept from; an unnamed file is refused with `code`, if it is
+    /// not 0.
+    private func owner(of folder: String, _ code: CInt) -> String? {
+        let found = FolderOwner(keepingRootOutOf: folder) { (objects) throws(SystemError) in
+            guard code == 0 else { throw SystemError("open", code: code) }
+            return try openUnnamedFile(in: objects)
+        }
+        return found?.argument
+    }
+}
