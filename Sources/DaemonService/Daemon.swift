@@ -40,6 +40,10 @@ package final class Daemon {
                 "\(name) is no longer a setting, and '\(value)' is ignored; remove it from the configuration"
             )
         }
+        let rules = configuration.downloads
+        if rules.quietHours != nil || rules.dailyBytes != nil, let fault = ZoneVariable.fault {
+            log.warning("\(fault)")
+        }
         try Self.checkFileSize(log)
         if let owner = FolderOwner(keepingRootOutOf: configuration.cacheFolder) {
             printError("sluice: \(owner.refusal(of: configuration.cacheFolder))")
