@@ -10,6 +10,7 @@ import Testing
     /// Looks at the clock once a minute.
     ///
     /// - Parameters:
+    ///   - trial: what is tested.
     ///   - minutes: the minutes of the looks.
     ///   - ahead: how far the wall clock is ahead, in seconds.
     /// - Returns: the first minute in which the clock is trusted; nil for none.

@@ -45,9 +45,10 @@ import URISyntax
         #expect(RecordingOrder(id: order.id, sharedQuery: order.query) == order)
     }
 
-    @Test(arguments: [
-        (0, 90), (3 * 3_600, 45), (-3 * 3_600, 120), (-600, 100),
-    ] as [(Int64, Int64)])
+    @Test(
+        arguments: [
+            (0, 90), (3 * 3_600, 45), (-3 * 3_600, 120), (-600, 100),
+        ] as [(Int64, Int64)])
     func `one of an earlier run ends by the wall clock, within its length`(
         seconds: Int64, minute: Int64
     ) throws {

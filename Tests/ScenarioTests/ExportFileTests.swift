@@ -26,7 +26,7 @@ extension Stories.Downloads {
         #expect(hasSubtitles != done.stderr.contains("subtitles are left out"))
     }
 
-    @Test func `a file under a key of rules that no run knows is not exported, and the daemon goes on`()
+    @Test func `a file under a key of forgotten rules is not exported, and the daemon goes on`()
         throws
     {
         let story = try Story()
