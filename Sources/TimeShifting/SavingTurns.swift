@@ -1,19 +1,29 @@
 // Which windows are saved next.
 import Posix
 
-/// The turns in which the keeper saves windows, those saved longest ago first.
+/// The turns in which the keeper saves windows: those of recordings first, then those saved longest
+/// ago.
 ///
 /// A window is saved whole, and changes with every segment: thousands of them could keep the disk,
-/// and the keeper's thread, busy with nothing else.
+/// and the keeper's thread, busy with nothing else. Recordings are few, and what a crash takes from
+/// them may be gone at the origin: they do not wait for the windows of players.
 struct SavingTurns {
     /// A window that has changed since it was saved.
     struct Candidate<Item> {
         let item: Item
+        /// True if it is a recording's.
+        let isRecorded: Bool
         /// The time of the last save; nil before.
         let savedAt: Monotonic?
         let segmentCount: Int
         /// The bytes of the last save; 0 before.
         let byteCount: Int
+
+        /// What a save is charged.
+        fileprivate var charge: Int {
+            if isRecorded { return 0 }
+            return byteCount > 0 ? byteCount : segmentCount * SavingTurns.bytesPerSegment
+        }
     }
 
     /// The bytes that may be saved now; below zero after a window that was longer.
@@ -22,23 +32,25 @@ struct SavingTurns {
     /// The bytes that may be saved in a turn, on average.
     static let bytesPerTurn = 5_000_000
     /// The estimate for windows that have not been saved.
-    private static let bytesPerSegment = 170
+    fileprivate static let bytesPerSegment = 170
 
-    /// Returns the windows that are saved in this turn; called once a second.
-    mutating func next<Item>(of windows: [Candidate<Item>], now: Monotonic) -> [Item] {
+    /// Returns the windows that are saved in this turn, those of recordings first; called once a
+    /// second.
+    mutating func next<Item>(of windows: [Candidate<Item>], now: Monotonic) -> [Candidate<Item>] {
         credit = min(credit + Self.bytesPerTurn, Self.bytesPerTurn)
         let due = windows.filter { window in
             window.savedAt.map { now - $0 >= Self.interval(window.segmentCount) } ?? true
         }
         let earliest = Monotonic(nanoseconds: .min)
-        let sorted = due.sorted { ($0.savedAt ?? earliest) < ($1.savedAt ?? earliest) }
-        var chosen: [Item] = []
+        let sorted = due.sorted { one, other in
+            guard one.isRecorded == other.isRecorded else { return one.isRecorded }
+            return (one.savedAt ?? earliest) < (other.savedAt ?? earliest)
+        }
+        var chosen: [Candidate<Item>] = []
         for window in sorted {
-            guard credit > 0 else { break }
-            credit -=
-                window.byteCount > 0
-                ? window.byteCount : window.segmentCount * Self.bytesPerSegment
-            chosen.append(window.item)
+            guard window.isRecorded || credit > 0 else { break }
+            credit -= window.charge
+            chosen.append(window)
         }
         return chosen
     }

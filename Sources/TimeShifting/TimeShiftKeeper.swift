@@ -103,8 +103,11 @@ package final class TimeShiftKeeper {
     private var ticks = 0
     private var turns = VerifyingTurns()
     private var savingTurns = SavingTurns()
-    /// For this long in a tick, lists are saved: each takes two waits for the disk.
+    /// For this long in a tick, players' lists are saved: each takes two waits for the disk.
     private static let savingTime = Interval.milliseconds(200)
+    /// For this long, those of recordings are saved before: a tick of many lists on a slow disk
+    /// leaves time to reload them.
+    private static let recordingTime = Interval.seconds(1 as Int64)
     private var clockTrial = ClockTrial()
     /// The time by which saved windows are too old; nil while the wall clock is not trusted.
     private var trustedNow: WallTime?
@@ -264,13 +267,22 @@ package final class TimeShiftKeeper {
             guard isUnsaved else { continue }
             unsaved.append(
                 .init(
-                    item: list, savedAt: savedAt, segmentCount: segmentCount,
-                    byteCount: byteCount))
+                    item: list, isRecorded: list.session.shift.recording != nil,
+                    savedAt: savedAt, segmentCount: segmentCount, byteCount: byteCount))
         }
-        let end = Monotonic.now() + Self.savingTime
-        for list in savingTurns.next(of: unsaved, now: loop.now) {
-            save(list)
-            // The others are due with the next tick.
+        let chosen = savingTurns.next(of: unsaved, now: loop.now)
+        // Those that are not reached are due with the next tick.
+        save(chosen.prefix(while: \.isRecorded), for: Self.recordingTime)
+        save(chosen.drop(while: \.isRecorded), for: Self.savingTime)
+    }
+
+    /// Saves windows, at least one, until all are saved or a time is over.
+    private func save(
+        _ windows: ArraySlice<SavingTurns.Candidate<ShiftedList>>, for time: Interval
+    ) {
+        let end = Monotonic.now() + time
+        for window in windows {
+            save(window.item)
             guard Monotonic.now() < end else { return }
         }
     }

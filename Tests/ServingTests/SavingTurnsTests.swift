@@ -11,11 +11,13 @@ import Testing
         var savedAt: [Int?]
         let segmentCount: Int
         let byteCount: Int
+        var recorded: Set<Int> = []
 
         var candidates: [SavingTurns.Candidate<Int>] {
             savedAt.indices.map { index in
                 SavingTurns.Candidate(
-                    item: index, savedAt: savedAt[index].map { Monotonic(seconds: $0) },
+                    item: index, isRecorded: recorded.contains(index),
+                    savedAt: savedAt[index].map { Monotonic(seconds: $0) },
                     segmentCount: segmentCount, byteCount: savedAt[index] == nil ? 0 : byteCount)
             }
         }
@@ -29,7 +31,7 @@ import Testing
             let next = turns.next(of: windows.candidates, now: Monotonic(seconds: second))
             // Neither does the first turn save all.
             #expect(next.count <= 7)
-            for index in next { windows.savedAt[index] = second }
+            for window in next { windows.savedAt[window.item] = second }
             saved += next.count
         }
         #expect(saved * 900_000 <= 121 * SavingTurns.bytesPerTurn)
@@ -44,7 +46,7 @@ import Testing
         for second in 0..<16 {
             let next = turns.next(of: windows.candidates, now: Monotonic(seconds: second))
             #expect(next.isEmpty || next.count == 3)
-            for index in next { windows.savedAt[index] = second }
+            for window in next { windows.savedAt[window.item] = second }
             if !next.isEmpty { times.append(second) }
         }
         #expect(times == [0, 5, 10, 15])
@@ -58,6 +60,25 @@ import Testing
                 turns.next(of: long.candidates, now: Monotonic(seconds: second)).count)
         }
         #expect(counts == [1, 0, 1, 0])
+    }
+
+    @Test mutating func `recordings are saved when they are due, however many windows wait`() {
+        let count = 500
+        var windows = Windows(
+            savedAt: Array(repeating: 0, count: count), segmentCount: 1_000, byteCount: 900_000,
+            recorded: [7, 499])
+        var times: [Int] = []
+        for second in 1..<16 {
+            let next = turns.next(of: windows.candidates, now: Monotonic(seconds: second))
+                .map(\.item)
+            for index in next { windows.savedAt[index] = second }
+            guard next.contains(7) else { continue }
+            #expect(Set(next.prefix(2)) == [7, 499])
+            // They leave the others as much as they have without them.
+            #expect(next.count >= 7)
+            times.append(second)
+        }
+        #expect(times == [5, 10, 15])
     }
 }
 
