@@ -55,6 +55,11 @@ struct SavingTurns {
         return chosen
     }
 
+    /// Takes back the charge of windows that were chosen and not reached: they are chosen again.
+    mutating func giveBack<Item>(_ windows: ArraySlice<Candidate<Item>>) {
+        for window in windows { credit += window.charge }
+    }
+
     /// The least time between two saves of a window: longer for long ones, since a day of segments
     /// is tens of megabytes.
     private static func interval(_ segmentCount: Int) -> Interval {

@@ -272,19 +272,25 @@ package final class TimeShiftKeeper {
         }
         let chosen = savingTurns.next(of: unsaved, now: loop.now)
         // Those that are not reached are due with the next tick.
-        save(chosen.prefix(while: \.isRecorded), for: Self.recordingTime)
-        save(chosen.drop(while: \.isRecorded), for: Self.savingTime)
+        _ = save(chosen.prefix(while: \.isRecorded), for: Self.recordingTime)
+        let left = save(chosen.drop(while: \.isRecorded), for: Self.savingTime)
+        savingTurns.giveBack(left)
     }
 
-    /// Saves windows, at least one, until all are saved or a time is over.
+    /// Saves windows, at least one, until all are saved, a time is over, or the keeper is to stop.
+    ///
+    /// - Returns: those that were not reached.
     private func save(
         _ windows: ArraySlice<SavingTurns.Candidate<ShiftedList>>, for time: Interval
-    ) {
+    ) -> ArraySlice<SavingTurns.Candidate<ShiftedList>> {
         let end = Monotonic.now() + time
-        for window in windows {
+        var left = windows
+        while let window = left.popFirst() {
             save(window.item)
-            guard Monotonic.now() < end else { return }
+            guard Monotonic.now() < end, !services.keeper.isStopping.load(ordering: .acquiring)
+            else { break }
         }
+        return left
     }
 
     func save(_ list: ShiftedList) {

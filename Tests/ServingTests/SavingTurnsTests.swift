@@ -62,6 +62,21 @@ import Testing
         #expect(counts == [1, 0, 1, 0])
     }
 
+    @Test mutating func `a long window that was not reached in time is chosen again at once`() {
+        let windows = [12_000_000, 170_000, 170_000].enumerated().map { index, byteCount in
+            SavingTurns.Candidate(
+                item: index, isRecorded: false, savedAt: Monotonic(seconds: 2 - index),
+                segmentCount: 100, byteCount: byteCount)
+        }
+        var next = turns.next(of: windows, now: Monotonic(seconds: 10))
+        #expect(next.map(\.item) == [2, 1, 0])
+        // The disk was slow: the long one was not saved.
+        turns.giveBack(next.dropFirst(2))
+        next = turns.next(of: [windows[0]], now: Monotonic(seconds: 11))
+        #expect(next.map(\.item) == [0])
+        #expect(turns.next(of: [windows[1]], now: Monotonic(seconds: 12)).isEmpty)
+    }
+
     @Test mutating func `recordings are saved when they are due, however many windows wait`() {
         let count = 500
         var windows = Windows(
