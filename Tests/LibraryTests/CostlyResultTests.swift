@@ -39,8 +39,13 @@ import Testing
         result.keep(1, from: now, to: now + .seconds(10 as Int64))
         #expect(result.value(at: now + .seconds(100 as Int64)) == 1)
         #expect(result.value(at: now + .seconds(-1 as Int64)) == nil)
-        result.forget()
+        result.forget(at: now + .seconds(20 as Int64))
         #expect(result.value(at: now + .seconds(100 as Int64)) == nil)
+        // Nor is one that was under way then.
+        result.keep(2, from: now + .seconds(15 as Int64), to: now + .seconds(25 as Int64))
+        #expect(result.value(at: now + .seconds(100 as Int64)) == nil)
+        result.keep(3, from: now + .seconds(30 as Int64), to: now + .seconds(40 as Int64))
+        #expect(result.value(at: now + .seconds(100 as Int64)) == 3)
     }
 
     @Test func `the pages of a listing are of one walk`() {

@@ -1,4 +1,7 @@
+import Glibc
+import HTTP
 import Logging
+import Model
 import Posix
 import Reactor
 import Store
@@ -24,7 +27,8 @@ import Testing
         try store.pin(title: 7, url: "", keys: [ObjectKey(sha256Of: "http://a/1")])
         try PurgeOrders(database: store.state).add([PurgeOrder(.texts(["http://a/1"]))])
         let removals = RemovalNotices()
-        let purge = StorePurge(store: store, willPurge: nil, removals: removals)
+        let purge = StorePurge(
+            store: store, willPurge: nil, removals: removals, use: KnownDiskUse())
         if isStopped { purge.stop() }
         let told = Mutex<Set<UInt64>>([])
         let isTold = try ThreadSemaphore()
@@ -36,5 +40,40 @@ import Testing
         if !isStopped { #expect(isTold.wait(atMost: .seconds(20 as Int64))) }
         purge.stop()
         #expect(told.withLock { $0 } == (isStopped ? [] : [7]))
+    }
+
+    @Test func `the disk usage is measured anew after a purge or a check has ended`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0),
+            log: Logger(label: "store-purge-tests"))
+        defer { store.close() }
+        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
+        let administration = StoreAdministration(
+            catalogue: TitleCatalogue(
+                store: store, sessions: SessionTable(store.state), keys: keys),
+            origin: { _ in nil })
+        let use = DiskUse(objects: 1, pinnedBytes: 0, reservedBytes: 0, kinds: [], hosts: [])
+        func measure() {
+            let now = Monotonic.now()
+            administration.lastUse.keep(use, from: now, to: now + .seconds(3_600 as Int64))
+        }
+        measure()
+        #expect(administration.lastUse.value(at: .now()) != nil)
+        // Not by a request, whose answer may come long before the end.
+        _ = administration.verification.start()
+        let deadline = Monotonic.now() + .seconds(20 as Int64)
+        while case .value(.accepted, _) = administration.verification.answer,
+            Monotonic.now() < deadline
+        {
+            sched_yield()
+        }
+        #expect(administration.lastUse.value(at: .now()) == nil)
+        measure()
+        _ = administration.purging.start([PurgeOrder(.texts(["http://a/1"]))])
+        administration.stop()
+        #expect(administration.lastUse.value(at: .now()) == nil)
     }
 }

@@ -13,6 +13,7 @@ struct CostlyResult<Value: Sendable>: Sendable {
     /// For this long it is used at least.
     private let leastUse: Interval
     private var last: (value: Value, from: Monotonic, until: Monotonic)?
+    private var forgottenAt = Monotonic(nanoseconds: .min)
 
     init(usedAtLeast leastUse: Interval = .zero) { self.leastUse = leastUse }
 
@@ -22,12 +23,18 @@ struct CostlyResult<Value: Sendable>: Sendable {
         return last.value
     }
 
-    /// Keeps the result of work that began and ended at these times.
+    /// Keeps the result of work that began and ended at these times; not one of work that began
+    /// before the last was forgotten.
     mutating func keep(_ value: Value, from start: Monotonic, to end: Monotonic) {
+        guard start >= forgottenAt else { return }
         let took = max(Interval.zero, end - start).nanoseconds
         let use = Interval(nanoseconds: took.multipliedSaturated(by: Self.pausesPerRun))
         last = (value, start, end + max(use, leastUse))
     }
 
-    mutating func forget() { last = nil }
+    /// Forgets the last result, since what the work reads has changed.
+    mutating func forget(at now: Monotonic) {
+        last = nil
+        forgottenAt = now
+    }
 }

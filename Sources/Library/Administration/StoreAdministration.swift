@@ -54,7 +54,7 @@ package final class StoreAdministration: Sendable {
     /// The order of the titles in the last listing.
     private let listing = Mutex(
         CostlyResult<[TitlePlace]>(usedAtLeast: .seconds(60 as Int64)))
-    let lastUse = Mutex(CostlyResult<DiskUse>())
+    let lastUse = KnownDiskUse()
 
     package var store: ObjectStore { catalogue.store }
 
@@ -67,9 +67,9 @@ package final class StoreAdministration: Sendable {
         self.origin = origin
         self.hasPictures = hasPictures
         self.willPurge = willPurge
-        verification = StoreVerification(store: catalogue.store)
+        verification = StoreVerification(store: catalogue.store, use: lastUse)
         purging = StorePurge(
-            store: catalogue.store, willPurge: willPurge, removals: removals)
+            store: catalogue.store, willPurge: willPurge, removals: removals, use: lastUse)
     }
 
     /// Tells which pinned titles lose objects, before the answer that reports it; on any thread.
@@ -107,7 +107,7 @@ package final class StoreAdministration: Sendable {
         let request = RequestHead(method: method, target: target)
         store.catchUp(within: .seconds(2 as Int64))
         let arguments = AdministrationQuery(request.query ?? "")
-        defer { if Self.changes(method) { lastUse.withLock { $0.forget() } } }
+        defer { if Self.changes(method) { lastUse.forget() } }
         switch (request.path, method) {
         case ("/api/titles", .get), ("/api/titles", .head): return titles(arguments)
         case ("/api/df", .get), ("/api/df", .head): return diskUse()

@@ -25,17 +25,20 @@ package final class StorePurge: Sendable {
     private let kept: PurgeOrders
     private let willPurge: StoreAdministration.WillPurge?
     private let removals: RemovalNotices
+    private let use: KnownDiskUse
     private let state = Mutex(State.none)
     private let isStopped = Atomic<Bool>(false)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
     init(
-        store: ObjectStore, willPurge: StoreAdministration.WillPurge?, removals: RemovalNotices
+        store: ObjectStore, willPurge: StoreAdministration.WillPurge?, removals: RemovalNotices,
+        use: KnownDiskUse
     ) {
         self.store = store
         self.willPurge = willPurge
         self.removals = removals
+        self.use = use
         kept = PurgeOrders(database: store.state)
     }
 
@@ -154,6 +157,7 @@ package final class StorePurge: Sendable {
                     return !isStopped.load(ordering: .acquiring)
                 })
             // Before its outcome, after which a listing is read.
+            use.forget()
             tellLosses()
             if !isStopped.load(ordering: .acquiring) {
                 kept.removeAll()
@@ -161,6 +165,7 @@ package final class StorePurge: Sendable {
             }
             state.withLock { $0 = .done(removal) }
         } catch {
+            use.forget()
             tellLosses()
             state.withLock { $0 = .failed("the purge ended early: \(error)") }
         }

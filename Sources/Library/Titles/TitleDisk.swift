@@ -12,7 +12,7 @@ extension StoreAdministration {
     private static let mostHosts = 50
 
     func diskUse() -> AdministrationAnswer {
-        let use = lastUse.withLock { $0.value(at: .now()) } ?? measuredUse()
+        let use = lastUse.value(at: .now()) ?? measuredUse()
         let space = store.space()
         return .value(
             .ok,
@@ -52,7 +52,7 @@ extension StoreAdministration {
             reservedBytes: max(0, store.space().used.subtractingSaturated(all.bytes)),
             kinds: Self.list(kinds.map { (Self.name(of: $0.key), $0.value) }),
             hosts: Self.list(hosts.map { (String($0.key), $0.value) }))
-        lastUse.withLock { $0.keep(made, from: start, to: .now()) }
+        lastUse.keep(made, from: start, to: .now())
         return made
     }
 
@@ -93,6 +93,21 @@ struct DiskUse: Sendable {
     let reservedBytes: Int64
     let kinds: [JSONValue]
     let hosts: [JSONValue]
+}
+
+/// The disk usage that was measured last, until something changes much of what is stored.
+///
+/// Can be used from any thread.
+final class KnownDiskUse: Sendable {
+    private let last = Mutex(CostlyResult<DiskUse>())
+
+    func value(at now: Monotonic) -> DiskUse? { last.withLock { $0.value(at: now) } }
+
+    func keep(_ use: DiskUse, from start: Monotonic, to end: Monotonic) {
+        last.withLock { $0.keep(use, from: start, to: end) }
+    }
+
+    func forget() { last.withLock { $0.forget(at: .now()) } }
 }
 
 /// A number of objects and their bytes.

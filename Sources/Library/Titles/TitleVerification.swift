@@ -17,12 +17,14 @@ final class StoreVerification: Sendable {
     }
 
     private let store: ObjectStore
+    private let use: KnownDiskUse
     private let state = Mutex(State.none)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
-    init(store: ObjectStore) {
+    init(store: ObjectStore, use: KnownDiskUse) {
         self.store = store
+        self.use = use
     }
 
     /// Starts a check, unless one is already running.
@@ -50,6 +52,8 @@ final class StoreVerification: Sendable {
 
     private func run() {
         let report = store.verify { progress in state.withLock { $0 = .running(progress) } }
+        // Before its outcome: it may have removed objects since its request was answered.
+        use.forget()
         state.withLock { $0 = .done(report) }
     }
 
