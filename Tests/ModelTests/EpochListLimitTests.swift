@@ -60,14 +60,21 @@ import URISyntax
             #expect(dropped.dropped == EpochTable.Dropped())
         }
         let last = try read("\(count)", 5, ["a", "b", "c"], at: Int64(count), head: date)
-        #expect(last.dropped == EpochTable.Dropped(windows: [Self.key("0")]))
-        #expect(epochs.relation(of: Self.key("0")) == nil)
-        #expect(epochs.relation(of: Self.key("1")) == .first)
+        let room = count / 8
+        #expect(last.dropped == EpochTable.Dropped(windows: (0...room).map { Self.key("\($0)") }))
+        #expect(epochs.relation(of: Self.key("\(room)")) == nil)
+        #expect(epochs.relation(of: Self.key("\(room + 1)")) == .first)
         #expect(epochs.since(Self.name("a")) != nil)
         // Of its dates, one is enough to notice that the origin counts anew.
         let head = try #require(epochs.lists[Self.key("0")])
-        #expect(head.dates.keys.sorted() == [7] && epochs.lists[Self.key("1")]?.dates.count == 3)
-        let time = Int64(count + 1)
+        let kept = epochs.lists[Self.key("\(room + 1)")]
+        #expect(head.dates.keys.sorted() == [7] && kept?.dates.count == 3)
+        // Not each further list causes a search for the oldest.
+        for list in count + 1...count + room {
+            let dropped = try read("\(list)", 5, ["a", "b", "c"], at: Int64(list), head: date)
+            #expect(dropped.dropped == EpochTable.Dropped())
+        }
+        let time = Int64(count + room + 1)
         #expect(try read("0", 0, ["a", "b"], at: time).relation == .reset)
     }
 

@@ -58,7 +58,8 @@ extension EpochTable {
     }
 
     /// The number of lists whose last windows are remembered however many names they share; of more
-    /// lists, as long as their windows have `mostNames` names in all.
+    /// lists, as long as their windows have `mostNames` names in all. If they have more, those of
+    /// seven eighths of this number stay.
     package static let mostWindows = 1_024
 
     /// What was dropped to make room for a reading.

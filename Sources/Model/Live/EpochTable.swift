@@ -298,16 +298,17 @@ package struct EpochTable: Sendable {
     /// Drops the names of the lists read longest ago beyond the limit, except those of `list` and
     /// those that a later reading of another list contains.
     ///
-    /// Their epochs stay. An eighth is made free, so that few readings cause a search. Returns the
-    /// lists whose readings were dropped.
+    /// Their epochs stay. An eighth is made free, of the lists too if they are too many, so that
+    /// few readings cause a search. Returns the lists whose readings were dropped.
     private mutating func forgetNames(besides list: ObjectKey) -> [ObjectKey] {
-        guard hasMoreNames(than: mostNames) else { return [] }
+        guard hasMoreNames(than: mostNames, in: Self.mostWindows) else { return [] }
+        let most = Self.mostWindows - (readings.count > Self.mostWindows ? Self.mostWindows / 8 : 0)
         let others = readings.keys.filter { $0 != list }.compactMap { key in
             lists[key].map { (key: key, received: $0.received) }
         }
         var dropped: [ObjectKey] = []
         for (key, _) in others.sorted(by: { $0.received < $1.received }) {
-            guard hasMoreNames(than: mostNames - mostNames / 8) else { break }
+            guard hasMoreNames(than: mostNames - mostNames / 8, in: most) else { break }
             for name in removeReading(of: key)?.keys ?? [] where names[name]?.list == key {
                 names[name] = nil
             }
@@ -317,9 +318,9 @@ package struct EpochTable: Sendable {
         return dropped
     }
 
-    /// True if more names are known than a limit, or more lists than `mostWindows` show more.
-    private func hasMoreNames(than limit: Int) -> Bool {
-        names.count > limit || (readings.count > Self.mostWindows && listed > limit)
+    /// True if more names are known than a limit, or more lists than `windows` show more.
+    private func hasMoreNames(than limit: Int, in windows: Int) -> Bool {
+        names.count > limit || (readings.count > windows && listed > limit)
     }
 
     /// Returns the epoch after `former` that another list with the same names has entered since a
