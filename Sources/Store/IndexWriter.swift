@@ -203,9 +203,7 @@ final class IndexWriter {
         let configuration = core.configuration
         let last = try core.index.longURLTime(at: configuration.longURLLimit / 5 * 3)
         // A time in the future is one from before the clock was set back.
-        let until = last.map {
-            min($0, now) + configuration.longURLRenewal + configuration.longURLRenewal
-        }
+        let until = last.map { min($0, now) + configuration.longURLUse }
         core.longURLsCrowdedUntil.store(until?.nanoseconds ?? .min, ordering: .relaxed)
     }
 

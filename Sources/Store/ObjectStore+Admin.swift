@@ -227,8 +227,12 @@ extension ObjectStore {
     package var takesLongURLs: Bool { takesLongURLs(at: .now()) }
 
     func takesLongURLs(at now: @autoclosure () -> WallTime) -> Bool {
-        let crowded = core.longURLsCrowdedUntil.load(ordering: .relaxed)
-        guard crowded == .min || now().nanoseconds >= crowded else { return false }
+        let crowded = WallTime(nanoseconds: core.longURLsCrowdedUntil.load(ordering: .relaxed))
+        if crowded.nanoseconds != .min {
+            // A longer time was noted before the clock was set back: the next step notes it anew.
+            let left = crowded - now()
+            guard left <= .zero || left > core.configuration.longURLUse else { return false }
+        }
         return core.unsavedLongURLs.withLock { $0.hasRoom }
     }
 

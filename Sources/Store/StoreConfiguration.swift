@@ -1,4 +1,5 @@
 // The store's settings, errors and numbers.
+import Numbers
 package import Posix
 package import Retention
 import Synchronization
@@ -57,6 +58,10 @@ package struct StoreConfiguration: Sendable {
     /// Those saved in the last two such times are in use: links get no short names if that would
     /// displace them.
     package var longURLRenewal: Interval = .seconds(43_200 as Int64)
+    /// How long a long URL is in use after it was saved.
+    var longURLUse: Interval {
+        Interval(nanoseconds: longURLRenewal.nanoseconds.multipliedSaturated(by: 2))
+    }
 
     /// Creates the policy that selects eviction victims, for a capacity in bytes.
     package var makePolicy: @Sendable (Int64) -> any RetentionPolicy = { TitleAware(capacity: $0) }

@@ -347,6 +347,8 @@ import Testing
         #expect(store.longURLVersion == 0)
         #expect(!store.takesLongURLs(at: WallTime.now() + .seconds(86_000 as Int64)))
         #expect(store.takesLongURLs(at: WallTime.now() + .seconds(87_000 as Int64)))
+        // The clock was set back.
+        #expect(store.takesLongURLs(at: WallTime.now() + .seconds(-3_600 as Int64)))
     }
 
     @Test func `texts that name long URLs are written anew in time`() throws {
