@@ -181,6 +181,21 @@ import URISyntax
         #expect(hasFormer(other, session) == (reason == .noStore && title == 7))
     }
 
+    @Test(arguments: [KeyVetoes.Reason.noStore, .content], [7 as UInt64, 9])
+    func `a recording keeps its own redirected responses`(
+        reason: KeyVetoes.Reason, title: UInt64
+    ) throws {
+        let recording = Session(
+            id: SessionID(7), fields: Fields(), shift: .init(recording: "0011aabb"))
+        let (url, next) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(2)))
+        try keep(url, title: title, redirectedTo: "http://edge/x/s1.ts")
+        // This last hop may be what was requested.
+        try keep(next, title: title, redirectedTo: text(2, token: 1))
+        keys.veto(reason, url, .media)
+        #expect(hasFormer(url, recording) == (title == 7))
+        #expect(hasFormer(next, recording) == (reason == .noStore && title == 7))
+    }
+
     @Test(arguments: [KeyMode.standard, .off])
     func `a rule that the configuration has taken back counts for the own URL only`(
         mode: KeyMode

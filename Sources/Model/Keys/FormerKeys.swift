@@ -123,7 +123,7 @@ extension KeyTable {
                 former.epoch = max(former.epoch, live.epoch(of: ObjectKey(former.name)))
             }
             if let object = store.peek(ObjectKey(former)), !object.isDiscarded, isUsable(object),
-                Self.isOf(url, object, by: way, session, store)
+                Self.isOf(url, object, under: text, by: way, session, store)
             {
                 return (former, object)
             }
@@ -136,18 +136,23 @@ extension KeyTable {
     /// Another URL that shared the key may have brought it, also one with another path, and a
     /// redirect hides which one was requested: unless its last hop has this URL, it counts only if
     /// it belongs to the session's title, or that title is pinned and a pin has it, and if such
-    /// responses were not found to differ.
+    /// responses were not found to differ. A recording, which cannot be had again, has its own
+    /// in that case too, unless the last hop tells that another URL was requested.
     private static func isOf(
-        _ url: AbsoluteURL, _ object: StoredObject, by way: FormerRules.Way, _ session: Session,
-        _ store: ObjectStore
+        _ url: AbsoluteURL, _ object: StoredObject, under text: String, by way: FormerRules.Way,
+        _ session: Session, _ store: ObjectStore
     ) -> Bool {
         guard way.merges else { return true }
         guard let head = ObjectFacts.of(object)?.head,
             let from = try? AbsoluteURL(head.finalURL)
         else { return false }
         guard from.normalisedForKey != url.normalisedForKey else { return true }
-        guard !way.isDisproved else { return false }
         let title = session.id.number
+        guard !way.isDisproved else {
+            // One that has the key may itself be the requested one.
+            return session.shift.recording != nil && object.title == title
+                && KeyMaker.text(of: from, rules: way.rules) != text
+        }
         return object.title == title || (store.pin(of: title) != nil && store.isPinned(object))
     }
 }
