@@ -211,6 +211,22 @@ import URISyntax
         #expect(!hasFormer(other, session))
     }
 
+    @Test(arguments: [nil, .noStore, .content] as [KeyVetoes.Reason?])
+    func `another URL's response counts after a rule was extended`(
+        reason: KeyVetoes.Reason?
+    ) throws {
+        let texts = ["q=1&t=5", "q=2&t=5", "q=2&t=6&u=7"].map { "http://h/s1.ts?\($0)" }
+        let urls = try texts.map { try AbsoluteURL($0) }
+        keys.replace(try settings(["drop q"]))
+        try keep(urls[0])
+        #expect(key(urls[0]) == key(urls[1]) && key(urls[0]) != key(urls[2]))
+        keys.replace(try settings(["drop q t"]))
+        if let reason { keys.veto(reason, urls[0], .media) }
+        #expect(hasFormer(urls[0], session))
+        #expect(hasFormer(urls[1], session) == (reason == nil))
+        #expect(!hasFormer(urls[2], session))
+    }
+
     @Test func `signatures that are part of keys again count for the own URL only`() throws {
         let (kept, other) = (try AbsoluteURL(text(1)), try AbsoluteURL(text(1, token: 1)))
         try keep(kept)

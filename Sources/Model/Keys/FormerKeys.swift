@@ -14,20 +14,25 @@ struct FormerRules: Sendable {
     struct Way: Sendable {
         let rules: [KeyRuleInForce]
         /// True if responses of URLs that share a key by these rules were found to differ, or if
-        /// the configuration has taken back one of the rules, which says the same.
+        /// the mode no longer has one of the rules.
         let isDisproved: Bool
+        /// True if the configuration no longer has one of the rules, which says the same of URLs
+        /// that do not share a key by the rules in force. An extended rule merges more than before.
+        let isReplaced: Bool
         /// True if URLs that differ in more than spelling may share a key.
         let merges: Bool
 
-        init(_ rules: [KeyRuleInForce], isDisproved: Bool) {
+        init(_ rules: [KeyRuleInForce], isDisproved: Bool, isReplaced: Bool = false) {
             self.rules = rules
             self.isDisproved = isDisproved
+            self.isReplaced = isReplaced
             merges = rules.contains { $0.rule.merges }
         }
     }
 
     /// Those that are most likely to have made a key first.
     fileprivate(set) var ways: [Way] = []
+    fileprivate let inForce: [KeyRuleInForce]
 }
 
 extension KeyTable.State {
@@ -56,7 +61,8 @@ extension KeyTable.State {
         let veto = vetoes[.init(origin: name, scope: question.place.scope)]
         // `no-store` bars merging too, but does not tell two responses apart.
         let haveDiffered = veto.map { $0 != .noStore } ?? false
-        let mode = KeyTable.answer(question, self).mode
+        let answer = KeyTable.answer(question, self)
+        let mode = answer.mode
         let present = settings.origins.settings(of: question.origin).rules
         var ways: [FormerRules.Way] = []
         for learned in Set([proposed, [], proposed + refused]).sorted(by: { $0.count < $1.count }) {
@@ -68,14 +74,18 @@ extension KeyTable.State {
                     ways.append(
                         .init(
                             KeyTable.rules(rules, learned: learned, isShipped: isShipped),
-                            isDisproved: haveDiffered || isUnlearned || isRemoved
-                                || (isShipped && mode == .off)))
+                            isDisproved: haveDiffered || isUnlearned
+                                || (isShipped && mode == .off),
+                            isReplaced: isRemoved))
                 }
             }
         }
-        var former = FormerRules()
+        var former = FormerRules(inForce: answer.rules)
         // A key that two ways make is tried once: by the rules that still hold, if any make it.
-        former.ways = ways.filter { !$0.isDisproved } + ways.filter(\.isDisproved)
+        let undisproved = ways.filter { !$0.isDisproved }
+        former.ways =
+            undisproved.filter { !$0.isReplaced } + undisproved.filter(\.isReplaced)
+            + ways.filter(\.isDisproved)
         let unmerged = KeyTable.rules([], learned: [], isShipped: true).filter { !$0.rule.merges }
         former.ways.append(.init(unmerged, isDisproved: false))
         former.ways.append(.init([], isDisproved: false))
@@ -115,7 +125,8 @@ extension KeyTable {
         in store: ObjectStore, live: LiveMemory? = nil, where isUsable: (StoredObject) -> Bool
     ) -> (key: CacheKey, object: StoredObject)? {
         var tried: Set<String> = [key.url]
-        for way in formerRules(of: url, role.keyScope).ways {
+        let rules = formerRules(of: url, role.keyScope)
+        for way in rules.ways {
             let text = KeyMaker.text(of: url, rules: way.rules)
             guard tried.insert(text).inserted else { continue }
             var former = key.at(text)
@@ -123,7 +134,7 @@ extension KeyTable {
                 former.epoch = max(former.epoch, live.epoch(of: ObjectKey(former.name)))
             }
             if let object = store.peek(ObjectKey(former)), !object.isDiscarded, isUsable(object),
-                Self.isOf(url, object, under: text, by: way, session, store)
+                Self.isOf(url, object, under: text, by: way, rules.inForce, session, store)
             {
                 return (former, object)
             }
@@ -140,7 +151,7 @@ extension KeyTable {
     /// in that case too, unless the last hop tells that another URL was requested.
     private static func isOf(
         _ url: AbsoluteURL, _ object: StoredObject, under text: String, by way: FormerRules.Way,
-        _ session: Session, _ store: ObjectStore
+        _ inForce: [KeyRuleInForce], _ session: Session, _ store: ObjectStore
     ) -> Bool {
         guard way.merges else { return true }
         guard let head = ObjectFacts.of(object)?.head,
@@ -148,7 +159,10 @@ extension KeyTable {
         else { return false }
         guard from.normalisedForKey != url.normalisedForKey else { return true }
         let title = session.id.number
-        guard !way.isDisproved else {
+        let differs = {
+            KeyMaker.text(of: from, rules: inForce) != KeyMaker.text(of: url, rules: inForce)
+        }
+        guard !way.isDisproved, !way.isReplaced || !differs() else {
             // One that has the key may itself be the requested one.
             return session.shift.recording != nil && object.title == title
                 && KeyMaker.text(of: from, rules: way.rules) != text
