@@ -167,6 +167,42 @@ import URISyntax
         for name in ["v", "s"] { #expect(plan.missing(at: Self.url(name)).isEmpty) }
     }
 
+    @Test(arguments: [
+        // Of one numbering: 50 and 10 segments of four seconds earlier.
+        (50, 800.0), (90, 960.0),
+        // Of its own numbering, four windows earlier.
+        (9_000, 900.0),
+    ])
+    func `audio of another time of the stream is not played with the video`(
+        _ first: Int, _ received: Double
+    ) throws {
+        let plan = OfflinePlan(
+            [Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("v"): try Self.list(
+                    "v", Self.six, keeps: Set(100..<106), first: 100, isLive: true, received: 1_000),
+                Self.url("s"): try Self.list(
+                    "s", Self.six, keeps: Set(first..<(first + 6)), first: first, isLive: true,
+                    received: received),
+            ])
+        #expect(plan.isEmpty && Self.names(plan) == [])
+    }
+
+    @Test func `a variant of another time is not listed beside audio with its own numbers`() throws {
+        let plan = OfflinePlan(
+            [Self.variant("w", sound: ["s"]), Self.variant("v", sound: ["s"])],
+            lists: [
+                Self.url("w"): try Self.list(
+                    "w", Self.six, keeps: Set(50..<56), first: 50, isLive: true, received: 800),
+                Self.url("v"): try Self.list(
+                    "v", Self.six, keeps: Set(100..<106), first: 100, isLive: true, received: 1_000),
+                Self.url("s"): try Self.list(
+                    "s", Self.six, keeps: Set(9_000..<9_006), first: 9_000, isLive: true,
+                    received: 1_020),
+            ])
+        #expect(Self.names(plan) == ["s", "v"] && plan.stretches.ranges == [0..<24])
+    }
+
     /// The plan of a list of segments of four seconds from number 100 on.
     private static func plan(
         without missing: Set<Int>, of durations: [Double] = [Double](repeating: 4, count: 10),

@@ -40,6 +40,9 @@ package struct OfflineList: Sendable {
     let length: Double
     /// The number of its first segment.
     let start: Int
+    /// The time of the stream that it shows, counted from the latest one of the title; nil before
+    /// the lists are told apart, and for a list that was never live.
+    var timeIndex: Int?
 
     /// Creates the list from a media playlist.
     ///

@@ -9,8 +9,8 @@ package import URISyntax
 /// playlists that cover these ranges are listed too; the rest is not.
 ///
 /// The windows of live playlists that were stored at different times are not played together: the
-/// latest are, if anything of them is kept. If no time has both video and its audio, all lists are
-/// taken for windows of one.
+/// latest are, if anything of them is kept. If no time has both video and its audio, those that may
+/// have unrelated numbers and were received within a few windows are taken for windows of one.
 ///
 /// If segments need an initialization section, only the longest range is kept, since some players
 /// stop permanently at a hole in fragmented MP4. The same applies to live playlists, since a hole
@@ -103,7 +103,9 @@ package struct OfflinePlan: Sendable {
             playable = [alone.pair.stream, alone.pair.sound ?? alone.pair.stream]
         }
         guard !stretches.isEmpty else { return }
+        let played = playable.compactMap { lists[$0] }
         for (url, list) in lists where !playable.contains(url) {
+            guard played.allSatisfy({ list.mayShareTime(with: $0) }) else { continue }
             if covers(list) {
                 playable.insert(url)
             } else if coversCoarsely(list) {
@@ -203,12 +205,19 @@ package struct OfflinePlan: Sendable {
         for variant in variants where lists[variant.url] != nil {
             let stored = variant.soundGroup.flatMap { sounds[$0] } ?? storedSound(variant, lists)
             if let group = variant.soundGroup { sounds[group] = stored }
-            for sound in stored {
+            for sound in stored where mayShareTime(variant.url, sound, in: lists) {
                 let pair = Pair(stream: variant.url, sound: sound)
                 if known.insert(pair).inserted { pairs.append(pair) }
             }
         }
         return pairs
+    }
+
+    private static func mayShareTime(
+        _ stream: AbsoluteURL, _ sound: AbsoluteURL?, in lists: [AbsoluteURL: OfflineList]
+    ) -> Bool {
+        guard let sound, let stream = lists[stream], let other = lists[sound] else { return true }
+        return stream.mayShareTime(with: other)
     }
 
     /// Returns the stored audio playlists of a variant; nil as the only one if its audio is part of

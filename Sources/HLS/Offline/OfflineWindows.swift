@@ -6,6 +6,8 @@ import URISyntax
 /// the window of that time.
 struct OfflineWindows {
     private var lists: [AbsoluteURL: OfflineList]
+    /// The number of times that were taken.
+    private var taken = 0
 
     init(_ lists: [AbsoluteURL: OfflineList]) {
         self.lists = lists
@@ -33,7 +35,11 @@ struct OfflineWindows {
             }
             latest[url] = list
         }
-        for (url, list) in latest where list.slides { lists[url] = nil }
+        for (url, list) in latest where list.slides {
+            lists[url] = nil
+            latest[url]?.timeIndex = taken
+        }
+        taken += 1
         for url in near { latest[url]?.align(toNumber: first) }
         return latest
     }
@@ -60,4 +66,21 @@ extension OfflineList {
         guard let received, let others = other.received else { return false }
         return abs(received - others) > max(length, other.length) / 2
     }
+
+    /// True if two lists of a title can be played together.
+    ///
+    /// Those that were taken for windows of different times can if each has its own numbering and
+    /// they were received within a few windows. In one numbering, windows are as far apart by their
+    /// numbers as by the times at which they were received: these play at different times.
+    func mayShareTime(with other: OfflineList) -> Bool {
+        guard slides, other.slides, timeIndex != other.timeIndex else { return true }
+        guard let received, let others = other.received, !isNear(other) else { return false }
+        let (elapsed, window) = (received - others, max(length, other.length))
+        guard abs(elapsed) <= Self.mostWindows * window else { return false }
+        let numbers = Double(start) - Double(other.start)
+        return abs(numbers * length / Double(max(segments.count, 1)) - elapsed) > window
+    }
+
+    /// Windows that were received further apart than this many of them are of different times.
+    private static let mostWindows = 3.0
 }
