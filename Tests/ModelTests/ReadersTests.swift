@@ -16,7 +16,6 @@ import Testing
     @Test func `a hold wants no more than the reader requested that it stands for`() {
         var hold: Readers.Hold? = readers.hold(1, from: 500, to: 1_000)
         #expect(readers.isWanted(1, at: 999, within: 0) && readers.least(1) == 500)
-        #expect(readers.least(1, ofOne: 700) == 700 && readers.least(2, ofOne: 700) == nil)
         #expect(!readers.isWanted(1, at: 1_000, within: 0))
         hold = nil
         #expect(hold == nil && readers.least(1) == nil)
@@ -53,6 +52,22 @@ import Testing
         }
         for id in positions.keys { readers.leave(id, of: 1) }
         #expect(readers.least(1) == nil && readers.count(1) == 0)
+    }
+
+    /// Bytes after the reported position of a single reader are not freed: once it has company, a
+    /// flight would take it for one that was given up.
+    @Test func `the least position of a single reader is the one that it reported last`() {
+        let first = readers.enter(1, from: 100, to: nil)
+        #expect(readers.least(1) == 100)
+        readers.move(first, of: 1, to: 500)
+        #expect(readers.least(1) == 500 && readers.needs(1) == [500..<Int64.max])
+        let second = readers.enter(1, from: 700, to: nil)
+        #expect(readers.least(1) == 500)
+        readers.leave(first, of: 1)
+        readers.move(second, of: 1, to: 900)
+        #expect(readers.least(1) == 900)
+        readers.leave(second, of: 1)
+        #expect(readers.least(1) == nil)
     }
 
     @Test func `a watch fires once, when a reader arrives or leaves`() {

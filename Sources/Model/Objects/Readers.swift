@@ -80,8 +80,9 @@ package final class Readers: Sendable {
         }
 
         /// Returns the least position; in logarithmic time per change, since each reader of very
-        /// many asks for it at each of its steps.
+        /// many asks for it at each of its steps. A single reader needs no order.
         mutating func least() -> Int64? {
+            if interests.count == 1 { return interests.first?.value.position }
             if marks == nil { marks = ordered() }
             while let first = marks?.min {
                 if interests[first.id]?.position == first.position { return first.position }
@@ -172,23 +173,10 @@ package final class Readers: Sendable {
         deinit { readers.leave(id, of: generation) }
     }
 
-    /// Returns the position of the reader furthest behind; nil without readers.
+    /// Returns the position of the reader furthest behind, as it was reported last; nil without
+    /// readers.
     package func least(_ generation: UInt64) -> Int64? {
         shared.withLock { $0.groups[generation]?.least() }
-    }
-
-    /// Returns the position of the reader furthest behind.
-    ///
-    /// - Parameters:
-    ///   - generation: of the object.
-    ///   - offset: the position of the caller, who is a reader and need not have reported it; counts
-    ///     if there is no other.
-    /// - Returns: nil without readers.
-    package func least(_ generation: UInt64, ofOne offset: Int64) -> Int64? {
-        shared.withLock { shared in
-            shared.groups[generation]?.interests.count == 1
-                ? offset : shared.groups[generation]?.least()
-        }
     }
 
     /// Returns what each reader still needs, up to `Int64.max` for the end of the body; in no order

@@ -136,10 +136,10 @@ final class Reader: BodySource {
         offset += Int64(count)
         if offset - reportedOffset >= Readers.step { reportOffset() }
         if !object.isStorable, endless?.stage ?? .file == .file {
-            // A single reader need not report each step.
+            // Only what was reported: a flight takes a reader whose position is before the bytes at
+            // hand for one that was given up.
             object.punch(
-                upTo: (core.readers.least(object.generation, ofOne: offset) ?? 0)
-                    - Wanted.overlapLimit)
+                upTo: (core.readers.least(object.generation) ?? 0) - Wanted.overlapLimit)
         }
     }
 
