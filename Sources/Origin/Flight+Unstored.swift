@@ -34,14 +34,13 @@ extension Flight {
             outside: windows(of: object) { needed in
                 if hasWindows { return window }
                 // A reader that was given up finds a broken body at its hole.
-                return needed.lowerBound < start ? start - needed.lowerBound : Self.everything
+                return needed.lowerBound < start
+                    ? start - needed.lowerBound
+                    : KeptLengths.everything
             })
         guard isDone else { return }
         unstoredBound = max(least, object.presentBytes.addingSaturated(window))
     }
-
-    /// A length that no body has.
-    private static let everything: Int64 = 1 << 60
 
     /// Returns what stays for the readers, each of which needs no more than `length` bytes, and
     /// what a response is compared with.
@@ -118,31 +117,69 @@ extension Flight {
     ///
     /// It requests the rest when it gets there, and sees a broken body where no response proves to
     /// be that rest.
-    func stopAwaiting(_ slowest: Int64) {
+    ///
+    /// - Parameters:
+    ///   - slowest: its position.
+    ///   - stuck: the positions of readers that have not moved for as long as a flight waits.
+    func stopAwaiting(_ slowest: Int64, stuck: Set<Int64> = []) {
         guard isStarving, let object, let written = body.writer?.written else { return }
-        let least = Readers.longestOffer + 2 * Readers.step
-        let half = (written - slowest) / 2
-        _ = object.punch(
-            outside: windows(of: object) { needed in
-                // It needs nothing more of the transfer.
-                if needed.upperBound <= written { return Self.everything }
-                if needed.lowerBound == slowest { return least }
-                // Readers near the slowest one must not keep all the rest.
-                return needed.lowerBound > slowest + half ? window : max(least, half)
-            })
+        let kept = KeptLengths(
+            slowest: slowest, written: written, window: window,
+            stuck: mayLeaveBehind ? nil : stuck)
+        _ = object.punch(outside: windows(of: object) { kept.length(for: $0) })
     }
 }
 
-/// How long the slowest reader has been where it is, while a flight waits for it.
-struct SlowestReader {
-    private var position: Int64?
-    private var since = Monotonic(nanoseconds: 0)
+/// What readers keep of a body while the slowest of them holds up one that waits for bytes.
+struct KeptLengths {
+    /// The position of the slowest reader.
+    let slowest: Int64
+    /// The end of what was fetched.
+    let written: Int64
+    /// The window of one reader.
+    let window: Int64
+    /// The positions of readers that have not moved for as long as a flight waits; nil if another
+    /// request brings readers the rest.
+    let stuck: Set<Int64>?
 
-    /// Notes its position.
+    /// A length that no body has.
+    static let everything: Int64 = 1 << 60
+    /// What a reader may be sending.
+    static let least = Readers.longestOffer + 2 * Readers.step
+
+    /// Returns how many bytes from its position on a reader keeps of what it needs.
+    func length(for needed: Range<Int64>) -> Int64 {
+        let position = needed.lowerBound
+        // It needs nothing more of the transfer.
+        if needed.upperBound <= written { return Self.everything }
+        if let stuck { return length(at: position, stuck) }
+        if position == slowest { return Self.least }
+        // Readers near the slowest one must not keep all the rest.
+        let half = (written - slowest) / 2
+        return position > slowest + half ? window : max(Self.least, half)
+    }
+
+    /// Returns the length where nothing brings readers the rest.
+    private func length(at position: Int64, _ stuck: Set<Int64>) -> Int64 {
+        // It was given up before, and finds a broken body at its hole.
+        if position < slowest { return slowest - position }
+        // Those that stand near the slowest one would keep its rest.
+        let isGivenUp = stuck.contains(position) && position - slowest <= 2 * Self.least
+        return isGivenUp ? Self.least : Self.everything
+    }
+}
+
+/// How long readers have been where they are, while a flight waits for the slowest one.
+struct StandingReaders {
+    private var since: [Int64: Monotonic] = [:]
+
+    /// Notes the positions of all readers.
     ///
-    /// - Returns: true if it has made no progress for as long as a flight waits.
-    mutating func isStuck(at position: Int64, now: Monotonic) -> Bool {
-        if position != self.position { (self.position, since) = (position, now) }
-        return now - since >= Flight.longestHold
+    /// - Returns: those where a reader has made no progress for as long as a flight waits.
+    mutating func stuck(at positions: [Int64], now: Monotonic) -> Set<Int64> {
+        let known = since
+        since = [:]
+        for position in positions { since[position] = known[position] ?? now }
+        return Set(positions.filter { now - (since[$0] ?? now) >= Flight.longestHold })
     }
 }

@@ -47,19 +47,21 @@ extension Flight {
         guard hasSource, machine.hold(at: table.loop.now) else { return }
         pauseTransfer()
         table.counters.add(.readAheadPauses)
-        lookForSlowest(SlowestReader())
+        lookForSlowest(StandingReaders())
     }
 
-    private func lookForSlowest(_ reader: SlowestReader) {
+    private func lookForSlowest(_ standing: StandingReaders) {
         // A transfer that cannot be ended may wait for as long as its player pauses.
         let isLong = machine.heldSince.map { table.loop.now - $0 >= Self.longestHold } ?? false
         table.loop.schedule(after: .milliseconds(isLong ? 500 : 50)) { [weak self] _ in
             guard let self, let since = machine.heldSince else { return }
             passOn()
             let now = table.loop.now
-            var reader = reader
-            if let slowest = slowestToAwait, reader.isStuck(at: slowest, now: now) {
-                stopAwaiting(slowest)
+            var standing = standing
+            if let object, let slowest = slowestToAwait {
+                let positions = table.readers.needs(object.generation).map(\.lowerBound)
+                let stuck = standing.stuck(at: positions, now: now)
+                if stuck.contains(slowest) { stopAwaiting(slowest, stuck: stuck) }
             }
             // A reader that waits for bytes would only request them again.
             if now - since >= table.settings.readAheadPatience, !isStarving {
@@ -67,7 +69,7 @@ extension Flight {
             }
             let mustWait =
                 (object?.hasManyFiles == true || mustAwaitSlowest()) && table.hasReader(self)
-            if mustWait { lookForSlowest(reader) } else { takeUp() }
+            if mustWait { lookForSlowest(standing) } else { takeUp() }
         }
     }
 
