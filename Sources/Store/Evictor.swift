@@ -17,6 +17,8 @@ final class Evictor {
     private var pinnedNames: Set<UInt128> = []
     /// True if the disk refused to delete the last victim.
     private var isRefused = false
+    /// The number of objects that were examined for victims since `evict` was last called.
+    private(set) var examined = 0
     /// The victim whose row could not be read; it is the next one.
     private var unreadVictim: UInt128?
     /// True if the objects of pinned titles could not all be found.
@@ -164,6 +166,7 @@ final class Evictor {
     ///   - wanted: the room to make, in bytes beyond current usage.
     /// - Returns: the bytes freed; nil if nothing can be freed.
     func evict(until end: Monotonic, wanted: Int64) -> Int64? {
+        examined = 0
         if lacksPins, .now() >= nextPins { reloadPins() }
         var freed: Int64 = 0
         repeat {
@@ -233,12 +236,7 @@ final class Evictor {
 
     /// Removes the next victim from the order of eviction and returns it.
     private func nextVictim() -> Victim {
-        let next =
-            unreadVictim
-            ?? policy.nextVictim(now: WallTime.now().retentionTime) { name in
-                pinnedNames.contains(name) || core.table.withShard(of: name) { !$0.isIdle(name) }
-            }
-        guard let next else { return .none }
+        guard let next = unreadVictim ?? search() else { return .none }
         unreadVictim = nil
         do {
             guard let row = try index.row(ofName: next) else { return .gone }
@@ -256,6 +254,18 @@ final class Evictor {
             unreadVictim = next
             return .none
         }
+    }
+
+    /// Has the policy select a victim.
+    private func search() -> UInt128? {
+        var count = 0
+        let found = policy.nextVictim(now: WallTime.now().retentionTime) { name in
+            count += 1
+            return pinnedNames.contains(name)
+                || core.table.withShard(of: name) { !$0.isIdle(name) }
+        }
+        examined += count
+        return found
     }
 
     /// Adapts to a changed budget.

@@ -5,14 +5,16 @@ import Posix
 ///
 /// Such a search looks at every object: with millions of pinned ones, for a third of a second.
 /// Without a pause, each new object that is refused would cause another, and the store thread would
-/// do nothing else.
+/// do nothing else. The objects are counted, since the time of a search is also that of other
+/// threads on a busy machine.
 struct SearchPause {
     private var end = Monotonic(nanoseconds: .min)
-    /// A pause is this many times as long as the search.
+    /// A pause is this many times as long as the work.
     private static let share: Int64 = 20
-    /// Shorter searches are repeated without a pause.
-    private static let least = Interval.milliseconds(1)
-    /// A search may have been interrupted for long, for example by a sleep of the machine.
+    /// The pause for each object examined, which takes about 150 ns.
+    private static let perObject = Interval(nanoseconds: 150 * share)
+    /// Searches of fewer objects are repeated without a pause.
+    private static let least = 10_000
     private static let longest = Interval.seconds(10 as Int64)
 
     /// Returns the pause after work that took some time.
@@ -21,9 +23,11 @@ struct SearchPause {
         return min(Interval(nanoseconds: pause), most)
     }
 
-    mutating func noteFruitless(from began: Monotonic, to now: Monotonic) {
-        guard now - began >= Self.least else { return }
-        end = now + Self.pause(after: now - began, atMost: Self.longest)
+    /// Begins a pause after a search that examined so many objects in vain.
+    mutating func noteFruitless(examined: Int, at now: Monotonic) {
+        guard examined >= Self.least else { return }
+        let pause = Int64(examined).multipliedSaturated(by: Self.perObject.nanoseconds)
+        end = now + min(Interval(nanoseconds: pause), Self.longest)
     }
 
     /// Ends the pause, after a change that may allow evictions.

@@ -312,7 +312,7 @@ final class StoreWorker {
         let freed = evictor.evict(until: began + Self.evictionStep, wanted: wanted)
         if freed == nil {
             // Everything left is in use or pinned.
-            pause.noteFruitless(from: began, to: .now())
+            pause.noteFruitless(examined: evictor.examined, at: .now())
             return stopEvicting(true, loop)
         }
         if !evictor.isShort(wanted) { return stopEvicting(false, loop) }

@@ -9,22 +9,40 @@ import Testing
         Monotonic(nanoseconds: 0) + Interval.milliseconds(milliseconds)
     }
 
-    @Test func `a search takes a twentieth of the time at most`() {
+    @Test func `a pause is as long as the search examined objects`() {
         var pause = SearchPause()
         #expect(pause.left(at: at(0)) == nil)
-        pause.noteFruitless(from: at(100), to: at(400))
+        pause.noteFruitless(examined: 2_000_000, at: at(400))
         #expect(pause.left(at: at(400)) == Interval.seconds(6 as Int64))
         #expect(pause.left(at: at(6_399)) == Interval.milliseconds(1))
         #expect(pause.left(at: at(6_400)) == nil)
     }
 
-    @Test func `a short search is repeated, and a sleep of the machine is no long one`() {
+    @Test func `a search of few objects is repeated, and no pause is longer than ten seconds`() {
         var pause = SearchPause()
-        pause.noteFruitless(from: at(100), to: at(100) + Interval(nanoseconds: 999_999))
-        #expect(pause.left(at: at(101)) == nil)
-        pause.noteFruitless(from: at(100), to: at(3_600_000))
-        #expect(pause.left(at: at(3_600_000)) == Interval.seconds(10 as Int64))
+        pause.noteFruitless(examined: 9_999, at: at(100))
+        #expect(pause.left(at: at(100)) == nil)
+        pause.noteFruitless(examined: .max, at: at(100))
+        #expect(pause.left(at: at(100)) == Interval.seconds(10 as Int64))
         pause.cut()
-        #expect(pause.left(at: at(3_600_000)) == nil)
+        #expect(pause.left(at: at(100)) == nil)
+    }
+
+    @Test func `a search that finds nothing has counted all objects`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let names = ["a", "b", "c"]
+        // In use.
+        let held = try names.map { try store.add($0, total: 12_288) }
+        try store.flushed()
+        let evictor = try store.makeWorker().evictor
+        for row in try store.core.index.rows(of: held.map(\.key)) {
+            evictor.insert(try #require(row))
+        }
+        store.core.usage.budget = 0
+        #expect(evictor.evict(until: Monotonic(nanoseconds: .max), wanted: 0) == nil)
+        #expect(evictor.examined >= names.count)
+        #expect(held.allSatisfy(\.isCurrent))
     }
 }
