@@ -104,12 +104,15 @@ final class Evictor {
     /// - Parameters:
     ///   - title: the title, whose pin may have changed again meanwhile.
     ///   - unnamed: what the pin named before the change, and none named after it.
-    func followPin(of title: UInt64, unnamed: [ObjectKey]) {
+    /// - Returns: false if what was pinned before still is.
+    @discardableResult
+    func followPin(of title: UInt64, unnamed: [ObjectKey]) -> Bool {
         // Of another pinned title, it is noted again when it would be the next victim.
         for key in unnamed where !core.pins.holds(key, ofTitle: 0) { pinnedNames.remove(key.name) }
         let pin = core.pins.pin(of: title)
         if let pin { pinnedNames.formUnion(pin.keys.lazy.map(\.name)) }
-        guard title != 0, pinnedTitles.contains(title) != (pin != nil) else { return }
+        let mayFree = pin == nil || !unnamed.isEmpty
+        guard title != 0, pinnedTitles.contains(title) != (pin != nil) else { return mayFree }
         if pin == nil { pinnedTitles.remove(title) } else { pinnedTitles.insert(title) }
         do {
             for key in try readKeys(title) { followPin(of: key, in: title) }
@@ -119,6 +122,7 @@ final class Evictor {
         for case .put(let row) in index.rows.values where row.title == title {
             followPin(of: row.key, in: title)
         }
+        return mayFree
     }
 
     /// Follows the change of its title's pin for one object.

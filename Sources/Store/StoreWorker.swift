@@ -27,7 +27,7 @@ final class StoreWorker {
     @exclusivity(unchecked) private var wantedBytes: Int64?
     @exclusivity(unchecked) private var isEvicting = false
     /// When objects are searched again after a search that found nothing to evict.
-    @exclusivity(unchecked) private var pause = SearchPause()
+    @exclusivity(unchecked) var pause = SearchPause()
     /// The room requested during the pause.
     @exclusivity(unchecked) private var pausedBytes: Int64 = 0
     @exclusivity(unchecked) private var pauseTimer: TimerID?
@@ -41,7 +41,8 @@ final class StoreWorker {
     @exclusivity(unchecked) private var nextLook = Monotonic(nanoseconds: .min)
     /// True from the time a new cache folder is locked until index and state are in it too.
     @exclusivity(unchecked) var isMovingIn = false
-    /// True once the log has told that pinned titles take all room; until pins or limits change.
+    /// True once the log has told that pinned titles take all room; until some are unpinned, or
+    /// limits change.
     @exclusivity(unchecked) private var isPinShortageTold = false
     /// When the pinned bytes may be summed up again: each pinned object is a query.
     @exclusivity(unchecked) private var nextPinSum = Monotonic(nanoseconds: .min)
@@ -269,9 +270,10 @@ final class StoreWorker {
 
     /// Follows a change of one pin, after the index has all rows.
     func followPin(of title: UInt64, unnamed: [ObjectKey]) {
-        askAgainAboutPins()
         flushIndex()
-        evictor.followPin(of: title, unnamed: unnamed)
+        // A pin that only gets more keys, as each recording's does every few segments, lets nothing
+        // be evicted.
+        if evictor.followPin(of: title, unnamed: unnamed) { askAgainAboutPins() }
     }
 
     // MARK: Eviction

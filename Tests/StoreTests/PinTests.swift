@@ -319,6 +319,36 @@ import Testing
         #expect(evictor.sumPins(until: Monotonic(nanoseconds: .max)) == 3 * size)
     }
 
+    @Test func `a pin that is added ends neither a pause of the search nor a sum of pins`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        for name in ["a", "b", "c"] { try add(store, name, title: 5) }
+        try store.flushed()
+        let worker = try store.makeWorker()
+        func pin(_ title: UInt64, _ keys: [ObjectKey]) throws {
+            let pin = Pin(title: title, url: "u", since: .now(), keys: keys)
+            worker.followPin(of: title, unnamed: try store.core.pins.add(pin))
+        }
+        try pin(5, [])
+        try pin(6, keys(0..<1))
+        let (past, now) = (Monotonic(nanoseconds: .min), Monotonic.now())
+        worker.pause.noteFruitless(examined: .max, at: now)
+        #expect(worker.evictor.sumPins(until: past) == nil)
+        #expect(worker.evictor.sumPins(until: past) == nil)
+        #expect(worker.evictor.sumPins(until: past) == nil)
+        try pin(6, keys(0..<2))
+        try pin(7, [])
+        #expect(worker.evictor.sumPins(until: past) == 3 * size)
+        #expect(worker.pause.left(at: now) != nil)
+        try pin(6, keys(0..<1))
+        #expect(worker.pause.left(at: now) == nil)
+        worker.pause.noteFruitless(examined: .max, at: now)
+        let unnamed = try #require(try store.core.pins.remove(7, with: []))
+        worker.followPin(of: 7, unnamed: unnamed)
+        #expect(worker.pause.left(at: now) == nil)
+    }
+
     @Test func `an unpinned title can be evicted`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
