@@ -28,8 +28,6 @@ final class StoreWorker {
     @exclusivity(unchecked) private var isEvicting = false
     /// When objects are searched again after a search that found nothing to evict.
     @exclusivity(unchecked) var pause = SearchPause()
-    /// The room requested during the pause.
-    @exclusivity(unchecked) private var pausedBytes: Int64 = 0
     @exclusivity(unchecked) private var pauseTimer: TimerID?
 
     @exclusivity(unchecked) private var timer: TimerID?
@@ -282,8 +280,7 @@ final class StoreWorker {
     func followLimits(_ loop: EventLoop) {
         askAgainAboutPins()
         evictor.followBudget()
-        wantedBytes = wantedBytes ?? 0
-        if !isEvicting { evictSome(loop) }
+        evictExcess(loop)
     }
 
     /// Frees some of the requested bytes, and continues in the loop's next turn.
@@ -310,7 +307,7 @@ final class StoreWorker {
             return
         }
         let began = Monotonic.now()
-        if let left = pause.left(at: began) { return awaitSearch(wanted, after: left, loop) }
+        if let left = pause.left(at: began) { return awaitSearch(after: left, loop) }
         let freed = evictor.evict(until: began + Self.evictionStep, wanted: wanted)
         if freed == nil {
             // Everything left is in use or pinned.
@@ -322,19 +319,22 @@ final class StoreWorker {
         loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
     }
 
-    /// Refuses room until objects are searched again, which is done once for all requests.
-    private func awaitSearch(_ wanted: Int64, after left: Interval, _ loop: EventLoop) {
+    /// Refuses room until objects are searched again.
+    private func awaitSearch(after left: Interval, _ loop: EventLoop) {
         core.usage.isStuck = true
         wantedBytes = nil
         isEvicting = false
-        pausedBytes = max(pausedBytes, wanted)
         guard pauseTimer == nil else { return }
         pauseTimer = loop.schedule(after: left) { [unowned self] loop in
             pauseTimer = nil
-            wantedBytes = max(wantedBytes ?? 0, pausedBytes)
-            pausedBytes = 0
-            if !isEvicting { evictSome(loop) }
+            evictExcess(loop)
         }
+    }
+
+    /// Evicts what exceeds the limits, but makes no room for requests that were refused.
+    func evictExcess(_ loop: EventLoop) {
+        wantedBytes = wantedBytes ?? 0
+        if !isEvicting { evictSome(loop) }
     }
 
     private func stopEvicting(_ isStuck: Bool, _ loop: EventLoop) {

@@ -1,4 +1,6 @@
 import Posix
+import Reactor
+import Synchronization
 import Testing
 
 @testable import Store
@@ -44,5 +46,30 @@ import Testing
         #expect(evictor.evict(until: Monotonic(nanoseconds: .max), wanted: 0) == nil)
         #expect(evictor.examined >= names.count)
         #expect(held.allSatisfy(\.isCurrent))
+    }
+
+    @Test func `the end of a pause evicts nothing for requests that were refused`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path, budget: 2 * 16_384)
+        defer { store.close() }
+        for name in ["a", "b"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        let isRefused = Mutex(false)
+        let isOver = try ThreadSemaphore()
+        store.core.channel.worker?.enqueue { worker, loop in
+            worker.pause.noteFruitless(examined: .max, at: .now())
+            store.core.channel.askEviction(bytes: 12_288)
+            worker.mailArrived(loop)
+            isRefused.withLock { $0 = store.core.usage.isStuck }
+            worker.pause.cut()
+            worker.evictExcess(loop)
+            isOver.signal()
+        }
+        #expect(isOver.wait(atMost: .seconds(20 as Int64)))
+        #expect(isRefused.withLock { $0 })
+        #expect(store.statistics().evictions == 0 && !store.statistics().isOutOfRoom)
+        // The next request gets room.
+        try eventually { store.core.obtain(12_288) }
     }
 }
