@@ -6,6 +6,9 @@ extension TitleAware {
     private static let looks = 64
     /// The number of titles skipped because of barred objects before all objects are searched.
     private static let tries = 16
+    /// The number of further objects evicted from a title that the search of all objects found,
+    /// before the next draw: a draw costs much, but the title may be the most valuable one.
+    private static let strays = 64
     /// In a title that is being watched, objects used within this many seconds are skipped.
     private static let recent: UInt32 = 60
     /// A time more than this many seconds ahead of the clock was taken from a wrong clock.
@@ -24,7 +27,9 @@ extension TitleAware {
             let title = leastTitle(now)
             if let slot = liveVictim(title, now, isBarred) { return evict(slot) }
             guard title != .none else { break }
-            if let slot = mediaVictim(title, now, isBarred) { return evict(slot, ofGoing: title) }
+            if let slot = mediaVictim(title, now, isBarred) {
+                return evict(slot, ofGoing: title, .max)
+            }
             // Everything examined is in use: count that as a use, or the next draw would find the
             // title again.
             titles.records[Int(title)].lastUsed = now
@@ -83,7 +88,10 @@ extension TitleAware {
     }
 
     /// Evicts an object of a title whose others are evicted next.
-    private func evict(_ slot: Slot, ofGoing title: Slot) -> UInt128 {
+    ///
+    /// - Parameter others: how many of them, unless the title is being evicted already.
+    private func evict(_ slot: Slot, ofGoing title: Slot, _ others: Int) -> UInt128 {
+        goingLeft = title == goingTitle ? goingLeft - 1 : others
         goingTitle = title
         goingSince = titles.records[Int(title)].useNumber
         return evict(slot)
@@ -143,7 +151,7 @@ extension TitleAware {
 
     /// Returns the title being evicted, or the least valuable of a random sample.
     private func leastTitle(_ now: UInt32) -> Slot {
-        if goingTitle != .none, Int(goingTitle) < titles.records.count {
+        if goingTitle != .none, goingLeft > 0, Int(goingTitle) < titles.records.count {
             let record = titles.records[Int(goingTitle)]
             if record.place != .none, record.useNumber == goingSince { return goingTitle }
         }
@@ -223,7 +231,9 @@ extension TitleAware {
             let title = titles.withMedia[searchPlace]
             var slot = titles.records[Int(title)].media.back
             while slot != .none {
-                if !isBarred(shelf.names[Int(slot)]) { return evict(slot, ofGoing: title) }
+                if !isBarred(shelf.names[Int(slot)]) {
+                    return evict(slot, ofGoing: title, Self.strays)
+                }
                 slot = shelf.previous[Int(slot)]
             }
             searchPlace = searchPlace + 1 < count ? searchPlace + 1 : 0

@@ -51,6 +51,8 @@ package final class TitleAware: RetentionPolicy {
     /// The title being evicted, and the number of its last use when it was selected.
     var goingTitle = Slot.none
     var goingSince: UInt32 = 0
+    /// The number of its objects to evict before titles are compared again.
+    var goingLeft = 0
     /// The place among the titles with media where the last search of all objects ended.
     var searchPlace = 0
     var uses: UInt32 = 0

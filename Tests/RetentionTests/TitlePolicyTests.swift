@@ -86,6 +86,21 @@ import Testing
         #expect(looks < 100_000, "\(looks)")
     }
 
+    @Test func `compares titles again after some victims of a search of all objects`() {
+        let policy = make()
+        watch(1, at: 100_000, in: policy, segments: 500)
+        watch(2, at: 50_000, in: policy)
+        // More than are tried before all objects are searched.
+        for title in 3..<23 as Range<UInt64> {
+            watch(title, at: 1_000 + UInt32(title), in: policy, segments: 1)
+        }
+        let found = (0..<100).compactMap { _ in
+            policy.nextVictim(now: 200_000) { $0 >= name(3, 0) }
+        }
+        #expect(found.first == name(1, 499))
+        #expect(Set(found).isSuperset(of: (0..<10).map { name(2, $0) }))
+    }
+
     @Test func `does not search all structure again for each victim if most is barred`() {
         let policy = make()
         for number in 0..<20_000 {
