@@ -16,7 +16,10 @@ extension StoreWorker {
         _ body: @escaping (EventLoop) -> Void
     ) {
         // The pinned objects must be known; otherwise the comparison is not needed any more.
-        if comparison != nil, !sparesPinned || core.pins.all.isEmpty { endComparing() }
+        if comparison != nil, !sparesPinned || core.pins.all.isEmpty {
+            endComparing()
+            replaceDamagedIndex(on: loop)
+        }
         // The totals of an index that is being rebuilt lack some.
         whenIndexIsComplete(on: loop, body)
     }
@@ -117,6 +120,15 @@ extension StoreWorker {
         core.table.withEachShard { $0.reconciled = nil }
         core.counters.isReconciled.store(true, ordering: .releasing)
     }
+
+    /// Replaces an index whose damage was found during the comparison: it cannot be cleared, and
+    /// must not be replaced after the clear.
+    private func replaceDamagedIndex(on loop: EventLoop) {
+        let reason = awaitedDamage ?? "damage found during the comparison"
+        awaitedDamage = nil
+        guard core.counters.isIndexDamaged.load(ordering: .relaxed) else { return }
+        replaceIndex(reason, on: loop)
+    }
 }
 
 extension ObjectStore {
@@ -129,6 +141,8 @@ extension ObjectStore {
         let box = ClearBox()
         let semaphore = try ThreadSemaphore()
         core.channel.worker?.enqueue { worker, loop in
+            // The comparison is not to be ended for nothing.
+            guard box.isAwaited else { return }
             worker.whenReadyToClear(sparingPinned: sparingPinned, on: loop) {
                 [unowned worker] loop in
                 guard box.begin() else { return }
@@ -161,6 +175,14 @@ private final class ClearBox: Sendable {
     }
 
     private let state = Mutex(State.waiting)
+
+    /// False once the clear has begun, or nobody waits for it any more.
+    var isAwaited: Bool {
+        state.withLock { state in
+            guard case .waiting = state else { return false }
+            return true
+        }
+    }
 
     /// Returns false if nobody waits for the clear any more.
     func begin() -> Bool { leaveWaiting(for: .begun) }

@@ -1,3 +1,4 @@
+import GRDB
 import Posix
 import Reactor
 import Retention
@@ -79,6 +80,23 @@ import Testing
             #expect(throws: SystemError.self) { _ = try store.clear(sparingPinned: true) }
         }
         #expect(store.find("a") != nil)
+    }
+
+    @Test func `a clear during the comparison of a damaged index replaces that first`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try store.add("a", total: 12_288)
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { worker, _ in worker.comparison = Comparison() }
+        try store.core.index.pool.write { try $0.execute(sql: "DROP TABLE totals") }
+        store.core.noteDamage("a test")
+        #expect(try store.clear(sparingPinned: false).objects == 1)
+        #expect(store.find("a") == nil && store.statistics().start.isIndexRebuilt)
+        try store.flushed()
+        #expect(!store.statistics().isIndexDamaged && store.statistics().objects == 0)
     }
 
     /// Runs `body` while a comparison is under way that goes on only if something waits for its end
