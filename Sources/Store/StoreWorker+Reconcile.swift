@@ -67,8 +67,8 @@ extension StoreWorker {
 
     /// True if the comparison is under way, and takes too long for objects that need room to wait
     /// for it.
-    var isComparisonLong: Bool {
-        comparison.map { Monotonic.now() - $0.since >= Self.patience } ?? false
+    func isComparisonLong(at now: Monotonic) -> Bool {
+        comparison.map { now - $0.since >= Self.patience } ?? false
     }
 
     /// Runs `body` once index and folder are compared and a rebuilt index is filled, immediately if

@@ -292,7 +292,7 @@ final class StoreWorker {
         // The order of use and the rows of the victims are complete only after the comparison. That
         // takes long for a full cache, and headers must be committed meanwhile.
         guard comparison == nil else {
-            core.usage.awaitsComparison = isComparisonLong
+            core.usage.awaitsComparison = isComparisonLong(at: .now())
             loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
             return
         }

@@ -24,7 +24,9 @@ import Testing
         store.core.usage.budget = 0
         worker.followLimits(loop)
         #expect(worker.comparison != nil, "the store thread must do its other work")
-        #expect(!worker.isComparisonLong)
+        let since = try #require(worker.comparison).since
+        #expect(!worker.isComparisonLong(at: since + .milliseconds(999)))
+        #expect(worker.isComparisonLong(at: since + .seconds(1 as Int64)))
         worker.startComparing(leftovers: 0, isRebuilt: false, on: loop)
         #expect(worker.comparison != nil)
         var isComplete = false
