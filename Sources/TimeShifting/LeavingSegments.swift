@@ -37,8 +37,9 @@ final class LeavingSegments {
     /// Notes that a window was saved, at a time of the monotonic clock.
     func note(saved name: WindowName, at now: Monotonic) { savedWindows.note(saved: name, at: now) }
 
-    /// Removes segments from the store that were stored only for windows, and are in none now, in
-    /// memory or saved; with a later call, if there is no time to read all saved windows. Blocks.
+    /// Removes segments that no window names now, and that were stored only for windows; blocks.
+    ///
+    /// If there is no time to read all saved windows, a later call removes them.
     ///
     /// - Parameters:
     ///   - trustedNow: the time by which saved windows are too old; nil while the clock is not trusted.

@@ -52,17 +52,29 @@ extension OriginExchange {
 
     private func lookUp(for decision: inout Decision) {
         guard resource.kind == nil else { return select(for: &decision) }
-        var known =
-            found(resource) ?? foundOwnCopy(for: &decision) ?? foundCommonCopy(for: &decision)
-        if known.map({ lacksAsked($0.0, in: decision) }) ?? true {
-            known = foundFormer(for: &decision) ?? known
+        let known = found(resource)
+        // Most requests end here.
+        if let (object, facts) = known, !lacksAsked(object, in: decision) {
+            learnLength(of: object)
+            return decision.take(object, facts)
         }
-        guard let (object, facts) = known else {
+        guard let (object, facts) = foundElsewhere(known, for: &decision) else {
             decision.facts.stored = .nothing
             return
         }
         learnLength(of: object)
         decision.take(object, facts)
+    }
+
+    /// Finds what is stored under other keys, where nothing or too little is known under its own.
+    private func foundElsewhere(
+        _ known: (StoredObject, ObjectFacts)?, for decision: inout Decision
+    ) -> (StoredObject, ObjectFacts)? {
+        var known = known
+        if known == nil { known = foundOwnCopy(for: &decision) }
+        if known == nil { known = foundCommonCopy(for: &decision) }
+        if let (object, _) = known, !lacksAsked(object, in: decision) { return known }
+        return foundFormer(for: &decision) ?? known
     }
 
     private func found(_ resource: Resource) -> (StoredObject, ObjectFacts)? {
@@ -83,9 +95,12 @@ extension OriginExchange {
 
     /// True if an object lacks requested bytes, and nothing may be fetched or the origin is down:
     /// a request that failed midway leaves such an object before one under a former key.
-    func lacksAsked(_ object: StoredObject, in decision: Decision) -> Bool {
-        (resource.policy == .offline || decision.facts.origin != .up || progress.hasFailed)
-            && !object.isComplete && !holdsAsked(object)
+    func lacksAsked(_ object: StoredObject, in decision: borrowing Decision) -> Bool {
+        // By pattern: `==` of another module's enum is a call.
+        if !progress.hasFailed, case .up = decision.facts.origin {
+            guard case .offline = resource.policy else { return false }
+        }
+        return !object.isComplete && !holdsAsked(object)
     }
 
     /// Finds what is stored under a key that the URL had before its rules changed.
@@ -104,7 +119,7 @@ extension OriginExchange {
     private func foundCommonCopy(
         for decision: inout Decision
     ) -> (StoredObject, ObjectFacts)? {
-        guard resource.policy == .offline, let common = core.names.common(resource),
+        guard case .offline = resource.policy, let common = core.names.common(resource),
             let copy = found(common)
         else { return nil }
         resource = common

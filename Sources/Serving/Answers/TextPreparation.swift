@@ -258,7 +258,7 @@ struct TextPreparation: Sendable {
                 let place = names?.place(of: reference)
                 if let names, let place {
                     links.append(reference, at: place, of: names.list, in: epoch, to: &output)
-                } else if reference.tag == .renditionReport, let url = reported.url(of: reference) {
+                } else if case .renditionReport = reference.tag, let url = reported.url(of: reference) {
                     links.append(url, reference, in: epoch, to: &output)
                 } else {
                     links.append(reference, in: epoch, to: &output)
