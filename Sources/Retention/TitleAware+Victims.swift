@@ -89,7 +89,11 @@ extension TitleAware {
 
     /// Evicts an object of a title whose others are evicted next.
     ///
-    /// - Parameter others: how many of them, unless the title is being evicted already.
+    /// - Parameters:
+    ///   - slot: the object.
+    ///   - title: its title.
+    ///   - others: how many of them, unless the title is being evicted already.
+    /// - Returns: the name of the object.
     private func evict(_ slot: Slot, ofGoing title: Slot, _ others: Int) -> UInt128 {
         goingLeft = title == goingTitle ? goingLeft - 1 : others
         goingTitle = title

@@ -188,7 +188,8 @@ import URISyntax
         #expect(plan.isEmpty && Self.names(plan) == [])
     }
 
-    @Test func `a variant of another time is not listed beside audio with its own numbers`() throws {
+    @Test func `a variant of another time is not listed beside audio with its own numbers`() throws
+    {
         let plan = OfflinePlan(
             [Self.variant("w", sound: ["s"]), Self.variant("v", sound: ["s"])],
             lists: [

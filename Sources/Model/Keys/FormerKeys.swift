@@ -16,8 +16,10 @@ struct FormerRules: Sendable {
         /// True if responses of URLs that share a key by these rules were found to differ, or if
         /// the mode no longer has one of the rules.
         let isDisproved: Bool
-        /// True if the configuration no longer has one of the rules, which says the same of URLs
-        /// that do not share a key by the rules in force. An extended rule merges more than before.
+        /// True if the configuration no longer has one of the rules.
+        ///
+        /// That says the same of URLs that share no key by the rules in force: an extended rule
+        /// merges more than before.
         let isReplaced: Bool
         /// True if URLs that differ in more than spelling may share a key.
         let merges: Bool

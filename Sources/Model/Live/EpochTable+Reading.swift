@@ -57,8 +57,9 @@ extension EpochTable {
         }
     }
 
-    /// The number of lists whose last windows are remembered however many names they share; of more
-    /// lists, as long as their windows have `mostNames` names in all. If they have more, those of
+    /// The number of lists whose last windows are remembered however many names they share.
+    ///
+    /// Those of more lists are, as long as they have `mostNames` names in all; then the windows of
     /// seven eighths of this number stay.
     package static let mostWindows = 1_024
 

@@ -79,8 +79,10 @@ package final class Readers: Sendable {
             Heap(interests.map { Mark(position: $0.value.position, id: $0.key) })
         }
 
-        /// Returns the least position; in logarithmic time per change, since each reader of very
-        /// many asks for it at each of its steps. A single reader needs no order.
+        /// Returns the least position.
+        ///
+        /// In logarithmic time per change, since each reader of very many asks for it at each of its
+        /// steps; a single reader needs no order.
         mutating func least() -> Int64? {
             if interests.count == 1 { return interests.first?.value.position }
             if marks == nil { marks = ordered() }

@@ -250,15 +250,16 @@ struct TextPreparation: Sendable {
             case (.origins, _): output.append(contentsOf: reference.url.bytes)
             case (.kept, .dateRange):
                 // Players do not resolve URLs in date ranges (8216bis, appendix D).
-                let writer =
-                    absoluteLinks ?? linkWriter(prefix: host + (seal?.path ?? ""), seal)
+                let writer = absoluteLinks ?? linkWriter(prefix: host + (seal?.path ?? ""), seal)
                 absoluteLinks = writer
                 writer.append(reference, in: epoch, to: &output)
             case (let link, _):
                 let place = names?.place(of: reference)
                 if let names, let place {
                     links.append(reference, at: place, of: names.list, in: epoch, to: &output)
-                } else if case .renditionReport = reference.tag, let url = reported.url(of: reference) {
+                } else if case .renditionReport = reference.tag,
+                    let url = reported.url(of: reference)
+                {
                     links.append(url, reference, in: epoch, to: &output)
                 } else {
                     links.append(reference, in: epoch, to: &output)
