@@ -2,6 +2,7 @@ import CachePolicy
 import HLS
 import HTTP
 import Model
+import Posix
 import Reactor
 import Routing
 import Store
@@ -103,9 +104,21 @@ extension Flight {
         table.ahead.scheduleRoundEnd(table)
     }
 
+    /// True if the cookies that a request wants or needs are those of this flight, or its body has
+    /// begun, so that the origin did not refuse it.
+    func takesCookies(for request: FetchRequest) -> Bool {
+        guard request.takesCookies(of: resource.session) else { return false }
+        guard let since = request.terms.cookiesSince, !hasFill else { return true }
+        guard request.resource.session.id == resource.session.id else { return false }
+        // What was not sent yet looks them up.
+        return cookies.readAt.map { $0 >= since } ?? true
+    }
+
     private func requestFields(range: String?) -> Fields {
         var fields = resource.forwardedFields
         for (name, value) in resource.session.fields { fields.set(name, value) }
+        // Not the time of the loop's round, in which cookies may have come.
+        cookies.readAt = .now()
         if !resource.leavesCookiesToClient,
             let cookie = table.cookieField(for: resource.url, session: resource.session)
         {

@@ -114,7 +114,7 @@ final class Flight {
                     && request.terms.rest === terms.rest
                     && isJoinedBy(isForPage: request.terms.isForPage)
                     && request.resource.live.directives == resource.live.directives
-                    && request.takesCookies(of: resource.session)
+                    && takesCookies(for: request)
                     && request.resource.mayStore == resource.mayStore
                     && request.resource.isOneQuestion(with: resource),
                 isAlone: terms.isAlone || request.terms.isAlone, isSameObject: isSameObject,

@@ -15,6 +15,8 @@ struct FlightCookies {
     private(set) var areNew = false
     /// True once one was sent or received by which the origin may recognize the viewer.
     private(set) var mayIdentifyViewer = false
+    /// When the cookies of the last request were looked up; nil before the first one.
+    var readAt: Monotonic?
     /// False for what a playlist names as something else, whose cookies mark nothing.
     private let mayBringPlaylist: Bool
 

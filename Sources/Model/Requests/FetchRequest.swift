@@ -2,6 +2,7 @@
 package import CachePolicy
 import HLS
 package import HTTP
+package import Posix
 package import Store
 import Synchronization
 package import Upstream
@@ -114,6 +115,9 @@ package struct FetchRequest: Sendable {
         package var isAlone = false
         /// True if the cookies of the response are wanted too: no flight of another session does.
         package var wantsCookies = false
+        /// When the session got the cookies that the request needs, having been refused without
+        /// them; nil if it is not known to need any.
+        package var cookiesSince: Monotonic?
         /// True if a stale response will be served should the origin respond with a 5xx.
         package var staleServes = false
         /// True if a page of another site asks: redirects to hosts that may be private are refused.

@@ -111,9 +111,9 @@ final class RevivalAttempt {
             return done(known.adding(directives))
         }
         let orSame: (AbsoluteURL?) -> Void = { [self] found in
-            done(found ?? (lacksCookie && takesNewCookies() ? resource.url : nil))
+            done(found ?? (lacksCookie && takesNewCookies(depth) ? resource.url : nil))
         }
-        if lacksCookie, takesNewCookies() { return done(resource.url) }
+        if lacksCookie, takesNewCookies(depth) { return done(resource.url) }
         look(for: resource, at: url) { [self] search, found in
             guard let found else { return orSame(nil) }
             if let url = found.successor, url != resource.url {
@@ -157,10 +157,12 @@ final class RevivalAttempt {
         return change == exchange.progress.cookiesUsed ? nil : change
     }
 
-    /// True if the exchange has not requested its resource with the session's new cookies; it will.
-    private func takesNewCookies() -> Bool {
+    /// True if the exchange has not requested its resource with the session's new cookies.
+    ///
+    /// It will, or at a depth one of the lists that name it, which does not use them up.
+    private func takesNewCookies(_ depth: Int) -> Bool {
         guard let newCookies else { return false }
-        exchange.progress.cookiesUsed = newCookies
+        if depth == 0 { exchange.progress.cookiesUsed = newCookies }
         return true
     }
 

@@ -23,6 +23,7 @@ extension OriginExchange {
         var wanted = wanted
         wanted.budget = budget
         wanted.terms.isForPage = isForPage
+        wanted.terms.cookiesSince = progress.cookiesUsed
         if resource.kind != nil {
             wanted.terms.interim = { head in
                 bound.enqueue { this, _ in this.exchange.sendInterim(head) }
