@@ -120,7 +120,7 @@ extension Flight {
     ///
     /// - Parameters:
     ///   - slowest: its position.
-    ///   - stuck: the positions of readers that have not moved for as long as a flight waits.
+    ///   - stuck: the positions whose readers have all not moved for as long as a flight waits.
     func stopAwaiting(_ slowest: Int64, stuck: Set<Int64> = []) {
         guard isStarving, let object, let written = body.writer?.written else { return }
         let kept = KeptLengths(
@@ -138,7 +138,7 @@ struct KeptLengths {
     let written: Int64
     /// The window of one reader.
     let window: Int64
-    /// The positions of readers that have not moved for as long as a flight waits; nil if another
+    /// The positions whose readers have all not moved for as long as a flight waits; nil if another
     /// request brings readers the rest.
     let stuck: Set<Int64>?
 
@@ -171,15 +171,27 @@ struct KeptLengths {
 
 /// How long readers have been where they are, while a flight waits for the slowest one.
 struct StandingReaders {
-    private var since: [Int64: Monotonic] = [:]
+    private struct Place {
+        let position: Int64
+        let since: Monotonic
+    }
+
+    private var places: [Readers.ID: Place] = [:]
 
     /// Notes the positions of all readers.
     ///
-    /// - Returns: those where a reader has made no progress for as long as a flight waits.
-    mutating func stuck(at positions: [Int64], now: Monotonic) -> Set<Int64> {
-        let known = since
-        since = [:]
-        for position in positions { since[position] = known[position] ?? now }
-        return Set(positions.filter { now - (since[$0] ?? now) >= Flight.longestHold })
+    /// - Returns: those where no reader has made progress for as long as a flight waits; a reader
+    ///   that came to such a place later is given its own time.
+    mutating func stuck(at positions: [Readers.ID: Int64], now: Monotonic) -> Set<Int64> {
+        let known = places
+        places = [:]
+        var stuck = Set(positions.values)
+        for (id, position) in positions {
+            var since = now
+            if let place = known[id], place.position == position { since = place.since }
+            places[id] = Place(position: position, since: since)
+            if now - since < Flight.longestHold { stuck.remove(position) }
+        }
+        return stuck
     }
 }

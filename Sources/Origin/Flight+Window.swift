@@ -59,7 +59,7 @@ extension Flight {
             let now = table.loop.now
             var standing = standing
             if let object, let slowest = slowestToAwait {
-                let positions = table.readers.needs(object.generation).map(\.lowerBound)
+                let positions = table.readers.positions(object.generation)
                 let stuck = standing.stuck(at: positions, now: now)
                 if stuck.contains(slowest) { stopAwaiting(slowest, stuck: stuck) }
             }

@@ -129,6 +129,8 @@ import Testing
         let needs = readers.needs(1).sorted { $0.lowerBound < $1.lowerBound }
         let expected: [Range<Int64>] = [15..<15, 30..<60, 70..<Int64.max]
         #expect(needs == expected && readers.needs(2).isEmpty)
+        let positions: [Readers.ID: Int64] = [ids[0]: 70, ids[1]: 30, ids[2]: 15]
+        #expect(readers.positions(1) == positions && readers.positions(2).isEmpty)
         for id in ids { readers.leave(id, of: 1) }
     }
 }

@@ -1,3 +1,4 @@
+import Model
 @testable import Origin
 import Posix
 import Testing
@@ -8,29 +9,50 @@ import Testing
         Monotonic(nanoseconds: 1_000_000_000_000 + count * 1_000_000_000)
     }
 
+    private let readers = Readers()
+
+    private func makeReader() -> Readers.ID { readers.enter(1, from: 0, to: nil) }
+
     @Test func `a reader is stuck after a minute in one place, however long the flight waits`() {
-        var readers = StandingReaders()
+        var standing = StandingReaders()
         var stuck: [Int64] = []
-        func note(_ position: Int64, at second: Int64) {
-            let found = readers.stuck(at: [position], now: Self.seconds(second))
+        let (first, other) = (makeReader(), makeReader())
+        func note(_ position: Int64, of id: Readers.ID, at second: Int64) {
+            let found = standing.stuck(at: [id: position], now: Self.seconds(second))
             if found.contains(position) { stuck.append(second) }
         }
-        for second in Int64(0)..<200 { note(second / 50, at: second) }
-        note(3, at: 209)
-        note(3, at: 210)
+        for second in Int64(0)..<200 { note(second / 50, of: first, at: second) }
+        note(3, of: first, at: 209)
+        note(3, of: first, at: 210)
         // Another reader is the slowest now.
-        note(1, at: 211)
-        note(1, at: 271)
+        note(1, of: other, at: 211)
+        note(1, of: other, at: 271)
         #expect(stuck == [210, 271])
     }
 
     @Test func `a reader that moves is not stuck beside others that stand`() {
-        var readers = StandingReaders()
-        for second in Int64(0)..<60 {
-            let positions = [0, 1_000 + second, 5, 0]
-            #expect(readers.stuck(at: positions, now: Self.seconds(second)).isEmpty)
+        var standing = StandingReaders()
+        let (first, second, moving, last) = (makeReader(), makeReader(), makeReader(), makeReader())
+        for time in Int64(0)..<60 {
+            let positions: [Readers.ID: Int64] = [
+                first: 0, moving: 1_000 + time, second: 5, last: 0,
+            ]
+            #expect(standing.stuck(at: positions, now: Self.seconds(time)).isEmpty)
         }
-        #expect(readers.stuck(at: [0, 2_000, 5], now: Self.seconds(60)) == [0, 5])
+        let positions: [Readers.ID: Int64] = [first: 0, moving: 2_000, second: 5, last: 0]
+        #expect(standing.stuck(at: positions, now: Self.seconds(60)) == [0, 5])
+    }
+
+    @Test func `a reader that comes to the place of one that stands has a minute of its own`() {
+        var standing = StandingReaders()
+        let (old, new) = (makeReader(), makeReader())
+        #expect(standing.stuck(at: [old: 7], now: Self.seconds(0)).isEmpty)
+        #expect(standing.stuck(at: [old: 7], now: Self.seconds(50)).isEmpty)
+        #expect(standing.stuck(at: [old: 7, new: 7], now: Self.seconds(59)).isEmpty)
+        #expect(standing.stuck(at: [old: 7, new: 7], now: Self.seconds(118)).isEmpty)
+        #expect(standing.stuck(at: [old: 7, new: 7], now: Self.seconds(119)) == [7])
+        // The new one goes on.
+        #expect(standing.stuck(at: [old: 7, new: 8], now: Self.seconds(120)) == [7])
     }
 
     /// What readers keep of 83 MB while the slowest is at 20 MB and one at the end waits.

@@ -191,6 +191,13 @@ package final class Readers: Sendable {
         }
     }
 
+    /// Returns the position of each reader, as it was reported last; in time for each of them.
+    package func positions(_ generation: UInt64) -> [ID: Int64] {
+        shared.withLock { shared in
+            shared.groups[generation]?.interests.mapValues { $0.position } ?? [:]
+        }
+    }
+
     /// Returns the position of the reader furthest behind of those that are within `range` and need
     /// bytes after it; nil if none is.
     package func least(_ generation: UInt64, within range: Range<Int64>) -> Int64? {
