@@ -156,7 +156,9 @@ struct KeptLengths {
         if position == slowest { return Self.least }
         // Readers near the slowest one must not keep all the rest.
         let half = (written - slowest) / 2
-        return position > slowest + half ? window : max(Self.least, half)
+        if position > slowest + half { return window }
+        // One before the slowest has a flight of its own, which would fetch its window again.
+        return max(Self.least, half, min(window, slowest - position))
     }
 
     /// Returns the length where nothing brings readers the rest.

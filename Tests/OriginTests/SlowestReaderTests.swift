@@ -69,6 +69,15 @@ import Testing
         #expect(Self.lengths(positions, stuck: nil) == [least, 31_500_000, 40_000_000])
     }
 
+    @Test func `a reader with a flight of its own keeps its window up to the slowest one`() {
+        let kept = KeptLengths(
+            slowest: 50_000_000, written: 60_000_000, window: 40_000_000, stuck: nil)
+        let lengths = [0, 30_000_000, 49_000_000, 51_000_000].map { (position: Int64) in
+            kept.length(for: position..<Int64.max)
+        }
+        #expect(lengths == [40_000_000, 20_000_000, 5_000_000, 5_000_000])
+    }
+
     @Test func `readers that stand near the slowest one are given up with it`() {
         let positions: [Int64] = [20_000_000, 20_100_000, 20_200_000, 60_000_000, 3_000_000]
         let (least, all) = (KeptLengths.least, KeptLengths.everything)
