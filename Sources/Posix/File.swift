@@ -223,6 +223,9 @@ package struct FileIdentity: Sendable, Equatable {
         guard fstat(file, &found) == 0 else { return nil }
         self.init(found)
     }
+
+    /// True if both are on one mounted file system; false without another file.
+    package func isOnDisk(of other: FileIdentity?) -> Bool { device == other?.device }
 }
 
 /// What is free for this user on a file system.

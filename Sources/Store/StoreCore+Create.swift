@@ -138,7 +138,12 @@ extension StoreCore {
             reserve: usage.minFree, isFailing: !isDiskUsable || isLost)
         let others = configuration.temporaryFolders
         if own.hasRoom(for: wanted) { return [own.path] + others }
-        let places = others.map { UnnamedPlace(path: $0, free: freeBytes(at: $0) ?? -1) }
+        let disk = isLost ? nil : FileIdentity(at: folder.path)
+        let places = others.map { path in
+            UnnamedPlace(
+                path: path, free: freeBytes(at: path) ?? -1,
+                isOnOwnDisk: FileIdentity(at: path)?.isOnDisk(of: disk) ?? false)
+        }
         return UnnamedPlace.sorted(places + (isLost ? [] : [own]), for: wanted)
     }
 

@@ -9,6 +9,9 @@ struct UnnamedPlace: Equatable {
     var reserve: Int64 = 0
     /// True if its disk has just refused bytes.
     var isFailing = false
+    /// True for a temporary folder on the disk of the cache folder: it has no room that this lacks,
+    /// and bodies in it would take the bytes that must stay free.
+    var isOnOwnDisk = false
 
     /// True if a body of this many bytes leaves the reserve.
     func hasRoom(for bytes: Int64) -> Bool { !isFailing && free - reserve >= bytes }
@@ -16,13 +19,15 @@ struct UnnamedPlace: Equatable {
     /// Sorts folders, best first.
     ///
     /// Those with room keep their order. Of the others, none of which is known to hold the body to
-    /// its end, the one with the most free bytes is first, and one that fails is last.
+    /// its end, the one with the most free bytes is first, and one that fails is last. Those
+    /// on the cache folder's disk follow, for a cache folder that takes no files.
     static func sorted(_ places: [UnnamedPlace], for bytes: Int64) -> [String] {
-        let full = places.filter { !$0.hasRoom(for: bytes) }
+        let separate = places.filter { !$0.isOnOwnDisk }
+        let full = separate.filter { !$0.hasRoom(for: bytes) }
         let order =
-            places.filter { $0.hasRoom(for: bytes) }
+            separate.filter { $0.hasRoom(for: bytes) }
             + full.filter { !$0.isFailing }.sorted { $0.free > $1.free }
             + full.filter(\.isFailing)
-        return order.map(\.path)
+        return order.map(\.path) + places.filter(\.isOnOwnDisk).map(\.path)
     }
 }

@@ -35,6 +35,30 @@ import Testing
     }
 
     @Test(arguments: [true, false])
+    func `a temporary folder on the disk of the cache folder comes after it`(isFailing: Bool) {
+        let own = UnnamedPlace(path: "own", free: 500, reserve: 450, isFailing: isFailing)
+        let temporary = UnnamedPlace(path: "temporary", free: 500, isOnOwnDisk: true)
+        let shared = UnnamedPlace(path: "shared", free: 64)
+        let order = UnnamedPlace.sorted([temporary, shared, own], for: 64)
+        #expect(order == ["shared", "own", "temporary"])
+    }
+
+    @Test func `bodies do not take the bytes that must stay free by way of a temporary folder`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
+        let store = try openStore(folder.path) {
+            $0.minFreeBytes = .max
+            $0.temporaryFolders = [temporary.path]
+        }
+        defer { store.close() }
+        let object = try store.create(describe("a", total: 100, isStorable: false))
+        // In the cache folder, where readers far apart keep less while the disk is short.
+        #expect(object.countsForBudget && object.isOnShortDisk)
+    }
+
+    @Test(arguments: [true, false])
     func `a full disk suspends storing only if it is that of the cache folder`(
         isOwn: Bool
     ) throws {
