@@ -87,6 +87,35 @@ struct AccessLogTests {
         withExtendedLifetime(log) {}
     }
 
+    /// Appends a line every ten milliseconds.
+    private static func feed(_ log: AccessLog, on loop: EventLoop, times: Int) {
+        guard times > 0 else { return }
+        log.append(Array("late\n".utf8))
+        loop.schedule(after: .milliseconds(10)) { Self.feed(log, on: $0, times: times - 1) }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a full pipe that nobody reads is left for a file although lines keep coming`() throws {
+        let folder = try makeTemporaryFolder("access-log-tests")
+        defer { removeTree(folder) }
+        let path = folder + "/log"
+        try #require(mkfifo(path, 0o600) == 0)
+        let pipe = open(path, O_RDWR | O_NONBLOCK)
+        defer { close(pipe) }
+        let page = [UInt8](repeating: 0, count: 4_096)
+        while write(pipe, page, page.count) > 0 {}
+        let log = try log(to: path)
+        log.append(Array("early\n".utf8))
+        // For five seconds at most, so that a log that waits for a pause fails the test.
+        let feeder = try LoopThread(name: "feeder") { Self.feed(log, on: $0, times: 500) }
+        defer { feeder.stopAndJoin() }
+        try renameFile(path, to: folder + "/pipe")
+        log.reopen()
+        log.close()
+        let written = try readWhole(path, atMost: 1 << 20)
+        #expect(written.starts(with: Array("late\n".utf8)))
+    }
+
     @Test func `a file that cannot be opened again is reported, and the former one goes on`()
         throws
     {

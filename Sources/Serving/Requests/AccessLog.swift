@@ -18,6 +18,8 @@ package final class AccessLog: Sendable {
     private struct State {
         var waiting: [UInt8] = []
         var isWriting = false
+        /// The deadline of all writes once the log is being closed.
+        var end: Monotonic?
     }
 
     private struct Output: ~Copyable {
@@ -86,7 +88,7 @@ package final class AccessLog: Sendable {
             return (true, starts)
         }
         if !isKept { counters.add(.accessLogDropped) }
-        if startsWriting { thread.handle.enqueue { [weak self] _ in self?.write() } }
+        if startsWriting { writeSoon() }
     }
 
     /// Reopens the file, after it was moved away; keeps the old one if that fails.
@@ -114,31 +116,47 @@ package final class AccessLog: Sendable {
     /// Writes the buffered lines and ends the thread; blocks on the disk, but not on a reader that
     /// does not read.
     package func close() {
+        // One deadline for all: a stop takes no longer for lines that come meanwhile.
+        state.withLock { $0.end = Monotonic.now() + Self.patience }
         thread.stopAndJoin()
-        write()
+        while writeWaiting() {}
     }
 
-    private func write() {
-        while true {
-            let bytes = state.withLock { state -> [UInt8] in
-                var taken: [UInt8] = []
-                swap(&taken, &state.waiting)
-                if taken.isEmpty { state.isWriting = false }
-                return taken
-            }
-            guard !bytes.isEmpty else { return }
-            write(bytes)
+    private func writeSoon() {
+        thread.handle.enqueue { [weak self] _ in self?.writeOnce() }
+    }
+
+    /// Writes the lines that wait; later ones get another job, so that `reopen` and the end have
+    /// their turn although nobody reads a pipe.
+    private func writeOnce() {
+        _ = writeWaiting()
+        let goesOn = state.withLock { state -> Bool in
+            state.isWriting = !state.waiting.isEmpty
+            return state.isWriting
         }
+        if goesOn { writeSoon() }
+    }
+
+    /// Writes the lines that wait; false if none did.
+    private func writeWaiting() -> Bool {
+        let (lines, end) = state.withLock { state -> ([UInt8], Monotonic?) in
+            var taken: [UInt8] = []
+            swap(&taken, &state.waiting)
+            return (taken, state.end)
+        }
+        guard !lines.isEmpty else { return false }
+        write(lines, until: end ?? (Monotonic.now() + Self.patience))
+        return true
     }
 
     /// Writes lines; a full disk or a stuck reader only loses them, and they are counted.
-    private func write(_ lines: [UInt8]) {
+    private func write(_ lines: [UInt8], until deadline: Monotonic) {
         let lineFeed = UInt8(ascii: "\n")
         let lost = output.withLock { output -> Int in
             // A line that was cut ends before the next one begins.
             let bytes = output.isTorn ? [lineFeed] + lines : lines
             let done = BoundedWrite.write(
-                bytes, to: output.file?.number ?? STDOUT_FILENO, until: .now() + Self.patience)
+                bytes, to: output.file?.number ?? STDOUT_FILENO, until: deadline)
             if done > 0 { output.isTorn = bytes[done - 1] != lineFeed }
             return bytes[max(done, bytes.count - lines.count)...].count { $0 == lineFeed }
         }
