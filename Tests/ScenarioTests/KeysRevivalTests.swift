@@ -323,24 +323,6 @@ extension Stories.KeysRevivalTests {
         #expect(try story.follow(links[1]).status == 200)
     }
 
-    /// The list above is asked while a second request is under way that was sent without the cookie.
-    @Test func `a request with new cookies joins no flight that was sent without them`() throws {
-        let story = try film()
-        #expect(try story.follow(segmentLinks(story)[0]).status == 200)
-        story.cdn.setBehaviour(
-            Behaviour(query: "fb=600&cookie=pass=1;%20Path=/"), for: "/m.m3u8")
-        story.cdn.setBehaviour(
-            Behaviour(query: "needcookie=pass=1&fb=700"), for: "/bytes/30000/s1.ts")
-        let url = percentEncoded(story.cdn.url("/m.m3u8"))
-        let entry = try story.follow("/proxy?url=\(url)&h_User-Agent=TV1")
-        let links = uriLines(try story.follow(#require(uriLines(entry.text).first)).text)
-        let statuses = try inParallel(2) { number in
-            usleep(UInt32(number) * 1_000_000)
-            return try story.follow(links[1]).status
-        }
-        #expect(statuses == [200, 200])
-    }
-
     @Test func `a segment gets the cookie that its playlist needs too`() throws {
         let story = try film()
         story.cdn.setBehaviour(Behaviour(query: "needcookie=pass=1"), for: "/v/l.m3u8")
