@@ -16,21 +16,8 @@ import URISyntax
     private mutating func read(
         _ numbers: Range<Int>, at time: Int64
     ) throws -> EpochTable.Relation {
-        let head = "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:\(numbers.lowerBound)\n"
-        let text = numbers.reduce(head) { $0 + "#EXTINF:1,\ns\($1)\n" }
-        let reading = try #require(
-            try LiveReading(
-                Array(text.utf8), base: try AbsoluteURL("http://h/l.m3u8"),
-                options: PlaylistReading()))
-        let window = WindowNames(
-            reading, known: epochs.knownNames(of: list, version: 0)
-        ) { url, _ in ObjectKey(sha256Of: url.text) }
         generation += 1
-        let at = WallTime(seconds: 1_800_000_000 + time)
-        return epochs.take(
-            reading, generation: generation, EpochTable.Times(requested: at, received: at),
-            at: (list, window, 0)
-        ).relation
+        return try epochs.read(numbers, of: list, generation: generation, at: time)
     }
 
     private static func key(_ number: Int) -> ObjectKey {

@@ -26,20 +26,7 @@ import URISyntax
 
     init() throws {
         folder = try makeTemporaryFolder("former-keys")
-        let log = Logger(label: "former-keys") { _ in SwiftLogNoOpLogHandler() }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        let counters = Counters()
-        let live = LiveMemory(database: store.state, counters: counters, now: .now())
-        let names = ResourceNames(
-            keys: KeyTable(
-                settings: KeySettings(), database: store.state, counters: counters),
-            live: live, store: store, addresses: OwnAddresses(hostNames: []))
-        table = TimeShiftTable(
-            store: store, names: names, live: live,
-            memory: PlaylistMemory(database: store.state), counters: counters,
-            thread: try TimeShiftThread(), settings: ProxySettings(), log: log)
+        table = try TimeShiftTable(in: folder)
     }
 
     deinit {

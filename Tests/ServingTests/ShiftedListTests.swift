@@ -20,22 +20,9 @@ import URISyntax
 
     init() throws {
         folder = try makeTemporaryFolder("shifted-list")
-        let log = Logger(label: "shifted-list") { _ in SwiftLogNoOpLogHandler() }
-        let store = try ObjectStore(
-            folder: folder,
-            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
-        let counters = Counters()
-        let live = LiveMemory(database: store.state, counters: counters, now: .now())
-        let names = ResourceNames(
-            keys: KeyTable(
-                settings: KeySettings(), database: store.state, counters: counters),
-            live: live, store: store, addresses: OwnAddresses(hostNames: []))
         var settings = ProxySettings()
         settings.privateHosts = ["nas.lan"]
-        table = TimeShiftTable(
-            store: store, names: names, live: live,
-            memory: PlaylistMemory(database: store.state), counters: counters,
-            thread: try TimeShiftThread(), settings: settings, log: log)
+        table = try TimeShiftTable(in: folder, settings: settings)
         base = try AbsoluteURL("http://h/l.m3u8")
         list = table.list(
             base, of: Session(id: SessionID(7), fields: Fields(), shift: .init(window: 600)))
