@@ -1,6 +1,7 @@
 /// A dictionary that evicts its oldest key when it is full.
 ///
 /// Inlinable, since other modules would otherwise use witness tables for each key and value.
+@usableFromInline
 package struct RecentMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline var values: [Key: Value] = [:]
     /// Keys in the order of their insertion; a ring once it is full.

@@ -34,7 +34,8 @@ extension Fields {
     package func filtered(_ isKept: (ArraySlice<UInt8>) -> Bool) -> Fields {
         var kept = Fields()
         for entry in entries where isKept(storage[entry.name]) {
-            kept.append(nameBytes: storage[entry.name], valueBytes: storage[entry.value])
+            if kept.isEmpty { kept.reserve(lines: entries.count, bytes: storage.count) }
+            kept.append(entry, of: storage)
         }
         return kept
     }

@@ -112,10 +112,12 @@ extension Fields {
 
     /// Appends every field of `others`.
     package mutating func append(contentsOf others: Fields) {
-        for entry in others.entries {
-            append(
-                nameBytes: others.storage[entry.name], valueBytes: others.storage[entry.value])
-        }
+        for entry in others.entries { append(entry, of: others.storage) }
+    }
+
+    /// Appends a line of other fields.
+    mutating func append(_ entry: Entry, of bytes: [UInt8]) {
+        append(nameBytes: bytes[entry.name], valueBytes: bytes[entry.value])
     }
 
     /// Removes every field of this name and appends one with this value.
@@ -279,13 +281,8 @@ extension Fields {
     }
 
     private func matches(_ entry: Entry, _ name: Span<UInt8>) -> Bool {
-        let start = Int(entry.nameStart)
-        guard Int(entry.nameEnd) - start == name.count else { return false }
-        for offset in name.indices
-        where ASCII.lowercased(storage[start + offset]) != ASCII.lowercased(name[offset]) {
-            return false
-        }
-        return true
+        guard Int(entry.nameEnd) - Int(entry.nameStart) == name.count else { return false }
+        return ASCII.equalIgnoringCase(storage.span.extracting(entry.name), name)
     }
 }
 

@@ -19,6 +19,7 @@ package enum ExternalNumber {
     ///   - range: the valid values.
     ///   - radix: 10, or 16 for hexadecimal digits of either case.
     /// - Returns: the number; nil for any other text and outside of the range.
+    @inlinable
     package static func integer<Number: FixedWidthInteger>(
         _ text: some StringProtocol, in range: ClosedRange<Number>, radix: Int = 10
     ) -> Number? {

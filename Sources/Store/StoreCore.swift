@@ -66,7 +66,10 @@ final class StoreCore: Sendable {
     ///
     /// Blocks on the disk if the object is not open.
     func find(_ key: ObjectKey) -> StoredObject? {
-        let (known, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }
+        let (known, isAbsent) = table.withShard(of: key) { shard in
+            let open = shard.find(key)
+            return (open, open == nil && shard.isAbsent(key))
+        }
         if let open = known {
             guard open.isDiscarded else { return open }
             _ = remove(key, only: open)

@@ -73,9 +73,23 @@ package enum ASCII {
     /// True if two byte sequences are equal, ignoring the case of ASCII letters.
     @inlinable
     package static func equalIgnoringCase(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
-        guard left.count == right.count else { return false }
-        for index in left.indices where lowercased(left[index]) != lowercased(right[index]) {
-            return false
+        let count = left.count
+        guard count == right.count else { return false }
+        guard count >= 8 else {
+            for index in left.indices where lowercased(left[index]) != lowercased(right[index]) {
+                return false
+            }
+            return true
+        }
+        var index = 0
+        while index < count {
+            // The last eight bytes overlap those before them.
+            let place = min(index, count &- 8)
+            let (one, other) = (EightBytes.load(left, at: place), EightBytes.load(right, at: place))
+            guard one == other || EightBytes.lowercased(one) == EightBytes.lowercased(other) else {
+                return false
+            }
+            index &+= 8
         }
         return true
     }

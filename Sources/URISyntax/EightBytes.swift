@@ -37,6 +37,17 @@ package enum EightBytes {
         span[index] = UInt8(truncatingIfNeeded: word)
     }
 
+    /// Returns the bytes with `A` to `Z` turned into `a` to `z`.
+    @inlinable
+    package static func lowercased(_ word: UInt64) -> UInt64 {
+        let seven = word & 0x7F7F_7F7F_7F7F_7F7F
+        // The highest bit of each byte: at least `A`, and more than `Z`.
+        let fromA = seven &+ 0x3F3F_3F3F_3F3F_3F3F
+        let afterZ = seven &+ 0x2525_2525_2525_2525
+        let upper = fromA & ~afterZ & ~word & 0x8080_8080_8080_8080
+        return word | upper >> 2
+    }
+
     /// True if the bytes of a range are equal to those of another text from `start` on; traps if
     /// that is too short.
     @inline(__always)

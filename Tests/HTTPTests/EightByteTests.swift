@@ -32,6 +32,24 @@ import URISyntax
         }
     }
 
+    @Test func `names are compared as by single bytes`() {
+        for length in [1, 4, 7, 8, 9, 15, 16, 17, 25] {
+            for place in 0..<length {
+                for byte in UInt8.min...UInt8.max {
+                    var name = [UInt8](repeating: 0x6E, count: length)
+                    name[place] = byte
+                    for other in [byte, byte ^ 0x20, byte ^ 0x80, byte &+ 1] {
+                        var compared = [UInt8](repeating: 0x4E, count: length)
+                        compared[place] = other
+                        let isEqual = ASCII.lowercased(byte) == ASCII.lowercased(other)
+                        if ASCII.equalIgnoringCase(name.span, compared.span) == isEqual { continue }
+                        Issue.record("\(byte) and \(other) at \(place) of \(length)")
+                    }
+                }
+            }
+        }
+    }
+
     @Test func `text is found at any position of a target`() {
         for length in 0..<40 {
             let before = String(repeating: "/_H", count: length).prefix(length)

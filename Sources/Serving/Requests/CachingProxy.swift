@@ -46,7 +46,7 @@ package final class CachingProxy: RequestHandler {
                     .client, .notImplemented, "this daemon serves \(request.method) nowhere"),
                 exchange)
         }
-        let page = ForeignPage(of: request, core.settings)
+        let page = ForeignPage(of: request, core)
         // A target was remembered only after its token or signature was verified; entries are not
         // remembered if there is a token, since it may be outside the target. The version is read
         // before all that is kept under it is checked.
@@ -264,7 +264,7 @@ package final class CachingProxy: RequestHandler {
                 guard exchange.isAlive else { return }
                 do throws(ProxyFailure) {
                     let found = try found.get()
-                    let page = ForeignPage(of: exchange.request, proxy.core.settings)
+                    let page = ForeignPage(of: exchange.request, proxy.core)
                     try proxy.open(link, found, by: rules, for: page, exchange)
                 } catch {
                     proxy.refuse(error, exchange)

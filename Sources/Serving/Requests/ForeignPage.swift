@@ -8,7 +8,8 @@ import URISyntax
 
 /// A page of another site for which a browser sends a request.
 struct ForeignPage {
-    private let settings: ProxySettings
+    /// In place of its settings, which cost more to copy than all the rest of a classification.
+    private let core: ProxyCore
 
     /// Classifies a request; nil for players, for the daemon's own pages, for pages of this machine
     /// and of origins named with `--cors-origin`, and for links that a user follows.
@@ -16,23 +17,23 @@ struct ForeignPage {
     /// - Parameters:
     ///   - request: browsers send the page's origin in cross-origin reads, and its relation to the
     ///     target in all requests (Fetch standard, Fetch Metadata).
-    ///   - settings: the origins with consent.
-    init?(of request: RequestHead, _ settings: ProxySettings) {
+    ///   - core: has the settings with the origins with consent.
+    init?(of request: RequestHead, _ core: ProxyCore) {
         // Without access to private networks there is nothing to protect; most requests end here.
-        guard settings.reachesPrivate else { return nil }
+        guard core.settings.reachesPrivate else { return nil }
         if let origin = request.fields.first(.origin) {
-            guard Self.isForeign(origin, request, settings) else { return nil }
+            guard Self.isForeign(origin, request, core.settings) else { return nil }
         } else {
             guard Self.relation(of: request) == "cross-site",
                 request.fields.first("Sec-Fetch-Mode") != "navigate"
             else { return nil }
         }
-        self.settings = settings
+        self.core = core
     }
 
     /// Returns the failure for a request to a URL; nil if the page may send it.
     func fault(at url: AbsoluteURL) -> ProxyFailure? {
-        settings.mayBePrivate(url.asciiHost) ? .hiddenFromPages : nil
+        core.settings.mayBePrivate(url.asciiHost) ? .hiddenFromPages : nil
     }
 
     /// True if a request that changes something is sent for a page of another origin.
