@@ -45,7 +45,7 @@ package final class StateDatabase: Sendable {
     /// The file's name in the cache folder.
     static let fileName = "state.sqlite"
     /// The suffixes of SQLite's files next to a database.
-    private static let suffixes = ["-wal", "-shm", "-journal"]
+    static let suffixes = ["-wal", "-shm", "-journal"]
 
     let folder: String
     let log: Logger
@@ -74,7 +74,7 @@ package final class StateDatabase: Sendable {
         }
     }
 
-    private static func path(in folder: String) -> String { "\(folder)/\(fileName)" }
+    static func path(in folder: String) -> String { "\(folder)/\(fileName)" }
 
     /// Opens or creates the database of a folder, and reads all of it once; blocks on the disk.
     ///
@@ -108,9 +108,10 @@ package final class StateDatabase: Sendable {
     private static func openAndRead(
         _ folder: String, _ rooms: StateRooms, _ log: Logger
     ) throws -> (DatabaseQueue, StateContents) {
+        try endReplacement(in: folder, log)
         var found = StateContents()
         do {
-            let queue = try open(folder)
+            let queue = try open(path(in: folder))
             found = try StateReader.read(queue, rooms)
             if let damage = found.damage { throw damage }
             if found.others > 0 {
@@ -124,42 +125,12 @@ package final class StateDatabase: Sendable {
             return (queue, found)
         } catch {
             guard isDamage(error) else { throw error }
-            return (try replace(folder, found, "\(error)", log), found.withoutRefused)
+            try replace(folder, found, "\(error)", log)
+            return (try open(path(in: folder)), found.withoutRefused)
         }
     }
 
-    /// Sets the database aside and creates a new one with the rows that could be read.
-    private static func replace(
-        _ folder: String, _ found: StateContents, _ reason: String, _ log: Logger
-    ) throws -> DatabaseQueue {
-        let path = path(in: folder)
-        let aside = "\(folder)/\(damagedPrefix)\(WallTime.now().seconds)"
-        for suffix in [""] + suffixes {
-            do throws(SystemError) {
-                try renameFile(path + suffix, to: aside + suffix)
-            } catch {
-                guard error.code == ENOENT else { throw error }
-            }
-        }
-        let queue = try open(folder)
-        try write(found, to: queue)
-        let kept = found.rows.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
-            .map { "\($0.key): \($0.value.count)" }.joined(separator: ", ")
-        log.error(
-            """
-            the state database was damaged and is set aside: what could be read of sessions, \
-            learned key rules, pins, downloads, recordings and feeds counts, and the rest of them \
-            is lost; objects are not concerned. Order again what is missing, or stop the daemon and \
-            put back a copy of the file
-            """,
-            metadata: [
-                "aside": "\(aside)", "reason": "\(reason)", "unread": "\(found.unreadText)",
-                "kept": "\(kept.isEmpty ? "nothing" : kept)",
-            ])
-        return queue
-    }
-
-    private static func write(_ found: StateContents, to queue: DatabaseQueue) throws {
+    static func write(_ found: StateContents, to queue: DatabaseQueue) throws {
         try queue.write { db in
             for table in StateSchema.tables {
                 for row in found.rows[table.name] ?? [] {
@@ -169,8 +140,8 @@ package final class StateDatabase: Sendable {
         }
     }
 
-    private static func open(_ folder: String) throws -> DatabaseQueue {
-        let path = path(in: folder)
+    /// Opens the database at a path, or creates it.
+    static func open(_ path: String) throws -> DatabaseQueue {
         try makeFile(path)
         var configuration = Configuration()
         configuration.label = "sluice.state"
@@ -319,9 +290,13 @@ package final class StateDatabase: Sendable {
     private func beginAnew(_ reason: String) throws {
         let former = queue
         let found = try StateReader.salvage(former, rooms)
-        let made = try Self.replace(folder, found, reason, log)
-        opened.withLock { $0 = Opened(made) }
+        try Self.replace(folder, found, reason, log)
+        // The path means the new file from here on. If that cannot be opened now, the next write
+        // meets a closed connection, and opens it.
+        opened.withLock { $0 = Opened(former) }
         try? former.close()
+        let made = try Self.open(Self.path(in: folder))
+        opened.withLock { $0 = Opened(made) }
     }
 
     /// Closes and opens the file after SQLite could only read it; throws `error` if it may not be
@@ -336,7 +311,7 @@ package final class StateDatabase: Sendable {
             throw error
         }
         try queue.close()
-        let made = try Self.open(folder)
+        let made = try Self.open(path)
         opened.withLock { $0 = Opened(made) }
         log.notice("the state database was opened for reading only, and is opened again")
     }
@@ -351,7 +326,7 @@ package final class StateDatabase: Sendable {
             let found = try StateReader.salvage(former, rooms)
             // Before the rows: if this run ends in between, no start takes them for all there were.
             noteLoss(in: found)
-            let made = try Self.open(folder)
+            let made = try Self.open(Self.path(in: folder))
             try Self.write(found, to: made)
             opened.withLock { $0 = Opened(made) }
             try? former.close()
