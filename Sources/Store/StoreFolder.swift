@@ -51,6 +51,8 @@ final class StoreFolder: Sendable {
     private let lost = Atomic<Bool>(false)
     /// The folder itself, while the path leads to it.
     private let identity: Mutex<FileIdentity?>
+    /// True if a disk was mounted at the path when this folder was locked.
+    private let wasMounted: Atomic<Bool>
 
     var newFolder: String { path + "/new" }
     /// Computed once: every lookup of an object that is not open makes a path of it.
@@ -103,6 +105,7 @@ final class StoreFolder: Sendable {
         }
         isNew = try Self.inspect(path)
         identity = Mutex(FileIdentity(at: path))
+        wasMounted = Atomic(Self.isMounted(path))
         do throws(SystemError) {
             lock = Mutex(try Self.lock(path))
             syncFiles = Mutex(try Self.openSyncFiles(path))
@@ -254,8 +257,22 @@ final class StoreFolder: Sendable {
         }
     }
 
-    /// True if the folder at this path is empty or has leftovers of an interrupted first start.
-    var isRemade: Bool { (try? Self.inspect(path)) == true }
+    /// True if the folder at this path is empty or has leftovers of an interrupted first start, and
+    /// is not what the loss of a disk has uncovered.
+    var isRemade: Bool { !lacksDisk && (try? Self.inspect(path)) == true }
+
+    /// True if the folder was that of a disk mounted at its path, and none is mounted there now.
+    ///
+    /// The empty folder below is on another disk, which is not meant for the cache: what is stored
+    /// there is hidden once the disk is back.
+    var lacksDisk: Bool { wasMounted.load(ordering: .relaxed) && !Self.isMounted(path) }
+
+    /// True if a file system is mounted at a path.
+    private static func isMounted(_ path: String) -> Bool {
+        guard let folder = FileIdentity(at: path), let parent = FileIdentity(at: path + "/..")
+        else { return false }
+        return !folder.isOnDisk(of: parent)
+    }
 
     /// True if the path leads to another folder that is not empty, of another store or mounted there.
     var isReplaced: Bool {
@@ -272,6 +289,7 @@ final class StoreFolder: Sendable {
         lock.withLock { $0 = taken }
         syncFiles.withLock { $0 = files }
         identity.withLock { $0 = FileIdentity(at: path) }
+        wasMounted.store(Self.isMounted(path), ordering: .relaxed)
     }
 
     /// Waits until everything on the folder's file system is synced; blocks (syncfs(2)).

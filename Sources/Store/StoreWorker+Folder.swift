@@ -21,27 +21,50 @@ extension StoreWorker {
         }
         core.folder.isLost = true
         if !again {
-            core.log.error(
-                core.folder.isReplaced
-                    ? "another folder is in place of the cache folder: nothing is stored until that is back; restart the daemon to use the other one"
-                    : "the cache folder is gone: nothing is stored until it is back or an empty one is created",
-                metadata: ["path": "\(core.folder.path)"])
+            core.log.error("\(absence)", metadata: ["path": "\(core.folder.path)"])
         }
         if isInPlace || core.folder.isRemade {
             do {
                 if !isInPlace { try takeFolder() }
                 try moveIn()
                 core.folder.isLost = false
+                moveFailure = nil
                 core.log.notice(
                     "a new cache folder is used", metadata: ["path": "\(core.folder.path)"])
                 return
             } catch {
-                core.log.error("cannot use the new cache folder", metadata: ["error": "\(error)"])
+                // Once, not each second.
+                let reason = "\(error)"
+                if reason != moveFailure {
+                    core.log.error(
+                        "cannot use the new cache folder; retrying every second",
+                        metadata: ["error": "\(reason)"])
+                }
+                moveFailure = reason
             }
         }
         lostTimer = loop.schedule(after: .seconds(1 as Int64)) { [unowned self] loop in
             lostTimer = nil
             lookForFolder(loop, again: true)
+        }
+    }
+
+    /// Why the folder is not in place, and what to do.
+    private var absence: String {
+        if core.folder.lacksDisk {
+            """
+            the disk of the cache folder is not mounted or does not answer: nothing is stored \
+            until it is back; restart the daemon to use the folder without it
+            """
+        } else if core.folder.isReplaced {
+            """
+            another folder is in place of the cache folder: nothing is stored until that is back; \
+            restart the daemon to use the other one
+            """
+        } else {
+            """
+            the cache folder is gone: nothing is stored until it is back or an empty one is created
+            """
         }
     }
 

@@ -39,6 +39,8 @@ final class StoreWorker {
     @exclusivity(unchecked) private var nextLook = Monotonic(nanoseconds: .min)
     /// True from the time a new cache folder is locked until index and state are in it too.
     @exclusivity(unchecked) var isMovingIn = false
+    /// Why the last move into a new cache folder failed, as the log has it.
+    @exclusivity(unchecked) var moveFailure: String?
     /// True once the log has told that pinned titles take all room; until some are unpinned, or
     /// limits change.
     @exclusivity(unchecked) private var isPinShortageTold = false

@@ -92,6 +92,57 @@ extension Stories {
         }
 
         @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
+        func `the empty folder below a lost disk is not used, and the disk is once it is back`()
+            throws
+        {
+            let (disk, folder) = (try MountedDisk(megabytes: 64), try TemporaryFolder())
+            let path = folder.makeFolder("cache")
+            func mount() throws {
+                #expect(try Tool.run(["mount", "--bind", disk.path, path]).status == 0)
+            }
+            func unmount() throws { #expect(try Tool.run(["umount", "-l", path]).status == 0) }
+            try mount()
+            defer {
+                withExtendedLifetime((disk, folder)) {
+                    _ = try? Tool.run(["umount", "-l", path])
+                }
+            }
+            let story = try Story(["--min-free", "0"], cacheFolder: path)
+            defer { story.stop() }
+            let known = segment("known", 200_000)
+            _ = try story.get(known)
+            var count = 0
+            // The folder is looked for while there is work.
+            func isLogged(_ text: String) throws -> Bool {
+                try eventually(pausing: .milliseconds(100)) {
+                    count += 1
+                    let new = segment("new\(count)", 1_000)
+                    let answer = try story.get(new)
+                    #expect(isContent(answer.body, of: new))
+                    return story.daemon.standardError.contains(text)
+                }
+            }
+            try unmount()
+            #expect(try isLogged("the disk of the cache folder is not mounted"))
+            try mount()
+            #expect(try isLogged("the cache folder is back"))
+            #expect(!story.daemon.standardError.contains("a new cache folder is used"))
+            let late = segment("late", 200_000)
+            // The failures on the way have suspended storing for some seconds.
+            #expect(
+                try eventually(pausing: .milliseconds(100)) {
+                    try story.get(late)["Cache-Status"]?.contains("hit") == true
+                })
+            story.stop()
+            try story.restart()
+            story.cdn.stop()
+            for path in [known, late] { #expect(isContent(try story.get(path).body, of: path)) }
+            story.stop()
+            try unmount()
+            #expect(listFolder(path).isEmpty)
+        }
+
+        @Test(.enabled(if: geteuid() == 0, "mounting needs root"))
         func `a daemon starts on a disk that something else has filled`() throws {
             let disk = try MountedDisk(megabytes: 64)
             let story = try Story(["--min-free", "0"], cacheFolder: disk.path)
