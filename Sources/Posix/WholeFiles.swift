@@ -51,6 +51,14 @@ package func readStart(_ path: String, atMost limit: Int) throws(SystemError) ->
     return try readBytes(from: file.number, at: 0, count: Int(min(size, Int64(limit))))
 }
 
+extension SystemError {
+    /// True if a file that could not be read as a whole (`readWhole`) may be there and sound, as when
+    /// descriptors run out: then nothing may take its place.
+    ///
+    /// False if it is missing, too long, or no regular file.
+    package var mayHideSoundFile: Bool { ![ENOENT, EFBIG, EINVAL].contains(code) }
+}
+
 /// Opens a regular file for reading, without ever waiting for the other end of a pipe.
 private func openPlainFile(
     _ path: String

@@ -19,8 +19,15 @@ final class BacklogFile {
     /// Reads what an earlier run has not written; blocks on the disk.
     ///
     /// - Returns: nothing without a file; damaged lines are left out.
-    func read() -> [SharedCandidate] {
-        guard let text = try? readWhole(path, atMost: WriteBacklog.largest) else { return [] }
+    /// - Throws: what may pass; the file must not be written before it was read.
+    func read() throws(SystemError) -> [SharedCandidate] {
+        let text: [UInt8]
+        do throws(SystemError) {
+            text = try readWhole(path, atMost: WriteBacklog.largest)
+        } catch {
+            guard error.mayHideSoundFile else { return [] }
+            throw error
+        }
         return WriteBacklog.parse(text).compactMap { waiting in
             guard let key = ObjectKey(hex: waiting.key), let url = try? AbsoluteURL(waiting.url)
             else { return nil }

@@ -31,6 +31,8 @@ final class SharedBacklog {
     private var delayed: Deque<SharedCandidate> = []
     private(set) var current: SharedCandidate?
     private let file: BacklogFile?
+    /// True once what an earlier run has left is in the queue; the file is not written before.
+    private var isTakenUp = false
     private let loop: EventLoop
     private let log: Logger
     /// True while the file is to be written anew.
@@ -49,7 +51,7 @@ final class SharedBacklog {
         self.loop = loop
         self.log = log
         file = path.map { BacklogFile($0) }
-        queue = Deque(file?.read() ?? [])
+        queue = []
         rewrite()
     }
 
@@ -135,20 +137,32 @@ final class SharedBacklog {
         loop.schedule(after: Self.delayOfFile) { [weak self] _ in
             guard let self else { return }
             isScheduled = false
+            let (lackedFormer, formerCount) = (!isTakenUp, count)
             if isFailing || count + delayed.count == 0 { rewrite() }
+            if lackedFormer, count > formerCount { didGrow?() }
         }
     }
 
     /// Writes what waits to the file, which is removed if nothing does; blocks on the disk.
+    ///
+    /// What an earlier run has left is read first.
     func rewrite() {
         guard let file else { return }
         do throws(SystemError) {
+            try takeUp(file)
             try file.write(all)
             isFailing = false
         } catch {
             report(error)
             rewriteLater()
         }
+    }
+
+    private func takeUp(_ file: BacklogFile) throws(SystemError) {
+        guard !isTakenUp else { return }
+        let former = try file.read()
+        isTakenUp = true
+        queue.prepend(contentsOf: former)
     }
 
     private func report(_ error: SystemError) {
