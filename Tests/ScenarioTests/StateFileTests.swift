@@ -50,6 +50,21 @@ extension Stories {
             }
         }
 
+        @Test func `a history of figures that cannot be read at a start is not replaced`() throws {
+            let story = try Story()
+            _ = try story.get(segment("a", 10_000))
+            story.stop()
+            let path = story.cacheFolder + "/history.json"
+            #expect(rename(path, path + ".kept") == 0)
+            // A link to itself cannot be opened, not even by root.
+            #expect(symlink(path, path) == 0)
+            try story.restart()
+            _ = try story.get(segment("b", 10_000))
+            story.stop()
+            var target: [CChar] = [0]
+            #expect(readlink(path, &target, 1) == 1, "it is still there")
+        }
+
         private func tells(_ story: Story, _ name: String, _ reason: String) -> Bool {
             story.daemon.standardError.split(separator: "\n").contains {
                 $0.hasSuffix("/\(name)") && $0.contains("left unread") && $0.contains(reason)

@@ -23,6 +23,8 @@ package final class HistoryKeeper: Sendable {
         /// The counters at the last count.
         var last = FigureHistory.series.map { _ in Int64(0) }
         var isWritten = true
+        /// False if the file could not be read, but may be sound: then this run leaves it alone.
+        var mayWrite = true
         var turns = 0
     }
 
@@ -88,10 +90,15 @@ package final class HistoryKeeper: Sendable {
 
     private static func restored(from path: String) -> State {
         let now = WallTime.now().seconds
-        let text = (try? readWhole(path, atMost: longest)) ?? []
+        var (text, mayWrite): ([UInt8], Bool) = ([], true)
+        do throws(SystemError) {
+            text = try readWhole(path, atMost: longest)
+        } catch {
+            mayWrite = !error.mayHideSoundFile
+        }
         return State(
             history: FigureHistory(reading: text, now: now),
-            outages: OutageHistory(reading: text, now: now))
+            outages: OutageHistory(reading: text, now: now), mayWrite: mayWrite)
     }
 
     private func tick(_ loop: EventLoop) {
@@ -146,7 +153,7 @@ package final class HistoryKeeper: Sendable {
         let text = state.withLock { state -> String? in
             // Under the lock, so that none that ends meanwhile is listed twice.
             let lasting = lasting(isCut: true)
-            if state.isWritten, lasting.isEmpty { return nil }
+            if !state.mayWrite || state.isWritten && lasting.isEmpty { return nil }
             state.isWritten = true
             return Self.document(state, lasting).encoded
         }
