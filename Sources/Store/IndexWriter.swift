@@ -47,6 +47,12 @@ final class IndexWriter {
         usesSince = nil
     }
 
+    /// Forgets the changes of objects that were cleared, which are all but `kept`.
+    func forget(but kept: Set<ObjectKey>) {
+        rows = rows.filter { kept.contains($0.key) }
+        keysByName = nil
+    }
+
     // MARK: Uses
 
     /// Collects the uses that lookups and reads left in the shards, and reports reads to a policy.

@@ -110,10 +110,9 @@ struct TableShard: Sendable {
         return object
     }
 
-    /// Removes and returns the objects whose names are not in `kept`.
-    mutating func removeAll(but kept: Set<UInt128>) -> [StoredObject] {
-        let gone = entries.map(\.key.name).filter { !kept.contains($0) }
-        return gone.compactMap { remove($0) }
+    /// Removes and returns the objects of some keys.
+    mutating func removeAll(where isGone: (ObjectKey) -> Bool) -> [StoredObject] {
+        entries.map(\.key).filter(isGone).compactMap { remove($0.name) }
     }
 
     mutating func removeAll() -> [StoredObject] {

@@ -38,6 +38,9 @@ struct ClearedFolder: Sendable {
         objects = parts.count == 3 ? Int(Self.number(parts[1])) : 0
         bytes = parts.count == 3 ? Self.number(parts[2]) : 0
     }
+
+    /// Returns the path of the subfolder for keys that begin with this byte.
+    func subfolder(of byte: UInt8) -> String { "\(path)/\(String(byte, radix: 16, width: 2))" }
 }
 
 extension StoreFolder {
@@ -62,9 +65,7 @@ extension StoreFolder {
         let made = ClearedFolder(
             path: "\(path)/\(ClearedFolder.prefix)\(number)-\(objects)-\(bytes)", objects: objects,
             bytes: bytes)
-        let paths = (UInt8.min...UInt8.max).map {
-            made.path + objectsFolder(of: $0).dropFirst(objectsFolder.utf8.count)
-        }
+        let paths = (UInt8.min...UInt8.max).map(made.subfolder(of:))
         do throws(SystemError) {
             for path in paths { try makeFolder(path) }
         } catch {

@@ -26,85 +26,131 @@ extension StoreWorker {
 
     /// Sets all objects aside, or all except those of pinned titles; holders can still read them.
     ///
+    /// Every lookup of an object that is not open waits for a name lock. So what takes long is done
+    /// before all of them are held, or after: links of pinned objects, waits for the disk, and the
+    /// index.
+    ///
     /// - Parameter sparesPinned: whether pinned objects stay.
     /// - Returns: what was removed.
     /// - Throws: errors of the file system or SQLite; nothing is removed then.
     func clear(sparingPinned sparesPinned: Bool) throws -> Removal {
         flushIndex()
+        try writeIndex()
         // A new folder of objects takes files before the former ones are deleted.
         evictor.makeRoom(files: StoreFolder.filesOfAside + FileFloor.least)
-        let (count, size) = try core.index.totals()
-        let aside = try core.folder.makeAside(objects: count, bytes: size)
+        let totals = try core.index.totals()
+        let aside = try core.folder.makeAside(objects: totals.objects, bytes: totals.bytes)
+        var spared = SparedObjects(core: core, aside: aside, includesPinned: sparesPinned)
+        let open: [StoredObject]
         do {
-            let cleared = try core.table.withAllNames { () throws -> Cleared in
-                try setAside(into: aside, sparesPinned)
+            try linkPinned(&spared)
+            open = try core.table.withAllNames { () throws -> [StoredObject] in
+                try exchange(with: aside, sparing: &spared)
             }
-            try? syncFolder(core.folder.path)
-            beginAnew(with: cleared.kept)
-            core.cleaner.add(
-                ClearedFolder(
-                    path: aside.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
-            return cleared.removal
         } catch {
             // The folder holds only second links.
             core.cleaner.add(ClearedFolder(path: aside.path, objects: 0, bytes: 0))
             throw error
         }
+        let kept = spared.rows
+        let cleared = forgetCleared(open, but: kept, of: totals)
+        syncExchange(spared.unsynced)
+        beginAnew(with: kept)
+        core.cleaner.add(
+            ClearedFolder(
+                path: aside.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
+        return cleared.removal
     }
 
-    private struct Cleared: Sendable {
+    /// Links the pinned objects, and waits until the links are on the disk.
+    private func linkPinned(_ spared: inout SparedObjects) throws {
+        try spared.followPins()
+        guard !spared.unsynced.isEmpty else { return }
+        // The second links must be durable before the first ones are moved away.
+        try syncLinks(core.folder)
+        spared.noteSynced()
+        // With much unwritten data that took minutes, and players continued.
+        try follow(&spared)
+        try spared.sync()
+        try writeIndex()
+    }
+
+    /// Follows the changes that other threads made since the index was last written.
+    private func follow(_ spared: inout SparedObjects) throws {
+        absorb(core.channel.takeIndexMail())
+        try spared.followPins()
+        try spared.follow(index.rows)
+    }
+
+    private func writeIndex() throws {
+        index.write(isTick: false)
+        // Rows that the index rejects would reappear with its next batch.
+        guard index.rows.isEmpty else { throw SystemError("write the index", code: EIO) }
+    }
+
+    /// Exchanges the folder of objects with the one set aside; the caller holds all name locks.
+    ///
+    /// - Returns: the cleared objects that were open.
+    private func exchange(
+        with aside: ClearedFolder, sparing spared: inout SparedObjects
+    ) throws -> [StoredObject] {
+        // The last changes; what was published only now need not be durable yet.
+        try follow(&spared)
+        try exchangeFiles(core.folder.objectsFolder, aside.path)
+        var open: [StoredObject] = []
+        core.table.withEachShard { open += $0.removeAll { !spared.contains($0) } }
+        for object in open { object.state.withLock { $0.becomeRemoved() } }
+        core.usage.countObjects(spared.count - core.usage.objectCount)
+        core.counters.removals.add(1, ordering: .releasing)
+        return open
+    }
+
+    private struct Cleared {
         var removal = Removal()
         /// The bytes that stay charged until the files are deleted; open objects release their own.
         var bytesLeft: Int64 = 0
-        var kept: [IndexRow] = []
     }
 
-    /// Sets objects aside; the caller holds all name locks.
-    private func setAside(into aside: ClearedFolder, _ sparesPinned: Bool) throws -> Cleared {
-        flushIndex()
-        // Rows that the index rejects would reappear with its next batch.
-        guard index.rows.isEmpty else { throw SystemError("write the index", code: EIO) }
-        var cleared = Cleared()
-        cleared.kept = sparesPinned ? try pinnedRows() : []
-        let names = Set(cleared.kept.map(\.key.name))
-        for row in cleared.kept {
-            try linkFile(
-                core.folder.objectPath(row.key), as: core.folder.path(of: row.key, in: aside))
-        }
-        // The second links must be durable before the first ones are moved away.
-        if !names.isEmpty { try core.folder.syncEverything(for: .clearing) }
-        let totals = try core.index.totals()
-        try exchangeFiles(core.folder.objectsFolder, aside.path)
-        var open: [StoredObject] = []
-        core.table.withEachShard { open += $0.removeAll(but: names) }
-        for object in open { object.state.withLock { $0.becomeRemoved() } }
+    /// Sets the rows of cleared objects aside.
+    ///
+    /// What other threads have stored since the exchange is still in the mail, and must stay there.
+    ///
+    /// - Parameters:
+    ///   - open: the cleared objects that were open.
+    ///   - kept: the rows of the others that stay.
+    ///   - former: the totals, unless the index has later ones.
+    /// - Returns: what was cleared.
+    private func forgetCleared(
+        _ open: [StoredObject], but kept: [IndexRow], of former: (objects: Int, bytes: Int64)
+    ) -> Cleared {
+        index.write(isTick: false)
+        let totals = (try? core.index.totals()) ?? former
         let known = (try? core.index.rows(of: open.map(\.key))) ?? []
-        let size = totals.bytes - cleared.kept.map(\.bytes).saturatedSum()
-        cleared.removal.objects = totals.objects - cleared.kept.count
+        let size = totals.bytes.subtractingSaturated(kept.map(\.bytes).saturatedSum())
+        var cleared = Cleared()
+        cleared.removal.objects = totals.objects - kept.count
         cleared.removal.bytes = size
-        cleared.bytesLeft = size - known.map { $0?.bytes ?? 0 }.saturatedSum()
-        core.usage.countObjects(cleared.kept.count - core.usage.objectCount)
-        core.counters.removals.add(1, ordering: .releasing)
+        let openBytes = known.map { $0?.bytes ?? 0 }.saturatedSum()
+        cleared.bytesLeft = size.subtractingSaturated(openBytes)
         do {
-            try core.index.setAside(butFor: cleared.kept.map(\.key))
+            try core.index.setAside(butFor: kept.map(\.key))
         } catch {
             // The index has rows without files; the next start finds and drops them.
             core.noteIndexFailure(error)
             core.log.error("cannot clear the index", metadata: ["error": "\(error)"])
         }
+        // Rows that the index rejected would reappear with its next batch.
+        if !index.rows.isEmpty { index.forget(but: Set(kept.map(\.key))) }
         return cleared
     }
 
-    /// Returns the rows of pinned objects whose files exist.
-    private func pinnedRows() throws -> [IndexRow] {
-        var found: [ObjectKey: IndexRow] = [:]
-        for pin in core.pins.all {
-            var rows = try core.index.rows(of: pin.keys).compactMap { $0 }
-            if pin.title != 0 { rows += try core.index.rows(ofTitle: pin.title) }
-            for row in rows { found[row.key] = row }
-        }
-        return found.values.filter { access(core.folder.objectPath($0.key), F_OK) == 0 }
-            .sorted { ($0.lastUsed ?? $0.created) < ($1.lastUsed ?? $1.created) }
+    /// Waits until the last links, and then the exchange, are on the disk.
+    ///
+    /// - Parameter changed: first bytes of the keys whose links were made or removed last.
+    private func syncExchange(_ changed: Set<UInt8>) {
+        for byte in changed { try? syncFolder(core.folder.objectsFolder(of: byte)) }
+        if !changed.isEmpty { try? syncFolder(core.folder.objectsFolder) }
+        try? syncFolder(core.folder.path)
     }
 
     /// Restarts retention with only the kept objects.
@@ -133,7 +179,7 @@ extension StoreWorker {
 
 extension ObjectStore {
     /// Removes all objects, or all except those of pinned titles; blocks for some milliseconds, and
-    /// with pins also until index and folder are compared.
+    /// with pins also until index and folder are compared and the disk has written what waits.
     ///
     /// The objects are gone in one step; their files are deleted in the background, if necessary in
     /// the next run. Holders can still read their objects. Must not be called on the store thread.

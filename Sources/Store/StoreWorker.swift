@@ -21,6 +21,8 @@ final class StoreWorker {
     var refilling: Refill?
     /// The damage for which the index is replaced once the comparison is done.
     var awaitedDamage: String?
+    /// Waits until the links of what a clear spares are on the disk; replaced by tests.
+    var syncLinks: (StoreFolder) throws -> Void = { try $0.syncEverything(for: .clearing) }
     // Numbers and timers are read and replaced as a whole, so that accesses cannot overlap: no check of
     // exclusivity, which costs a hundred instructions for each piece of mail.
     /// The room requested and not freed yet, in bytes beyond current usage; nil if none was.
@@ -214,7 +216,7 @@ final class StoreWorker {
     // MARK: Changes
 
     /// Applies changes that other threads recorded.
-    private func absorb(_ mail: StoreMail) {
+    func absorb(_ mail: StoreMail) {
         // In the order of creation, which retention relies on.
         for (key, change) in mail.rows.sorted(by: { $0.value.time < $1.value.time }) {
             index.note(change, of: key)

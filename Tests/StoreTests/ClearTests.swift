@@ -1,8 +1,10 @@
 import Posix
 import Reactor
 import Retention
-import Store
+import Synchronization
 import Testing
+
+@testable import Store
 
 /// Clearing hides all objects immediately and deletes files in the background.
 @Suite struct ClearTests {
@@ -84,6 +86,54 @@ import Testing
         store.close()
     }
 
+    @Test func `while a clear waits for the disk, others find, store, remove and pin objects`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.path)
+        try store.pin(title: 1, url: "http://h/1", keys: [])
+        for name in ["kept", "replaced", "removed"] { try add(store, name, title: 1) }
+        try add(store, "late", title: 2)
+        try add(store, "other", title: 3)
+        try store.flushed()
+        let isOver = try ThreadSemaphore()
+        let meanwhile = Meanwhile()
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { [store] worker, _ in
+            worker.syncLinks = { _ in
+                let player = try PosixThread(name: "player") {
+                    _ = store.find("never stored")
+                    try? add(store, "replaced", title: 1)
+                    try? add(store, "new", title: 1)
+                    store.remove(ObjectKey(sha256Of: "removed"))
+                    try? store.pin(title: 2, url: "http://h/2", keys: [])
+                    isOver.signal()
+                }
+                meanwhile.note(player, wasFree: isOver.wait(atMost: .seconds(10 as Int64)))
+            }
+        }
+        let generation = try #require(store.find("replaced")).generation
+        #expect(try store.clear(sparingPinned: true).objects == 1)
+        meanwhile.player?.join()
+        #expect(meanwhile.wasFree)
+        #expect(store.statistics().objects == 4)
+        for _ in 0..<2 {
+            let kept = ["kept", "replaced", "new", "late"]
+            #expect(kept.allSatisfy { store.find($0)?.isComplete == true })
+            #expect(store.find("replaced")?.generation != generation)
+            for name in ["removed", "other"] {
+                #expect(store.find(name) == nil && !exists(objectPath(folder.path, name)))
+            }
+            try eventually { try isDeleted(store, in: folder.path) }
+            store.close()
+            store = try openStore(folder.path)
+        }
+        try eventually { store.statistics().isReconciled }
+        #expect(store.statistics().objects == 4 && store.statistics().damagedObjects == 0)
+        #expect(store.statistics().bytes == store.entries(limit: -1).reduce(0) { $0 + $1.bytes })
+        store.close()
+    }
+
     @Test func `the next run deletes what a stop left, which counts until then`() throws {
         let folder = try TemporaryFolder()
         try openStore(folder.path).close()
@@ -124,5 +174,18 @@ import Testing
             files += try listFolder("\(folder.path)/objects/\(part.name)").count
         }
         #expect(files == entries.count)
+    }
+}
+
+/// What happened while a clear waited for the disk.
+private final class Meanwhile: Sendable {
+    private let facts = Mutex<(player: PosixThread, wasFree: Bool)?>(nil)
+
+    var player: PosixThread? { facts.withLock { $0?.player } }
+    /// True if the player was done before the clear continued.
+    var wasFree: Bool { facts.withLock { $0?.wasFree ?? false } }
+
+    func note(_ player: PosixThread, wasFree: Bool) {
+        facts.withLock { $0 = (player, wasFree) }
     }
 }
