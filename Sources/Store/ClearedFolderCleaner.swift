@@ -1,5 +1,7 @@
 // Deletes the objects that a clear set aside, on a separate thread: a million files take minutes,
-// and nothing waits for them. What is left when the store closes is deleted after the next start.
+// and nothing waits for them. What the disk refuses to delete is tried again later, and holds up
+// nothing else. What is left when the store closes is deleted after the next start.
+import Glibc
 import Logging
 import Posix
 import Reactor
@@ -18,8 +20,21 @@ package struct Deletion: Sendable, Equatable {
 
 /// The thread that deletes set-aside folders and rows; it runs only while there is work.
 final class ClearedFolderCleaner: Sendable {
+    /// A folder to delete.
+    private struct Work {
+        var folder: ClearedFolder
+        /// When its bytes were charged; see `DiskUsage.era`.
+        let era: Int
+    }
+
     private struct State {
-        var waiting: [ClearedFolder] = []
+        var waiting: [Work] = []
+        /// What the disk refused to delete, until `tryAgain`.
+        var refused: [Work] = []
+        /// The paths of folders that were logged as refused.
+        var told: Set<String> = []
+        /// True if the last thread could not be started, until one is.
+        var lacksThread = false
         var left = Deletion()
         /// True while the thread runs or may still look for more work.
         var isRunning = false
@@ -29,18 +44,27 @@ final class ClearedFolderCleaner: Sendable {
 
     private let folder: StoreFolder
     private let index: ObjectIndex
-    private let usage: DiskUsage
+    private let channel: StoreChannel
     private let log: Logger
     private let state = Mutex(State())
+    private let refusal = Atomic<Bool>(false)
+    /// The refusals in a row after which the rest of a subfolder is left for the next time: a
+    /// failing disk must not be asked a million times.
+    private static let mostRefusals = 16
 
-    init(folder: StoreFolder, index: ObjectIndex, usage: DiskUsage, log: Logger) {
+    private var usage: DiskUsage { channel.usage }
+
+    init(folder: StoreFolder, index: ObjectIndex, channel: StoreChannel, log: Logger) {
         self.folder = folder
         self.index = index
-        self.usage = usage
+        self.channel = channel
         self.log = log
     }
 
     var left: Deletion { state.withLock { $0.left } }
+
+    /// True from a failure until `tryAgain`.
+    var isRefused: Bool { refusal.load(ordering: .relaxed) }
 
     /// Queues the folders that earlier runs left; their bytes count against the budget until
     /// deleted.
@@ -59,11 +83,27 @@ final class ClearedFolderCleaner: Sendable {
     /// Queues a folder for deletion; its bytes must already be counted in `usage`.
     func add(_ aside: ClearedFolder) {
         state.withLock { state in
-            state.waiting.append(aside)
+            state.waiting.append(Work(folder: aside, era: usage.era))
             state.left.objects += aside.objects
             state.left.bytes += aside.bytes
         }
         start()
+    }
+
+    /// Deletes what was refused, as far as the disk permits now; in the background.
+    func tryAgain() {
+        guard refusal.exchange(false, ordering: .relaxed) else { return }
+        state.withLock { state in
+            state.waiting += state.refused
+            state.refused = []
+        }
+        start()
+    }
+
+    /// Has the store thread call `tryAgain` after a while.
+    private func awaitRetry() {
+        refusal.store(true, ordering: .relaxed)
+        channel.hurry()
     }
 
     /// Stops the thread after the file that it is deleting; blocks until it has ended.
@@ -88,17 +128,28 @@ final class ClearedFolderCleaner: Sendable {
         former?.join()
         do throws(SystemError) {
             let made = try PosixThread(name: "delete") { self.run() }
-            state.withLock { $0.thread = made }
+            state.withLock { state in
+                state.thread = made
+                state.lacksThread = false
+            }
         } catch {
-            state.withLock { $0.isRunning = false }
-            log.error(
-                "cannot start a thread to delete cleared objects", metadata: ["error": "\(error)"])
+            let isNews = state.withLock { state in
+                defer { state.lacksThread = true }
+                state.isRunning = false
+                return !state.lacksThread
+            }
+            if isNews {
+                log.error(
+                    "cannot start a thread to delete cleared objects; trying again",
+                    metadata: ["error": "\(error)"])
+            }
+            awaitRetry()
         }
     }
 
     private func run() {
         while true {
-            let next = state.withLock { state -> ClearedFolder? in
+            let next = state.withLock { state -> Work? in
                 guard !state.isStopped, let next = state.waiting.popLast() else {
                     if state.isStopped { state.isRunning = false }
                     return nil
@@ -120,39 +171,112 @@ final class ClearedFolderCleaner: Sendable {
         }
     }
 
-    private func delete(_ aside: ClearedFolder) {
-        var rest = Deletion(objects: aside.objects, bytes: aside.bytes)
-        do throws(SystemError) {
-            let parts = try listFolder(aside.path)
-            let share = aside.bytes / Int64(max(1, parts.count))
-            for part in parts {
-                let path = "\(aside.path)/\(part.name)"
-                for entry in try listFolder(path) {
-                    guard !isStopped else { return }
-                    try removeFile("\(path)/\(entry.name)")
-                    if rest.objects > 0 {
-                        rest.objects -= 1
-                        state.withLock { $0.left.objects -= 1 }
-                    }
-                }
-                try removeFolder(path)
-                rest.bytes -= share
-                release(bytes: share)
-            }
-            try removeFolder(aside.path)
-        } catch {
-            // The files are still there, so they stay counted; the next start tries again.
-            log.error(
-                "cannot delete cleared objects",
-                metadata: ["path": "\(aside.path)", "error": "\(error)"])
-            return
+    /// Deletes a folder, or what the disk lets it delete of it; the rest waits for `tryAgain`.
+    private func delete(_ work: Work) {
+        var rest = work
+        let failure = deleteParts(of: &rest)
+        guard !isStopped else { return }
+        if let failure { return refuse(rest, failure) }
+        state.withLock { state in
+            state.told.remove(work.folder.path)
+            state.left.objects -= rest.folder.objects
         }
-        state.withLock { $0.left.objects -= rest.objects }
-        release(bytes: rest.bytes)
+        release(rest.folder.bytes, of: &rest)
     }
 
-    private func release(bytes: Int64) {
-        usage.release(bytes)
+    /// Keeps what the disk refused to delete; it stays counted.
+    private func refuse(_ rest: Work, _ error: SystemError) {
+        let isNews = state.withLock { state in
+            state.refused.append(rest)
+            return state.told.insert(rest.folder.path).inserted
+        }
+        if isNews {
+            log.error(
+                "cannot delete some cleared objects, which take room until they are gone; trying again",
+                metadata: ["path": "\(rest.folder.path)", "error": "\(error)"])
+        }
+        awaitRetry()
+    }
+
+    /// Deletes the subfolders one after the other, also after a failure.
+    ///
+    /// - Parameter work: the folder; what was deleted is subtracted.
+    /// - Returns: the first failure.
+    private func deleteParts(of work: inout Work) -> SystemError? {
+        var failure: SystemError?
+        do throws(SystemError) {
+            let parts = try list(work.folder.path)
+            let share = work.folder.bytes / Int64(max(1, parts.count))
+            for part in parts {
+                guard !isStopped else { return failure }
+                let path = "\(work.folder.path)/\(part.name)"
+                guard let error = deletePart(path, share: share, of: &work) else { continue }
+                failure = failure ?? error
+                // The disk takes no change at all.
+                if error.code == EROFS { return failure }
+            }
+            if failure == nil { try removeFolder(work.folder.path) }
+        } catch {
+            failure = error
+        }
+        return failure
+    }
+
+    /// Deletes one subfolder, and releases its share of the bytes.
+    private func deletePart(_ path: String, share: Int64, of work: inout Work) -> SystemError? {
+        var failure: SystemError?
+        do throws(SystemError) {
+            let entries = try list(path)
+            var (deleted, refusals) = (0, 0)
+            for entry in entries {
+                guard !isStopped else { return failure }
+                if let error = deleteFile("\(path)/\(entry.name)") {
+                    failure = failure ?? error
+                    refusals += 1
+                    if error.code == EROFS || refusals >= Self.mostRefusals { break }
+                    continue
+                }
+                (deleted, refusals) = (deleted + 1, 0)
+                guard work.folder.objects > 0 else { continue }
+                work.folder.objects -= 1
+                state.withLock { $0.left.objects -= 1 }
+            }
+            if failure == nil {
+                try removeFolder(path)
+                release(share, of: &work)
+            } else {
+                release(share / Int64(entries.count) * Int64(deleted), of: &work)
+            }
+        } catch {
+            failure = error
+        }
+        return failure
+    }
+
+    private func deleteFile(_ path: String) -> SystemError? {
+        do throws(SystemError) {
+            try removeFile(path)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Lists a folder; one that someone deleted by hand is empty.
+    private func list(_ path: String) throws(SystemError) -> [FolderEntry] {
+        do throws(SystemError) {
+            return try listFolder(path)
+        } catch {
+            // The whole cache folder may be away for a while.
+            guard error.code == ENOENT, folder.isInPlace else { throw error }
+            return []
+        }
+    }
+
+    private func release(_ bytes: Int64, of work: inout Work) {
+        work.folder.bytes -= bytes
+        // Of a folder that was replaced, nothing is charged any more.
+        if work.era == usage.era { usage.release(bytes) }
         state.withLock { $0.left.bytes -= bytes }
     }
 

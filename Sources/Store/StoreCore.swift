@@ -45,7 +45,7 @@ final class StoreCore: Sendable {
         log: Logger
     ) {
         pins = PinTable(state)
-        cleaner = ClearedFolderCleaner(folder: folder, index: index, usage: channel.usage, log: log)
+        cleaner = ClearedFolderCleaner(folder: folder, index: index, channel: channel, log: log)
         self.folder = folder
         self.index = index
         self.state = state

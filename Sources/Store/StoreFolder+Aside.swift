@@ -20,8 +20,8 @@ struct ClearedFolder: Sendable {
 
     let path: String
     /// The number of its objects, and their bytes that stay charged until they are deleted.
-    let objects: Int
-    let bytes: Int64
+    var objects: Int
+    var bytes: Int64
 
     init(path: String, objects: Int, bytes: Int64) {
         self.path = path

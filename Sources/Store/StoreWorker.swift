@@ -136,7 +136,7 @@ final class StoreWorker {
     }
 
     private func scheduleTick(_ loop: EventLoop) {
-        if !core.undeleted.isEmpty, deletionTimer == nil { scheduleDeletion(loop) }
+        if deletionTimer == nil, isToDelete { scheduleDeletion(loop) }
         guard
             timer == nil,
             committer.hasWork || committer.mayTrim || index.hasWork || sync.since != nil
@@ -164,13 +164,17 @@ final class StoreWorker {
         }
     }
 
+    /// True if the disk refused to delete files.
+    private var isToDelete: Bool { !core.undeleted.isEmpty || core.cleaner.isRefused }
+
     /// Deletes the files that the disk refused to delete, repeatedly until it did.
     private func scheduleDeletion(_ loop: EventLoop) {
         deletionTimer = loop.schedule(after: core.configuration.deletionInterval) {
             [unowned self] loop in
             deletionTimer = nil
             core.deleteUndeleted()
-            if !core.undeleted.isEmpty { scheduleDeletion(loop) }
+            core.cleaner.tryAgain()
+            if isToDelete { scheduleDeletion(loop) }
         }
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import Posix
 import Reactor
 import Retention
@@ -146,6 +147,52 @@ import Testing
         defer { store.close() }
         try eventually { try isDeleted(store, in: folder.path) }
         #expect(store.statistics().bytes == 0 && store.statistics().objects == 0)
+    }
+
+    @Test func `a file that cannot be deleted keeps no other cleared file, and is deleted later`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        var store = try openStore(folder.path)
+        for number in 0..<64 { try store.add("o\(number)", total: 100_000) }
+        store.close()
+        // Opened again, so that no object is open: those release their bytes by themselves.
+        store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        // The comparison would drop the row of a missing file.
+        try eventually { store.statistics().isReconciled }
+        let bytes = store.statistics().bytes
+        let path = objectPath(folder.path, "o7")
+        // unlink(2) refuses a folder.
+        unlink(path)
+        try makeFolder(path)
+        _ = try store.clear(sparingPinned: false)
+        try eventually { store.deletion.objects == 1 }
+        try eventually { store.statistics().bytes <= bytes / 64 }
+        let aside = try #require(try setAside(in: folder.path).first)
+        let obstacle = path.replacing("/objects/", with: "/\(aside)/")
+        #expect(exists(obstacle))
+        try store.add("new", total: 10_000)
+        rmdir(obstacle)
+        try eventually { try isDeleted(store, in: folder.path) }
+        #expect(store.find("new")?.isComplete == true)
+        try store.flushed()
+        #expect(store.statistics().bytes == store.entries(limit: -1).reduce(0) { $0 + $1.bytes })
+    }
+
+    @Test func `a cleared folder that is deleted by hand takes no room any more`() throws {
+        let folder = try TemporaryFolder()
+        try openStore(folder.path).close()
+        let aside = "\(folder.path)/gone-1-4-32768"
+        // unlink(2) refuses a folder.
+        try makeFolder("\(aside)/00/a")
+        let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        try eventually { store.core.cleaner.isRefused }
+        #expect(store.statistics().bytes > 0)
+        rename(aside, folder.path + "/elsewhere")
+        try eventually { store.deletion == Deletion() }
+        #expect(store.statistics().bytes == 0)
     }
 
     @Test func `concurrent stores and clears leave files and index consistent`() throws {
