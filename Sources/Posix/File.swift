@@ -155,16 +155,45 @@ package func renameFile(_ from: String, to path: String) throws(SystemError) {
 
 /// Exchanges two names of one file system atomically (renameat2(2)).
 ///
-/// On a file system without this call it takes three renames, and the first name is missing in
-/// between.
-package func exchangeFiles(_ one: String, _ other: String) throws(SystemError) {
-    if clinux_exchange(one, other) == 0 { return }
+/// On a file system without this call it takes three renames; see `exchangeByRenames`.
+///
+/// - Returns: the name of what was `one`: nearly always `other`.
+@discardableResult
+package func exchangeFiles(_ one: String, _ other: String) throws(SystemError) -> String {
+    if clinux_exchange(one, other) == 0 { return other }
     guard errno == EINVAL || errno == ENOSYS else {
         throw SystemError("renameat2", code: errno, subject: one)
     }
-    try renameFile(one, to: other + ".old")
-    try renameFile(other, to: one)
-    try renameFile(other + ".old", to: other)
+    return try exchangeByRenames(one, other)
+}
+
+/// Exchanges two names of one file system by three renames (rename(2)); `one` is missing meanwhile.
+///
+/// - Parameters:
+///   - one: a name.
+///   - other: another name; the same with `.old` is used meanwhile.
+///   - rename: renames a file; replaced by tests.
+/// - Returns: the name of what was `one`: `other`, or that with `.old` if only the last one failed.
+/// - Throws: `SystemError` if nothing was exchanged.
+package func exchangeByRenames(
+    _ one: String, _ other: String,
+    rename: (String, String) throws(SystemError) -> Void = renameFile(_:to:)
+) throws(SystemError) -> String {
+    let old = other + ".old"
+    try rename(one, old)
+    do throws(SystemError) {
+        try rename(other, one)
+    } catch {
+        // Nobody looks for it under this name.
+        try? rename(old, one)
+        throw error
+    }
+    do throws(SystemError) {
+        try rename(old, other)
+    } catch {
+        return old
+    }
+    return other
 }
 
 /// Creates a hard link to a file on the same file system (link(2)).

@@ -41,10 +41,10 @@ extension StoreWorker {
         let totals = try core.index.totals()
         let aside = try core.folder.makeAside(objects: totals.objects, bytes: totals.bytes)
         var spared = SparedObjects(core: core, aside: aside, includesPinned: sparesPinned)
-        let open: [StoredObject]
+        let gone: Exchanged
         do {
             try linkPinned(&spared)
-            open = try core.table.withAllNames { () throws -> [StoredObject] in
+            gone = try core.table.withAllNames { () throws -> Exchanged in
                 try exchange(with: aside, sparing: &spared)
             }
         } catch {
@@ -53,12 +53,12 @@ extension StoreWorker {
             throw error
         }
         let kept = spared.rows
-        let cleared = forgetCleared(open, but: kept, of: totals)
+        let cleared = forgetCleared(gone.open, but: kept, of: totals)
         syncExchange(spared.unsynced)
         beginAnew(with: kept)
         core.cleaner.add(
             ClearedFolder(
-                path: aside.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
+                path: gone.path, objects: cleared.removal.objects, bytes: cleared.bytesLeft))
         return cleared.removal
     }
 
@@ -88,21 +88,25 @@ extension StoreWorker {
         guard index.rows.isEmpty else { throw SystemError("write the index", code: EIO) }
     }
 
+    /// The path of the former folder of objects, and the cleared objects that were open.
+    private typealias Exchanged = (path: String, open: [StoredObject])
+
     /// Exchanges the folder of objects with the one set aside; the caller holds all name locks.
     ///
-    /// - Returns: the cleared objects that were open.
+    /// - Returns: what was cleared.
+    /// - Throws: errors of the file system or SQLite; nothing was exchanged then.
     private func exchange(
         with aside: ClearedFolder, sparing spared: inout SparedObjects
-    ) throws -> [StoredObject] {
+    ) throws -> Exchanged {
         // The last changes; what was published only now need not be durable yet.
         try follow(&spared)
-        try exchangeFiles(core.folder.objectsFolder, aside.path)
+        let path = try exchangeFiles(core.folder.objectsFolder, aside.path)
         var open: [StoredObject] = []
         core.table.withEachShard { open += $0.removeAll { !spared.contains($0) } }
         for object in open { object.state.withLock { $0.becomeRemoved() } }
         core.usage.countObjects(spared.count - core.usage.objectCount)
         core.counters.removals.add(1, ordering: .releasing)
-        return open
+        return (path, open)
     }
 
     private struct Cleared {

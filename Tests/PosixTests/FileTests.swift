@@ -44,6 +44,39 @@ struct FileTests {
         try removeFile(path)
     }
 
+    /// File systems without renameat2(2), such as NFS, may refuse any of the renames.
+    @Test(arguments: 0...3)
+    func `an exchange by renames that is refused one does all or nothing`(
+        refused: Int
+    ) throws {
+        let base = "/tmp/posix-exchange-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        let (one, other) = ("\(base)/one", "\(base)/other")
+        try makeFolder("\(one)/first")
+        try makeFolder("\(other)/second")
+        var count = 0
+        var failure: SystemError?
+        var place: String?
+        do throws(SystemError) {
+            place = try exchangeByRenames(one, other) { (from, to) throws(SystemError) in
+                count += 1
+                guard count != refused else { throw SystemError("rename", code: EIO) }
+                try renameFile(from, to: to)
+            }
+        } catch {
+            failure = error
+        }
+        let isDone = refused == 0 || refused == 3
+        #expect((failure == nil) == isDone)
+        #expect(place == [other, nil, nil, "\(other).old"][refused])
+        #expect(try listFolder(one).map(\.name) == [isDone ? "second" : "first"])
+        #expect(try listFolder(place ?? other).map(\.name) == [isDone ? "first" : "second"])
+        for path in [one, other, "\(other).old"] {
+            for name in ["first", "second"] { _ = rmdir("\(path)/\(name)") }
+            _ = rmdir(path)
+        }
+        _ = rmdir(base)
+    }
+
     @Test func `an error names call, file and reason`() {
         let error = #expect(throws: SystemError.self) {
             _ = try openFile("/nowhere/file", flags: O_RDONLY)
