@@ -11,44 +11,48 @@ extension ObjectIndex {
     func setAside(butFor kept: [ObjectKey]) throws {
         let name = Self.asidePrefix + String(UInt64.random(in: 0...UInt64.max), radix: 16)
         try pool.write { db in
+            // As the migrations have made it, which alone know its columns.
+            let parts = try Self.parts(ofTable: "objects", in: db)
             // Renaming a table keeps its triggers and indexes under their own names.
+            for part in parts where part.type != "table" {
+                try db.execute(sql: "DROP \(part.type) \(part.name.quotedDatabaseIdentifier)")
+            }
             try db.execute(
                 sql: """
-                    DROP TRIGGER objects_added; DROP TRIGGER objects_resized;
-                    DROP TRIGGER objects_gone; DROP INDEX objects_by_title;
                     ALTER TABLE objects RENAME TO \(name);
-                    CREATE TABLE objects (
-                      key TEXT PRIMARY KEY, url TEXT NOT NULL, role INTEGER NOT NULL,
-                      bytes INTEGER NOT NULL, total INTEGER, complete INTEGER NOT NULL,
-                      created INTEGER NOT NULL, last_used INTEGER NOT NULL,
-                      title INTEGER NOT NULL DEFAULT 0, kind INTEGER NOT NULL DEFAULT 1,
-                      is_read INTEGER NOT NULL DEFAULT 1, uses INTEGER NOT NULL DEFAULT 1
-                    ) WITHOUT ROWID;
-                    CREATE INDEX objects_by_title ON objects (title);
                     UPDATE totals SET objects = 0, bytes = 0;
                     """)
-            try db.execute(sql: Self.triggers)
-            for key in kept {
-                try db.execute(
-                    sql: """
-                        INSERT INTO objects (key, url, role, bytes, total, complete, created,
-                          last_used, title, kind, is_read, uses)
-                        SELECT key, url, role, bytes, total, complete, created,
-                          last_used, title, kind, is_read, uses FROM \(name) WHERE key = ?
-                        """, arguments: [key.hex])
-            }
+            for part in parts { try db.execute(sql: part.definition) }
+            let copy = try db.makeStatement(
+                sql: "INSERT INTO objects SELECT * FROM \(name) WHERE key = ?")
+            for key in kept { try copy.execute(arguments: [key.hex]) }
         }
     }
 
-    /// The triggers that maintain the totals.
-    private static let triggers = """
-        CREATE TRIGGER objects_added AFTER INSERT ON objects BEGIN
-          UPDATE totals SET objects = objects + 1, bytes = bytes + new.bytes; END;
-        CREATE TRIGGER objects_resized AFTER UPDATE OF bytes ON objects BEGIN
-          UPDATE totals SET bytes = bytes + new.bytes - old.bytes; END;
-        CREATE TRIGGER objects_gone AFTER DELETE ON objects BEGIN
-          UPDATE totals SET objects = objects - 1, bytes = bytes - old.bytes; END;
-        """
+    /// A table, or an index or trigger of it.
+    private struct SchemaPart {
+        let type: String
+        let name: String
+        let definition: String
+    }
+
+    /// Returns a table, its indexes and its triggers, in the order in which they can be created.
+    private static func parts(ofTable table: String, in db: Database) throws -> [SchemaPart] {
+        // SQLite makes the indexes without a definition by itself.
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT type, name, sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL
+                ORDER BY type <> 'table', rowid
+                """, arguments: [table]
+        ).compactMap { row -> SchemaPart? in
+            guard let type = String.fromDatabaseValue(row[0]),
+                let name = String.fromDatabaseValue(row[1]),
+                let definition = String.fromDatabaseValue(row[2])
+            else { return nil }
+            return SchemaPart(type: type, name: name, definition: definition)
+        }
+    }
 
     /// True if rows of an earlier clear are left.
     func hasSetAside() throws -> Bool { try pool.read { try Self.tables($0).first != nil } }

@@ -1,3 +1,4 @@
+import GRDB
 import Glibc
 import Posix
 import Reactor
@@ -193,6 +194,46 @@ import Testing
         rename(aside, folder.path + "/elsewhere")
         try eventually { store.deletion == Deletion() }
         #expect(store.statistics().bytes == 0)
+    }
+
+    @Test func `a clear leaves the index as the migrations made it, and kept rows whole`() throws {
+        let folder = try TemporaryFolder()
+        let index = try ObjectIndex(path: folder.path + "/index.sqlite")
+        func schema() throws -> [String] {
+            try index.pool.read {
+                try String.fetchAll(
+                    $0,
+                    sql: """
+                        SELECT sql FROM sqlite_master
+                        WHERE sql IS NOT NULL AND name NOT GLOB 'objects_gone_*' ORDER BY type, name
+                        """)
+            }
+        }
+        // As a later version might.
+        try index.pool.write {
+            try $0.execute(sql: "ALTER TABLE objects ADD COLUMN later INTEGER NOT NULL DEFAULT 7")
+        }
+        let made = try schema()
+        let keys = ["a", "b"].map { ObjectKey(sha256Of: $0) }
+        for key in keys {
+            let row = IndexRow(
+                key: key, url: "http://h/", role: 7, title: 1, kind: .other, isRead: true,
+                bytes: 4096, isComplete: true, created: .now())
+            try index.apply(rows: [key: .put(row)], uses: [:])
+        }
+        try index.pool.write { try $0.execute(sql: "UPDATE objects SET later = 8") }
+        try index.setAside(butFor: [keys[1]])
+        #expect(try schema() == made)
+        let (objects, bytes) = try index.totals()
+        #expect(objects == 1 && bytes == 4096)
+        let left = try index.rows(of: keys).map { $0?.key }
+        #expect(left == [nil, keys[1]])
+        let later = try index.pool.read { try Int.fetchAll($0, sql: "SELECT later FROM objects") }
+        #expect(later == [8])
+        while try index.deleteSetAside(atMost: 1_000) {}
+        #expect(try schema() == made)
+        #expect(try index.totals().objects == 1)
+        try index.close()
     }
 
     @Test func `concurrent stores and clears leave files and index consistent`() throws {
