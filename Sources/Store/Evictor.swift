@@ -15,7 +15,8 @@ final class Evictor {
     var policy: any RetentionPolicy
     private var pinnedTitles: Set<UInt64> = []
     private var pinnedNames: Set<UInt128> = []
-    /// True if the disk refused to delete the last victim.
+    private var refused: RefusedVictims
+    /// True if the disk refused to delete the last victim, and the search must end.
     private var isRefused = false
     /// The number of objects that were examined for victims since `evict` was last called.
     private(set) var examined = 0
@@ -43,6 +44,7 @@ final class Evictor {
         self.core = core
         self.index = index
         policy = core.configuration.makePolicy(core.usage.budget)
+        refused = RefusedVictims(interval: core.configuration.deletionInterval)
         readFree = { [folder = core.folder] in freeRoom(at: folder.path) }
         readKeys = { [core] title in try core.index.keys(ofTitle: title) }
         isDiskLate = reportsFreedSpaceLate(at: core.folder.path)
@@ -65,6 +67,7 @@ final class Evictor {
     func startAnew(with kept: [IndexRow] = []) {
         policy = core.configuration.makePolicy(core.usage.budget)
         (unreadVictim, lagging) = (nil, LaggingSpace())
+        refused = RefusedVictims(interval: core.configuration.deletionInterval)
         isDiskLate = reportsFreedSpaceLate(at: core.folder.path)
         for row in kept { policy.insert(row.key.name, Retained(row)) }
     }
@@ -172,6 +175,7 @@ final class Evictor {
     func evict(until end: Monotonic, wanted: Int64) -> Int64? {
         examined = 0
         if lacksPins, .now() >= nextPins { reloadPins() }
+        refused.retry(at: .now())
         var freed: Int64 = 0
         repeat {
             guard isShort(wanted) else { return freed }
@@ -182,7 +186,7 @@ final class Evictor {
                 if let bytes = evict(row) {
                     freed = freed.addingSaturated(bytes)
                 } else if isRefused {
-                    return nil
+                    return freed == 0 ? nil : freed
                 }
             }
         } while .now() < end
@@ -265,7 +269,7 @@ final class Evictor {
         var count = 0
         let found = policy.nextVictim(now: WallTime.now().retentionTime) { name in
             count += 1
-            return pinnedNames.contains(name)
+            return pinnedNames.contains(name) || refused.contains(name)
                 || core.table.withShard(of: name) { !$0.isIdle(name) }
         }
         examined += count
@@ -290,8 +294,10 @@ final class Evictor {
             do throws(SystemError) {
                 try removeFile(core.folder.objectPath(key))
             } catch {
-                core.log.error("cannot evict an object", metadata: ["error": "\(error)"])
-                isRefused = true
+                if refused.isNews(key.name) {
+                    core.log.error("cannot evict an object", metadata: ["error": "\(error)"])
+                }
+                isRefused = refused.noteRefusal(of: key.name, error, at: .now())
                 return nil
             }
             core.noteRemoval(of: key)
@@ -308,6 +314,7 @@ final class Evictor {
             policy.insert(key.name, Retained(row))
             return nil
         }
+        refused.noteDeletion(of: key.name)
         // This is the last reference: closing the file frees the space.
         _ = consume object
         if let before, let after = readFree() {

@@ -76,6 +76,42 @@ import Testing
         #expect(store.find("a") == nil && store.find("b") != nil)
     }
 
+    @Test func `a file that cannot be deleted does not keep others from being evicted`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.deletionInterval = .zero }
+        defer { store.close() }
+        let names = ["a", "b", "c", "d"]
+        for name in names {
+            // A title is evicted from its end.
+            var description = describe(name, total: 12_288)
+            description.title = 1
+            let object = try store.create(description)
+            try store.publish(object)
+            try fill(object, 0..<12_288)
+            store.finish(object)
+        }
+        try store.flushed()
+        // unlink(2) refuses a folder.
+        let path = objectPath(folder.path, "d")
+        unlink(path)
+        try makeFolder(path)
+        let evictor = try store.evictor(of: names)
+        store.core.usage.minFree = 1 << 30 + 1
+        func evict(downTo count: Int) -> Int64? {
+            evictor.readFree = {
+                FreeRoom(bytes: store.statistics().objects > count ? 1 << 30 : 2 << 30)
+            }
+            return evictor.evict(until: Monotonic(nanoseconds: .max), wanted: 0)
+        }
+        #expect(evict(downTo: 2) == 2 * size)
+        #expect(!exists(objectPath(folder.path, "b")) && !exists(objectPath(folder.path, "c")))
+        #expect(exists(path) && exists(objectPath(folder.path, "a")))
+        // It is tried again, and nothing else is evicted in its place.
+        rmdir(path)
+        #expect(evict(downTo: 1) == size)
+        #expect(store.find("a")?.isComplete == true)
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func `rows that the index does not have are found by name among very many`() throws {
         let folder = try TemporaryFolder()
