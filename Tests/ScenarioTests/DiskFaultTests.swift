@@ -90,6 +90,21 @@ extension Stories {
             #expect(story.cdn.requestCount(path) == before)
         }
 
+        @Test func `stored bytes for which there is no memory are kept`() throws {
+            let disk = try FailingDisk()
+            let story = disk.story
+            let path = segment("no-memory", 900_000)
+            #expect(isContent(try story.get(path).body, of: path))
+            try disk.fail(DiskFault(calls: [.send], error: ENOMEM))
+            for _ in 0..<3 {
+                let answer = try? story.get(path)
+                #expect(answer?.complete != true)
+            }
+            try disk.heal()
+            #expect(isContent(try story.get(path).body, of: path))
+            #expect(story.cdn.requestCount(path) == 1)
+        }
+
         /// Nothing but the stored bytes shows that the parts of this body are of one version.
         @Test func `bytes behind a hole that a crash spoiled are fetched again`() throws {
             let story = try Story()

@@ -17,8 +17,17 @@ extension Reader {
     private static let mostDetours = 2
 
     /// Marks unreadable stored bytes as missing, so that they are fetched again.
+    ///
+    /// - Returns: false if this machine lacked memory, which says nothing about the bytes: the
+    ///   player asks again.
     func recover(fromReadError code: CInt) -> Bool {
         let error = SystemError("sendfile", code: code == 0 ? EIO : code)
+        guard code != ENOMEM, code != ENOBUFS else {
+            core.log.warning(
+                "no memory to send stored bytes: the response is broken off",
+                metadata: ["url": "\(resource.url.redacted)", "error": "\(error)"])
+            return false
+        }
         core.log.warning(
             "stored bytes cannot be read, and are fetched again",
             metadata: [
