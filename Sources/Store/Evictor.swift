@@ -300,6 +300,7 @@ final class Evictor {
                 isRefused = refused.noteRefusal(of: key.name, error, at: .now())
                 return nil
             }
+            core.undeleted.remove(key)
             core.noteRemoval(of: key)
             guard let open else {
                 core.usage.release(latest.bytes)

@@ -64,6 +64,10 @@ struct ObjectState: Sendable {
     var didFailToStore = false
     var place: Place
     var isDiscarded = false
+    /// True if it was discarded only because the disk failed to read, write or sync it.
+    var isFaultOfDisk = false
+    /// True once its file was left, with name and charge, to the next lookup of the key.
+    private(set) var hasLeftFile = false
     /// True once a purge, a clear or another generation has removed the name.
     private(set) var isRemoved = false
     /// The bytes charged to the disk usage for this object.
@@ -113,6 +117,20 @@ struct ObjectState: Sendable {
     mutating func becomeRemoved() {
         isRemoved = true
         loseName()
+    }
+
+    /// True if its bytes may be sound although it was discarded.
+    ///
+    /// Only of a body that was complete: readers of another would go on writing to its file.
+    var mayLeaveFile: Bool {
+        place == .current && isDiscarded && isFaultOfDisk && (isComplete || wasComplete)
+    }
+
+    /// Leaves the file, its name and what is charged for it to the next lookup of the key.
+    mutating func leaveFile() {
+        place = .unlinked
+        charge = 0
+        hasLeftFile = true
     }
 
     /// Marks the object as one without a name.

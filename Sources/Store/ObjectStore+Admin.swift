@@ -97,7 +97,7 @@ extension ObjectStore {
         var removal = removal
         let rows: [IndexRow]? = indexed("list a title", nil) { try removal.next(core.index) }
         for row in rows ?? []
-        where removal.fits(StoreEntry(row)) && core.remove(row.key) != nil {
+        where removal.fits(StoreEntry(row)) && core.remove(row.key) {
             removal.removed.objects += 1
             removal.removed.bytes = removal.removed.bytes.addingSaturated(row.bytes)
         }
@@ -154,7 +154,7 @@ extension ObjectStore {
                 for (index, row) in try rows(startingWith: byte).enumerated() {
                     if index.isMultiple(of: 64), !goesOn(removal) { break purging }
                     // An object that replaced this one meanwhile stays.
-                    guard fits(StoreEntry(row)), core.remove(row.key, created: row.created) != nil
+                    guard fits(StoreEntry(row)), core.remove(row.key, created: row.created)
                     else { continue }
                     removal.objects += 1
                     removal.bytes = removal.bytes.addingSaturated(row.bytes)

@@ -221,7 +221,10 @@ package final class ObjectStore: Sendable {
             try core.index.close()
             // The next start looks for damage after a stop that is not clean.
             let isDamaged = core.counters.isIndexDamaged.load(ordering: .relaxed)
-            if finished.isRaised, !isDamaged, !core.folder.isLost { try core.folder.markClean() }
+            let mayHideDamage = isDamaged || core.undeleted.hasDoubtful
+            if finished.isRaised, !mayHideDamage, !core.folder.isLost {
+                try core.folder.markClean()
+            }
         } catch {
             core.log.error("cannot close the store cleanly", metadata: ["error": "\(error)"])
         }

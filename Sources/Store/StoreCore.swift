@@ -94,43 +94,61 @@ final class StoreCore: Sendable {
         return opened
     }
 
+    /// What is found under a key's name.
+    enum OnDisk: Sendable {
+        case object(StoredObject)
+        /// There is no file, or one that was just deleted, or is to be.
+        case absent
+        /// There is a file, or may be, that cannot be opened now.
+        case unreadable
+
+        var opened: StoredObject? { if case .object(let object) = self { object } else { nil } }
+    }
+
+    /// Opens a key's file like `lookOnDisk`; returns nil if there is none or it cannot be opened.
+    func load(_ key: ObjectKey) -> StoredObject? { lookOnDisk(for: key, hides: true).opened }
+
     /// Opens a key's file and verifies its header; the caller holds the key's name lock.
     ///
     /// Deletes a file that fails verification; leaves a file that cannot be opened or read at the
     /// moment.
     ///
-    /// With `hides`, deletes an object matched by `hidden` and returns nil.
-    func load(_ key: ObjectKey, hides: Bool = true) -> StoredObject? {
-        guard !undeleted.contains(key) else { return nil }
+    /// With `hides`, deletes an object matched by `hidden`, which then counts as absent.
+    func lookOnDisk(for key: ObjectKey, hides: Bool) -> OnDisk {
+        guard !undeleted.contains(key) else { return .absent }
+        guard !undeleted.isLeft(key) else { return .unreadable }
         let path = folder.objectPath(key)
+        // Any other epoch has the bytes compared with their checksums.
+        let epoch = undeleted.isDoubtful(key) ? folder.epoch &+ 1 : folder.epoch
         do throws(SystemError) {
             let file = try openQuietly(path, flags: O_RDWR)
-            guard let start = try ObjectHeader.readStart(of: file.number, epoch: folder.epoch),
+            guard let start = try ObjectHeader.readStart(of: file.number, epoch: epoch),
                 start.header.key == key
             else {
                 try removeFile(path)
                 forgetDamaged(key)
-                return nil
+                return .absent
             }
             let header = start.header
             if hides, isHidden(header) {
                 try removeFile(path)
                 forgetHidden(key)
-                return nil
+                return .absent
             }
             if !header.isComplete { dropUnclaimedBytes(header, file.number) }
             reconcile(header)
             let parts = StoredObject.Parts(
                 header: header, place: .current, charge: Footprint.bytes(of: header),
                 content: start.content)
-            return StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel)
+            return .object(
+                StoredObject(parts, descriptor: SharedDescriptor(file), channel: channel))
         } catch {
-            if error.code != ENOENT {
+            guard error.code == ENOENT else {
                 log.warning("cannot open a stored object", metadata: ["error": "\(error)"])
-            } else if !folder.isLost {
-                table.withShard(of: key) { $0.noteAbsent(key) }
+                return .unreadable
             }
-            return nil
+            if !folder.isLost { table.withShard(of: key) { $0.noteAbsent(key) } }
+            return .absent
         }
     }
 
@@ -198,7 +216,7 @@ final class StoreCore: Sendable {
     }
 
     /// Returns the index row of a key; nil also if the index fails.
-    private func row(of key: ObjectKey) -> IndexRow? {
+    func row(of key: ObjectKey) -> IndexRow? {
         do {
             return try index.row(of: key)
         } catch {
@@ -216,97 +234,6 @@ final class StoreCore: Sendable {
         counters.removals.add(1, ordering: .releasing)
         channel.noteRow(.delete, of: key)
         channel.noteName(of: key)
-    }
-
-    /// Removes a key's name; holders can still read the object.
-    ///
-    /// Blocks on the disk.
-    ///
-    /// With `only`, does nothing unless that is the key's open object; with `created`, unless the
-    /// object has that creation time.
-    ///
-    /// - Returns: the removed object.
-    @discardableResult
-    func remove(
-        _ key: ObjectKey, only: StoredObject? = nil, created: WallTime? = nil
-    ) -> StoredObject? {
-        table.withName(of: key) { () -> StoredObject? in
-            if let created {
-                let known = table.withShard(of: key) { $0.look(key) } ?? load(key, hides: false)
-                guard known?.created == created else { return nil }
-            }
-            let open = table.withShard(of: key) { shard -> StoredObject? in
-                if let only, shard.find(key) !== only { return nil }
-                return shard.remove(key.name)
-            }
-            if only != nil, open == nil { return nil }
-            // Loaded from disk if it is not open: its size must be subtracted from the disk usage.
-            guard let object = open ?? load(key, hides: false) else { return nil }
-            deleteFile(of: key)
-            object.state.withLock { $0.becomeRemoved() }
-            noteRemoval(of: key)
-            return object
-        }
-    }
-
-    /// Deletes a key's file, or records that the disk refused it; the caller holds the key's name
-    /// lock.
-    private func deleteFile(of key: ObjectKey) {
-        do throws(SystemError) {
-            try removeFile(folder.objectPath(key))
-        } catch {
-            undeleted.insert(key)
-            log.error("cannot delete a stored object", metadata: ["error": "\(error)"])
-        }
-    }
-
-    /// Deletes the files that the disk refused to delete; stops where it takes no change at all.
-    ///
-    /// Blocks on the disk.
-    func deleteUndeleted() {
-        for key in undeleted.all {
-            let failure = table.withName(of: key) { () -> SystemError? in
-                // An object published meanwhile has replaced the file.
-                guard undeleted.contains(key) else { return nil }
-                do throws(SystemError) {
-                    try removeFile(folder.objectPath(key))
-                } catch {
-                    return error
-                }
-                undeleted.remove(key)
-                return nil
-            }
-            if failure?.code == EROFS { return }
-        }
-    }
-
-    /// Removes an object's name, so that it is freed with its last holder; its bytes stay charged.
-    ///
-    /// A complete object keeps its name: it needs no more room, and its readers are not registered
-    /// with those that `punch` waits for.
-    ///
-    /// - Returns: false if it is not the current object of its key.
-    func forgetName(of object: StoredObject) -> Bool {
-        let key = object.key
-        return table.withName(of: key) { () -> Bool in
-            if object.isComplete { return true }
-            switch object.state.withLock({ $0.place }) {
-            case .unpublished:
-                if let path = object.newPath { try? removeFile(path) }
-            case .current:
-                let isOpen = table.withShard(of: key) { shard -> Bool in
-                    guard shard.look(key) === object else { return false }
-                    return shard.remove(key.name) != nil
-                }
-                guard isOpen else { return false }
-                deleteFile(of: key)
-                noteRemoval(of: key)
-            case .unlinked, .unnamed: return true
-            }
-            // Another fill may have completed it meanwhile.
-            object.state.withLock { $0.loseName() }
-            return true
-        }
     }
 
     /// Removes a row whose file is missing from disk usage and index; the caller holds the key's
@@ -337,10 +264,14 @@ final class StoreCore: Sendable {
             // Keep a reference from here on: if the table closed it meanwhile, its bytes would stay
             // charged.
             let (open, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }
-            let known = open ?? (isAbsent ? nil : load(key))
-            if known == nil { forgetLost(key) }
+            let found =
+                open.map(OnDisk.object) ?? (isAbsent ? .absent : lookOnDisk(for: key, hides: true))
+            if case .absent = found { forgetLost(key) }
+            // Only the row has the size of a file that cannot be opened.
+            let unread = if case .unreadable = found { row(of: key) } else { nil as IndexRow? }
             try rename(newPath, of: key)
             undeleted.remove(key)
+            usage.release(unread?.bytes ?? 0)
             object.state.withLock { state in
                 state.place = .current
                 // A header that was written with its body needs no update.
@@ -350,9 +281,9 @@ final class StoreCore: Sendable {
                 table.withShard(of: key) { shard in
                     shard.reconciled?.insert(key)
                     return shard.put(object)
-                } ?? known
+                } ?? found.opened
             old?.state.withLock { $0.becomeRemoved() }
-            if old == nil {
+            if old == nil, unread == nil {
                 usage.countObjects(1)
             } else {
                 counters.removals.add(1, ordering: .releasing)

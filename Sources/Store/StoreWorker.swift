@@ -165,7 +165,7 @@ final class StoreWorker {
     }
 
     /// True if the disk refused to delete files.
-    private var isToDelete: Bool { !core.undeleted.isEmpty || core.cleaner.isRefused }
+    private var isToDelete: Bool { core.undeleted.isWaiting || core.cleaner.isRefused }
 
     /// Deletes the files that the disk refused to delete, repeatedly until it did.
     private func scheduleDeletion(_ loop: EventLoop) {

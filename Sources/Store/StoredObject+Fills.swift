@@ -174,6 +174,8 @@ extension StoredObject {
     /// before the affected fill ends.
     package func discard(because failure: SystemError? = nil) {
         let (woken, mustRemove) = state.withLock { state -> ([Waiter], Bool) in
+            let mayBeSound = !state.isDiscarded || state.isFaultOfDisk
+            state.isFaultOfDisk = failure != nil && mayBeSound
             guard !state.isDiscarded else { return ([], false) }
             state.isDiscarded = true
             state.didFailToStore = state.didFailToStore || failure != nil
@@ -248,7 +250,9 @@ extension StoredObject {
     /// stored next makes room for both.
     private func chargeForSpans(_ state: inout ObjectState) {
         let needed = Footprint.bytes(header: bodyOffset, spans: state.spans)
-        guard countsForBudget, isOfThisEra, needed > state.charge else { return }
+        guard countsForBudget, isOfThisEra, needed > state.charge, !state.hasLeftFile else {
+            return
+        }
         channel.usage.charge(needed - state.charge)
         state.charge = needed
     }

@@ -1,37 +1,90 @@
-// The removed objects whose files are still there, because the disk refused to delete them.
+// The objects whose files are still there, because the disk refused to delete them.
 import Synchronization
 
-/// The keys of removed objects whose files the disk refused to delete, for example while it is
-/// read-only.
+/// The keys of objects whose files the disk refused to delete, for example while it is read-only.
 ///
-/// Such a file must not be opened again: what was removed as outdated would be served once more.
-/// It is deleted when the disk permits it. The keys are lost when the daemon ends.
+/// The file of a removed object must not be opened again: what was removed as outdated would be
+/// served once more. It is deleted when the disk permits it.
 ///
-/// Thread-safe; at most as many keys as the store has files.
+/// The file of an object that was discarded for a fault of the disk is left: it is not opened until
+/// the next attempt at deletions, and its bytes are then compared with their checksums.
+///
+/// The keys are lost when the daemon ends; with doubtful ones it does not end cleanly, so that the
+/// next run compares all bytes. Thread-safe; at most as many keys as the store has files.
 final class UndeletedFiles: Sendable {
-    private let keys = Mutex<Set<ObjectKey>>([])
-    /// Without undeleted files, which is nearly always, no lock is taken.
+    private struct Keys: Sendable {
+        var removed: Set<ObjectKey> = []
+        var left: Set<ObjectKey> = []
+        /// Those that are or were left.
+        var doubtful: Set<ObjectKey> = []
+    }
+
+    private let keys = Mutex(Keys())
+    /// Without such files, which is nearly always, no lock is taken.
     private let count = Atomic<Int>(0)
 
-    var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
-    var all: [ObjectKey] { isEmpty ? [] : keys.withLock { Array($0) } }
+    private var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
+    /// True if files wait to be deleted or to be opened again.
+    var isWaiting: Bool {
+        !isEmpty && keys.withLock { !$0.removed.isEmpty || !$0.left.isEmpty }
+    }
+    /// True if the next run must compare bytes with their checksums.
+    var hasDoubtful: Bool { !isEmpty && keys.withLock { !$0.doubtful.isEmpty } }
+    /// The keys of removed objects.
+    var all: [ObjectKey] { isEmpty ? [] : keys.withLock { Array($0.removed) } }
 
-    func contains(_ key: ObjectKey) -> Bool { !isEmpty && keys.withLock { $0.contains(key) } }
+    /// True for a removed object.
+    func contains(_ key: ObjectKey) -> Bool {
+        !isEmpty && keys.withLock { $0.removed.contains(key) }
+    }
 
-    func insert(_ key: ObjectKey) { change { $0.insert(key) } }
+    /// True if the file must not be opened yet.
+    func isLeft(_ key: ObjectKey) -> Bool { !isEmpty && keys.withLock { $0.left.contains(key) } }
+
+    /// True if the file's bytes must be compared with their checksums.
+    func isDoubtful(_ key: ObjectKey) -> Bool {
+        !isEmpty && keys.withLock { $0.doubtful.contains(key) }
+    }
+
+    /// Adds a removed object.
+    func insert(_ key: ObjectKey) {
+        change { keys in
+            keys.left.remove(key)
+            keys.doubtful.remove(key)
+            keys.removed.insert(key)
+        }
+    }
+
+    /// Adds an object whose file is left.
+    func leave(_ key: ObjectKey) {
+        change { keys in
+            keys.left.insert(key)
+            keys.doubtful.insert(key)
+        }
+    }
+
+    /// Lets the files that were left be opened again.
+    func readmitLeft() {
+        if !isEmpty { change { $0.left = [] } }
+    }
 
     /// Removes a key whose file was deleted or replaced.
     func remove(_ key: ObjectKey) {
-        if !isEmpty { change { $0.remove(key) } }
+        guard !isEmpty else { return }
+        change { keys in
+            keys.removed.remove(key)
+            keys.left.remove(key)
+            keys.doubtful.remove(key)
+        }
     }
 
     /// Removes all keys, after the folder was replaced.
-    func removeAll() { change { $0 = [] } }
+    func removeAll() { change { $0 = Keys() } }
 
-    private func change(_ body: (inout Set<ObjectKey>) -> Void) {
+    private func change(_ body: (inout Keys) -> Void) {
         keys.withLock { keys in
             body(&keys)
-            count.store(keys.count, ordering: .releasing)
+            count.store(keys.removed.count + keys.doubtful.count, ordering: .releasing)
         }
     }
 }

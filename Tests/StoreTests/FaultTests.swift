@@ -97,6 +97,106 @@ import Testing
         #expect(exists(paths[7]))
     }
 
+    /// The disk fails while a stored body is played.
+    @Test(arguments: [false, true])
+    func `a body that a disk could neither read nor delete is found again once the disk is back`(
+        isPurged: Bool
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        let played = try store.add("a", total: 3 << 20)
+        try store.flushed()
+        let stored = store.statistics()
+        // unlink(2) refuses a folder.
+        let path = objectPath(folder.path, "a")
+        rename(path, folder.path + "/elsewhere")
+        try makeFolder(path)
+        for _ in 0..<2 { played.noteUnreadable(at: 0, SystemError("pread", code: EIO)) }
+        #expect(store.find("a") == nil)
+        if isPurged { store.remove(played.key) }
+        try exchangeFiles(folder.path + "/elsewhere", path)
+        if isPurged {
+            try eventually { !exists(path) }
+            #expect(store.find("a") == nil)
+            try eventually { store.statistics().bytes == 0 && store.statistics().objects == 0 }
+        } else {
+            try eventually { store.find("a") != nil }
+            let found = try #require(store.find("a"))
+            #expect(found !== played && found.isComplete)
+            #expect(try read(found, 0..<3 << 20) == body(0..<3 << 20))
+            let now = store.statistics()
+            #expect(now.bytes == stored.bytes && now.objects == stored.objects)
+        }
+    }
+
+    @Test func `bytes that a disk could neither read nor delete are compared before they are used`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        let played = try store.add("a", total: 3 << 20)
+        try store.flushed()
+        let path = objectPath(folder.path, "a")
+        rename(path, folder.path + "/elsewhere")
+        try makeFolder(path)
+        for _ in 0..<2 { played.noteUnreadable(at: 0, SystemError("pread", code: EIO)) }
+        #expect(store.find("a") == nil)
+        do {
+            let file = try openFile(folder.path + "/elsewhere", flags: O_RDWR)
+            let spoiled: [UInt8] = [1, 2, 3]
+            try write(spoiled, to: file.number, at: played.bodyOffset + 2 << 20)
+        }
+        try exchangeFiles(folder.path + "/elsewhere", path)
+        try eventually { store.find("a") != nil }
+        let found = try #require(store.find("a"))
+        #expect(found.state(at: 0) == .present(count: 1 << 20))
+        guard case .hole = found.state(at: 2 << 20) else {
+            Issue.record("spoiled bytes are offered")
+            return
+        }
+        store.close()
+        // Bytes of other objects may be wrong, too.
+        #expect(!exists(folder.path + "/clean"))
+    }
+
+    /// What happens to an object whose file cannot be opened.
+    enum Ending: CaseIterable {
+        case purge, replacement
+    }
+
+    @Test(arguments: Ending.allCases)
+    func `an object that cannot be opened gives its room back`(ending: Ending) throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        try first.add("a", total: 12_288)
+        first.close()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        try eventually { store.statistics().isReconciled }
+        let before = store.statistics()
+        // open(2) refuses a link to itself.
+        let path = objectPath(folder.path, "a")
+        unlink(path)
+        symlink(path, path)
+        #expect(store.find("a") == nil)
+        switch ending {
+        case .purge:
+            store.remove(ObjectKey(sha256Of: "a"))
+            #expect(store.statistics().bytes == 0 && store.statistics().objects == 0)
+            var link = stat()
+            let isGone = lstat(path, &link) != 0
+            #expect(isGone)
+        case .replacement:
+            try store.add("a", total: 12_288)
+            try store.flushed()
+            #expect(store.statistics().bytes == before.bytes)
+            #expect(store.statistics().objects == before.objects)
+            #expect(store.find("a")?.isComplete == true)
+        }
+    }
+
     @Test func `deleted subfolders are created again`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)

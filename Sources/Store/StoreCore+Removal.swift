@@ -1,0 +1,141 @@
+// The removal of names on disk.
+import Glibc
+import Logging
+import Posix
+import Synchronization
+
+extension StoreCore {
+    /// Removes a key's name; holders can still read the object.
+    ///
+    /// Blocks on the disk.
+    ///
+    /// With `only`, does nothing unless that is the key's open object; with `created`, unless the
+    /// object has that creation time. With `only`, the file of an object that was discarded for a
+    /// fault of the disk keeps its name if the disk refuses to delete it, too.
+    ///
+    /// - Returns: true if an object was removed.
+    @discardableResult
+    func remove(
+        _ key: ObjectKey, only: StoredObject? = nil, created: WallTime? = nil
+    ) -> Bool {
+        let (isRemoved, closed) = table.withName(of: key) { () -> (Bool, StoredObject?) in
+            let open = table.withShard(of: key) { $0.look(key) }
+            if let only, open !== only { return (false, nil) }
+            // Loaded from disk if it is not open: its size must be subtracted from the disk usage.
+            switch open.map(OnDisk.object) ?? lookOnDisk(for: key, hides: false) {
+            case .absent: return (false, nil)
+            case .unreadable: return (removeUnread(key, created: created), nil)
+            case .object(let object):
+                if let created, object.created != created { return (false, nil) }
+                _ = table.withShard(of: key) { $0.remove(key.name) }
+                if only != nil, leavesFile(of: object) { return (false, object) }
+                deleteFile(of: key)
+                object.state.withLock { $0.becomeRemoved() }
+                noteRemoval(of: key)
+                return (true, object)
+            }
+        }
+        // Closing the file frees its space, outside the lock.
+        _ = consume closed
+        return isRemoved
+    }
+
+    /// Removes an object whose file cannot be opened, by what its row says; the caller holds the
+    /// key's name lock.
+    private func removeUnread(_ key: ObjectKey, created: WallTime?) -> Bool {
+        guard let row = row(of: key), created == nil || row.created == created else { return false }
+        deleteFile(of: key)
+        usage.release(row.bytes)
+        noteRemoval(of: key)
+        return true
+    }
+
+    /// Leaves the file of a discarded object, with its name, row and charge, to the next lookup;
+    /// the caller holds the key's name lock.
+    ///
+    /// A disk that is away for a moment reads nothing and deletes nothing: that says nothing about
+    /// the bytes, which are compared with their checksums once it is back. A disk that is read-only
+    /// still answers, so its read errors are damage.
+    ///
+    /// - Returns: false if the object was not discarded for a fault of the disk, or its file was
+    ///   deleted, or must be.
+    private func leavesFile(of object: StoredObject) -> Bool {
+        guard object.state.withLock({ $0.mayLeaveFile }) else { return false }
+        do throws(SystemError) {
+            try removeFile(folder.objectPath(object.key))
+            return false
+        } catch {
+            guard error.code != EROFS else { return false }
+            undeleted.leave(object.key)
+            object.state.withLock { $0.leaveFile() }
+            log.error(
+                "the disk fails to read and to delete a stored object, which is opened again later",
+                metadata: ["object": "\(object.key)", "error": "\(error)"])
+            // Has the store thread begin to wait.
+            channel.hurry()
+            return true
+        }
+    }
+
+    /// Deletes a key's file, or records that the disk refused it; the caller holds the key's name
+    /// lock.
+    private func deleteFile(of key: ObjectKey) {
+        do throws(SystemError) {
+            try removeFile(folder.objectPath(key))
+        } catch {
+            undeleted.insert(key)
+            log.error("cannot delete a stored object", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Deletes the files that the disk refused to delete, and stops if it takes no change at all;
+    /// lets those be opened again that were left.
+    ///
+    /// Blocks on the disk.
+    func deleteUndeleted() {
+        undeleted.readmitLeft()
+        for key in undeleted.all {
+            let failure = table.withName(of: key) { () -> SystemError? in
+                // An object published meanwhile has replaced the file.
+                guard undeleted.contains(key) else { return nil }
+                do throws(SystemError) {
+                    try removeFile(folder.objectPath(key))
+                } catch {
+                    return error
+                }
+                undeleted.remove(key)
+                return nil
+            }
+            if failure?.code == EROFS { return }
+        }
+    }
+
+    /// Removes an object's name, so that it is freed with its last holder; its bytes stay charged.
+    ///
+    /// A complete object keeps its name: it needs no more room, and its readers are not registered
+    /// with those that `punch` waits for.
+    ///
+    /// - Returns: false if it is not the current object of its key.
+    func forgetName(of object: StoredObject) -> Bool {
+        let key = object.key
+        return table.withName(of: key) { () -> Bool in
+            if object.isComplete { return true }
+            switch object.state.withLock({ $0.place }) {
+            case .unpublished:
+                if let path = object.newPath { try? removeFile(path) }
+            case .current:
+                let isOpen = table.withShard(of: key) { shard -> Bool in
+                    guard shard.look(key) === object else { return false }
+                    return shard.remove(key.name) != nil
+                }
+                guard isOpen else { return false }
+                deleteFile(of: key)
+                noteRemoval(of: key)
+            case .unlinked, .unnamed: return true
+            }
+            // Another fill may have completed it meanwhile.
+            object.state.withLock { $0.loseName() }
+            return true
+        }
+    }
+}
