@@ -20,13 +20,13 @@ extension StoredObject {
     /// written. An object that exceeds the budget or the maximum file size loses its name and
     /// continues as one that is not storable. A failure for lack of storage on the store's own disk
     /// also makes the store keep new objects off it for a few seconds; one of a temporary file on
-    /// another disk says nothing about it.
+    /// another disk says nothing about it, nor does the limit of a file's length (EFBIG).
     package func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         try obtainRoom(for: offset..<offset + Int64(bytes.count))
         do throws(SystemError) {
             try writeInPieces(bytes, at: bodyOffset + offset)
         } catch {
-            if countsForBudget { channel.noteStorageFailure(error) }
+            if countsForBudget, error.code != EFBIG { channel.noteStorageFailure(error) }
             throw error
         }
     }

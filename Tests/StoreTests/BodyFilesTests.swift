@@ -71,6 +71,35 @@ import Testing
         }
     }
 
+    @Test func `a body that is longer than files does not stop others from being stored`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            signal(SIGXFSZ, SIG_IGN)
+            let store = try openStore(path)
+            func limitFiles(to bytes: UInt) {
+                var allowed = rlimit(rlim_cur: bytes, rlim_max: 1 << 20)
+                setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &allowed)
+            }
+            limitFiles(to: 1 << 20)
+            let object = try store.create(describe("a", total: nil))
+            try fill(object, 1 << 20..<(2 << 20))
+            #expect(object.isSpread)
+            // Like a file system whose limit is below that of the process: its own file was taken
+            // to hold everything before the first byte that was refused.
+            limitFiles(to: 512 << 10)
+            var refusal: SystemError?
+            do {
+                try fill(object, 600_000..<700_000)
+            } catch { refusal = error as? SystemError }
+            #expect(refusal?.code == EFBIG)
+            #expect(try store.create(describe("b", total: 100_000)).isStorable)
+            store.close()
+        }
+    }
+
     @Test func `a body with many files reports that its readers should catch up`() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path
