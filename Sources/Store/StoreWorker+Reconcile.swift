@@ -28,6 +28,10 @@ struct Comparison {
     /// Objects whose row was missing or wrong.
     var adopted: [Found] = []
     var report = StartReport()
+    /// True if it must wait for the disk, or for the cache folder to be back.
+    var isHeldUp = false
+    /// How often the files of a first byte could not be listed.
+    var failures = 0
     /// When it began.
     let since = Monotonic.now()
 }
@@ -40,6 +44,11 @@ extension StoreWorker {
     private static let turn = Interval.milliseconds(5)
     /// Objects that need room do not wait for a comparison that has taken longer than this.
     private static let patience = Interval.seconds(1 as Int64)
+    /// When a comparison that is held up goes on.
+    private static let retryInterval = Interval.seconds(1 as Int64)
+    /// After so many failed listings, the files of a folder that cannot be listed are left out: on
+    /// a broken disk that may be all.
+    private static let mostFailures = 10
 
     /// Starts the comparison.
     func startComparing(leftovers: Int, isRebuilt: Bool, on loop: EventLoop) {
@@ -62,7 +71,13 @@ extension StoreWorker {
             awaitedDamage = nil
             return replaceIndex(reason, on: loop)
         }
-        loop.schedule(after: .zero) { [unowned self] loop in compareMore(loop) }
+        var pause = Interval.zero
+        if comparison?.isHeldUp == true {
+            comparison?.isHeldUp = false
+            pause = Self.retryInterval
+            lookForFolder(loop)
+        }
+        loop.schedule(after: pause) { [unowned self] loop in compareMore(loop) }
     }
 
     /// True if the comparison is under way, and takes too long for objects that need room to wait
@@ -90,11 +105,12 @@ extension StoreWorker {
             finishComparing()
             return false
         }
+        guard comparison?.isHeldUp != true else { return true }
         let name = core.folder.objectsFolder(of: UInt8(comparison?.byte ?? 0)).suffix(2)
         for _ in 0..<min(count, comparison?.files.count ?? 0) {
             guard let entry = comparison?.files.popFirst() else { break }
             compare(entry, in: String(name))
-            if .now() >= end { break }
+            if comparison?.isHeldUp == true || .now() >= end { break }
         }
         return true
     }
@@ -116,18 +132,48 @@ extension StoreWorker {
         do {
             let rows = try core.index.keptRows(startingWith: UInt8(byte))
             comparison?.rows = Dictionary(rows.map { ($0.key, $0) }) { $1 }
-            comparison?.files = try listFolder(core.folder.objectsFolder(of: UInt8(byte)))[...]
+            comparison?.files = try listFiles(startingWith: UInt8(byte))[...]
         } catch {
             if ObjectIndex.isCorruption(error) {
                 // These files are compared once the index has been rebuilt.
                 core.noteIndexFailure(error)
-            } else if (error as? SystemError)?.code != ENOENT {
+            } else {
                 // Files that cannot be listed must not count as missing.
                 comparison?.rows = [:]
-                core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])
+                holdUp(after: error)
             }
         }
         return true
+    }
+
+    /// Has the files of this first byte listed again later, unless that failed too often.
+    private func holdUp(after error: any Error) {
+        // While the cache folder is away, there is nothing to go on with.
+        let isInPlace = core.folder.isInPlace
+        if !isInPlace || comparison?.failures ?? 0 < Self.mostFailures {
+            if isInPlace { comparison?.failures += 1 }
+            comparison?.byte -= 1
+            comparison?.isHeldUp = true
+            return
+        }
+        core.log.error("cannot compare index and folder", metadata: ["error": "\(error)"])
+    }
+
+    /// Lists the files of the keys with a first byte; none if someone deleted their folder.
+    private func listFiles(startingWith byte: UInt8) throws(SystemError) -> [FolderEntry] {
+        let folder = core.folder.objectsFolder(of: byte)
+        do throws(SystemError) {
+            return try listFolder(folder)
+        } catch {
+            guard error.code == ENOENT, core.folder.isInPlace else { throw error }
+        }
+        // The cache folder may have come back in between.
+        do throws(SystemError) {
+            return try listFolder(folder)
+        } catch {
+            guard error.code == ENOENT else { throw error }
+            return []
+        }
     }
 
     private func compare(_ entry: FolderEntry, in folder: String) {
@@ -146,7 +192,15 @@ extension StoreWorker {
                 // deleted.
                 return core.load(key) != nil
             }
-            guard isThere else { return }
+            guard isThere else {
+                // While the cache folder is away, no file is found.
+                if !core.folder.isInPlace {
+                    comparison?.files.append(entry)
+                    comparison?.rows[key] = row
+                    comparison?.isHeldUp = true
+                }
+                return
+            }
         }
         guard let row else { return }
         comparison?.report.kept += 1

@@ -40,6 +40,34 @@ import Testing
         #expect(held.isCurrent)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `a cache folder that is away during a comparison loses no rows`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/store"
+        let store = try openStore(path)
+        defer { store.close() }
+        for name in ["a", "b"] { try store.add(name, total: 12_288) }
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        let worker = try store.makeWorker()
+        let loop = try EventLoop(handle: try LoopHandle())
+        try renameFile(path, to: folder.path + "/elsewhere")
+        worker.startComparing(leftovers: 0, isRebuilt: false, on: loop)
+        // It is back once it was missed.
+        func bringBack(_ loop: EventLoop) {
+            if store.core.folder.isLost {
+                try? renameFile(folder.path + "/elsewhere", to: path)
+            } else {
+                loop.schedule(after: .zero) { loop in bringBack(loop) }
+            }
+        }
+        bringBack(loop)
+        worker.whenIndexIsComplete(on: loop) { loop in loop.stop() }
+        loop.run()
+        if !exists(path) { try renameFile(folder.path + "/elsewhere", to: path) }
+        #expect(worker.comparison == nil && worker.evictor.policy.count == 2)
+    }
+
     @Test func `a new object does not wait for room while a comparison takes long`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 2 * size)
