@@ -194,16 +194,32 @@ extension ShiftedList {
     /// have just left the window are left to `lookForKept`, which allows for their fetches. With
     /// `all` these and the window itself are checked too.
     package func verify(_ table: TimeShiftTable, all: Bool = false) {
+        let check = beginCheck(table)
+        end(check, with: find(check, table, all: all))
+    }
+
+    /// Returns the window as a check begins from it.
+    func beginCheck(_ table: TimeShiftTable) -> WindowCheck {
         let version = table.names.keys.version
-        let (shift, open, lookedTo, former) = state.withLock { state in
-            (state.shift, state.open, state.lookedTo, state.former.keys(of: version))
+        return state.withLock { state in
+            WindowCheck(
+                shift: state.shift, open: state.open, missing: state.missing,
+                lookedTo: state.lookedTo, former: state.former.keys(of: version),
+                version: version)
         }
-        var found: [ObjectKey: ObjectKey] = [:]
-        let end = min(shift.windowStart, lookedTo)
-        let old = shift.segments.filter { segment in
-            !segment.isGap && (all || (segment.number < end && !open.contains(segment.number)))
+    }
+
+    /// Looks up the segments of a check in the index; blocks on the disk.
+    private func find(
+        _ check: WindowCheck, _ table: TimeShiftTable, all: Bool
+    ) -> WindowCheck.Result {
+        let former = check.former
+        var result = WindowCheck.Result()
+        let end = min(check.shift.windowStart, check.lookedTo)
+        let old = check.shift.segments.filter { segment in
+            !segment.isGap
+                && (all || (segment.number < end && !check.open.contains(segment.number)))
         }
-        var lost: Set<Int> = []
         var known = TimeShiftTable.KnownStructures()
         for start in stride(from: 0, to: old.count, by: 500) {
             let some = old[start..<min(start + 500, old.count)]
@@ -220,27 +236,57 @@ extension ShiftedList {
                 let row = rows[cursor]
                 cursor += 1
                 if row?.isComplete == true {
-                    found[key] = former[key]
+                    result.found[key] = former[key]
                     continue
                 }
                 // The index is updated slightly later than the store; it does not know ranges.
                 guard let object = table.kept(segment, session, &known) else {
-                    lost.insert(segment.number)
+                    result.lost.insert(segment.number)
                     continue
                 }
-                if object.isComplete, object.key != key { found[key] = object.key }
+                if object.isComplete, object.key != key { result.found[key] = object.key }
             }
         }
-        let gaps = shift.segments.lazy.filter { $0.isGap }.map(\.number)
-        lost.formUnion(gaps)
-        let kept = FormerSegments(found, version: version)
+        let gaps = check.shift.segments.lazy.filter { $0.isGap }.map(\.number)
+        result.lost.formUnion(gaps)
+        return result
+    }
+
+    /// Applies the result of a check.
+    ///
+    /// What was found missing while it ran stays missing: `lookForKept` looked later than the
+    /// check, or at segments that the check left to it.
+    func end(_ check: WindowCheck, with result: WindowCheck.Result) {
+        let start = check.shift.windowStart
         state.withLock { state in
-            state.former = kept
-            let known = state.missing.filter { $0 >= shift.windowStart }
-            guard lost.union(known) != state.missing else { return }
-            state.missing = lost.union(known)
-            state.open.subtract(state.missing)
+            state.former = FormerSegments(result.found, version: check.version)
+            let known = state.missing.filter { $0 >= start || !check.missing.contains($0) }
+            let missing = result.lost.union(known)
+            guard missing != state.missing else { return }
+            state.missing = missing
+            state.open.subtract(result.lost)
             state.change()
         }
+    }
+}
+
+/// A window as it was when a check against the index began.
+struct WindowCheck: Sendable {
+    let shift: TimeShift
+    /// The numbers of segments that were left to `lookForKept`.
+    let open: Set<Int>
+    /// The numbers of segments that were known not to be stored.
+    let missing: Set<Int>
+    let lookedTo: Int
+    /// The former keys that were known, by the key rules of `version`.
+    let former: [ObjectKey: ObjectKey]
+    let version: UInt64
+
+    /// What a check found.
+    struct Result: Sendable {
+        /// The numbers of segments that are not stored.
+        var lost: Set<Int> = []
+        /// The former keys of segments, by their present ones.
+        var found: [ObjectKey: ObjectKey] = [:]
     }
 }

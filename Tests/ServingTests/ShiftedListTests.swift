@@ -201,6 +201,24 @@ import URISyntax
         #expect(list.isIdle(at: loaded, isOver: false))
     }
 
+    @Test func `a segment that is found missing while a check runs stays missing`() throws {
+        try merge(0...2, "a", wall: 100, steady: 1, generation: 1)
+        try merge(2...4, "a", wall: 104, steady: 2, generation: 2)
+        list.lookForKept(table)
+        // They may still be on their way: the check leaves them out.
+        let check = list.beginCheck(table)
+        #expect(check.open == [0, 1] && check.missing.isEmpty)
+        try merge(4...12, "a", wall: 120, steady: 3, generation: 3)
+        try merge(12...14, "a", wall: 124, steady: 4, generation: 4)
+        list.lookForKept(table)
+        #expect(list.state.withLock { $0.missing } == [0, 1, 2, 3])
+        list.end(check, with: WindowCheck.Result())
+        #expect(list.state.withLock { $0.missing } == [0, 1, 2, 3])
+        // The next check is later than that.
+        list.end(list.beginCheck(table), with: WindowCheck.Result())
+        #expect(list.state.withLock { $0.missing }.isEmpty)
+    }
+
     @Test func `a list that is requested is checked every two minutes`() throws {
         let start = Monotonic(nanoseconds: 1)
         func begins(at seconds: Int64) -> Bool {
