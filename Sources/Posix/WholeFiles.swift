@@ -86,20 +86,32 @@ package func replaceFile(
     keepsAccess: Bool = false
 ) throws(SystemError) {
     let new = path + ".new"
-    do {
-        let file = try openFile(new, flags: O_WRONLY | O_CREAT | O_TRUNC)
-        if let mode {
-            let number = file.number
-            var former = stat()
-            let isKept =
-                keepsAccess && lstat(path, &former) == 0 && former.st_mode & S_IFMT == S_IFREG
-                && fchown(number, former.st_uid, former.st_gid) == 0
-            let wanted = isKept ? former.st_mode & 0o777 : mode
-            _ = try check("fchmod", new) { fchmod(number, wanted) }
-        }
-        try write(bytes, to: file.number, at: 0)
-        try syncData(file.number)
+    do throws(SystemError) {
+        try writeSynced(bytes, to: new, inPlaceOf: path, mode, keepsAccess)
+        try renameFile(new, to: path)
+    } catch {
+        // On a full disk a part of it would take the room that the next attempt needs.
+        try? removeFile(new)
+        throw error
     }
-    try renameFile(new, to: path)
     try syncFolder(folder)
+}
+
+/// Writes and syncs the file that is to replace `path`.
+private func writeSynced(
+    _ bytes: [UInt8], to new: String, inPlaceOf path: String, _ mode: UInt32?,
+    _ keepsAccess: Bool
+) throws(SystemError) {
+    let file = try openFile(new, flags: O_WRONLY | O_CREAT | O_TRUNC)
+    if let mode {
+        let number = file.number
+        var former = stat()
+        let isKept =
+            keepsAccess && lstat(path, &former) == 0 && former.st_mode & S_IFMT == S_IFREG
+            && fchown(number, former.st_uid, former.st_gid) == 0
+        let wanted = isKept ? former.st_mode & 0o777 : mode
+        _ = try check("fchmod", new) { fchmod(number, wanted) }
+    }
+    try write(bytes, to: file.number, at: 0)
+    try syncData(file.number)
 }

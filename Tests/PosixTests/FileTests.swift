@@ -31,6 +31,17 @@ struct FileTests {
         for path in ["/a/b", "/a", ""] { _ = rmdir(base + path) }
     }
 
+    @Test func `a replacement that fails leaves no part of the new file`() throws {
+        let base = "/tmp/posix-tests-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        try makeFolder("\(base)/a")
+        // A folder is not replaced by a file.
+        #expect(throws: SystemError.self) {
+            try replaceFile("\(base)/a", with: [1, 2, 3], in: base)
+        }
+        #expect(try listFolder(base).map(\.name) == ["a"])
+        for path in ["/a", ""] { _ = rmdir(base + path) }
+    }
+
     @Test func `a lock is denied to a second descriptor until the first is closed`() throws {
         let path = "/tmp/posix-lock-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         do {
