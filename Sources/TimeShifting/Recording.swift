@@ -371,20 +371,7 @@ final class Recording {
 
     /// Removes its windows, once its end is saved: until then an end of the daemon would leave
     /// nothing to finish it from.
-    func forgetWindows() {
-        for list in order.lists { forget(list.url) }
-    }
-
-    /// Removes the list from memory; keeps its snapshot if any marks are set, since they identify
-    /// the stored resources.
-    private func forget(_ url: AbsoluteURL) {
-        let list = services.timeShift.list(url, of: session)
-        services.timeShift.forget(list)
-        let files = services.timeShift.files(of: session)
-        let isMarked = list.shift.segments.contains { $0.marks != .init() }
-        let name = services.timeShift.name(of: url, in: session)
-        if !isMarked || (try? files.save(list.shift, name)) == nil { files.remove(name) }
-    }
+    func forgetWindows() { playlists.forgetWindows() }
 
     /// Stops with the daemon; the recording continues in the next run.
     package func stop() {

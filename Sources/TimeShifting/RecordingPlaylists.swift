@@ -1,8 +1,10 @@
 import HLS
 import Library
+import Logging
 import Model
 import Numbers
 import Playlists
+import Posix
 import Synchronization
 import URISyntax
 
@@ -61,6 +63,34 @@ struct RecordingPlaylists {
                 url: chosen.url, bytes: named(bytes), segments: kept.count,
                 lost: shift.lostCount.addingSaturated(shift.segments.count - kept.count),
                 seconds: seconds, dropped: shift.droppedCount)
+        }
+    }
+
+    /// Removes the windows of an ended recording from memory, and their files but for those with
+    /// marks, which identify the stored resources; blocks on the disk.
+    ///
+    /// A window that the disk does not take now stays in memory as an unsaved one, which the keeper
+    /// saves; until then its file is the one that was saved while the recording ran.
+    func forgetWindows() {
+        let table = services.timeShift
+        for chosen in order.lists {
+            let list = table.list(chosen.url, of: session)
+            let (files, name) = (table.files(of: session), table.name(of: chosen.url, in: session))
+            let shift = list.shift
+            guard shift.segments.contains(where: { $0.marks != .init() }) else {
+                table.forget(list)
+                files.remove(name)
+                continue
+            }
+            do throws(SystemError) {
+                try files.save(shift, name)
+                table.forget(list)
+            } catch {
+                list.state.withLock { $0.isUnsaved = true }
+                services.log.error(
+                    "the window of an ended recording could not be saved; it is tried again",
+                    metadata: ["id": "\(order.id)", "error": "\(error)"])
+            }
         }
     }
 }

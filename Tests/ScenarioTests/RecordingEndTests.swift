@@ -220,7 +220,7 @@ extension Stories.RecordingTests {
 
     /// Records a stream that begins again after six segments, with the numbers and names of the
     /// first ones, until nine are stored.
-    private func renumbered(_ path: String) throws -> RecordedStream {
+    func renumbered(_ path: String) throws -> RecordedStream {
         let story = try Story()
         func window() -> LiveWindow {
             LiveWindow(

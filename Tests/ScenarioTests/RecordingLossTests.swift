@@ -1,8 +1,9 @@
 import FixtureCDN
+import Glibc
 import ScenarioSupport
 import Testing
 
-/// What recordings lose while they wait for their end.
+/// What recordings lose, or could lose, at their end.
 extension Stories.RecordingTests {
     @Test func `a segment that is lost while a recording waits for its end is not named`() throws {
         let stream = try RecordedStream()
@@ -18,5 +19,24 @@ extension Stories.RecordingTests {
         #expect(names.last?.contains("s0") == true && names.last?.contains("s1") == false)
         let ended = try stream.told()
         #expect(members("lost", in: ended).first == "1", "\(ended)")
+    }
+
+    @Test func `a window that the disk does not take at the end is saved later`() throws {
+        let stream = try renumbered("/l.m3u8")
+        let story = stream.story
+        let folder = story.cacheFolder + "/recordings/windows"
+        func saved() -> [String] { listFolder(folder).filter { !$0.hasSuffix(".new") } }
+        #expect(eventually { !saved().isEmpty })
+        // A folder in the place of the next file; the keeper may be writing one just now.
+        let obstacle = "\(folder)/\(saved().first ?? "none").new"
+        #expect(eventually { mkdir(obstacle, 0o755) == 0 })
+        _ = try stream.stop()
+        #expect(saved().count == 1)
+        let line = "the window of an ended recording could not be saved"
+        #expect(eventually { story.daemon.standardError.contains(line) })
+        #expect(rmdir(obstacle) == 0)
+        try story.restart()
+        let bodies = try uriLines(stream.played().text).map { try story.follow($0).text }
+        #expect(bodies == (0...5).map { "old \($0)" } + (0...2).map { "new \($0)" })
     }
 }
