@@ -39,7 +39,7 @@ final class LeavingSegments {
 
     /// Removes segments that no window names now, and that were stored only for windows; blocks.
     ///
-    /// If there is no time to read all saved windows, a later call removes them.
+    /// Until all saved windows have been read, nothing is removed; a later call goes on.
     ///
     /// - Parameters:
     ///   - trustedNow: the time by which saved windows are too old; nil while the clock is not trusted.
@@ -69,15 +69,20 @@ final class LeavingSegments {
     }
 
     /// Returns the digests of the leaving segments that no saved window names; nil if there was no
-    /// time to read all of these.
+    /// time to read all of these, or one of them cannot be read now.
     private func notSaved(
         besides loaded: [WindowName], _ trustedNow: WallTime?, _ now: Monotonic
     ) -> Set<Int>? {
         let segments = leaving.map { $0.segment }
         let end = Monotonic.now() + Self.readingTime
         repeat {
-            let left = savedWindows.unnamed(segments, besides: loaded, wall: trustedNow, now: now)
-            if let left { return Set(left.map(\.digest)) }
+            do throws(SystemError) {
+                let left = try savedWindows.unnamed(
+                    segments, besides: loaded, wall: trustedNow, now: now)
+                if let left { return Set(left.map(\.digest)) }
+            } catch {
+                return nil
+            }
         } while Monotonic.now() < end
         return nil
     }

@@ -22,8 +22,9 @@ extension Recording {
     func noteShared() {
         hasNotedShared = true
         for chosen in order.lists {
-            let shift = services.timeShift.list(chosen.url, of: session).shift
-            services.timeShift.forEachKey(of: shift, session) { key in
+            let list = services.timeShift.list(chosen.url, of: session)
+            if list.isUnread { hasNotedShared = false }
+            services.timeShift.forEachKey(of: list.shift, session) { key in
                 guard !sharedKeys.contains(key), let object = services.store.peek(key),
                     object.title != session.id.number
                 else { return }
@@ -140,7 +141,7 @@ extension RecordingTable {
             let recording = pausedPins.noted[order.id] ?? Recording(order, services, loop)
             do throws(StateFault) {
                 try recording.pinShared()
-                pausedPins.note(saved: order.id)
+                if recording.hasNotedShared { pausedPins.note(saved: order.id) }
             } catch {
                 // A disk that fails otherwise may not have been readable either.
                 if case .noRoom = error { pausedPins.note(recording) }

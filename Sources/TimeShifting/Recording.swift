@@ -39,6 +39,7 @@ final class Recording {
     private let time: RecordingTime
     private var deadline: Monotonic?
     private var isStopped = false
+    private var savedWindows = RecordedWindows()
     /// The entry as this run read it; nil if an earlier run did.
     private var entry: FetchedPlaylist?
     /// Set once nothing more is fetched.
@@ -49,7 +50,7 @@ final class Recording {
 
     /// How long to wait for fetches in flight at the end.
     private static let patience = Interval.seconds(20)
-    /// The delay before a retry of reading the entry.
+    /// The delay before a retry of reading the entry or a saved window.
     private static let retry = Interval.seconds(2)
     private static let noRoom = "there is no room left in the cache or on its disk"
 
@@ -136,7 +137,15 @@ final class Recording {
         follow()
     }
 
+    /// Follows its lists, once the windows that an earlier run saved are in memory: a new window
+    /// would replace one that cannot be read now.
     private func follow() {
+        guard !isStopped, !order.state.isOver, followers.isEmpty else { return }
+        guard savedWindows.areRead(for: playlists, now: loop.now) else {
+            say("its saved window cannot be read now; the log tells why")
+            loop.schedule(after: Self.retry) { [weak self] _ in self?.follow() }
+            return
+        }
         say("")
         for chosen in order.lists {
             let list = services.timeShift.list(chosen.url, of: session)
@@ -258,6 +267,7 @@ final class Recording {
                 finish("the origin ended it")
             }
         case .finishing:
+            guard !savedWindows.areAwaited else { return }
             let isIdle = followers.allSatisfy(\.fetches.isIdle)
             guard isIdle || deadline.map({ loop.now >= $0 }) ?? true else { return }
             let ending = ending ?? makeEnding()

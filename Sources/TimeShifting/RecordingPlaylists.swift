@@ -75,6 +75,7 @@ struct RecordingPlaylists {
         let table = services.timeShift
         for chosen in order.lists {
             let list = table.list(chosen.url, of: session)
+            guard !list.isUnread else { continue }
             let (files, name) = (table.files(of: session), table.name(of: chosen.url, in: session))
             let shift = list.shift
             guard shift.segments.contains(where: { $0.marks != .init() }) else {

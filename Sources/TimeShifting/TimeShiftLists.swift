@@ -11,6 +11,9 @@ extension TimeShiftTable {
         private var bySession: [SessionID: [WindowName: ShiftedList]] = [:]
         /// The version of the key rules; nil if some names may be those of an earlier one.
         var keyVersion: UInt64?
+        /// The names of windows that could not be read when they were last looked for.
+        private var unread: Set<WindowName> = []
+        private static let mostUnread = 1_024
 
         subscript(name: WindowName) -> ShiftedList? {
             get { bySession[name.session]?[name] }
@@ -25,6 +28,15 @@ extension TimeShiftTable {
         func of(_ session: SessionID) -> [ShiftedList] {
             bySession[session].map { Array($0.values) } ?? []
         }
+
+        /// Records that a saved window cannot be read; returns true the first time.
+        mutating func noteUnread(_ name: WindowName) -> Bool {
+            if unread.count >= Self.mostUnread { unread = [] }
+            return unread.insert(name).inserted
+        }
+
+        /// Records that a saved window was read.
+        mutating func noteRead(_ name: WindowName) { unread.remove(name) }
 
         mutating func removeAll() { bySession.removeAll(keepingCapacity: true) }
     }

@@ -1,6 +1,7 @@
 import CachePolicy
 import HLS
 import Library
+import Logging
 import Model
 import Posix
 import Routing
@@ -22,21 +23,47 @@ extension TimeShiftTable {
         return WindowName(session: session.id, list: key.text)
     }
 
+    /// What is known of the saved window of a list.
+    struct SavedWindow {
+        let shift: TimeShift
+        /// False if it was found under the URL of its list.
+        var isNamed = true
+        /// True if there may be one, which cannot be read now; `shift` is empty then.
+        var isUnread = false
+    }
+
     /// Loads the saved window of a list; blocks on the disk.
     ///
     /// Looks under the URL of the list too: former versions named all windows so, and a window has
     /// this name if no rule changed the key of its URL when it was saved.
     ///
-    /// - Returns: the window, and whether it was found under its present name; nil without one.
+    /// - Returns: the window; nil without one.
     func saved(
         _ url: AbsoluteURL, of session: Session, named name: WindowName
-    ) -> (shift: TimeShift, isNamed: Bool)? {
+    ) -> SavedWindow? {
         let files = files(of: session)
         let limits = session.shift.limits
-        if let found = files.load(name, limits: limits) { return (found, true) }
-        let former = WindowName(session: session.id, url: url)
-        guard former != name, let found = files.load(former, limits: limits) else { return nil }
-        return (found, false)
+        do throws(SystemError) {
+            if let found = try files.load(name, limits: limits) {
+                return SavedWindow(shift: found)
+            }
+            let former = WindowName(session: session.id, url: url)
+            guard former != name, let found = try files.load(former, limits: limits)
+            else { return nil }
+            return SavedWindow(shift: found, isNamed: false)
+        } catch {
+            if lists.withLock({ $0.noteUnread(name) }) {
+                log.error(
+                    "a saved window cannot be read now; if that lasts, delete its file",
+                    metadata: ["error": "\(error)"])
+            }
+            return SavedWindow(shift: TimeShift(limits: limits), isUnread: true)
+        }
+    }
+
+    /// Sets the saved window of a list aside that could not be read for too long.
+    func setAsideSaved(_ url: AbsoluteURL, of session: Session) {
+        files(of: session).setAside(name(of: url, in: session))
     }
 
     /// Names the lists in memory by the key rules in force, if these have changed, and joins the

@@ -31,6 +31,7 @@ package final class TimeShiftTable: Sendable {
     package let thread: TimeShiftThread
     /// Which hosts may be private.
     private let settings: ProxySettings
+    let log: Logger
 
     /// Creates the table; snapshots are in the folder of the store, each kind in its own folder.
     ///
@@ -42,7 +43,7 @@ package final class TimeShiftTable: Sendable {
     ///   - counters: counters of missed segments and epochs.
     ///   - thread: removes segments that have left windows.
     ///   - settings: which hosts may be private.
-    ///   - log: receives reports of damaged snapshots.
+    ///   - log: receives reports of damaged and unreadable snapshots.
     package init(
         store: ObjectStore, names: ResourceNames, live: LiveMemory, memory: PlaylistMemory,
         counters: Counters, thread: TimeShiftThread, settings: ProxySettings, log: Logger
@@ -54,6 +55,7 @@ package final class TimeShiftTable: Sendable {
         self.counters = counters
         self.thread = thread
         self.settings = settings
+        self.log = log
         let folder = store.folderPath
         windows = TimeShiftFiles(folder: folder + "/windows", log: log)
         recorded = .ofRecordings(in: folder, log: log)
@@ -68,6 +70,10 @@ package final class TimeShiftTable: Sendable {
     ///
     /// Blocks once for each list and run, and again after a quarter of an hour without use: about
     /// 0.1 s for a day of segments of 4 s. Callers must not be on a server loop.
+    ///
+    /// - Returns: the list. One whose saved window cannot be read now is in no table, has no name
+    ///   and is not saved, which would replace that window: `isUnread` is true, and a later call
+    ///   tries again.
     package func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let version = names.keys.version
         let name = name(of: url, in: session)
@@ -82,6 +88,11 @@ package final class TimeShiftTable: Sendable {
         if saved?.isNamed == false { read.state.withLock { $0.isUnsaved = true } }
         return lists.withLock { lists in
             if let known = lists[name] { return known }
+            guard saved?.isUnread != true else {
+                read.leaveUnread()
+                return read
+            }
+            lists.noteRead(name)
             lists[name] = read
             if lists.keyVersion != version { lists.keyVersion = nil }
             return read
@@ -119,7 +130,8 @@ package final class ShiftedList: Sendable {
         var url: AbsoluteURL { didSet { mark = nil } }
         /// What stands for the URL in `PlaylistMemory`; nil until it is needed.
         var mark: Int?
-        /// The name of the window; nil once its segments have been added to another list.
+        /// The name of the window; nil once its segments have been added to another list, and while
+        /// its saved window cannot be read.
         var name: WindowName?
         package var shift: TimeShift
         /// Changes whenever the playlist for players changes; 0 if they get the origin's text.
@@ -138,6 +150,8 @@ package final class ShiftedList: Sendable {
         package var missing: Set<Int> = []
         /// Segments before this number have been looked up after they left the window.
         var lookedTo = 0
+        /// True if there may be a saved window that cannot be read now.
+        var isUnread = false
         /// True until the first merge into a restored window.
         var isRestored = false
         /// The time of the last check against the index; nil if there was none since loading.
@@ -174,8 +188,19 @@ package final class ShiftedList: Sendable {
     /// The URL that players used last, without delivery directives.
     package var url: AbsoluteURL { state.withLock { $0.url } }
 
-    /// The name of the window; nil once its segments have been added to another list.
+    /// The name of the window; nil once its segments have been added to another list, and while its
+    /// saved window cannot be read.
     var name: WindowName? { state.withLock { $0.name } }
+
+    /// True if there may be a saved window that cannot be read now; the list is in no table then.
+    package var isUnread: Bool { state.withLock { $0.isUnread } }
+
+    fileprivate func leaveUnread() {
+        state.withLock { state in
+            state.isUnread = true
+            state.name = nil
+        }
+    }
 
     /// The current window.
     package var shift: TimeShift { state.withLock { $0.shift } }

@@ -40,7 +40,7 @@ import URISyntax
         try saveWindow()
         var limits = TimeShift.Limits()
         limits.segmentCount = 200_000
-        let shift = files.load(window, limits: limits)
+        let shift = try files.load(window, limits: limits)
         #expect(shift?.segments.count == 1 && shift?.limits == limits)
     }
 
@@ -53,7 +53,7 @@ import URISyntax
             WindowName(session: SessionID(8), url: url),
             WindowName(session: SessionID(7), url: try AbsoluteURL("http://h/l.m3u8?q=1")),
         ]
-        for other in others { #expect(files.load(other, limits: .init()) == nil) }
+        for other in others { #expect(try files.load(other, limits: .init()) == nil) }
     }
 
     @Test(arguments: ["SLUICE WINDOW 2\n#EXTM3U\n", "SLUICE WINDOW 1\n<html>\n"])
@@ -61,13 +61,37 @@ import URISyntax
         try saveWindow()
         let name = try #require(try names.first)
         try replaceFile("\(files.folder)/\(name)", with: Array(text.utf8), in: files.folder)
-        #expect(files.load(window, limits: .init()) == nil)
+        #expect(try files.load(window, limits: .init()) == nil)
         try saveWindow()
         let aside = try readWhole("\(files.folder)/\(name).unread", atMost: 1_000)
         #expect(aside == Array(text.utf8))
-        #expect(files.load(window, limits: .init())?.segments.count == 1)
+        #expect(try files.load(window, limits: .init())?.segments.count == 1)
         files.remove(window)
         #expect(try names.isEmpty)
+    }
+
+    @Test func `a window that cannot be read now stays, and its segments are not removed`() throws {
+        try saveWindow()
+        let name = try #require(try names.first)
+        let segments = try shift("s0.ts", "s1.ts").segments
+        let saved = SavedWindows(files)
+        let now = Monotonic(nanoseconds: 7)
+        // Nothing can be read where a file takes the place of the folder.
+        let away = files.folder + ".away"
+        try renameFile(files.folder, to: away)
+        _ = try openFile(files.folder, flags: O_CREAT | O_WRONLY)
+        #expect(throws: SystemError.self) {
+            _ = try files.load(window, limits: .init())
+        }
+        #expect(throws: SystemError.self) {
+            _ = try saved.unnamed(segments, besides: [], wall: nil, now: now)
+        }
+        try removeFile(files.folder)
+        try renameFile(away, to: files.folder)
+        let left = try saved.unnamed(segments, besides: [], wall: nil, now: now)
+        #expect(left?.map { $0.url?.lastPathSegment } == ["s1.ts"])
+        #expect(try names == [name])
+        #expect(try files.load(window, limits: .init())?.segments.count == 1)
     }
 
     @Test func `the oldest windows beyond the limit are deleted, except those in memory`() throws {
@@ -100,24 +124,24 @@ import URISyntax
         var saved = SavedWindows(files)
         func left(
             _ loaded: [WindowName] = [], after seconds: Int64 = 0, isTrusted: Bool = true
-        ) -> [String?]? {
+        ) throws -> [String?]? {
             let length = Interval.seconds(seconds)
-            let left = saved.unnamed(
+            let left = try saved.unnamed(
                 segments, besides: loaded, wall: isTrusted ? wall + length : nil,
                 now: now + length)
             return left?.map { $0.url?.lastPathSegment }
         }
-        #expect(left() == ["s1.ts"])
-        #expect(left([window]) == ["s0.ts", "s1.ts"])
+        #expect(try left() == ["s1.ts"])
+        #expect(try left([window]) == ["s0.ts", "s1.ts"])
         try saveWindow("s1.ts")
         saved.note(saved: window, at: now)
-        #expect(left() == ["s0.ts"])
-        #expect(left(isTrusted: false) == ["s0.ts"])
+        #expect(try left() == ["s0.ts"])
+        #expect(try left(isTrusted: false) == ["s0.ts"])
         // It was saved in this run, whatever the wall clock says.
-        #expect(left(after: 90_000, isTrusted: false) == ["s0.ts", "s1.ts"])
+        #expect(try left(after: 90_000, isTrusted: false) == ["s0.ts", "s1.ts"])
         // A clock that is not trusted ends no window of an earlier run.
         saved = SavedWindows(files)
-        #expect(left(after: 90_000, isTrusted: false) == ["s0.ts"])
-        #expect(left(after: 180_000) == ["s0.ts", "s1.ts"])
+        #expect(try left(after: 90_000, isTrusted: false) == ["s0.ts"])
+        #expect(try left(after: 180_000) == ["s0.ts", "s1.ts"])
     }
 }

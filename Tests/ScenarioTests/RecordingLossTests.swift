@@ -39,4 +39,26 @@ extension Stories.RecordingTests {
         let bodies = try uriLines(stream.played().text).map { try story.follow($0).text }
         #expect(bodies == (0...5).map { "old \($0)" } + (0...2).map { "new \($0)" })
     }
+
+    @Test func `a recording whose window cannot be read after a restart waits for it`() throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        try stream.record()
+        #expect(try stream.has(3))
+        stream.window.advance(by: 3)
+        #expect(try stream.has(6))
+        story.stop()
+        // Nothing can be read where a file takes the place of the folder.
+        let windows = story.cacheFolder + "/recordings/windows"
+        let away = story.cacheFolder + ".away"
+        #expect(rename(windows, away) == 0)
+        try writeFile(windows, "".utf8)
+        try story.restart()
+        let waiting = try stream.told { $0.contains("cannot be read now") }
+        #expect(waiting.contains("\"state\":\"running\""), "\(waiting)")
+        #expect(unlink(windows) == 0)
+        #expect(rename(away, windows) == 0)
+        #expect(try stream.has(6))
+        #expect(try stream.stop().segmentNames == (0...5).map { "s\($0)" })
+    }
 }

@@ -219,6 +219,20 @@ import URISyntax
         #expect(list.state.withLock { $0.missing }.isEmpty)
     }
 
+    @Test func `a list whose saved window cannot be read is in no table`() throws {
+        table.forget(list)
+        // Nothing can be read where a file takes the place of the folder.
+        let windows = table.store.folderPath + "/windows"
+        try replaceFile(windows, with: [0], in: table.store.folderPath)
+        let unread = table.list(base, of: list.session)
+        #expect(unread.isUnread && unread.name == nil)
+        #expect(table.all.isEmpty)
+        try removeFile(windows)
+        let read = table.list(base, of: list.session)
+        #expect(!read.isUnread && read.name != nil)
+        #expect(table.known(base, of: list.session) === read)
+    }
+
     @Test func `a list that is requested is checked every two minutes`() throws {
         let start = Monotonic(nanoseconds: 1)
         func begins(at seconds: Int64) -> Bool {

@@ -18,6 +18,7 @@ import Testing
     @Test func `a text that only has to wait is neither removed nor fetched`() {
         for reply in [nil, Self.sent, Self.confirmed] {
             #expect(next(.textsWait, reply) == .refuse)
+            #expect(next(.windowUnread, reply) == .refuse)
         }
     }
 

@@ -89,17 +89,18 @@ package final class SavedWindows {
     ///   - now: the same by the monotonic clock, for windows of this run.
     /// - Returns: the others of them, in their order; nil while windows are unread, of which each call
     ///   reads one.
+    /// - Throws: what keeps a window from being read now; it counts as unread.
     package func unnamed(
         _ segments: [TimeShiftSegment], besides loaded: [WindowName], wall: WallTime?,
         now: Monotonic
-    ) -> [TimeShiftSegment]? {
+    ) throws(SystemError) -> [TimeShiftSegment]? {
         prune(wall: wall, now: now)
         guard !windows.isEmpty else { return segments }
         let skipped = Set(loaded.map { file(of: $0) })
         let counted = windows.keys.filter { !skipped.contains($0) }
         // A window of a day takes a while.
         if let unread = counted.first(where: { windows[$0]?.digests == nil }) {
-            let shift = files.load(file: unread, limits: TimeShift.Limits())
+            let shift = try files.load(file: unread, limits: TimeShift.Limits())
             windows[unread]?.digests = shift?.digests ?? []
             guard counted.allSatisfy({ windows[$0]?.digests != nil }) else { return nil }
         }

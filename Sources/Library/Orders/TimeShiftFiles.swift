@@ -1,7 +1,7 @@
 // Snapshots of time shift windows on disk, so that they survive a restart.
 //
 // One file for each window, replaced as a whole: a first line that identifies the format, then the
-// result of `TimeShift.snapshot`. Unreadable files are set aside, so that no new window replaces them.
+// result of `TimeShift.snapshot`. Damaged files are set aside, so that no new window replaces them.
 import DurableState
 import Glibc
 package import HLS
@@ -21,6 +21,8 @@ package struct TimeShiftFiles: Sendable {
     /// The largest snapshot; a window of many days is smaller.
     private static let mostOfOne = PlaylistLimits.own.byteCount
     private static let firstLine = Array("SLUICE WINDOW 1\n".utf8)
+    /// The errors of what this program did not write: too long, or no regular file.
+    private static let foreign: Set<CInt> = [EFBIG, EINVAL, ELOOP, ENXIO]
     /// Added to the name of a snapshot that could not be read.
     private static let asideSuffix = ".unread"
 
@@ -81,34 +83,49 @@ package struct TimeShiftFiles: Sendable {
 
     /// Loads the snapshot of a window; nil without one.
     ///
-    /// Blocks on the disk. A snapshot that cannot be read is set aside.
+    /// Blocks on the disk. A damaged or foreign snapshot is set aside.
     ///
     /// - Parameters:
     ///   - name: the name of the window.
     ///   - limits: the limits of the window.
-    /// - Returns: the window; nil if there is none, or none that can be read.
-    package func load(_ name: WindowName, limits: TimeShift.Limits) -> TimeShift? {
-        load(file: file(of: name), limits: limits)
+    /// - Returns: the window; nil if there is none, or only a damaged one.
+    /// - Throws: what keeps the snapshot from being read now, such as a lack of descriptors: it
+    ///   stays as it is, and must not be replaced.
+    package func load(
+        _ name: WindowName, limits: TimeShift.Limits
+    ) throws(SystemError) -> TimeShift? {
+        try load(file: file(of: name), limits: limits)
     }
 
     /// As `load`, for the name of a file.
-    func load(file: String, limits: TimeShift.Limits) -> TimeShift? {
+    func load(file: String, limits: TimeShift.Limits) throws(SystemError) -> TimeShift? {
         let path = "\(folder)/\(file)"
+        let bytes: [UInt8]
+        do throws(SystemError) {
+            bytes = try readWhole(path, atMost: Self.mostOfOne)
+        } catch {
+            if error.code == ENOENT { return nil }
+            guard Self.foreign.contains(error.code) else { throw error }
+            setAside(path, "\(error)")
+            return nil
+        }
+        guard bytes.starts(with: Self.firstLine) else {
+            setAside(path, "it is not of this version's format")
+            return nil
+        }
         do {
-            let bytes = try readWhole(path, atMost: Self.mostOfOne)
-            guard bytes.starts(with: Self.firstLine) else {
-                setAside(path, "it is not of this version's format")
-                return nil
-            }
             let shift = try TimeShift(
                 snapshot: Array(bytes[Self.firstLine.count...]), limits: limits)
             return shift.segments.isEmpty ? nil : shift
-        } catch let error as SystemError where error.code == ENOENT {
-            return nil
         } catch {
             setAside(path, "\(error)")
             return nil
         }
+    }
+
+    /// Sets the snapshot of a window aside that could not be read for too long.
+    package func setAside(_ name: WindowName) {
+        setAside(path(name), "it could not be read for too long")
     }
 
     /// Renames a snapshot that cannot be read, so that it is not replaced by the new window.

@@ -199,6 +199,16 @@ extension ProxyFailure {
         return failure
     }
 
+    /// The saved window of an ended recording cannot be read, which tells what its names mean.
+    package static var windowUnread: ProxyFailure {
+        var failure = ProxyFailure(
+            .us, .serviceUnavailable,
+            "the saved window of the recording cannot be read, which tells its segments apart; ask "
+                + "again in a moment, and see the daemon's log if that does not help")
+        failure.retryAfter = 1
+        return failure
+    }
+
     /// Too many long texts are waiting for a text thread.
     package static var textsWait: ProxyFailure {
         var failure = ProxyFailure(

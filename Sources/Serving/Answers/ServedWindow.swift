@@ -1,4 +1,5 @@
 import CachePolicy
+import HLS
 import HTTP
 import HTTPServer
 import Model
@@ -18,6 +19,7 @@ extension ProxyCore {
         else { return 0 }
         let (object, facts, resource) = (text.object, text.facts, text.resource)
         let list = timeShift.list(resource.url, of: resource.session)
+        guard !list.isUnread else { return 0 }
         list.noteAsked(resource.url, at: now, isForPage: text.isForPage)
         if !list.hasMerged(object.generation), !merge(object, facts, resource, into: list) {
             return 0
@@ -49,6 +51,24 @@ extension ProxyCore {
         guard resource.session.isShifted, resource.kind == nil else { return false }
         let list = timeShift.known(resource.url, of: resource.session)
         return list?.isLong ?? true
+    }
+}
+
+extension TextPreparation {
+    /// Returns the window that recorded the epochs of the served list's names; nil if those of the
+    /// origin's last window apply.
+    func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
+        let resource = text.resource
+        guard form.timeShift != 0 || core.keeper.isOver(resource.session) else { return nil }
+        return core.timeShift.list(resource.url, of: resource.session).shift
+    }
+
+    /// True while the window of an ended recording cannot be read: its names would mean the first
+    /// that each stood for.
+    var lacksNames: Bool {
+        let resource = text.resource
+        return core.keeper.isOver(resource.session)
+            && core.timeShift.list(resource.url, of: resource.session).isUnread
     }
 }
 

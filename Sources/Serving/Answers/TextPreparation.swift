@@ -61,6 +61,7 @@ struct TextPreparation: Sendable {
     /// Makes the text for a key that is not in memory; blocks for the page cache only, since the
     /// object was just written or is read often.
     func make(_ key: ObjectFacts.RewriteKey) -> Outcome {
+        guard !lacksNames else { return .failure(.windowUnread) }
         let body: [UInt8]
         let base: AbsoluteURL
         do {
@@ -319,13 +320,6 @@ struct TextPreparation: Sendable {
             sketched: sketch.map { (object.generation, SketchedList(made.summary, $0)) },
             origins: resource.policy == .offline ? [] : early.origins,
             isMultivariant: made.summary.kind == .multivariant)
-    }
-
-    /// Returns the window that recorded the epochs of the served list's names; nil if those of the
-    /// origin's last window apply.
-    private func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
-        guard form.timeShift != 0 || core.keeper.isOver(resource.session) else { return nil }
-        return core.timeShift.list(resource.url, of: resource.session).shift
     }
 
     /// Returns the current epoch of a name in the served list.

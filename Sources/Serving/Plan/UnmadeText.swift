@@ -2,8 +2,8 @@ import Model
 
 /// What follows for a request whose playlist or JSON text could not be made from what is stored.
 enum UnmadeText: Equatable, Sendable {
-    /// Too many texts wait, which says nothing about this one: the request fails, and the text
-    /// stays stored.
+    /// Too many texts wait, or what the names in this one mean cannot be read now, which says
+    /// nothing about the text: the request fails, and the text stays stored.
     case refuse
     /// The disk cannot read what the origin just sent or confirmed: it is removed, and fetched
     /// again.
@@ -20,7 +20,7 @@ enum UnmadeText: Equatable, Sendable {
     ///   - reply: the reply of the origin that brought the text; nil for a text that was stored.
     ///   - hasFetchedAgain: whether this request has fetched a text again, which is done once.
     init(_ failure: ProxyFailure, _ reply: RequestFacts.Reply?, hasFetchedAgain: Bool) {
-        if failure == .textsWait {
+        if failure == .textsWait || failure == .windowUnread {
             self = .refuse
         } else if failure.fault == .us, reply != nil, !hasFetchedAgain {
             self = .fetchAgain
