@@ -115,7 +115,7 @@ package final class RecordingTable {
         services.crashes.begins(.recording, order.id)
         let recording = Recording(order, services, keeper.loop, isNew: isNew)
         running[order.id] = recording
-        services.keeper.note(running: recording.session.id, true)
+        services.timeShiftThread.note(running: recording.session.id, true)
         recording.didChange = { [weak self, unowned recording] in self?.note(recording) }
         recording.didMove = { [weak self, unowned recording] in self?.tellMoved(recording.order) }
         recording.start()
@@ -135,7 +135,7 @@ package final class RecordingTable {
         if save(order, telling: end) { recording.forgetWindows() }
         tellNodes(end)
         services.crashes.forget(.recording, order.id)
-        services.keeper.note(running: recording.session.id, false)
+        services.timeShiftThread.note(running: recording.session.id, false)
         if order.state == .failed { removeOldestFailed() }
     }
 
@@ -370,7 +370,7 @@ package final class RecordingTable {
         if running.count == Self.mostRunning - 1 { services.flights.haveRoom(for: .recording) }
         recording.forgetWindows()
         services.crashes.forget(.recording, recording.order.id)
-        services.keeper.note(running: recording.session.id, false)
+        services.timeShiftThread.note(running: recording.session.id, false)
     }
 
     /// Removes the objects of a forgotten recording that neither a pin nor a window names, and, of

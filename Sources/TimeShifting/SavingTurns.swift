@@ -41,18 +41,26 @@ struct SavingTurns {
         let due = windows.filter { window in
             window.savedAt.map { now - $0 >= Self.interval(window.segmentCount) } ?? true
         }
-        let earliest = Monotonic(nanoseconds: .min)
-        let sorted = due.sorted { one, other in
-            guard one.isRecorded == other.isRecorded else { return one.isRecorded }
-            return (one.savedAt ?? earliest) < (other.savedAt ?? earliest)
-        }
         var chosen: [Candidate<Item>] = []
-        for window in sorted {
+        for window in Self.inOrder(due) {
             guard window.isRecorded || credit > 0 else { break }
             credit -= window.charge
             chosen.append(window)
         }
         return chosen
+    }
+
+    /// Returns windows in the order in which they are saved, at a stop too: those of recordings
+    /// first, then those whose last save is longest ago.
+    ///
+    /// A stop may not take long; each save takes two syncs of the disk, and a large daemon has
+    /// thousands of windows.
+    static func inOrder<Item>(_ windows: [Candidate<Item>]) -> [Candidate<Item>] {
+        let earliest = Monotonic(nanoseconds: .min)
+        return windows.sorted { one, other in
+            guard one.isRecorded == other.isRecorded else { return one.isRecorded }
+            return (one.savedAt ?? earliest) < (other.savedAt ?? earliest)
+        }
     }
 
     /// Takes back the charge of windows that were chosen and not reached: they are chosen again.

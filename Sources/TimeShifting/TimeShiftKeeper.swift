@@ -1,96 +1,15 @@
 // Maintains time shift windows independent of player requests: follows their playlists for a while,
 // saves them, checks them against the store, and removes segments that have left them.
 import HLS
-package import HTTP
-package import Library
+import Library
 import Logging
-package import Model
+import Model
 package import Posix
 import Reactor
-package import Routing
+import Routing
 import Store
 import Synchronization
 import URISyntax
-
-/// The thread-safe access to the keeper's thread.
-package final class TimeShiftThread: Sendable {
-    private let thread: LoopThread
-    /// The server answers before the keeper is started: the keeper needs its addresses.
-    private let keeper: LateLoopBound<TimeShiftKeeper>
-    /// True while there is a keeper that answers.
-    let isStarted = Atomic<Bool>(false)
-    /// True once the keeper is told to stop: what it does should end soon.
-    let isStopping = Atomic<Bool>(false)
-    /// How long a stop may take to save windows of players; one that is not saved lacks its last
-    /// seconds, as after a kill.
-    private static let patience = Interval.seconds(5 as Int64)
-
-    /// Starts the thread.
-    package init() throws(SystemError) {
-        thread = try LoopThread(name: "timeshift") { _ in }
-        keeper = LateLoopBound(thread.handle)
-    }
-
-    /// Starts the keeper and resumes recordings of the previous run.
-    package func start(_ services: TimeShiftServices) {
-        keeper.make { [self] loop in
-            let made = TimeShiftKeeper(services, loop)
-            made.start()
-            isStarted.store(true, ordering: .releasing)
-            return made
-        }
-    }
-
-    /// Saves windows and ends the thread; blocks on the disk.
-    package func stop() {
-        isStarted.store(false, ordering: .releasing)
-        isStopping.store(true, ordering: .releasing)
-        let deadline = Monotonic.now() + Self.patience
-        onKeeper { $0.stop(by: deadline) }
-        thread.stopAndJoin()
-        keeper.end()
-    }
-
-    /// Runs `body` on the keeper's thread, after `start`; ignored after `stop`.
-    func onKeeper(_ body: @escaping @Sendable (TimeShiftKeeper) -> Void) {
-        keeper.enqueue { keeper, _ in body(keeper) }
-    }
-
-    /// Makes the keeper follow a list that a player has requested, under the URL of that request.
-    package func look(after list: ShiftedList, of resource: Resource, now: Monotonic) {
-        guard list.beginsFollowing(now: now) else { return }
-        onKeeper { $0.follow(list, of: resource) }
-    }
-
-    private let running = Mutex<Set<SessionID>>([])
-
-    /// Records that a recording runs, or has ended.
-    package func note(running session: SessionID, _ isRunning: Bool) {
-        running.withLock { sessions in
-            if isRunning { sessions.insert(session) } else { sessions.remove(session) }
-        }
-    }
-
-    /// True if a session's playlists are those of an ended recording, for which no origin is
-    /// contacted.
-    package func isOver(_ session: Session) -> Bool {
-        session.shift.recording != nil && running.withLock { !$0.contains(session.id) }
-    }
-
-    /// Responds to a request under `/api/recordings`; `done` is called on the keeper's thread.
-    package func answer(
-        _ method: HTTPMethod, _ target: String,
-        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
-    ) {
-        onKeeper { done($0.recorder.answer(method, target)) }
-    }
-
-    /// Removes segments that have left a window.
-    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
-        guard !segments.isEmpty else { return }
-        onKeeper { $0.leaving.take(segments, of: list) }
-    }
-}
 
 /// The keeper of time shift windows; confined to its thread, which may block on the disk.
 package final class TimeShiftKeeper {
@@ -135,17 +54,8 @@ package final class TimeShiftKeeper {
         recorder.stop()
         for follower in followers.values { follower.stop() }
         leaving.removeUnnamed(trustedNow: trustedNow, now: loop.now)
-        var unsaved: [FinalSaves.Candidate<ShiftedList>] = []
-        for list in services.timeShift.all {
-            let (isUnsaved, savedAt) = list.state.withLock {
-                ($0.isUnsaved && !$0.isOther && $0.name != nil, $0.savedAt)
-            }
-            guard isUnsaved else { continue }
-            let isRecorded = list.session.shift.recording != nil
-            unsaved.append(.init(item: list, isRecorded: isRecorded, savedAt: savedAt))
-        }
         var left = 0
-        for window in FinalSaves.sorted(unsaved) {
+        for window in SavingTurns.inOrder(unsaved(of: services.timeShift.all)) {
             if window.isRecorded || Monotonic.now() < deadline {
                 save(window.item)
             } else {
@@ -221,6 +131,9 @@ package final class TimeShiftKeeper {
 
     // MARK: Maintenance
 
+    /// True once a stop waits for what the keeper does now.
+    private var isToStop: Bool { services.timeShiftThread.isStopping.load(ordering: .acquiring) }
+
     /// Saves, checks and unloads lists; called once a second.
     private func tick() {
         guard !isStopped else { return }
@@ -228,7 +141,7 @@ package final class TimeShiftKeeper {
         trustedNow = clockTrial.trusted(loop.wallNow, at: loop.now)
         services.timeShift.renameLists()
         let lists = services.timeShift.all
-        if !services.keeper.isStopping.load(ordering: .acquiring) { saveSome(of: lists) }
+        if !isToStop { saveSome(of: lists) }
         for list in lists { forgetIfIdle(list) }
         verifySome(of: lists)
         if ticks % Self.cleanTicks == 0 { cleanSaved() }
@@ -254,14 +167,14 @@ package final class TimeShiftKeeper {
         }
     }
 
-    /// Saves some of the lists that have changed.
-    private func saveSome(of lists: [ShiftedList]) {
+    /// Returns the lists with changes that are not saved.
+    private func unsaved(of lists: [ShiftedList]) -> [SavingTurns.Candidate<ShiftedList>] {
         var unsaved: [SavingTurns.Candidate<ShiftedList>] = []
         for list in lists {
             let (isUnsaved, savedAt, segmentCount, byteCount) = list.state.withLock {
                 (
-                    $0.isUnsaved && !$0.isOther, $0.savedAt, $0.shift.segments.count,
-                    $0.savedByteCount
+                    $0.isUnsaved && !$0.isOther && $0.name != nil, $0.savedAt,
+                    $0.shift.segments.count, $0.savedByteCount
                 )
             }
             guard isUnsaved else { continue }
@@ -270,7 +183,12 @@ package final class TimeShiftKeeper {
                     item: list, isRecorded: list.session.shift.recording != nil,
                     savedAt: savedAt, segmentCount: segmentCount, byteCount: byteCount))
         }
-        let chosen = savingTurns.next(of: unsaved, now: loop.now)
+        return unsaved
+    }
+
+    /// Saves some of the lists that have changed.
+    private func saveSome(of lists: [ShiftedList]) {
+        let chosen = savingTurns.next(of: unsaved(of: lists), now: loop.now)
         // Those that are not reached are due with the next tick.
         _ = save(chosen.prefix(while: \.isRecorded), for: Self.recordingTime)
         let left = save(chosen.drop(while: \.isRecorded), for: Self.savingTime)
@@ -287,8 +205,7 @@ package final class TimeShiftKeeper {
         var left = windows
         while let window = left.popFirst() {
             save(window.item)
-            guard Monotonic.now() < end, !services.keeper.isStopping.load(ordering: .acquiring)
-            else { break }
+            guard Monotonic.now() < end, !isToStop else { break }
         }
         return left
     }
@@ -322,7 +239,7 @@ package final class TimeShiftKeeper {
     }
 
     private func forgetIfIdle(_ list: ShiftedList) {
-        let isOver = services.keeper.isOver(list.session)
+        let isOver = services.timeShiftThread.isOver(list.session)
         if list.isIdle(at: loop.now, isOver: isOver) { services.timeShift.forget(list) }
     }
 }

@@ -17,7 +17,7 @@ package struct TimeShiftServices: Sendable {
     package let flights: Flights
     package let playlists: PlaylistReader
     package let timeShift: TimeShiftTable
-    package let keeper: TimeShiftThread
+    package let timeShiftThread: TimeShiftThread
     package let crashes: CrashHistory
     package let log: Logger
     /// Signs links if the daemon has a token; otherwise nil.
@@ -30,7 +30,7 @@ package struct TimeShiftServices: Sendable {
     package init(
         store: ObjectStore, names: ResourceNames, sessions: SessionTable,
         playlistMemory: PlaylistMemory, counters: Counters, flights: Flights,
-        playlists: PlaylistReader, timeShift: TimeShiftTable, keeper: TimeShiftThread,
+        playlists: PlaylistReader, timeShift: TimeShiftTable, timeShiftThread: TimeShiftThread,
         crashes: CrashHistory, log: Logger, signer: Signer?, basePath: String,
         originURL: @escaping @Sendable (String) -> AbsoluteURL?
     ) {
@@ -42,7 +42,7 @@ package struct TimeShiftServices: Sendable {
         self.flights = flights
         self.playlists = playlists
         self.timeShift = timeShift
-        self.keeper = keeper
+        self.timeShiftThread = timeShiftThread
         self.crashes = crashes
         self.log = log
         self.signer = signer

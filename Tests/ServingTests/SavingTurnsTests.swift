@@ -39,6 +39,21 @@ import Testing
         #expect(windows.savedAt.allSatisfy { ($0 ?? 0) >= 120 - 100 })
     }
 
+    @Test func `windows of recordings come first, then those saved longest ago or never`() {
+        let saves: [(name: String, isRecorded: Bool, seconds: Int?)] = [
+            ("late", false, 30), ("early", false, 20), ("recorded", true, 40),
+            ("never", false, nil), ("recorded first", true, 10),
+        ]
+        let windows = saves.map { save in
+            SavingTurns.Candidate(
+                item: save.name, isRecorded: save.isRecorded,
+                savedAt: save.seconds.map { Monotonic(seconds: $0) }, segmentCount: 100,
+                byteCount: 17_000)
+        }
+        let names = SavingTurns.inOrder(windows).map(\.item)
+        #expect(names == ["recorded first", "recorded", "never", "early", "late"])
+    }
+
     @Test mutating func `a few windows are saved as soon as they are due`() {
         var windows = Windows(
             savedAt: Array(repeating: nil, count: 3), segmentCount: 1_000, byteCount: 170_000)

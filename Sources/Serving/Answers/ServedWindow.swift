@@ -15,7 +15,7 @@ extension ProxyCore {
     /// First merges the playlist's window, if it is a new one.
     func shiftVersion(of text: ServableText, now: Monotonic) -> UInt64 {
         guard text.resource.session.isShifted, text.resource.kind == nil,
-            text.facts.head.isPlaylist, !keeper.isOver(text.resource.session)
+            text.facts.head.isPlaylist, !timeShiftThread.isOver(text.resource.session)
         else { return 0 }
         let (object, facts, resource) = (text.object, text.facts, text.resource)
         let list = timeShift.list(resource.url, of: resource.session)
@@ -26,7 +26,7 @@ extension ProxyCore {
         }
         list.lookForKept(timeShift)
         let version = list.version
-        if version != 0 { keeper.look(after: list, of: resource, now: now) }
+        if version != 0 { timeShiftThread.look(after: list, of: resource, now: now) }
         return version
     }
 
@@ -59,7 +59,8 @@ extension TextPreparation {
     /// origin's last window apply.
     func namesOfShifted(_ form: PlaylistForm) -> TimeShift? {
         let resource = text.resource
-        guard form.timeShift != 0 || core.keeper.isOver(resource.session) else { return nil }
+        guard form.timeShift != 0 || core.timeShiftThread.isOver(resource.session)
+        else { return nil }
         return core.timeShift.list(resource.url, of: resource.session).shift
     }
 
@@ -67,7 +68,7 @@ extension TextPreparation {
     /// that each stood for.
     var lacksNames: Bool {
         let resource = text.resource
-        return core.keeper.isOver(resource.session)
+        return core.timeShiftThread.isOver(resource.session)
             && core.timeShift.list(resource.url, of: resource.session).isUnread
     }
 }

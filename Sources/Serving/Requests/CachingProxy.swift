@@ -341,7 +341,8 @@ package final class CachingProxy: RequestHandler {
         target.directives = directives
         let resource = core.names.resource(
             for: target, session: session, exchange.request,
-            forwarded: forwardedFields(exchange.request), isOver: core.keeper.isOver(session))
+            forwarded: forwardedFields(exchange.request),
+            isOver: core.timeShiftThread.isOver(session))
         guard let resource else {
             refuse(
                 ProxyFailure(.client, .badRequest, "the delivery directives make no URL"), exchange)

@@ -370,7 +370,7 @@ final class OwnPages {
     }
 
     private func askKeeper(_ request: RequestHead, _ exchange: Exchange) {
-        core.keeper.answer(request.method, request.target, replying(to: exchange))
+        core.timeShiftThread.answer(request.method, request.target, replying(to: exchange))
     }
 
     // MARK: Figures

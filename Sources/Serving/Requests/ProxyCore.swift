@@ -89,7 +89,7 @@ package final class ProxyCore: Sendable {
     package let crashes: CrashHistory
     let timeShift: TimeShiftTable
     /// The time shift thread: continues streams that are watched later, and records.
-    let keeper: TimeShiftThread
+    let timeShiftThread: TimeShiftThread
     let rewritten: RewrittenBudget
     /// The long texts of responses that are kept for repeated request heads.
     let repeatedTexts: RewrittenBudget
@@ -141,10 +141,10 @@ package final class ProxyCore: Sendable {
             store: store, names: names, live: live, health: health, parents: parents,
             memory: playlistMemory, revival: revival, limits: settings.playlistLimits)
         offline = try OfflineWorker(sources)
-        keeper = try TimeShiftThread()
+        timeShiftThread = try TimeShiftThread()
         timeShift = TimeShiftTable(
             store: store, names: names, live: live, memory: playlistMemory, counters: counters,
-            thread: keeper, settings: settings, log: log)
+            thread: timeShiftThread, settings: settings, log: log)
         links = Links(
             mounts: settings.mounts, basePath: settings.basePath, addresses: addresses,
             names: names, sessions: sessions, live: live, store: store, timeShift: timeShift,
@@ -180,7 +180,7 @@ package final class ProxyCore: Sendable {
     /// Stops look-ahead, then the upstream loop with all transfers; blocks.
     package func stop() {
         crashes.endCleanly()
-        keeper.stop()
+        timeShiftThread.stop()
         aheadThread.stopAndJoin()
         offline.stop()
         texts.stop()
@@ -226,7 +226,7 @@ package final class ProxyCore: Sendable {
     package func willPurge(_ orders: [PurgeOrder]) -> StoreAdministration.Pinning {
         // Purges by URL remove pinned objects too.
         let spares = orders.contains { if case .texts = $0.subject { false } else { true } }
-        let pinning = spares || orders.isEmpty ? keeper.willPurge() : .done
+        let pinning = spares || orders.isEmpty ? timeShiftThread.willPurge() : .done
         for order in orders {
             let subject: ParentPurges.Subject
             switch order.subject {
@@ -309,11 +309,11 @@ package final class ProxyCore: Sendable {
 
     /// Starts maintaining extended windows, and resumes recordings of earlier runs.
     package func startTimeShift() {
-        keeper.start(
+        timeShiftThread.start(
             TimeShiftServices(
                 store: store, names: names, sessions: sessions, playlistMemory: playlistMemory,
                 counters: counters, flights: flights, playlists: playlists, timeShift: timeShift,
-                keeper: keeper, crashes: crashes, log: log, signer: signer,
+                timeShiftThread: timeShiftThread, crashes: crashes, log: log, signer: signer,
                 basePath: settings.basePath, originURL: { [links] in links.originURL($0) }))
     }
 

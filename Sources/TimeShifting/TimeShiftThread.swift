@@ -1,0 +1,88 @@
+import HLS
+package import HTTP
+package import Library
+package import Model
+package import Posix
+import Reactor
+package import Routing
+import Synchronization
+
+/// The thread-safe access to the keeper's thread.
+package final class TimeShiftThread: Sendable {
+    private let thread: LoopThread
+    /// The server answers before the keeper is started: the keeper needs its addresses.
+    private let keeper: LateLoopBound<TimeShiftKeeper>
+    /// True while there is a keeper that answers.
+    let isStarted = Atomic<Bool>(false)
+    /// True once the keeper is told to stop: what it does should end soon.
+    let isStopping = Atomic<Bool>(false)
+    /// How long a stop may take to save windows of players; one that is not saved lacks its last
+    /// seconds, as after a kill.
+    private static let patience = Interval.seconds(5 as Int64)
+
+    /// Starts the thread.
+    package init() throws(SystemError) {
+        thread = try LoopThread(name: "timeshift") { _ in }
+        keeper = LateLoopBound(thread.handle)
+    }
+
+    /// Starts the keeper and resumes recordings of the previous run.
+    package func start(_ services: TimeShiftServices) {
+        keeper.make { [self] loop in
+            let made = TimeShiftKeeper(services, loop)
+            made.start()
+            isStarted.store(true, ordering: .releasing)
+            return made
+        }
+    }
+
+    /// Saves windows and ends the thread; blocks on the disk.
+    package func stop() {
+        isStarted.store(false, ordering: .releasing)
+        isStopping.store(true, ordering: .releasing)
+        let deadline = Monotonic.now() + Self.patience
+        onKeeper { $0.stop(by: deadline) }
+        thread.stopAndJoin()
+        keeper.end()
+    }
+
+    /// Runs `body` on the keeper's thread, after `start`; ignored after `stop`.
+    func onKeeper(_ body: @escaping @Sendable (TimeShiftKeeper) -> Void) {
+        keeper.enqueue { keeper, _ in body(keeper) }
+    }
+
+    /// Makes the keeper follow a list that a player has requested, under the URL of that request.
+    package func look(after list: ShiftedList, of resource: Resource, now: Monotonic) {
+        guard list.beginsFollowing(now: now) else { return }
+        onKeeper { $0.follow(list, of: resource) }
+    }
+
+    private let running = Mutex<Set<SessionID>>([])
+
+    /// Records that a recording runs, or has ended.
+    package func note(running session: SessionID, _ isRunning: Bool) {
+        running.withLock { sessions in
+            if isRunning { sessions.insert(session) } else { sessions.remove(session) }
+        }
+    }
+
+    /// True if a session's playlists are those of an ended recording, for which no origin is
+    /// contacted.
+    package func isOver(_ session: Session) -> Bool {
+        session.shift.recording != nil && running.withLock { !$0.contains(session.id) }
+    }
+
+    /// Responds to a request under `/api/recordings`; `done` is called on the keeper's thread.
+    package func answer(
+        _ method: HTTPMethod, _ target: String,
+        _ done: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        onKeeper { done($0.recorder.answer(method, target)) }
+    }
+
+    /// Removes segments that have left a window.
+    func drop(_ segments: [TimeShiftSegment], of list: ShiftedList) {
+        guard !segments.isEmpty else { return }
+        onKeeper { $0.leaving.take(segments, of: list) }
+    }
+}
