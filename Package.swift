@@ -423,9 +423,9 @@ let package = Package(
         .testTarget(
             name: "OriginTests",
             dependencies: [
-                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Routing", "CachePolicy",
-                "DurableState", "Store", "Endless", "Upstream", "BucketClient", "Model",
-                "SharedStore", "Origin",
+                "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
+                "CachePolicy", "DurableState", "Store", "Endless", "Upstream", "BucketClient",
+                "Model", "SharedStore", "Origin",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

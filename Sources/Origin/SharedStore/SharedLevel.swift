@@ -58,10 +58,11 @@ final class SharedLevel {
         health = StoreHealth(now: loop.now)
         bucket = try BucketClient(
             settings.location, keys: settings.keys, loop: loop, like: client)
+        let bound = LoopBound(self, to: loop)
         writer = SharedWriter(
             store: core.store, counters: core.counters, report: report, log: core.log,
             limits: core.settings.playlistLimits, settings: settings,
-            level: LoopBound(self, to: loop))
+            onLevel: { work in bound.enqueue { level, _ in work(level) } })
         orders = core.orders.map { SharedOrders(self, $0, state: core.store.state) }
         bucket.didRefuseKeys = { [weak self] in self?.readKeysAgain() }
     }

@@ -17,21 +17,36 @@ import URISyntax
 
 /// The handle of the writer; any thread may use it.
 final class SharedWriter: Sendable {
+    /// Runs work on the loop of the second level.
+    typealias OnLevel = @Sendable (_ work: @escaping @Sendable (SharedLevel) -> Void) -> Void
+
     private let thread: LoopThread?
     private let work: Mutex<LoopBound<SharedWriting>?>
-    private let isStopped = Atomic<Bool>(false)
+    let stopping: Stopping
+
+    /// Whether the thread is told to end: reading a film takes minutes, which a stop does not have.
+    final class Stopping: Sendable {
+        private let flag = Atomic<Bool>(false)
+
+        var isTold: Bool { flag.load(ordering: .acquiring) }
+
+        /// Tells it; false if it was told before.
+        func tell() -> Bool { !flag.exchange(true, ordering: .acquiringAndReleasing) }
+    }
 
     /// Starts the thread; without one, nothing is written.
     init(
         store: ObjectStore, counters: Counters, report: SharedStoreReport, log: Logger,
-        limits: PlaylistLimits, settings: SharedStoreSettings, level: LoopBound<SharedLevel>
+        limits: PlaylistLimits, settings: SharedStoreSettings, onLevel: @escaping OnLevel
     ) {
         let made = Handover()
+        let stopping = Stopping()
+        self.stopping = stopping
         let ready = try? ThreadSemaphore()
         thread = try? LoopThread(name: "shared-store") { loop in
             let work = SharedWriting(
                 store: store, counters: counters, report: report, log: log, limits: limits,
-                settings: settings, level: level, loop: loop)
+                settings: settings, onLevel: onLevel, stopping: stopping, loop: loop)
             made.work.withLock { $0 = LoopBound(work, to: loop) }
             ready?.signal()
         }
@@ -60,9 +75,10 @@ final class SharedWriter: Sendable {
     /// Reads the credentials again.
     func findKeys() { enqueue { $0.refreshKeys() } }
 
-    /// Ends the thread, and has what was not written remembered; blocks for the disk.
+    /// Ends the thread, and has what was not written remembered, the object that is being read too;
+    /// blocks for the disk.
     func stop() {
-        guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        guard stopping.tell() else { return }
         enqueue { $0.remember() }
         work.withLock { $0 = nil }
         thread?.stopAndJoin()
@@ -77,7 +93,8 @@ final class SharedWriting {
     private let log: Logger
     private let limits: PlaylistLimits
     private let settings: SharedStoreSettings
-    private let level: LoopBound<SharedLevel>
+    private let onLevel: SharedWriter.OnLevel
+    private let stopping: SharedWriter.Stopping
     private let loop: EventLoop
     private let backlog: SharedBacklog
     private var current: SharedUpload?
@@ -93,8 +110,8 @@ final class SharedWriting {
 
     init(
         store: ObjectStore, counters: Counters, report: SharedStoreReport, log: Logger,
-        limits: PlaylistLimits, settings: SharedStoreSettings, level: LoopBound<SharedLevel>,
-        loop: EventLoop
+        limits: PlaylistLimits, settings: SharedStoreSettings,
+        onLevel: @escaping SharedWriter.OnLevel, stopping: SharedWriter.Stopping, loop: EventLoop
     ) {
         self.store = store
         self.counters = counters
@@ -102,7 +119,8 @@ final class SharedWriting {
         self.log = log
         self.limits = limits
         self.settings = settings
-        self.level = level
+        self.onLevel = onLevel
+        self.stopping = stopping
         self.loop = loop
         backlog = SharedBacklog(settings.backlogFile, loop: loop, log: log)
         backlog.didGrow = { [weak self] in self?.goOn() }
@@ -114,7 +132,7 @@ final class SharedWriting {
 
     func refreshKeys() {
         guard let keys = settings.findKeys() else { return }
-        level.enqueue { level, _ in level.take(keys) }
+        onLevel { level in level.take(keys) }
     }
 
     // MARK: The queue
@@ -128,8 +146,12 @@ final class SharedWriting {
 
     func goOn() {
         defer { report.note(waiting: backlog.count) }
-        while current == nil, !isResting, report.isUp, let candidate = backlog.next() {
+        while current == nil, !isResting, !stopping.isTold, report.isUp,
+            let candidate = backlog.next()
+        {
             guard let upload = prepare(candidate) else {
+                // It was perhaps not read to its end: the next run does it.
+                if stopping.isTold { return }
                 backlog.end()
                 continue
             }
@@ -142,7 +164,7 @@ final class SharedWriting {
 
     /// Reads an object's facts and sums it up; blocks on the disk.
     ///
-    /// - Returns: nil for one that is gone, has changed or may not be shared.
+    /// - Returns: nil for one that is gone, has changed or may not be shared, or if the daemon stops.
     private func prepare(_ candidate: SharedCandidate) -> SharedUpload? {
         guard let object = store.peek(candidate.key), object.generation == candidate.generation,
             object.isComplete, let total = object.total,
@@ -173,7 +195,7 @@ final class SharedWriting {
         }
         head.fields.remove(.cacheStatus)
         head.finalURL = Self.sharedURL(head, of: candidate.url)
-        guard let sums = Self.sums(of: object, total),
+        guard let sums = sums(of: object, total),
             let header = SharedHeader(
                 key: candidate.key.bytes, total: total, role: candidate.role, written: .now(),
                 head: head.encoded, sums: sums)
@@ -196,14 +218,14 @@ final class SharedWriting {
         return text == withoutQuery(url) ? Flight.ownURL : text
     }
 
-    /// The checksums of all stretches; nil if a byte cannot be read.
-    private static func sums(of object: StoredObject, _ total: Int64) -> [UInt32]? {
+    /// The checksums of all stretches; nil if a byte cannot be read, or the daemon stops.
+    private func sums(of object: StoredObject, _ total: Int64) -> [UInt32]? {
         guard let shift = SharedHeader.shift(for: total) else { return nil }
         var sums: [UInt32] = []
         var offset: Int64 = 0
         while offset < total {
             let count = Int(min(1 << Int64(shift), total - offset))
-            guard case .present = object.state(at: offset),
+            guard !stopping.isTold, case .present = object.state(at: offset),
                 let bytes = try? object.readBody(from: offset, count: count), bytes.count == count
             else { return nil }
             sums.append(crc32c(bytes))
@@ -242,7 +264,7 @@ final class SharedWriting {
     private func send(_ upload: SharedUpload, _ bytes: [UInt8], _ operation: @escaping Operation) {
         let hash = Self.hex(SHA256Digest.of(bytes))
         let bound = LoopBound(self, to: loop)
-        level.enqueue { level, _ in
+        onLevel { level in
             operation(level.bucket, hash) { result in
                 bound.enqueue { writing, _ in writing.sent(result) }
             }
@@ -266,7 +288,7 @@ final class SharedWriting {
 
     private func beginParts(_ upload: SharedUpload, _ name: String) {
         let bound = LoopBound(self, to: loop)
-        level.enqueue { level, _ in
+        onLevel { level in
             level.bucket.beginUpload(name) { result in
                 bound.enqueue { writing, _ in
                     guard let upload = writing.current else { return }
@@ -285,7 +307,7 @@ final class SharedWriting {
     private func complete(_ upload: SharedUpload, _ name: String, _ number: String) {
         let bound = LoopBound(self, to: loop)
         let tags = upload.tags
-        level.enqueue { level, _ in
+        onLevel { level in
             level.bucket.completeUpload(name, of: number, tags: tags) { result in
                 bound.enqueue { writing, _ in
                     guard let upload = writing.current else { return }
@@ -321,7 +343,7 @@ final class SharedWriting {
     private func removeParts(of upload: SharedUpload) {
         guard let number = upload.number else { return }
         let name = SharedNames.object(upload.candidate.key.hex)
-        level.enqueue { level, _ in level.bucket.abortUpload(name, of: number) }
+        onLevel { level in level.bucket.abortUpload(name, of: number) }
     }
 
     private func end(_ upload: SharedUpload, _ result: Result<Void, BucketFailure>) {
@@ -331,7 +353,7 @@ final class SharedWriting {
             backlog.end()
             counters.add(.sharedWrites)
             counters.add(.sharedBytesWritten, upload.length)
-            level.enqueue { level, _ in level.wrote() }
+            onLevel { level in level.wrote() }
         case .failure(let failure):
             counters.add(.sharedWriteFailures)
             removeParts(of: upload)

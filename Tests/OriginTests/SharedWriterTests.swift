@@ -1,0 +1,82 @@
+import CachePolicy
+import Glibc
+import HLS
+import HTTP
+import Logging
+import Model
+import Posix
+import Reactor
+import SharedStore
+import Store
+import Synchronization
+import Testing
+import URISyntax
+
+@testable import Origin
+
+/// Writing to the second level while the daemon stops.
+@Suite struct SharedWriterTests {
+    private static let url = "http://h/film.m3u8"
+    private static let text =
+        "#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXTINF:6,\na.ts\n#EXT-X-ENDLIST\n"
+
+    private func keepPlaylist(in store: ObjectStore) throws -> StoredObject {
+        let head = StoredHead(
+            status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
+            finalURL: Self.url, isPlaylist: true)
+        let bytes = Array(Self.text.utf8)
+        let object = try store.create(
+            ObjectDescription(
+                key: ObjectKey(sha256Of: "film"), url: Self.url,
+                role: ResourceRole.playlist.letter, head: head.encoded, total: Int64(bytes.count),
+                created: .now(), isStorable: true))
+        try store.publish(object)
+        var writer = FillWriter(object, from: 0, to: Int64(bytes.count))
+        try bytes.withUnsafeBytes { try writer.append($0) }
+        writer.end(failure: nil)
+        store.finish(object)
+        return object
+    }
+
+    @Test func `a stop leaves the object that is being read to the next run`() throws {
+        let folder = try makeTemporaryFolder("shared-writer")
+        defer { removeTree(folder) }
+        let log = Logger(label: "shared-writer-tests")
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        defer { store.close() }
+        let object = try keepPlaylist(in: store)
+        var settings = SharedStoreSettings(
+            try BucketLocation("s3://films/tier"), keys: AccessKeys(id: "a", secret: "b")
+        ) { nil }
+        let backlog = folder + "/shared-store-queue"
+        settings.backlogFile = backlog
+        let sent = Atomic<Int>(0)
+        let writer = SharedWriter(
+            store: store, counters: Counters(), report: SharedStoreReport(settings.location),
+            log: log, limits: .standard, settings: settings,
+            onLevel: { _ in sent.add(1, ordering: .relaxed) })
+        let (hasBegun, mayEnd) = (try ThreadSemaphore(), try ThreadSemaphore())
+        writer.offer(
+            SharedCandidate(
+                key: object.key, generation: object.generation, url: try AbsoluteURL(Self.url),
+                // Playlists wait for their children before they join the queue.
+                role: ResourceRole.media.letter, isKey: false, setsCookies: false, isFilm: true,
+                isLive: {
+                    // Asked in the midst of the reading.
+                    hasBegun.signal()
+                    _ = mayEnd.wait(atMost: .seconds(20 as Int64))
+                    return false
+                }))
+        #expect(hasBegun.wait(atMost: .seconds(20 as Int64)))
+        let stopper = try PosixThread(name: "stop") { writer.stop() }
+        let deadline = Monotonic.now() + .seconds(20 as Int64)
+        while !writer.stopping.isTold, .now() < deadline { sched_yield() }
+        mayEnd.signal()
+        stopper.join()
+        #expect(sent.load(ordering: .relaxed) == 0)
+        let waiting = WriteBacklog.parse(try readWhole(backlog, atMost: WriteBacklog.largest))
+        #expect(waiting.map(\.key) == [object.key.hex])
+    }
+}
