@@ -94,6 +94,8 @@ package final class OfflineWorker: Sendable {
     private let thread: LoopThread
     private let state = Mutex(State())
     private let waiting = Atomic<Int>(0)
+    /// True once requests that wait are rejected: nobody waits for their results any more.
+    let isStopping = Atomic<Bool>(false)
 
     /// Starts the thread.
     package init(_ sources: PlaylistSources) throws(SystemError) {
@@ -101,8 +103,11 @@ package final class OfflineWorker: Sendable {
         thread = try LoopThread(name: "offline") { _ in }
     }
 
-    /// Finishes the work that was begun and ends the thread; blocks.
-    package func stop() { thread.stopAndJoin() }
+    /// Ends the request that was begun, rejects those that wait and ends the thread; blocks.
+    package func stop() {
+        isStopping.store(true, ordering: .releasing)
+        thread.stopAndJoin()
+    }
 
     /// Returns a form made recently; nil if it has to be requested.
     package func known(_ question: Question, now: Monotonic) -> OfflineForm? {
@@ -115,12 +120,12 @@ package final class OfflineWorker: Sendable {
         }
     }
 
-    /// Makes a form; `reply` is called once, on the worker's thread, or immediately with nil if too
-    /// many requests wait or the worker is stopped.
+    /// Makes a form; `reply` is called once, on the worker's thread, with nil if the worker is stopped
+    /// meanwhile; or immediately with nil if too many requests wait or the worker is stopped.
     package func ask(
         _ question: Question, reply: @escaping @Sendable (OfflineForm?) -> Void
     ) {
-        let isTaken = perform { [self] in
+        let isTaken = perform(orReject: { reply(nil) }) { [self] in
             if let known = known(question, now: .now()) { return reply(known) }
             let health = sources.healthVersion
             let form = make(question)
@@ -137,13 +142,13 @@ package final class OfflineWorker: Sendable {
     /// - Parameters:
     ///   - question: the playlist.
     ///   - reply: called once on the worker's thread, with one URL for each origin, empty if
-    ///     everything is stored; or immediately with nil if too many requests wait or
-    ///     the worker is stopped.
+    ///     everything is stored, nil if the worker is stopped meanwhile; or immediately with nil if
+    ///     too many requests wait or the worker is stopped.
     package func lacking(
         _ question: Question,
         reply: @escaping @Sendable ([AbsoluteURL]?) -> Void
     ) {
-        let isTaken = perform { [self] in
+        let isTaken = perform(orReject: { reply(nil) }) { [self] in
             let name = question.name
             if let known = state.withLock({ $0.lacking[name] }), !known.value.isEmpty,
                 .now() - known.at < Self.formLife
@@ -157,16 +162,22 @@ package final class OfflineWorker: Sendable {
         if !isTaken { reply(nil) }
     }
 
-    /// Runs `body` on the worker's thread, after the requests that wait.
+    /// Runs work on the worker's thread, after the requests that wait.
     ///
-    /// - Returns: false if too many requests wait, or the worker is stopped.
-    package func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
+    /// - Parameters:
+    ///   - reject: called there in its place if the worker is stopped meanwhile.
+    ///   - body: the work.
+    /// - Returns: false if too many requests wait, or the worker is stopped; nothing is called then.
+    package func perform(
+        orReject reject: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () -> Void
+    ) -> Bool {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.mostWaiting else {
             waiting.subtract(1, ordering: .relaxed)
             return false
         }
         let isTaken = thread.handle.enqueue { [self] _ in
             defer { waiting.subtract(1, ordering: .relaxed) }
+            if isStopping.load(ordering: .acquiring) { return reject() }
             body()
         }
         if !isTaken { waiting.subtract(1, ordering: .relaxed) }

@@ -172,7 +172,9 @@ final class OwnPages {
         let answers = WhyAnswers(core.whyContext)
         let now = exchange.loop.wallNow
         let reply = replying(to: exchange)
-        let isTaken = core.offline.perform {
+        let isTaken = core.offline.perform(
+            orReject: { reply(.failure(.serviceUnavailable, "the daemon is stopping")) }
+        ) {
             reply(answers.answer(request.method, request.target, now: now))
         }
         if !isTaken {
