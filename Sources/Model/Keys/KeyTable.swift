@@ -284,29 +284,33 @@ package final class KeyTable: Sendable {
 
     // MARK: Vetoes
 
+    // Rows are queued under the lock, which does not wait for the disk: several threads change the
+    // table, and the last row queued is what the next run has.
+
     /// Bars the merging of an origin's URLs permanently.
     package func veto(_ reason: KeyVetoes.Reason, _ url: AbsoluteURL, _ scope: KeyVetoes.Scope) {
         let place = KeyVetoes.Place(origin: url.origin.description, scope: scope)
-        guard change({ $0.vetoes.add(reason, place) }) else { return }
-        counters.add(.keyVetoes)
-        database.put(
-            KeyVetoRecord(
-                origin: place.origin, scope: scope.rawValue, reason: reason.rawValue))
+        let isNew: Bool = change { state in
+            guard state.vetoes.add(reason, place) else { return false }
+            database.put(
+                KeyVetoRecord(
+                    origin: place.origin, scope: scope.rawValue, reason: reason.rawValue))
+            return true
+        }
+        if isNew { counters.add(.keyVetoes) }
     }
 
     /// Deletes the vetoes and findings of an origin (`scheme://host[:port]`).
     package func forget(_ origin: String) {
-        let names: [String] = change { state in
-            let names = state.evidence.findings(of: origin).map(\.name)
+        change { state in
+            for scope in KeyVetoes.Scope.allCases {
+                database.remove(KeyVetoRecord.self, key: [.text(origin), .text(scope.rawValue)])
+            }
+            for (name, _) in state.evidence.findings(of: origin) {
+                database.remove(KeyFindingRecord.self, key: [.text(origin), .text(name)])
+            }
             state.vetoes.forget(origin)
             state.evidence.forget(origin)
-            return names
-        }
-        for scope in KeyVetoes.Scope.allCases {
-            database.remove(KeyVetoRecord.self, key: [.text(origin), .text(scope.rawValue)])
-        }
-        for name in names {
-            database.remove(KeyFindingRecord.self, key: [.text(origin), .text(name)])
         }
     }
 
@@ -314,28 +318,31 @@ package final class KeyTable: Sendable {
     ///
     /// - Returns: false if nothing was learned about such a parameter of the origin.
     package func refuse(_ name: String, of origin: String) -> Bool {
-        guard let finding = change({ $0.evidence.refuse(name, of: origin) }) else { return false }
-        database.put(
-            KeyFindingRecord(
-                origin: origin, name: name, pairs: finding.pairs, paths: finding.paths,
-                isVetoed: true))
-        return true
+        let isKnown: Bool = change { state in
+            guard let finding = state.evidence.refuse(name, of: origin) else { return false }
+            save(finding, of: name, origin)
+            return true
+        }
+        return isKnown
     }
 
     /// Adds a finding to the evidence; keys change from now on where it changes what is proposed.
     package func learn(_ url: AbsoluteURL, _ fingerprint: KeyFingerprint) {
-        let found = state.withLock { state -> (origin: String, all: [KeyEvidence.Named])? in
-            guard let origin = state.evidence.learn(url, fingerprint) else { return nil }
-            return (origin, state.evidence.findings(of: origin))
+        let isNews = state.withLock { state -> Bool in
+            guard let origin = state.evidence.learn(url, fingerprint) else { return false }
+            for (name, finding) in state.evidence.findings(of: origin) {
+                save(finding, of: name, origin)
+            }
+            return true
         }
-        guard let found else { return }
-        change { _ in }
-        for (name, finding) in found.all {
-            database.put(
-                KeyFindingRecord(
-                    origin: found.origin, name: name, pairs: finding.pairs, paths: finding.paths,
-                    isVetoed: finding.isVetoed))
-        }
+        if isNews { change { _ in } }
+    }
+
+    private func save(_ finding: KeyEvidence.Finding, of name: String, _ origin: String) {
+        database.put(
+            KeyFindingRecord(
+                origin: origin, name: name, pairs: finding.pairs, paths: finding.paths,
+                isVetoed: finding.isVetoed))
     }
 }
 

@@ -29,6 +29,8 @@ package final class LiveMemory: Sendable {
     }
 
     private let state: Mutex<State>
+    /// Held while rows are queued, so that the last row of a list is not that of an older reading.
+    let saving = Mutex<Void>(())
     /// The most names that are processed under one lock.
     private static let mostAtOnce = 2_048
     /// Lets requests skip the lock while no list is live.
@@ -274,17 +276,31 @@ package final class LiveMemory: Sendable {
                 return Self.end(&state, taking, reading, names, facts, at: place)
             }
         if outcome.relation == .reset { counters.add(.epochsBegun) }
-        for removed in outcome.removed {
-            database.remove(LiveListRecord.self, key: [.bytes(removed.bytes)])
+        let changed = outcome.isDue ? outcome.removed + [place.list] : outcome.removed
+        if !changed.isEmpty { save(changed) }
+    }
+
+    /// Queues the rows of lists as they are now: another thread may have changed them since.
+    ///
+    /// Not under the lock of the state, as the row of a long list takes a while to make.
+    private func save(_ lists: [ObjectKey]) {
+        saving.withLock { _ in
+            for key in lists {
+                if let list = list(key) {
+                    database.put(list.record(of: key))
+                } else {
+                    database.remove(LiveListRecord.self, key: [.bytes(key.bytes)])
+                }
+            }
         }
-        if let saved = outcome.saved { database.put(saved.record(of: place.list)) }
     }
 
     /// The result of applying a reading.
     private struct Outcome {
         let relation: EpochTable.Relation
         let removed: [ObjectKey]
-        let saved: EpochTable.List?
+        /// True if the list is due to be saved.
+        let isDue: Bool
         /// Released outside the lock, since freeing them is costly.
         var former: (window: LivePlaces.Window?, facts: ListFacts?)
     }
@@ -333,24 +349,24 @@ package final class LiveMemory: Sendable {
             state.lists[list] = nil
         }
         return Outcome(
-            relation: taking.relation, removed: dropped.lists, saved: due(&state, place),
+            relation: taking.relation, removed: dropped.lists, isDue: isDue(&state, place),
             former: former)
     }
 
-    /// Returns the state of a list if it is due to be saved.
-    private static func due(_ state: inout State, _ place: Place) -> EpochTable.List? {
-        guard let list = state.epochs.lists[place.list] else { return nil }
+    /// True if a list is due to be saved, which it then is.
+    private static func isDue(_ state: inout State, _ place: Place) -> Bool {
+        guard let list = state.epochs.lists[place.list] else { return false }
         if let last = state.saved[place.list], last.list.epoch == list.epoch,
             last.list.sections.map(\.name) == list.sections.map(\.name),
             last.list.ended == list.ended,
             place.times.received - last.at < saveInterval
         {
-            return nil
+            return false
         }
         // Its dates are not compared, and those of long windows are large.
         var saved = list
         saved.dates = [:]
         state.saved[place.list] = (saved, place.times.received)
-        return list
+        return true
     }
 }

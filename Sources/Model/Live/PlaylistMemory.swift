@@ -31,7 +31,7 @@ package final class PlaylistMemory: Sendable {
     /// What the multivariant playlists of one session have defined.
     ///
     /// There may be several, of interstitials for instance. The first one read is the session's own.
-    private struct Definitions {
+    struct Definitions {
         let list: String
         var own: [String: String]
         var others: [String: String] = [:]
@@ -87,7 +87,7 @@ package final class PlaylistMemory: Sendable {
         var all: [String: String] { others.isEmpty ? own : own.merging(others) { own, _ in own } }
     }
 
-    private struct Tables {
+    struct Tables {
         /// The sessions with variables.
         private var variables = RecentlyUsedMap<SessionID, Definitions>(
             mostKeys: PlaylistMemory.mostSessions, mostBytes: PlaylistMemory.mostBytes)
@@ -129,7 +129,7 @@ package final class PlaylistMemory: Sendable {
     private static let mostOtherBytes = 64 << 10
     /// The most playlists of a session whose variables are told apart.
     static let mostParents = 256
-    private let tables: Mutex<Tables>
+    let tables: Mutex<Tables>
     private let database: StateDatabase
     private let changes = Atomic<UInt64>(0)
 
@@ -203,8 +203,7 @@ package final class PlaylistMemory: Sendable {
         let mark = list.map { Self.mark($0, session) }
         let marks = children.prefix(Self.mostChildren).map { Self.mark($0, session) }
         let name = list?.normalisedForKey ?? ""
-        let (changed, former, isNews) = tables.withLock {
-            tables -> (Definitions?, Definitions?, Bool) in
+        let isNews = tables.withLock { tables -> Bool in
             let known = tables.definitions(of: session)
             let hasVariables = !variables.isEmpty || known?.all.isEmpty == false
             var hasNewParent = false
@@ -224,23 +223,29 @@ package final class PlaylistMemory: Sendable {
             if let mark { made.note(variables, of: mark) }
             let isAlike = known.map { made.isAlike($0) } ?? false
             tables.keep(made, of: session)
-            guard !isAlike else { return (nil, nil, hasNewParent) }
-            return (made, known, hasVariables)
+            guard !isAlike else { return hasNewParent }
+            save(made, after: known, of: session, &tables)
+            return hasVariables
         }
         if isNews { changes.add(1, ordering: .releasing) }
-        guard let changed, changed.list != former?.list || changed.all != former?.all else {
-            return isNews
-        }
-        guard !changed.all.isEmpty else {
+        return isNews
+    }
+
+    /// Queues the row of a session, under the lock: the rows of several threads are then queued in
+    /// the order of their changes, and the next run has the last one.
+    private func save(
+        _ made: Definitions, after former: Definitions?, of session: SessionID,
+        _ tables: inout Tables
+    ) {
+        guard made.list != former?.list || made.all != former?.all else { return }
+        guard !made.all.isEmpty else {
             // Most playlists define none, and no row is written for them.
             if former?.all.isEmpty == false { forget(session) }
-            return isNews
+            return
         }
-        if let outdated = tables.withLock({ $0.noteSaved(session) }) { forget(outdated) }
+        if let outdated = tables.noteSaved(session) { forget(outdated) }
         database.put(
-            VariablesRecord(
-                session: session.number, list: changed.list, variables: changed.all))
-        return isNews
+            VariablesRecord(session: session.number, list: made.list, variables: made.all))
     }
 
     /// Returns what stands for the multivariant playlist that named a list last in this run; nil if
