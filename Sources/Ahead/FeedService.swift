@@ -18,6 +18,9 @@ package final class FeedService: Sendable {
     private let entryCounts = Mutex<[String: Int]>([:])
     /// The reasons of feeds that are paused after a restart, by name.
     private let paused = Mutex<[String: String]>([:])
+    /// The feeds of the previous run until all of them are restored, which takes seconds for many
+    /// long ones; what concerns one of them is answered then.
+    private let unread = Mutex<Set<String>>([])
 
     /// The most feeds; further ones are rejected.
     private static let mostFeeds = 64
@@ -70,8 +73,8 @@ package final class FeedService: Sendable {
                 guard let feed = driver.feeds[name] else { return reply(Self.unknown(name)) }
                 reply(.value(.ok, feed.state))
             }
-        case (1, _, .delete): reply(remove(name))
-        case (2, "position", .post): reply(move(name, request))
+        case (1, _, .delete): remove(name, reply)
+        case (2, "position", .post): move(name, request, reply)
         case (1, _, _):
             reply(
                 .methodNotAllowed(
@@ -92,49 +95,78 @@ package final class FeedService: Sendable {
     }
 
     /// Handles a swipe; responds immediately, even while the planner is busy.
-    private func move(_ name: String, _ request: RequestHead)
-        -> AdministrationAnswer
-    {
+    private func move(
+        _ name: String, _ request: RequestHead,
+        _ reply: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
         let items = request.queryItems
         guard let text = items.first(where: { $0.rawName == "index" })?.value(),
             let index = ExternalNumber.integer(text, in: 0...ExternalNumber.largest)
-        else { return .failure(.badRequest, "a position needs ?index=<place in the list>") }
+        else { return reply(.failure(.badRequest, "a position needs ?index=<place in the list>")) }
         var direction: FeedPlanner.Direction?
         if let text = items.first(where: { $0.rawName == "direction" })?.value() {
             guard let parsed = FeedPlanner.Direction(rawValue: text) else {
-                return .failure(.badRequest, "direction is forward or backward")
+                return reply(.failure(.badRequest, "direction is forward or backward"))
             }
             direction = parsed
         }
+        let moved = AdministrationAnswer.value(
+            .ok, .object([.init("name", .text(name)), .init("index", .number(Int64(index)))]))
+        if isUnread(name) {
+            return observer.enqueue { [self, direction] driver, _ in
+                if let refusal = refusal(of: name, at: index) { return reply(refusal) }
+                driver.feeds[name]?.move(to: index, direction)
+                reply(moved)
+            }
+        }
+        if let refusal = refusal(of: name, at: index) { return reply(refusal) }
+        observer.enqueue { [direction] driver, _ in
+            driver.feeds[name]?.move(to: index, direction)
+        }
+        reply(moved)
+    }
+
+    /// Returns why a feed cannot be moved to a place; nil if it can.
+    private func refusal(of name: String, at index: Int) -> AdministrationAnswer? {
         guard let count = entryCounts.withLock({ $0[name] }) else { return Self.unknown(name) }
         guard (0..<count).contains(index) else {
             return .failure(
                 .badRequest, "index \(index) is outside of the feed: 0...\(count - 1)")
         }
-        if let reason = paused.withLock({ $0[name] }) {
-            return .failure(
-                .conflict, "the feed \(name) is paused: \(reason), by PUT \(Self.path)/\(name)")
-        }
-        observer.enqueue { [direction] driver, _ in
-            driver.feeds[name]?.move(to: index, direction)
-        }
-        return .value(
-            .ok, .object([.init("name", .text(name)), .init("index", .number(Int64(index)))]))
+        guard let reason = paused.withLock({ $0[name] }) else { return nil }
+        return .failure(
+            .conflict, "the feed \(name) is paused: \(reason), by PUT \(Self.path)/\(name)")
     }
 
-    private func remove(_ name: String) -> AdministrationAnswer {
+    private func remove(
+        _ name: String, _ reply: @escaping @Sendable (AdministrationAnswer) -> Void
+    ) {
+        let ended = AdministrationAnswer.value(
+            .ok, .object([.init("name", .text(name)), .init("ended", .truth(true))]))
+        if isUnread(name) {
+            return observer.enqueue { [self] driver, _ in
+                guard driver.feeds[name] != nil else { return reply(Self.unknown(name)) }
+                remove(name, driver)
+                reply(ended)
+            }
+        }
         guard entryCounts.withLock({ $0.removeValue(forKey: name) }) != nil else {
-            return Self.unknown(name)
+            return reply(Self.unknown(name))
         }
-        observer.enqueue { [self] driver, _ in
-            driver.feeds.removeValue(forKey: name)?.end()
-            // An order that was given before may have been installed since.
-            entryCounts.withLock { $0[name] = nil }
-            paused.withLock { $0[name] = nil }
-            services.store.state.remove(FeedRecord.self, key: [.text(name)])
-        }
-        return .value(.ok, .object([.init("name", .text(name)), .init("ended", .truth(true))]))
+        // An order that was given before may be installed first.
+        observer.enqueue { [self] driver, _ in remove(name, driver) }
+        reply(ended)
     }
+
+    private func remove(_ name: String, _ driver: LookaheadDriver) {
+        driver.feeds.removeValue(forKey: name)?.end()
+        entryCounts.withLock { $0[name] = nil }
+        paused.withLock { $0[name] = nil }
+        services.store.state.remove(FeedRecord.self, key: [.text(name)])
+    }
+
+    /// True until a feed of the previous run is restored; to be asked before its other facts.
+    private func isUnread(_ name: String) -> Bool { unread.withLock { $0.contains(name) } }
 
     // MARK: Orders
 
@@ -145,12 +177,7 @@ package final class FeedService: Sendable {
         var agent = Fields()
         if let text = exchange.request.fields.first(.userAgent) { agent.append(.userAgent, text) }
         let isNew = entryCounts.withLock { $0[name] == nil && $0.count >= Self.mostFeeds }
-        guard !isNew else {
-            return reply(
-                .failure(
-                    .serviceUnavailable,
-                    "there are \(Self.mostFeeds) feeds already; DELETE one that is not used"))
-        }
+        guard !isNew else { return reply(Self.tooMany) }
         collect(exchange, Collected()) { [self, agent] body in
             guard let body else {
                 return reply(
@@ -161,6 +188,10 @@ package final class FeedService: Sendable {
             }
         }
     }
+
+    private static let tooMany = AdministrationAnswer.failure(
+        .serviceUnavailable,
+        "there are \(mostFeeds) feeds already; DELETE one that is not used")
 
     /// The part of a body received so far.
     private final class Collected {
@@ -192,6 +223,10 @@ package final class FeedService: Sendable {
     private func take(
         _ body: [UInt8], _ name: String, _ agent: Fields, _ driver: LookaheadDriver
     ) -> AdministrationAnswer {
+        // Others may have been made since the request came.
+        guard driver.feeds[name] != nil || driver.feeds.count < Self.mostFeeds else {
+            return Self.tooMany
+        }
         let order: FeedOrder
         do throws(FeedOrder.Fault) {
             order = try FeedOrder(parsing: body)
@@ -218,18 +253,25 @@ package final class FeedService: Sendable {
 
     /// Restores the feeds of the previous run; nothing is fetched for them until their client
     /// reports its position.
+    ///
+    /// Must be called before the server listens: its requests then come after the restoring, which
+    /// runs on the thread of the feeds.
     package func restore() {
+        let records = services.store.state.records(FeedRecord.self)
+        unread.withLock { $0 = Set(records.map(\.name)) }
         observer.enqueue { [self] driver, _ in
-            for record in services.store.state.records(FeedRecord.self) {
-                let name = record.name
-                guard !name.isEmpty, Self.isName(name),
-                    let order = try? FeedOrder(parsing: record.body)
-                else { continue }
-                let feed = install(order, name, Fields(), driver)
-                guard let reason = services.crashes.verdict(on: .feed, name) else { continue }
-                feed.pauseReason = reason
-                paused.withLock { $0[name] = reason }
-            }
+            for record in records { restore(record, driver) }
+            unread.withLock { $0 = [] }
         }
+    }
+
+    private func restore(_ record: FeedRecord, _ driver: LookaheadDriver) {
+        let name = record.name
+        guard !name.isEmpty, Self.isName(name), let order = try? FeedOrder(parsing: record.body)
+        else { return }
+        let feed = install(order, name, Fields(), driver)
+        guard let reason = services.crashes.verdict(on: .feed, name) else { return }
+        feed.pauseReason = reason
+        paused.withLock { $0[name] = reason }
     }
 }

@@ -102,6 +102,30 @@ extension Stories {
             }
         }
 
+        @Test func `a feed of the former run is known to the first requests of the next one`()
+            throws
+        {
+            let socket = try ListeningSocket()
+            let service = try Service([socket])
+            let base = "http://127.0.0.1:\(socket.port)"
+            var daemon = try service.start()
+            // Long, so that it takes a while to restore.
+            let urls = (0..<10_000).map { "\"http://127.0.0.1:1/\($0).m3u8\"" }
+            let order = "{\"entries\":[\(urls.joined(separator: ","))]}"
+            let made = try ScriptedPlayer(base).get(
+                "/api/feeds/f", method: "PUT", body: Array(order.utf8))
+            #expect(made.status == 200)
+            for (method, rest) in [("POST", "/position?index=9"), ("DELETE", "")] {
+                #expect(try daemon.terminate() == .code(0))
+                let player = ScriptedPlayer(base)
+                let waiting = try player.open("/api/feeds/f\(rest)", method: method)
+                daemon = try service.start()
+                #expect(try waiting.readHead().status == 200, "\(method)")
+            }
+            #expect(try ScriptedPlayer(base).get("/api/feeds/f").status == 404)
+            #expect(try daemon.terminate() == .code(0))
+        }
+
         @Test func `ten daemons follow each other on one socket, and no player sees an error`()
             throws
         {

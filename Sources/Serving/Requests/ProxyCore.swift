@@ -295,16 +295,16 @@ package final class ProxyCore: Sendable {
         return !keys.isEmpty
     }
 
-    /// Sets the addresses that the daemon is about to listen on, with port 0 if unknown.
+    /// Sets the addresses that the daemon is about to listen on, with port 0 if unknown, and
+    /// restores feeds: a request for one comes after that.
     package func willListen(on listening: [SocketAddress]) {
         addresses.listen(on: listening)
+        feedService.restore()
     }
 
-    /// Sets the addresses that the daemon listens on, and restores feeds; until then no `Host` is
-    /// accepted.
+    /// Sets the addresses that the daemon listens on; until then no `Host` is accepted.
     package func listen(on listening: [SocketAddress]) {
         addresses.listen(on: listening)
-        feedService.restore()
     }
 
     /// Starts maintaining extended windows, and resumes recordings of earlier runs.
