@@ -8,26 +8,33 @@ extension ObjectStore {
     ///
     /// Blocks while the whole store is read; must not be called on a loop's thread.
     ///
-    /// `each` is called on the calling thread, every 64 objects and at the end.
-    package func verify(_ each: (VerifyProgress) -> Void) -> VerifyReport {
+    /// - Parameters:
+    ///   - each: called on the calling thread, every 64 objects and at the end.
+    ///   - goesOn: called there before every object and every extent; false ends the verification.
+    /// - Returns: what was found until then.
+    package func verify(
+        _ each: (VerifyProgress) -> Void, goesOn: () -> Bool = { true }
+    ) -> VerifyReport {
         var report = VerifyReport()
         var progress = VerifyProgress()
         progress.objectsToCheck = core.usage.objectCount
-        for byte in UInt8.min...UInt8.max {
+        search: for byte in UInt8.min...UInt8.max {
             let folder = core.folder.objectsFolder(of: byte)
             for file in (try? listFolder(folder)) ?? [] {
+                guard goesOn() else { break search }
                 guard let key = ObjectKey(hex: folder.suffix(2) + file.name) else { continue }
-                check(key, &report)
+                check(key, &report, goesOn)
                 progress.objects += 1
                 progress.bytes = report.checkedBytes
                 if progress.objects % 64 == 0 { each(progress) }
             }
         }
         each(progress)
+        report.isStopped = !goesOn()
         return report
     }
 
-    private func check(_ key: ObjectKey, _ report: inout VerifyReport) {
+    private func check(_ key: ObjectKey, _ report: inout VerifyReport, _ goesOn: () -> Bool) {
         let damaged = core.counters.damagedObjects.load(ordering: .relaxed)
         guard let object = peek(key) else {
             if access(core.folder.objectPath(key), F_OK) == 0 {
@@ -38,7 +45,7 @@ extension ObjectStore {
             // Otherwise it was evicted or purged since its folder was listed.
             return
         }
-        let (checked, lost) = object.proveAll(again: true)
+        let (checked, lost) = object.proveAll(again: true, goesOn)
         report.checkedBytes += checked
         report.lostBytes += lost
         if lost == 0 {

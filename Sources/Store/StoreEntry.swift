@@ -77,6 +77,8 @@ package struct VerifyReport: Sendable, Equatable {
     package var lostBytes: Int64 = 0
     /// Objects that could not be read at the moment, and were left.
     package var unreadableObjects = 0
+    /// True if it was ended before every object was verified.
+    package var isStopped = false
 
     /// True if nothing was lost and every object was readable.
     package var isSound: Bool { lostBytes == 0 && deletedObjects == 0 && unreadableObjects == 0 }

@@ -63,11 +63,17 @@ extension StoredObject {
 
     /// Compares all extents, or only those unproven since the last unclean stop; blocks.
     ///
+    /// - Parameters:
+    ///   - again: true for all extents.
+    ///   - goesOn: called before each of them; false ends the comparison.
     /// - Returns: the number of bytes read, and how many of them were lost.
-    func proveAll(again: Bool) -> (checked: Int64, lost: Int64) {
+    func proveAll(
+        again: Bool, _ goesOn: () -> Bool = { true }
+    ) -> (checked: Int64, lost: Int64) {
         sumUp()
         var (checked, lost): (Int64, Int64) = (0, 0)
         for extent in state.withLock({ $0.extents.extents }) where again || !extent.isProven {
+            guard goesOn() else { break }
             checked += Int64(extent.range.count)
             if !prove(extent) { lost += Int64(extent.range.count) }
         }

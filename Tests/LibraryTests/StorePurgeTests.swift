@@ -76,4 +76,29 @@ import Testing
         administration.stop()
         #expect(administration.lastUse.value(at: .now()) == nil)
     }
+
+    @Test func `a stop ends a check before the store is closed`() throws {
+        let folder = try makeTemporaryFolder("store-purge")
+        defer { removeTree(folder) }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0),
+            log: Logger(label: "store-purge-tests"))
+        defer { store.close() }
+        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
+        let administration = StoreAdministration(
+            catalogue: TitleCatalogue(
+                store: store, sessions: SessionTable(store.state), keys: keys),
+            origin: { _ in nil })
+        administration.stop()
+        _ = administration.verification.start()
+        // Joins the thread that was started after the stop.
+        administration.stop()
+        guard case .failure(.serviceUnavailable, let reason) = administration.verification.answer
+        else {
+            Issue.record("the check was not stopped")
+            return
+        }
+        #expect(reason.contains("stopping"))
+    }
 }

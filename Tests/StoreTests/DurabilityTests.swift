@@ -271,6 +271,25 @@ import Testing
         #expect(store.verify { _ in }.isSound)
     }
 
+    @Test func `a check of every byte that is stopped reads no further extent`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        for name in 0..<2 { try first.add("\(name)", total: 3 << 20) }
+        first.close()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        var asked = 0
+        let report = store.verify(
+            { _ in },
+            goesOn: {
+                asked += 1
+                // Before the object and before each of its extents.
+                return asked <= 3
+            })
+        #expect(report.isStopped && report.checkedBytes == 2 << 20)
+        #expect(!store.verify { _ in }.isStopped)
+    }
+
     @Test func `an object that is evicted during a check of every byte is no damage`() throws {
         let folder = try TemporaryFolder()
         // Progress is told after 64 objects, and the names of a folder are read at once.

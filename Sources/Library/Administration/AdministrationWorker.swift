@@ -46,8 +46,8 @@ package final class AdministrationWorker: Sendable {
         administration.follow(removals: listener)
     }
 
-    /// Stops a purge where it is, ends the request that was begun, rejects those that wait and ends
-    /// the thread; blocks.
+    /// Stops a purge and a check where they are, ends the request that was begun, rejects those
+    /// that wait and ends the thread; blocks.
     package func stop() {
         isStopping.store(true, ordering: .releasing)
         administration.stop()

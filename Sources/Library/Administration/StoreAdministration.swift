@@ -79,6 +79,7 @@ package final class StoreAdministration: Sendable {
     package func stop() {
         store.endWaits()
         purging.stop()
+        verification.stop()
     }
 
     /// True if this service responds to a path.

@@ -19,6 +19,7 @@ final class StoreVerification: Sendable {
     private let store: ObjectStore
     private let use: KnownDiskUse
     private let state = Mutex(State.none)
+    private let isStopped = Atomic<Bool>(false)
     /// The thread that may be running.
     private let thread = Mutex<PosixThread?>(nil)
 
@@ -50,11 +51,30 @@ final class StoreVerification: Sendable {
         return answer
     }
 
+    /// Stops after the extent that is being compared; blocks.
+    ///
+    /// To be called before the store is closed: damage that is found later is not saved.
+    func stop() {
+        isStopped.store(true, ordering: .releasing)
+        let running = thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+        running?.join()
+    }
+
     private func run() {
-        let report = store.verify { progress in state.withLock { $0 = .running(progress) } }
+        let report = store.verify(
+            { progress in state.withLock { $0 = .running(progress) } },
+            goesOn: { !isStopped.load(ordering: .acquiring) })
         // Before its outcome: it may have removed objects since its request was answered.
         use.forget()
-        state.withLock { $0 = .done(report) }
+        state.withLock {
+            $0 =
+                report.isStopped
+                ? .failed("the daemon is stopping and has ended the check; start it again later")
+                : .done(report)
+        }
     }
 
     /// The progress of the check, or its result.
