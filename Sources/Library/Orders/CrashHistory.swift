@@ -90,12 +90,12 @@ package final class CrashHistory: Sendable {
         case feed
     }
 
-    private struct State {
+    struct State {
         var counts: CrashCounts
         var isOver = false
     }
 
-    private let state: Mutex<State>
+    let state: Mutex<State>
     private let database: StateDatabase
     private let log: Logger
 
@@ -135,23 +135,28 @@ package final class CrashHistory: Sendable {
         change { _ = $0.endProbations(at: .now()) }
     }
 
-    /// Resets all counts on a clean stop.
+    /// Resets all counts on a clean stop; no later change is saved.
     package func endCleanly() {
-        change { $0 = CrashCounts() }
-        state.withLock { $0.isOver = true }
+        // Under one lock: the item of a thread that waits for it would else be saved as running.
+        state.withLock { state in
+            change(&state) { $0 = CrashCounts() }
+            state.isOver = true
+        }
     }
 
     private static func name(_ kind: Kind, _ id: String) -> String { "\(kind.rawValue):\(id)" }
 
     /// Changes the counts and saves them if they changed, blocking on the disk.
     private func change(_ body: (inout CrashCounts) -> Void) {
-        state.withLock { state in
-            guard !state.isOver else { return }
-            let before = state.counts
-            body(&state.counts)
-            guard state.counts != before else { return }
-            // A failed write counts no crash: the item is then restarted as before.
-            try? database.keep(state.counts.changes(since: before))
-        }
+        state.withLock { change(&$0, body) }
+    }
+
+    private func change(_ state: inout State, _ body: (inout CrashCounts) -> Void) {
+        guard !state.isOver else { return }
+        let before = state.counts
+        body(&state.counts)
+        guard state.counts != before else { return }
+        // A failed write counts no crash: the item is then restarted as before.
+        try? database.keep(state.counts.changes(since: before))
     }
 }
