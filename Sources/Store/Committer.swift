@@ -18,7 +18,8 @@ final class Committer {
     @exclusivity(unchecked) private var dirty: [(object: StoredObject, since: Monotonic)] = []
     /// Objects that no fill works on any more, to be committed together.
     @exclusivity(unchecked) private var finished: [StoredObject] = []
-    /// The time when the disk last refused a header; for `commitInterval` no other is tried.
+    /// The time when the disk last refused a header, until that is written again: for
+    /// `commitInterval` no other is tried.
     @exclusivity(unchecked) private var refusedAt: Monotonic?
     /// The time of the last failed sync of the whole file system.
     @exclusivity(unchecked) private var syncFailedAt: Monotonic?
@@ -32,6 +33,9 @@ final class Committer {
         self.sync = sync
         mover = ObjectMover(core: core)
     }
+
+    /// True if the disk has refused a header that was not written again since.
+    var hasRefused: Bool { refusedAt != nil }
 
     /// True if objects may become due by themselves.
     var hasWork: Bool { !dirty.isEmpty }
@@ -65,6 +69,8 @@ final class Committer {
     func commitDue(at now: Monotonic) {
         let configuration = core.configuration
         if let refusedAt, now - refusedAt < configuration.commitInterval { return }
+        // What it refused is among those that are due now.
+        refusedAt = nil
         var kept: [(object: StoredObject, since: Monotonic)] = []
         var due: [StoredObject] = []
         for (object, since) in dirty {
@@ -194,13 +200,14 @@ final class Committer {
     /// unchanged and stays readable.
     private func commitLater(_ object: StoredObject, _ error: SystemError) {
         core.noteCommitFailure(of: object, error)
-        refusedAt = .now()
+        let now = Monotonic.now()
+        refusedAt = now
         let mustQueue = object.state.withLock { state in
             state.hasNewFacts = true
             defer { state.isQueued = true }
             return !state.isQueued
         }
-        if mustQueue { dirty.append((object, .now())) }
+        if mustQueue { dirty.append((object, now)) }
     }
 
     /// Releases bytes that were charged or preallocated and that the ended fills did not write.

@@ -254,15 +254,16 @@ package final class ObjectStore: Sendable {
         return semaphore.wait(atMost: limit) && finished.isRaised
     }
 
-    /// Starts syncing what was committed until now instead of within `syncInterval`; does not wait
+    /// Commits what is finished and syncs it now instead of within `syncInterval`; does not wait
     /// for it.
     ///
-    /// For data that was reported to a user as stored, such as a complete download.
-    package func makeCertain() {
-        core.channel.worker?.enqueue { worker, loop in
-            worker.catchUp(loop)
-            worker.syncSoon(loop)
-        }
+    /// For data that is reported to a user as stored, such as a complete download.
+    ///
+    /// - Parameter done: called on the store's thread after the sync; what that failed for is
+    ///   removed, and counts as lost. With false if the disk refused a header, which is tried again
+    ///   each second: until then a kill loses that object. Not called if the store is closed first.
+    package func makeCertain(_ done: @escaping @Sendable (_ isClaimed: Bool) -> Void = { _ in }) {
+        core.channel.worker?.enqueue { worker, loop in worker.makeCertain(loop, done) }
     }
 
     /// Brings the index up to date with everything that has arrived by now; blocks, for at most

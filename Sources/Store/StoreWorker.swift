@@ -204,14 +204,23 @@ final class StoreWorker {
         return isDone && isSynced && index.rows.isEmpty
     }
 
-    /// Starts syncing what was committed; if the thread is busy, the next tick does.
-    func syncSoon(_ loop: EventLoop) { sync.beginSoon(whenDone: afterSync(on: loop)) }
+    /// Commits what is finished, and starts syncing it, or does that after the batch under way;
+    /// then calls `done`.
+    func makeCertain(_ loop: EventLoop, _ done: @escaping @Sendable (Bool) -> Void) {
+        catchUp(loop)
+        let isClaimed = !committer.hasRefused
+        sync.whenSynced { done(isClaimed) }
+        sync.begin(whenDone: afterSync(on: loop))
+    }
 
     private func afterSync(on loop: EventLoop) -> @Sendable () -> Void {
         let me = LoopBound(self, to: loop)
         return {
             me.enqueue { worker, loop in
                 worker.sync.takeOutcome()
+                if worker.sync.isAwaited {
+                    worker.sync.begin(whenDone: worker.afterSync(on: loop))
+                }
                 worker.lookForFolder(loop)
             }
         }

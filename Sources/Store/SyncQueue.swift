@@ -18,6 +18,10 @@ final class SyncQueue {
     private var isSyncing = false
     /// True if the running batch belongs to a folder that was replaced meanwhile.
     var isSyncingFormer = false
+    /// Whoever waits for the next batch.
+    private var waiting: [@Sendable () -> Void] = []
+    /// Whoever waits for the batch under way.
+    private var awaited: [@Sendable () -> Void] = []
     /// The last failed sync of the whole file system, while it may concern queued headers.
     private var failure: (error: SystemError, time: Monotonic)?
 
@@ -120,23 +124,29 @@ final class SyncQueue {
     func begin(whenDone: @escaping @Sendable () -> Void) {
         guard !isSyncing else { return }
         isSyncing = true
+        (awaited, waiting) = (waiting, [])
         syncer.begin(take(), whenDone: whenDone)
     }
 
-    /// Starts syncing like `begin`; if the thread is busy, the next tick of the store tries again.
-    func beginSoon(whenDone: @escaping @Sendable () -> Void) {
-        guard isSyncing else { return begin(whenDone: whenDone) }
-        since = Monotonic(nanoseconds: 0)
-    }
+    /// Calls `done` once a batch that begins from now on has ended; what it could not sync is
+    /// removed by then.
+    func whenSynced(_ done: @escaping @Sendable () -> Void) { waiting.append(done) }
 
-    /// Takes the outcome of the last batch, if any.
+    /// True if somebody waits for a batch that has not begun.
+    var isAwaited: Bool { !waiting.isEmpty }
+
+    /// Takes the outcome of the last batch, if any, and tells those who waited for it.
     ///
     /// - Returns: true if no sync failed.
     @discardableResult
     func takeOutcome() -> Bool {
         guard let outcome = syncer.takeOutcome() else { return true }
         isSyncing = false
-        return absorb(outcome)
+        let isSound = absorb(outcome)
+        let told = awaited
+        awaited = []
+        for done in told { done() }
+        return isSound
     }
 
     /// Syncs headers and names until a deadline; blocks.

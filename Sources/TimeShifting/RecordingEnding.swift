@@ -6,18 +6,23 @@ import Playlists
 import Posix
 import Reactor
 import Store
+import Synchronization
 import URISyntax
 
 /// The end of a recording: writes its playlists in their finished form.
 ///
 /// Hours of recording must not be lost for want of room or of an answer at their end: it waits and
-/// tries again for as long as that takes. Confined to the keeper's loop.
+/// tries again for as long as that takes. It ends once everything is on the disk, since the
+/// windows, from which another run could write the playlists, are removed after that. Confined to
+/// the keeper's loop.
 final class RecordingEnding {
     private enum State {
         case ready
         /// The entry is being read.
         case reading
         case waiting(until: Monotonic)
+        /// Everything is written, and is being synced.
+        case syncing
         case over
     }
 
@@ -28,8 +33,15 @@ final class RecordingEnding {
     private let loop: EventLoop
     private var state = State.ready
     private var attempts = EndingAttempts()
+    /// The entry as it was last written; nil before, and for a recording without one.
+    private var writtenEntry: (bytes: [UInt8], generation: UInt64)?
+    /// How often a sync was followed by further writing.
+    private var rewrites = 0
     /// The reason why it waits; nil without one.
     private(set) var obstacle: String?
+    /// After so many it ends without another sync: a player may have the stream's own list stored
+    /// again and again.
+    private static let mostRewrites = 3
     /// Called before each attempt to write.
     var willStore: (() -> Void)?
     /// Called once, with what was written; empty if nothing was recorded.
@@ -54,7 +66,7 @@ final class RecordingEnding {
         switch state {
         case .ready: break
         case .waiting(let time) where loop.now >= time: break
-        case .waiting, .reading, .over: return
+        case .waiting, .reading, .syncing, .over: return
         }
         if attempts.areToBeMade(losses: services.store.losses, now: loop.now) { makeLists() }
         write()
@@ -77,11 +89,15 @@ final class RecordingEnding {
             for list in left {
                 let generation = try store(list.bytes, at: list.url, base: list.url)
                 attempts.note(written: list, as: generation)
+                // It is the window in other numbers: a player that reads it meanwhile adds nothing.
+                services.timeShift.list(list.url, of: playlists.session).state.withLock {
+                    $0.generation = generation
+                }
             }
         } catch {
             return wait("the playlists cannot be written: \(error)", for: EndingAttempts.pause)
         }
-        guard playlists.order.isMultivariant else { return endUnlessOutdated() }
+        guard playlists.order.isMultivariant else { return awaitDisk() }
         if let entry { return write(entry, naming: lists) }
         read(naming: lists)
     }
@@ -124,23 +140,65 @@ final class RecordingEnding {
             // The stored entry was removed, and that of the origin names other playlists by now.
             log("the entry of a recording names no playlist of it; the first one takes its place")
         }
+        let bytes = reduced ?? lists[0].bytes
+        guard writtenEntry?.bytes != bytes || !isEntryStored else { return awaitDisk() }
         do throws(SystemError) {
-            _ = try store(
-                reduced ?? lists[0].bytes, at: playlists.order.choice.url,
+            let generation = try store(
+                bytes, at: playlists.order.choice.url,
                 base: reduced == nil ? lists[0].url : entry.base)
+            writtenEntry = (bytes, generation)
         } catch {
             return wait("the entry cannot be written: \(error)", for: EndingAttempts.pause)
         }
-        endUnlessOutdated()
+        awaitDisk()
     }
 
-    /// Ends; before that, makes and writes the playlists once more if something was lost while it
-    /// waited.
-    private func endUnlessOutdated() {
-        guard attempts.areOutdated(losses: services.store.losses) else {
+    /// True if the stored entry, if the recording has one, is the one that was written.
+    private var isEntryStored: Bool {
+        guard let writtenEntry else { return !playlists.order.isMultivariant }
+        let stored = services.storedGeneration(
+            ofPlaylist: playlists.order.choice.url, of: playlists.session)
+        return stored == writtenEntry.generation
+    }
+
+    /// Has everything synced: what was written, what it names, and the windows, from which another
+    /// run begins if this one is killed before.
+    private func awaitDisk() {
+        guard rewrites <= Self.mostRewrites else { return end(with: attempts.lists) }
+        attempts.noteWait()
+        state = .syncing
+        let windows = playlists.order.lists.map {
+            services.timeShift.list($0.url, of: playlists.session)
+        }
+        services.keeper.onKeeper { [id = playlists.order.id] keeper in
+            // Not those of one that was forgotten meanwhile.
+            guard keeper.recorder.running[id] != nil else { return }
+            for window in windows { keeper.save(window) }
+        }
+        let bound = LoopBound(self, to: loop)
+        services.store.makeCertain { isClaimed in
+            bound.enqueue { ending, _ in ending.noteSynced(isClaimed) }
+        }
+    }
+
+    /// Ends; before that, makes the playlists again if something was lost meanwhile, and writes
+    /// those that have changed or were replaced.
+    private func noteSynced(_ isClaimed: Bool) {
+        guard case .syncing = state else { return }
+        guard isClaimed else {
+            return wait(
+                "the disk does not take what was written; check it, or make room",
+                for: EndingAttempts.pause)
+        }
+        let named = attempts.lists.map(\.url)
+        if attempts.areOutdated(losses: services.store.losses) { makeLists() }
+        let left = attempts.unwritten { url in
+            services.storedGeneration(ofPlaylist: url, of: playlists.session)
+        }
+        if left.isEmpty, attempts.lists.map(\.url) == named, isEntryStored {
             return end(with: attempts.lists)
         }
-        makeLists()
+        rewrites += 1
         write()
     }
 

@@ -3,8 +3,29 @@ import Glibc
 import ScenarioSupport
 import Testing
 
-/// What recordings lose, or could lose, at their end.
+/// What recordings lose, or could lose, while they wait for their end, at it, or just after it.
 extension Stories.RecordingTests {
+    @Test(arguments: ["/l.m3u8", "/m.m3u8"])
+    func `a recording that is done outlives a kill in the same moment`(path: String) throws {
+        let stream = try RecordedStream()
+        let story = stream.story
+        stream.putEntry()
+        try stream.record(path)
+        #expect(try stream.has(path == "/m.m3u8" ? 6 : 3))
+        _ = try story.api("recordings/\(stream.id)/stop", method: "POST")
+        let ended = try stream.told { $0.contains("\"state\":\"done\"") }
+        try story.restart(SIGKILL)
+        story.cdn.stop()
+        #expect(ended.contains("\"state\":\"done\""), "\(ended)")
+        let entry = try stream.played()
+        let lists =
+            try path == "/m.m3u8" ? links(entry.text).map { try story.follow($0) } : [entry]
+        #expect(lists.last?.segmentNames == ["s0", "s1", "s2"])
+        for link in lists.flatMap({ uriLines($0.text) }) {
+            #expect(try story.follow(link).status == 200, "\(link)")
+        }
+    }
+
     @Test func `a segment that is lost while a recording waits for its end is not named`() throws {
         let stream = try RecordedStream()
         let (story, cdn) = (stream.story, stream.story.cdn)

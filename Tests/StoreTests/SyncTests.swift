@@ -227,6 +227,21 @@ extension ObjectStore {
         try eventually { others.allSatisfy { $0.state.withLock { $0.isHeaderSynced } } }
     }
 
+    @Test func `whoever waits for a sync is told after all before it is on the disk`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let told = try ThreadSemaphore()
+        for number in 0..<20 {
+            // Begins a sync that does not have the object.
+            store.makeCertain()
+            let made = try store.add("\(number)", total: 300_000)
+            store.makeCertain { isClaimed in if isClaimed { told.signal() } }
+            #expect(told.wait(atMost: .seconds(100 as Int64)))
+            #expect(made.state.withLock { $0.isHeaderSynced })
+        }
+    }
+
     @Test func `many pending objects do not prolong the wait`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) {
@@ -356,7 +371,9 @@ extension ObjectStore {
         let whole = try breakDescriptor(made.descriptor.number, in: folder)
         commit(made)
         try putBack(whole, as: made.descriptor.number)
-        #expect(worker.sync.headers.isEmpty)
+        #expect(worker.sync.headers.isEmpty && worker.committer.hasRefused)
+        worker.committer.commitDue(at: .now() + .seconds(1_001 as Int64))
+        #expect(!worker.committer.hasRefused)
         commit(made)
         #expect(worker.sync.headers.map(\.isClaimedEarly) == [true])
     }
