@@ -33,6 +33,7 @@ package final class Download {
         case running
         /// Continues by itself; holds the reason for waiting.
         case waiting(String)
+        /// What is found to be whole is then synced.
         case checking
         case paused
         case complete
@@ -386,8 +387,7 @@ package final class Download {
             )
         }
         guard table.pinAll(of: self) else { return }
-        stop(as: .complete)
-        table.finished(self)
+        awaitDisk()
     }
 
     private static func leaving(_ what: String) -> String {

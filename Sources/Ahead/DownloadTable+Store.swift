@@ -6,6 +6,7 @@ import Library
 import Logging
 import Model
 import Numbers
+import Reactor
 import Routing
 import Store
 import URISyntax
@@ -184,7 +185,6 @@ extension DownloadTable {
 
     /// Reports a complete download.
     func finished(_ download: Download) {
-        services.store.makeCertain()
         services.log.notice(
             "a download is complete",
             metadata: [
@@ -197,4 +197,34 @@ extension DownloadTable {
 extension Download {
     /// The bytes of the complete pieces.
     package var presentBytes: Int64 { present.values.saturatedSum() }
+
+    /// Completes a checked download once all of it is on the disk: no later kill or power cut takes
+    /// any of it, and the next run does not check it again.
+    func awaitDisk() {
+        let store = table.services.store
+        let losses = store.losses
+        let bound = LoopBound(self, to: table.loop)
+        store.makeCertain { [run] isClaimed in
+            bound.enqueue { download, _ in
+                guard download.run == run, download.state == .checking else { return }
+                download.complete(isClaimed: isClaimed, since: losses)
+            }
+        }
+    }
+
+    private func complete(isClaimed: Bool, since losses: Int) {
+        guard isClaimed else {
+            return wait(for: "the disk does not take what was fetched; check it, or make room")
+        }
+        // The disk may have failed to sync some of it, or a purge may have removed it.
+        guard
+            table.services.store.losses == losses
+                || (table.holdsPlaylists(of: self) && table.missing(in: self).isEmpty)
+        else {
+            state = .running
+            return pump()
+        }
+        stop(as: .complete)
+        table.finished(self)
+    }
 }

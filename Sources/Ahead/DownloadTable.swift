@@ -163,7 +163,8 @@ package final class DownloadTable {
         var running = 0
         for id in order {
             guard let download = downloads[id] else { continue }
-            if let obstacle, download.state.isActive {
+            // One that is being checked fetches nothing.
+            if let obstacle, download.state.isActive, download.state != .checking {
                 if download.state != .waiting(obstacle) {
                     download.stop(as: .waiting(obstacle))
                     saveDay(atOnce: true)

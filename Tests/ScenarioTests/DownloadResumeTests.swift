@@ -32,6 +32,17 @@ extension Stories.Downloads {
         #expect(stage.cdn.requestCount("/bytes/film-v2-i/900") == 1)
     }
 
+    @Test func `a download that is complete outlives a kill in the same moment`() throws {
+        let stage = try DownloadStage()
+        let files = (0..<4).map { "/bytes/film-\($0)/20000" }
+        for file in files {
+            _ = try stage.wait(try stage.order(stage.cdn.url(file)), for: "complete")
+            try stage.story.restart(SIGKILL)
+        }
+        stage.cdn.stop()
+        for file in files { #expect(try stage.story.get(file).status == 200, "\(file)") }
+    }
+
     @Test func `a download waits for an unreachable CDN, and fetches nothing twice`() throws {
         let stage = try DownloadStage(["--concurrency", "fixed:2"])
         let id = try halfWay(stage)
