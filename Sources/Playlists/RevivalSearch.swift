@@ -111,23 +111,26 @@ package struct RevivalSearch: Sendable {
             .prefix { $0 == $1 }.count
     }
 
+    /// The most stored playlists of one role that are looked at.
+    private static let mostLists = 32
+
     /// The session's playlists in the store, for players that continue after a restart.
     private var storedLists: [Resource] {
-        sources.store.rows(ofTitle: session.id.number)
-            .filter { $0.role == ResourceRole.playlist.letter }
-            .prefix(32)
-            .compactMap { row in
-                guard let object = sources.store.peek(row.key), let facts = ObjectFacts.of(object),
-                    facts.head.isPlaylist, let url = try? AbsoluteURL(facts.head.finalURL)
-                else { return nil }
-                let key = CacheKey(text: row.url)
-                return example.changing {
-                    $0.url = withUserinfo(url, of: key)
-                    $0.role = .playlist
-                    $0.cacheKey = key
-                    $0.live = .none
-                }
+        sources.storedLists(of: session, most: Self.mostLists).compactMap { row in
+            let key = CacheKey(text: row.url)
+            // Under a mount, other rules decide for whom a response is stored, and delta updates
+            // name only some of the children.
+            guard key.user == nil, key.skip == nil, let object = sources.store.peek(row.key),
+                let facts = ObjectFacts.of(object), facts.head.isPlaylist, facts.head.kind == nil,
+                let url = try? AbsoluteURL(facts.head.finalURL)
+            else { return nil }
+            return example.changing {
+                $0.url = withUserinfo(url, of: key)
+                $0.role = .playlist
+                $0.cacheKey = key
+                $0.live = .none
             }
+        }
     }
 
     /// Returns the URL of a stored playlist with the example's user information, if its key says

@@ -174,7 +174,7 @@ final class RevivalAttempt {
         let search = RevivalSearch(
             sources: core.sources, example: exchange.resource, session: resource.session, url: url,
             role: resource.role ?? .media)
-        // Up to 32 lists are parsed, however long they are.
+        // Up to 64 lists are parsed, however long they are.
         core.texts.make(
             .revival(resource.key, session: resource.session.id), of: nil, for: exchange.exchange,
             { search.look() }, orElse: { then(search, nil) }, { then(search, $0) })

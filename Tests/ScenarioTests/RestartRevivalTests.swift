@@ -1,0 +1,61 @@
+import FixtureCDN
+import ScenarioSupport
+import Testing
+
+/// Players that continue at their old links after a restart, where the URL that they opened does
+/// not tell that it is a playlist.
+extension Stories {
+    @Suite(.tags(.crowded)) struct RestartRevivalTests {}
+}
+
+extension Stories.RestartRevivalTests {
+    /// The links to the segments of a title that is opened at a path, the first of them played.
+    private func play(_ story: Story, _ entry: String, isMedia: Bool = false) throws -> [String] {
+        var text = try story.get(entry).text
+        if !isMedia { text = try story.follow(try #require(uriLines(text).first)).text }
+        let links = uriLines(text)
+        try #require(links.count == 3)
+        #expect(try story.follow(links[0]).status == 200)
+        return links.map { link in
+            link.hasPrefix("/")
+                ? link : "/" + link.split(separator: "/").dropFirst(2).joined(separator: "/")
+        }
+    }
+
+    private func putMaster(_ story: Story, at path: String, naming list: String) {
+        story.cdn.put(path, text: "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(list)\n")
+    }
+
+    /// Puts three segments that need a token, and a list of them.
+    private func put(_ story: Story, list: String, _ token: String) {
+        let names = (0..<3).map { "/bytes/30000/s\($0).ts?token=\(token)" }
+        story.cdn.put(list, text: vod(names))
+        story.cdn.setBehaviour(Behaviour(query: "needtoken=\(token)"), for: "/bytes/*")
+    }
+
+    @Test(arguments: ["/go", "/play.php"])
+    func `a cookie comes from an entry whose URL does not tell its type`(_ entry: String) throws {
+        let story = try Story()
+        putMaster(story, at: entry, naming: "/v/l.m3u8")
+        story.cdn.put("/v/l.m3u8", text: vod((0..<3).map { "/bytes/30000/s\($0).ts" }))
+        story.cdn.setBehaviour("cookie=pass=1;%20Path=/", for: entry)
+        story.cdn.setBehaviour("needcookie=pass=1", for: "/bytes/*")
+        let links = try play(story, entry)
+        try story.restart()
+        let answer = try story.player().get(links[1])
+        #expect(answer.status == 200)
+        #expect(isContent(answer.body, of: "/bytes/30000/s1.ts"))
+        #expect(story.cdn.requestCount(entry) == 2)
+    }
+
+    @Test func `a token comes from a media playlist whose URL does not tell its type`() throws {
+        let story = try Story()
+        put(story, list: "/go", "a")
+        let links = try play(story, "/go", isMedia: true)
+        try story.restart()
+        put(story, list: "/go", "b")
+        let answer = try story.player().get(links[1])
+        #expect(answer.status == 200)
+        #expect(isContent(answer.body, of: "/bytes/30000/s1.ts"))
+    }
+}
