@@ -122,15 +122,31 @@ package struct RevivalSearch: Sendable {
             // name only some of the children.
             guard key.user == nil, key.skip == nil, let object = sources.store.peek(row.key),
                 let facts = ObjectFacts.of(object), facts.head.isPlaylist, facts.head.kind == nil,
-                let url = try? AbsoluteURL(facts.head.finalURL)
+                let final = try? AbsoluteURL(facts.head.finalURL)
             else { return nil }
             return example.changing {
-                $0.url = withUserinfo(url, of: key)
+                $0.url = requested(key, answeredAt: final)
                 $0.role = .playlist
                 $0.cacheKey = key
                 $0.live = .none
             }
         }
+    }
+
+    /// Returns the URL that a stored playlist was requested with, before redirects: the URL that a
+    /// redirect led to may have had a token that has expired since.
+    ///
+    /// The key has that URL, without what rules leave out. If the origin refuses it for that, the
+    /// playlist above names the whole one.
+    private func requested(_ key: CacheKey, answeredAt final: AbsoluteURL) -> AbsoluteURL {
+        let answered = withUserinfo(final, of: key)
+        guard final.normalisedForKey != key.url, let url = try? AbsoluteURL(key.url) else {
+            return answered
+        }
+        let asked = withUserinfo(url, of: key)
+        if SessionTable.starts(session, at: asked) { return asked }
+        let texts = sources.names.keys.texts(of: final.withoutDirectives)
+        return texts.contains(key.url) ? answered : asked
     }
 
     /// Returns the URL of a stored playlist with the example's user information, if its key says

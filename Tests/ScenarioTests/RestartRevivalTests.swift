@@ -3,7 +3,7 @@ import ScenarioSupport
 import Testing
 
 /// Players that continue at their old links after a restart, where the URL that they opened does
-/// not tell that it is a playlist.
+/// not tell that it is a playlist, or redirects.
 extension Stories {
     @Suite(.tags(.crowded)) struct RestartRevivalTests {}
 }
@@ -57,5 +57,42 @@ extension Stories.RestartRevivalTests {
         let answer = try story.player().get(links[1])
         #expect(answer.status == 200)
         #expect(isContent(answer.body, of: "/bytes/30000/s1.ts"))
+    }
+
+    /// Lets a path redirect into the folder of a token, and ends that of the token before.
+    private func redirect(_ story: Story, _ path: String, to name: String, _ token: String) {
+        story.cdn.setBehaviour(
+            Behaviour(query: "location=/\(token)/\(name)&cc=no-store"), for: path)
+        if token != "a" { story.cdn.setBehaviour("status=403", for: "/a/*") }
+        put(story, list: "/\(token)/l.m3u8", token)
+    }
+
+    @Test(arguments: ["/watch/7.m3u8", "/watch/7"])
+    func `an entry that redirects is asked again, not what it led to before`(_ entry: String) throws
+    {
+        let story = try Story()
+        for token in ["a", "b"] { putMaster(story, at: "/\(token)/m.m3u8", naming: "l.m3u8") }
+        redirect(story, entry, to: "m.m3u8", "a")
+        let links = try play(story, entry)
+        try story.restart()
+        redirect(story, entry, to: "m.m3u8", "b")
+        let answer = try story.player().get(links[1])
+        #expect(answer.status == 200)
+        #expect(isContent(answer.body, of: "/bytes/30000/s1.ts"))
+        #expect(story.cdn.requestCount(entry) == 2)
+    }
+
+    @Test func `a media playlist that redirects is asked again as its parent names it`() throws {
+        let story = try Story()
+        putMaster(story, at: "/m.m3u8", naming: "/v/l.m3u8?id=7")
+        redirect(story, "/v/l.m3u8", to: "l.m3u8", "a")
+        let links = try play(story, "/m.m3u8")
+        try story.restart()
+        redirect(story, "/v/l.m3u8", to: "l.m3u8", "b")
+        let answer = try story.player().get(links[1])
+        #expect(answer.status == 200)
+        #expect(isContent(answer.body, of: "/bytes/30000/s1.ts"))
+        #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
+        #expect(story.cdn.requestCount("/m.m3u8") == 1)
     }
 }
