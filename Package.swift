@@ -215,7 +215,7 @@ let package = Package(
             name: "Playlists",
             dependencies: [
                 "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing", "CachePolicy",
-                "Retention", "Store", "Upstream", "Model", "Origin",
+                "Store", "Upstream", "Model", "Origin",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

@@ -5,7 +5,6 @@ import HLS
 import HTTP
 import Model
 import Posix
-import Retention
 import Routing
 import Store
 import URISyntax
@@ -29,7 +28,7 @@ struct OfflineReading {
     }
 
     /// The most variants and renditions of a title that are read, since a hostile playlist might
-    /// name many.
+    /// name many; also the most stored playlists that are looked at for a parent.
     private static let mostLists = 64
 
     package let sources: PlaylistSources
@@ -100,10 +99,7 @@ struct OfflineReading {
                 return list
             }
         }
-        let letters = [ResourceRole.playlist.letter, ResourceRole.media.letter]
-        let rows = sources.store.rows(ofTitle: session.id.number)
-            .filter { letters.contains($0.role) && $0.kind == .structure }
-        for row in rows.prefix(Self.mostLists) {
+        for row in sources.storedLists(of: session, most: Self.mostLists) {
             guard let object = sources.store.peek(row.key), let facts = ObjectFacts.of(object),
                 let final = try? AbsoluteURL(facts.head.finalURL)
             else { continue }

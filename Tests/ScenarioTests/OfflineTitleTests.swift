@@ -69,6 +69,32 @@ extension Stories.OfflineTitleTests {
     }
 
     @Test
+    func `lists are cut as a title whose URL does not tell its type is, which nobody asks for`()
+        throws
+    {
+        let story = try Story()
+        for name in ["video", "sound"] { story.put(list: name) }
+        let lines =
+            [
+                "#EXTM3U",
+                "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"en\",DEFAULT=YES,URI=\"sound.m3u8\"",
+            ] + variant("video", ",AUDIO=\"a\"")
+        story.cdn.put("/go", text: lines.joined(separator: "\n") + "\n")
+        let lists = links(try story.get("/go").text)
+        try #require(lists.map(fileName) == ["sound", "video"])
+        for (list, numbers) in zip(lists, [[0, 1, 2, 3, 5], [0, 2, 3, 4, 5]]) {
+            let media = uriLines(try story.follow(list).text)
+            for number in numbers { #expect(try story.follow(media[number]).status == 200) }
+        }
+        let (player, daemon) = try story.offline()
+        var found: [String: String] = [:]
+        for list in lists { found[fileName(list)] = outline(try player.player.get(list)) }
+        #expect(found["video"] == "video0 | video2 video3 | video5 .")
+        #expect(found["sound"] == "sound0 | sound2 sound3 | sound5 .")
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test
     func `groups stay consistent, and optional renditions are removed`() throws {
         let story = try Story()
         for name in ["sd", "hd", "ac3", "aac", "en", "de"] { story.put(list: name) }
