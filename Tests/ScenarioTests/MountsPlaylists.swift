@@ -121,6 +121,40 @@ extension Stories.MountsPlaylists {
         }
     }
 
+    @Test(arguments: [false, true], ["max-age=60", "no-store"])
+    func `links of a playlist continue after their token has expired`(
+        _ isNested: Bool, _ control: String
+    ) throws {
+        let site = try Story()
+        func renew(_ token: String) {
+            let names = (0..<3).map { "/bytes/30000/s\($0).ts?token=\(token)" }
+            site.cdn.put("/v/l.m3u8", text: vod(names))
+            let head = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"
+            site.cdn.put("/v/m.m3u8", text: head + "l.m3u8?token=\(token)\n")
+            let need = isNested ? "&needtoken=\(token)" : ""
+            site.cdn.setBehaviour(Behaviour(query: "cc=\(control)\(need)"), for: "/v/l.m3u8")
+            site.cdn.setBehaviour(Behaviour(query: "cc=\(control)"), for: "/v/m.m3u8")
+            site.cdn.setBehaviour(Behaviour(query: "needtoken=\(token)"), for: "/bytes/*")
+        }
+        renew("a")
+        let daemon = try site.succeed(["--mount", "/demo/=\(site.cdn.url("/v/"))"])
+        defer { daemon.kill(9) }
+        let player = ScriptedPlayer(daemon.baseURL)
+        let cookie: [WireHead.Field] = [("Cookie", "who=me")]
+        var text = try player.get("/demo/\(isNested ? "m" : "l").m3u8", headers: cookie).text
+        if isNested { text = try player.get(try #require(uriLines(text).first)).text }
+        let links = uriLines(text)
+        try #require(links.count == 3)
+        #expect(try player.get(links[0]).status == 200)
+        site.cdn.resetLog()
+        renew("b")
+        let answer = try player.get(links[1])
+        #expect(answer.status == 200)
+        #expect(isContent(answer.body, of: "/bytes/30000/s1.ts"))
+        // The other clients of the mount have the same session.
+        #expect(site.cdn.requests.allSatisfy { $0["Cookie"] == nil })
+    }
+
     @Test(arguments: [true, false])
     func `clients that wait for one playlist get their own if it is private`(_ isPrivate: Bool)
         throws

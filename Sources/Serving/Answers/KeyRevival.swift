@@ -233,6 +233,19 @@ final class RevivalAttempt {
 }
 
 extension ProxyCore {
+    /// Records that a session plays a playlist.
+    ///
+    /// What a playlist of a mount names follows the rules of playback, so the playlist is fetched
+    /// again by them too: without the cookies and credentials of the client that it was sent to,
+    /// since other clients of the mount have the same session.
+    func rememberPlayed(_ list: Resource) {
+        guard list.isMounted else { return revival.remember(list) }
+        var fields = Fields()
+        if let agent = list.forwardedFields.first(.userAgent) { fields.append(.userAgent, agent) }
+        revival.remember(
+            names.resource(list.url, list.session, role: .playlist, forwarding: fields))
+    }
+
     /// Returns the URL that replaced the resource's, with its directives; nil unless its token is
     /// known to have expired.
     func successor(of resource: Resource) -> AbsoluteURL? {

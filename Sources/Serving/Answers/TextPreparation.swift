@@ -291,9 +291,7 @@ struct TextPreparation: Sendable {
                 shorter.bytes, base: base, to: key, known, nil, isCut: true, movedFrom: moved)
         }
         core.counters.add(.playlistsRewritten)
-        if resource.mayStore, !resource.isMounted, resource.live.directives == nil {
-            core.revival.remember(resource)
-        }
+        if resource.mayStore, resource.live.directives == nil { core.rememberPlayed(resource) }
         if made.summary.kind == .media, !made.summary.isChannelList {
             let slides = made.summary.isLive && made.summary.playlistType != .event
             core.playlistMemory.remember(isLive: slides, of: resource.session.id)
