@@ -4,6 +4,7 @@ import HTTP
 import Model
 import Posix
 import Reactor
+import Retention
 import Store
 import Upstream
 
@@ -187,7 +188,7 @@ extension Flight {
             head.wasLive = wasLive(object)
             head.hasViewerCookie = cookies.mayIdentifyViewer
             let times = ObjectFacts.of(object)?.times
-            object.replaceHead(head.encoded)
+            object.replaceHead(head.encoded, kind: .structure)
             _ = object.attach(
                 ObjectFacts(head: head, generation: object.generation, times: times))
         }

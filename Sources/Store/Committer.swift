@@ -287,7 +287,8 @@ extension StoredObject {
     func header(_ state: ObjectState, epoch: UInt64) -> ObjectHeader {
         let description = ObjectDescription(
             key: key, url: url, role: role, head: state.head, total: state.total,
-            created: created, isStorable: true, title: title, kind: kind, isRead: isRead)
+            created: created, isStorable: true, title: title, kind: state.kind,
+            isRead: isRead)
         var header = ObjectHeader(
             pages: UInt32(bodyOffset / ObjectHeader.pageSize), generation: generation,
             description: description, spans: state.spans, extents: state.extents)

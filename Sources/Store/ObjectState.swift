@@ -14,6 +14,7 @@
 // object is not storable. `isDiscarded` may be set in any state; a discarded object never becomes
 // current.
 import Posix
+import Retention
 
 /// The state of an object's file name.
 enum Place: Sendable, Equatable {
@@ -47,6 +48,8 @@ struct WaitingReader: Sendable {
 /// The mutable state of an object, guarded by the object's lock.
 struct ObjectState: Sendable {
     var head: [UInt8]
+    /// The role within the title.
+    var kind = RetentionKind.media
     var total: Int64?
     var spans: SpanSet
     /// The checksums of the spans; unnamed objects keep them only until all are proven.

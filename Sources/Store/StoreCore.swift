@@ -317,9 +317,9 @@ extension StoredObject {
     func row(lastUsed: WallTime?) -> IndexRow {
         state.withLock { state in
             IndexRow(
-                key: key, url: url, role: role, title: title, kind: kind, isRead: isRead,
-                bytes: state.charge, total: state.total, isComplete: state.isComplete,
-                created: created, lastUsed: lastUsed)
+                key: key, url: url, role: role, title: title, kind: state.kind,
+                isRead: isRead, bytes: state.charge, total: state.total,
+                isComplete: state.isComplete, created: created, lastUsed: lastUsed)
         }
     }
 }

@@ -19,7 +19,6 @@ package final class StoredObject: Sendable {
     package let created: WallTime
     /// The title of the session that it was first fetched for; 0 for none.
     package let title: UInt64
-    package let kind: RetentionKind
     /// False if it was fetched ahead and unread when it was created or loaded; later reads do not
     /// change it.
     let isRead: Bool
@@ -63,7 +62,6 @@ package final class StoredObject: Sendable {
         role = parts.header.role
         created = parts.header.created
         title = parts.header.title
-        kind = parts.header.kind
         isRead = parts.header.isRead
         bodyOffset = parts.place == .unnamed ? 0 : parts.header.bodyOffset
         newPath = parts.newPath
@@ -75,6 +73,7 @@ package final class StoredObject: Sendable {
         var initial = ObjectState(
             head: parts.header.head, total: parts.header.total, spans: parts.header.spans,
             place: parts.place)
+        initial.kind = parts.header.kind
         initial.charge = parts.charge
         initial.isPreallocated = parts.isPreallocated
         initial.extents = parts.header.extents
@@ -106,12 +105,21 @@ package final class StoredObject: Sendable {
     /// The opaque response head.
     package var head: [UInt8] { state.withLock { $0.head } }
 
-    /// Replaces the head after a 304 (RFC 9111, 4.3.4); the file is updated a moment later.
+    /// The object's role within its title.
+    package var kind: RetentionKind { state.withLock { $0.kind } }
+
+    /// Replaces the head after a 304 (RFC 9111, 4.3.4), or once the body has shown what it is; the
+    /// file is updated a moment later.
     ///
     /// If the head no longer fits into the file's header, the file is rewritten.
-    package func replaceHead(_ head: [UInt8]) {
+    ///
+    /// - Parameters:
+    ///   - head: the new head.
+    ///   - kind: the kind that the body has shown, before the object is published; nil if it stays.
+    package func replaceHead(_ head: [UInt8], kind: RetentionKind? = nil) {
         let mustQueue = state.withLock { state in
             state.head = head
+            if let kind { state.kind = kind }
             state.attachment = nil
             state.hasNewFacts = true
             return state.markDirty()

@@ -22,6 +22,16 @@ extension Stories {
             #expect(story.cdn.requestCount() == 1)
         }
 
+        @Test func `a playlist whose URL does not tell its type counts as a playlist`() throws {
+            let story = try Story()
+            story.cdn.put("/go", text: vod(["/bytes/3000/s0.ts"]))
+            #expect(try story.get("/go").status == 200)
+            // The index is complete then.
+            try story.restart()
+            let use = try story.player().get("/api/df").text
+            #expect(use.contains(#"{"name":"playlists, keys, init","objects":1,"#), "\(use)")
+        }
+
         @Test func `used objects stay, unused ones are evicted`() throws {
             let story = try Story(["--cache-size", "5MB", "--min-free", "0"])
             let favourite = segment("favourite", 500_000)

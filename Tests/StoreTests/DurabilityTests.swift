@@ -132,6 +132,28 @@ import Testing
         try eventually { store.rows(ofTitle: 0xFACE_0000_0001).map(\.key) == [object.key] }
     }
 
+    @Test func `a kind that the body has shown is restored, and listed`() throws {
+        let folder = try TemporaryFolder()
+        let first = try openStore(folder.path)
+        var description = describe("a", total: 10)
+        description.title = 0xFACE_0000_0002
+        description.kind = .media
+        let made = try first.create(description)
+        made.replaceHead([1, 2, 3], kind: .structure)
+        try fill(made, 0..<10)
+        try first.publish(made)
+        made.replaceHead([4, 5, 6])
+        #expect(made.kind == .structure)
+        first.close()
+
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        #expect(store.rows(ofTitle: 0xFACE_0000_0002).map(\.kind) == [.structure])
+        let object = try #require(store.find("a"))
+        #expect(object.kind == .structure)
+        #expect(object.head == [4, 5, 6])
+    }
+
     // MARK: Checksums
 
     @Test func `a damaged block is a hole after an unclean stop, the rest is served`() throws {
