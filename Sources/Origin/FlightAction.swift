@@ -33,7 +33,7 @@ extension FlightMachine {
     // MARK: Actions
 
     enum Action {
-        /// Look up what is stored around the wanted bytes; `looked` follows immediately.
+        /// Look up what is stored around the wanted bytes; `neighboursFound` follows immediately.
         case ask
         /// Start a transfer.
         case send(Attempt)

@@ -20,7 +20,7 @@
 // - `FlightMachine+Head.swift`: response heads.
 // - `FlightMachine+Body.swift`: the bytes of a body and their end.
 // - `FlightMachine+Failure.swift`: retry, resume and give up; every end of a flight.
-// - `FlightRules.swift`: the rules that need no state.
+// - `FlightRules.swift`: rules about facts: joining, resuming, the first attempt, abandonment.
 import HLS
 import Model
 import Posix

@@ -1,4 +1,4 @@
-// The rules of flights that need no state.
+// The rules about facts: joining, resuming, the first attempt, abandonment.
 import HTTP
 import Model
 import Posix

@@ -163,9 +163,4 @@ extension OrderBoard {
                 isRefused: holder.map { unable(entry, order).contains($0) } ?? false)
         }
     }
-
-    /// The number of nodes that are heard, this one included.
-    package func living(now: Monotonic) -> Int {
-        nodes.keys.count { $0 != node && isHeard($0, within: silence, now) } + 1
-    }
 }

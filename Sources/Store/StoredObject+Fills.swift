@@ -295,7 +295,7 @@ package struct FillWriter {
     /// - Parameters:
     ///   - bytes: taken if the queue has room, otherwise unchanged.
     ///   - writer: the same one for all of a fill.
-    ///   - whenFailed: called once, on that thread, if they cannot be written; `settle` throws
+    ///   - whenFailed: called once, on that thread, if they cannot be written; `drain` throws
     ///     the error.
     /// - Returns: false if the queue is full or `bytes` is empty.
     package mutating func backgroundWrite(

@@ -90,8 +90,7 @@ package struct FetchRequest: Sendable {
 
     /// True if nothing but a playlist serves it.
     ///
-    /// Its key does not say so: it may join the flight of
-    /// a media file.
+    /// Its key does not say so: it may join the flight of a media file.
     package var needsPlaylist: Bool {
         resource.role == .playlist && resource.kind == nil && repliesAt == .completion
     }
