@@ -75,7 +75,7 @@ package struct EndlessTrial: Sendable {
     /// Later by the time for which the transfer was paused.
     private var begunAt: Monotonic
     /// When the transfer was paused; nil while it is not.
-    private var heldSince: Monotonic?
+    private var pausedSince: Monotonic?
     private var settled: (at: Monotonic, media: Interval)?
     private var nextCheck = 0
 
@@ -92,16 +92,16 @@ package struct EndlessTrial: Sendable {
     /// Notes that the transfer is paused, so that the origin's speed does not show.
     ///
     /// - Parameter now: the time.
-    package mutating func hold(now: Monotonic) {
-        if heldSince == nil { heldSince = now }
+    package mutating func pause(now: Monotonic) {
+        if pausedSince == nil { pausedSince = now }
     }
 
-    /// Notes that the transfer goes on: the time since `hold` does not count.
+    /// Notes that the transfer goes on: the time since `pause` does not count.
     ///
     /// - Parameter now: the time.
-    package mutating func release(now: Monotonic) {
-        guard let since = heldSince else { return }
-        heldSince = nil
+    package mutating func resume(now: Monotonic) {
+        guard let since = pausedSince else { return }
+        pausedSince = nil
         begunAt = begunAt + (now - since)
         if let former = settled { settled = (former.at + (now - since), former.media) }
     }
@@ -120,7 +120,7 @@ package struct EndlessTrial: Sendable {
             return bytes < (scanner.isPlausible ? Self.preamble : Self.prefix) ? .undecided : .file
         }
         if isStation { return .endless }
-        let now = heldSince ?? now
+        let now = pausedSince ?? now
         let media = scanner.clock.elapsed
         let lead = media.inSeconds - (now - begunAt).inSeconds
         if lead > Self.longestLead.inSeconds || bytes > Self.mostBytes { return .file }

@@ -97,7 +97,7 @@ extension FlightTable {
     var hasPlayback: Bool {
         allFlights.contains { flight in
             flight.machine.lane == .playback && !flight.machine.isAhead
-                && flight.machine.heldSince == nil && flight.machine.extent != .endless
+                && flight.machine.pausedSince == nil && flight.machine.extent != .endless
                 && (flight.phase == .asking || flight.phase == .filling)
         }
     }

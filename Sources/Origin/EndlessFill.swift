@@ -98,8 +98,8 @@ final class EndlessFill {
     }
 
     /// Notes whether the transfer is paused for its readers, whose speed is not the origin's.
-    func note(isHeld: Bool, now: Monotonic) {
-        if isHeld { trial?.hold(now: now) } else { trial?.release(now: now) }
+    func note(isPaused: Bool, now: Monotonic) {
+        if isPaused { trial?.pause(now: now) } else { trial?.resume(now: now) }
     }
 
     /// Decides which bytes to free, a few times a second or after each step of bytes.

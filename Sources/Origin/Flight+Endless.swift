@@ -59,7 +59,7 @@ extension Flight {
     func didWrite(_ endless: EndlessFill) -> Bool {
         guard let writer = body.writer else { return true }
         let now = table.loop.now
-        endless.note(isHeld: machine.heldSince != nil, now: now)
+        endless.note(isPaused: machine.pausedSince != nil, now: now)
         switch endless.didWrite(to: writer.offset, now: now) {
         case .undecided: break
         case .endless: becomeEndless()
@@ -73,7 +73,7 @@ extension Flight {
         // What is undecided is passed on whole.
         case .undecided:
             limitReadAhead()
-            endless.note(isHeld: machine.heldSince != nil, now: now)
+            endless.note(isPaused: machine.pausedSince != nil, now: now)
         case .endless:
             guard let object else { return true }
             if let end = endless.disposableEnd(
@@ -93,7 +93,7 @@ extension Flight {
         table.log.info(
             "a live stream is shared at its edge", metadata: ["url": "\(resource.url.redacted)"])
         excuseFromSlot()
-        if machine.release() { transfer?.resume() }
+        if machine.resumeTransfer() { transfer?.resume() }
         table.ahead.scheduleRoundEnd(table)
         perform(refusals)
     }

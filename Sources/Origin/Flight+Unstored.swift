@@ -16,7 +16,7 @@ extension Flight {
 
     /// A flight waits no longer for a reader that makes no progress: server loops end most of these
     /// by then, and one stream of a connection may wait for another.
-    static let longestHold = Interval.seconds(60 as Int64)
+    static let readerPatience = Interval.seconds(60 as Int64)
 
     /// The window of one reader, without the bytes before it that a response is compared with.
     private var window: Int64 { table.settings.readAhead.addingSaturated(Self.windowMargin) }

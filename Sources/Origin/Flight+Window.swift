@@ -15,7 +15,7 @@ extension Flight {
     /// origin ignores ranges depends on it too, and must not wait for one far behind. A flight
     /// without readers is not paused here: it is abandoned or, if that pays, finished.
     func limitReadAhead() {
-        if object?.hasManyFiles == true || mustAwaitSlowest() { return holdForSlowest() }
+        if object?.hasManyFiles == true || mustAwaitSlowest() { return pauseForSlowest() }
         let window = table.settings.readAhead
         guard machine.isFilling, !hasWaiters, let writer = body.writer, let object,
             hasSource, let first = machine.fill?.firstOffset, writer.offset - first > window,
@@ -24,7 +24,7 @@ extension Flight {
             writer.offset - lead > window
         else { return }
         let now = table.loop.now
-        guard machine.hold(at: now) else { return }
+        guard machine.pauseTransfer(at: now) else { return }
         pauseTransfer()
         table.counters.add(.readAheadPauses)
         table.ahead.scheduleRoundEnd(table)
@@ -37,14 +37,14 @@ extension Flight {
             bound.enqueue { flight, _ in flight.takeUp() }
         }
         table.loop.schedule(after: table.settings.readAheadPatience) { [weak self] _ in
-            self?.endPausedTransfer(heldSince: now)
+            self?.endPausedTransfer(since: now)
         }
     }
 
     /// Pauses the transfer until the slowest reader of a body that is not stored has advanced, which
     /// frees disk space and, of a body in many files, closes some of them.
-    private func holdForSlowest() {
-        guard hasSource, machine.hold(at: table.loop.now) else { return }
+    private func pauseForSlowest() {
+        guard hasSource, machine.pauseTransfer(at: table.loop.now) else { return }
         pauseTransfer()
         table.counters.add(.readAheadPauses)
         lookForSlowest(StandingReaders())
@@ -52,9 +52,9 @@ extension Flight {
 
     private func lookForSlowest(_ standing: StandingReaders) {
         // A transfer that cannot be ended may wait for as long as its player pauses.
-        let isLong = machine.heldSince.map { table.loop.now - $0 >= Self.longestHold } ?? false
+        let isLong = machine.pausedSince.map { table.loop.now - $0 >= Self.readerPatience } ?? false
         table.loop.schedule(after: .milliseconds(isLong ? 500 : 50)) { [weak self] _ in
-            guard let self, let since = machine.heldSince else { return }
+            guard let self, let since = machine.pausedSince else { return }
             passOn()
             let now = table.loop.now
             var standing = standing
@@ -65,7 +65,7 @@ extension Flight {
             }
             // A reader that waits for bytes would only request them again.
             if now - since >= table.settings.readAheadPatience, !isStarving {
-                endPausedTransfer(heldSince: since)
+                endPausedTransfer(since: since)
             }
             let mustWait =
                 (object?.hasManyFiles == true || mustAwaitSlowest()) && table.hasReader(self)
@@ -80,11 +80,11 @@ extension Flight {
         // A player that has just received the object may not have started to read.
         guard let end = machine.filling?.attempt.askedRange?.end,
             let writer = body.writer,
-            hasSource, writer.offset >= end, !table.hasReader(self), machine.hold(at: now)
+            hasSource, writer.offset >= end, !table.hasReader(self), machine.pauseTransfer(at: now)
         else { return limitReadAhead() }
         pauseTransfer()
         table.loop.schedule(after: FlightTable.wayToReader) { [weak self] _ in
-            guard let self, machine.heldSince == now else { return }
+            guard let self, machine.pausedSince == now else { return }
             guard table.isNeeded(self) else { return abandon() }
             takeUp()
         }
@@ -92,7 +92,7 @@ extension Flight {
 
     /// Resumes after a reader came near or left; the flight may have no reader any more.
     private func takeUp() {
-        guard machine.release(), hasSource else { return }
+        guard machine.resumeTransfer(), hasSource else { return }
         resumeTransfer()
         table.ahead.scheduleRoundEnd(table)
         // Pauses again if the readers moved on only a little, or another one stayed behind.
@@ -103,8 +103,8 @@ extension Flight {
     ///
     /// The reader requests the rest when it gets there. If the origin does not support requests for
     /// the rest, the transfer stays open.
-    private func endPausedTransfer(heldSince start: Monotonic) {
-        guard machine.heldSince == start, !hasWaiters, machine.ranges.contains(.taken),
+    private func endPausedTransfer(since start: Monotonic) {
+        guard machine.pausedSince == start, !hasWaiters, machine.ranges.contains(.taken),
             let facts = fillFacts,
             machine.job.canBeJoined(facts)
         else { return }

@@ -213,7 +213,7 @@ final class Flight {
             dropSharing()
             transfer?.cancel()
         case .raise: transfer?.raise(to: machine.lane)
-        case .release:
+        case .resumeTransfer:
             resumeTransfer()
             table.ahead.scheduleRoundEnd(table)
         case .begin(let placement): begin(placement)

@@ -48,7 +48,7 @@ extension FlightMachine {
         /// Raise the transfer to the lane of the flight.
         case raise
         /// Resume a paused transfer.
-        case release
+        case resumeTransfer
         /// Begin or continue to fill an object with the current response.
         case begin(Placement)
         /// Renew the stored object with the current response (304).

@@ -203,19 +203,19 @@ extension FlightMachine {
     /// Pauses the transfer.
     ///
     /// - Returns: false if it must not be: a waiter needs the body, or it is paused already.
-    mutating func hold(at now: Monotonic) -> Bool {
+    mutating func pauseTransfer(at now: Monotonic) -> Bool {
         guard case .filling(let filling) = state, filling.flow == .open, waiters.isEmpty else {
             return false
         }
-        change { $0.flow = .held(since: now) }
+        change { $0.flow = .paused(since: now) }
         return true
     }
 
     /// Resumes the transfer.
     ///
     /// - Returns: false if it is not paused.
-    mutating func release() -> Bool {
-        guard heldSince != nil else { return false }
+    mutating func resumeTransfer() -> Bool {
+        guard pausedSince != nil else { return false }
         change { $0.flow = .open }
         return true
     }

@@ -121,8 +121,10 @@ struct FlightMachine {
     }
 
     /// When the transfer was paused because readers are far behind; nil while it is not.
-    var heldSince: Monotonic? {
-        if case .filling(let filling) = state, case .held(let since) = filling.flow { return since }
+    var pausedSince: Monotonic? {
+        if case .filling(let filling) = state, case .paused(let since) = filling.flow {
+            return since
+        }
         return nil
     }
 
@@ -222,7 +224,7 @@ struct FlightMachine {
         var actions = raise(to: lane)
         if isFilling { actions += deliver(now: now) }
         // A waiter for the whole body must not wait for slow readers.
-        if !waiters.isEmpty, release() { actions.append(.release) }
+        if !waiters.isEmpty, resumeTransfer() { actions.append(.resumeTransfer) }
         return actions
     }
 

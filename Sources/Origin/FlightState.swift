@@ -61,7 +61,7 @@ extension FlightMachine {
     enum Flow: Equatable {
         case open
         /// Paused: readers are far behind, or there are none.
-        case held(since: Monotonic)
+        case paused(since: Monotonic)
     }
 
     /// The stage of the body.

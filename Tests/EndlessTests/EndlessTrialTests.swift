@@ -88,41 +88,41 @@ import Testing
             return trial.observe(bytes: Int64(sent), scanner, now: start + Interval(seconds: time))
         }
 
-        mutating func hold(at time: Double) { trial.hold(now: start + Interval(seconds: time)) }
+        mutating func pause(at time: Double) { trial.pause(now: start + Interval(seconds: time)) }
 
-        mutating func release(at time: Double) {
-            trial.release(now: start + Interval(seconds: time))
+        mutating func resume(at time: Double) {
+            trial.resume(now: start + Interval(seconds: time))
         }
     }
 
     @Test func `a file that is paused for its viewer is none the less a file`() throws {
         var hand = try Hand()
         #expect(hand.look(media: 32, at: 0.3) == .undecided)
-        hand.hold(at: 0.3)
+        hand.pause(at: 0.3)
         // What was on its way arrives all the same.
         #expect(hand.look(media: 32.1, at: 0.3) == .undecided)
         var verdict = EndlessTrial.Verdict.undecided
         for round in 1...3 where verdict == .undecided {
             // The viewer has played half of the read-ahead.
             let time = Double(round) * 16
-            hand.release(at: time)
+            hand.resume(at: time)
             verdict = hand.look(media: 16 + time + 0.1, at: time)
             guard verdict == .undecided else { break }
             verdict = hand.look(media: 32 + time, at: time + 0.2)
-            hand.hold(at: time + 0.2)
+            hand.pause(at: time + 0.2)
         }
         #expect(verdict == .file)
     }
 
     @Test(arguments: [0.5, 2])
-    func `a live stream that was paused once is live`(heldAt: Double) throws {
+    func `a live stream that was paused once is live`(pausedAt: Double) throws {
         var hand = try Hand()
         var verdict = EndlessTrial.Verdict.undecided
         for step in 0...400 where verdict == .undecided {
             let time = Double(step) / 10
-            if time == heldAt { hand.hold(at: time) }
-            if time > heldAt, time < heldAt + 5 { continue }
-            if time == heldAt + 5 { hand.release(at: time) }
+            if time == pausedAt { hand.pause(at: time) }
+            if time > pausedAt, time < pausedAt + 5 { continue }
+            if time == pausedAt + 5 { hand.resume(at: time) }
             // What it has made meanwhile comes at once.
             verdict = hand.look(media: 10 + time, at: time)
         }

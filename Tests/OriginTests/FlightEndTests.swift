@@ -370,11 +370,11 @@ import Upstream
     @Test func `a transfer is paused for slow readers, but not while a request waits`() {
         var story = story()
         story.whole(1_000_000)
-        let holds = [story.machine.hold(at: story.now), story.machine.hold(at: story.now)]
-        #expect(holds == [true, false] && story.machine.heldSince == story.now)
+        let pauses = (0..<2).map { _ in story.machine.pauseTransfer(at: story.now) }
+        #expect(pauses == [true, false] && story.machine.pausedSince == story.now)
         story.join(.completion)
-        let holdsAgain = story.machine.hold(at: story.now)
-        #expect(!holdsAgain && story.machine.heldSince == nil)
+        let pausesAgain = story.machine.pauseTransfer(at: story.now)
+        #expect(!pausesAgain && story.machine.pausedSince == nil)
     }
 
     @Test func `an abandoned flight ignores further events`() {

@@ -186,9 +186,9 @@ import Upstream
         case 17: look(&story, &random, &tally)
         case 18:
             if random.happens(oneIn: 2) {
-                _ = story.machine.hold(at: story.now)
+                _ = story.machine.pauseTransfer(at: story.now)
             } else {
-                _ = story.machine.release()
+                _ = story.machine.resumeTransfer()
             }
             if random.happens(oneIn: 8) { story.machine.isOutdated = true }
             if let actions = story.machine.takeForPlayback(.express) { story.perform(actions) }

@@ -254,7 +254,7 @@ struct FlightStory {
             }
         case .count(let name): if name == .reloadsRepeated { excused += 1 }
         case .noteRefusal(_, let pause): refusedFor = pause
-        case .raise, .release, .learnEnd, .noteGivenUp, .noteOtherVersion: break
+        case .raise, .resumeTransfer, .learnEnd, .noteGivenUp, .noteOtherVersion: break
         }
     }
 
