@@ -24,7 +24,7 @@ extension Connection {
     /// Starts the response of the open exchange.
     func respond(to exchange: Exchange, _ head: ResponseHead, _ body: ResponseBody) {
         precondition(exchange === self.exchange, "an answer to a request that is not open")
-        start(head, body, exchange.asked)
+        start(head, body, exchange.askedFraming)
         runTurn()
     }
 
@@ -55,7 +55,9 @@ extension Connection {
         updateWatch()
     }
 
-    private func start(_ head: ResponseHead, _ body: ResponseBody, _ asked: ResponsePlan.Asked) {
+    private func start(
+        _ head: ResponseHead, _ body: ResponseBody, _ asked: ResponsePlan.AskedFraming
+    ) {
         let content: ResponsePlan.Content =
             switch body {
             case .none: .none
@@ -305,7 +307,7 @@ extension Connection {
     /// False with TLS, since the client still sends its close_notify.
     private var isLastRequest: Bool {
         guard isClear, let exchange, exchange.body == nil else { return false }
-        return !exchange.asked.keepAlive && reader.isAtStart && !state.isInputPaused
+        return !exchange.askedFraming.keepAlive && reader.isAtStart && !state.isInputPaused
     }
 
     /// Makes the client notice that the content is incomplete: chunked content lacks its last

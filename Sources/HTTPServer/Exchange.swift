@@ -35,7 +35,7 @@ package final class Exchange {
     @exclusivity(unchecked) package var record: (any ExchangeRecord)?
 
     /// The properties of the request that the framing of the response depends on.
-    let asked: ResponsePlan.Asked
+    let askedFraming: ResponsePlan.AskedFraming
     @exclusivity(unchecked) private var carrier: (any ExchangeCarrier)?
     @exclusivity(unchecked) private var hasResponded = false
 
@@ -46,7 +46,7 @@ package final class Exchange {
         self.request = request
         self.body = body
         self.repeated = repeated
-        asked = repeated?.asked ?? ResponsePlan.Asked(request)
+        askedFraming = repeated?.askedFraming ?? ResponsePlan.AskedFraming(request)
         self.carrier = carrier
         loop = server.loop
         self.peer = peer

@@ -13,12 +13,12 @@ package final class RepeatedHead {
     /// is still valid.
     @exclusivity(unchecked) package var finding: AnyObject?
 
-    let asked: ResponsePlan.Asked
+    let askedFraming: ResponsePlan.AskedFraming
     fileprivate let bytes: [UInt8]
 
     fileprivate init(_ head: RequestHead, bytes: Span<UInt8>) {
         self.head = head
-        asked = ResponsePlan.Asked(head)
+        askedFraming = ResponsePlan.AskedFraming(head)
         self.bytes = [UInt8](capacity: bytes.count) { copy in
             for index in bytes.indices { copy.append(bytes[index]) }
         }

@@ -21,13 +21,13 @@ struct ResponsePlan: Equatable {
     }
 
     /// The properties of the request that framing depends on.
-    struct Asked: Equatable {
+    struct AskedFraming: Equatable {
         var isHead = false
         var version = HTTPVersion.http11
         var keepAlive = false
 
         /// The properties assumed for a request that could not be parsed.
-        static let nothingUnderstood = Asked()
+        static let nothingUnderstood = AskedFraming()
 
         init(_ request: RequestHead) {
             isHead = request.method == .head
@@ -51,7 +51,7 @@ struct ResponsePlan: Equatable {
     /// True if a `Content-Length` written by the handler is kept.
     private let keepsLength: Bool
 
-    init(_ asked: Asked, status: HTTPStatus, content: Content, mustClose: Bool) {
+    init(_ asked: AskedFraming, status: HTTPStatus, content: Content, mustClose: Bool) {
         version = asked.version
         let full: Framing =
             switch content {

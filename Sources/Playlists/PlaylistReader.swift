@@ -142,20 +142,20 @@ private final class OwnReading {
         guard let found = try? read(object, facts).get() else { return ask(about: nil) }
         let playlist = reader.sources.names.facts(found.list.summary, of: resource, facts)
         outlastsRefusals = playlist.mayBeReplaced
-        let question = resource.freshnessQuestion(facts, playlist, given)
+        let question = resource.freshnessQuestion(facts, playlist, circumstances)
         if case .stale(let reason) = Freshness.decide(question),
             reason != .ended || !reader.sources.store.isPinned(object)
         {
-            return renew(object, found, resource.question(facts, playlist, given))
+            return renew(object, found, resource.question(facts, playlist, circumstances))
         }
         guard wanted.takesFresh || resource.policy == .offline else {
-            return renew(object, found, resource.question(facts, playlist, given))
+            return renew(object, found, resource.question(facts, playlist, circumstances))
         }
         reply(.success(found))
     }
 
-    private var given: Asked {
-        Asked(
+    private var circumstances: RequestCircumstances {
+        RequestCircumstances(
             fields: Fields(), now: loop.wallNow, steadyNow: loop.now, isShared: reader.isShared)
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Deciding the framing without a socket.
 struct ResponsePlanTests {
-    typealias Asked = ResponsePlan.Asked
+    typealias AskedFraming = ResponsePlan.AskedFraming
 
     private func fields(_ plan: ResponsePlan, _ head: ResponseHead) -> String {
         var bytes: [UInt8] = []
@@ -23,21 +23,21 @@ struct ResponsePlanTests {
         version: HTTPVersion, content: ResponsePlan.Content, framing: ResponsePlan.Framing,
         closes: Bool
     ) {
-        let asked = Asked(version: version, keepAlive: true)
+        let asked = AskedFraming(version: version, keepAlive: true)
         let plan = ResponsePlan(asked, status: .ok, content: content, mustClose: false)
         #expect(plan.framing == framing)
         #expect(plan.closes == closes)
     }
 
     @Test func `a drain closes connections that the client would keep`() {
-        let asked = Asked(keepAlive: true)
+        let asked = AskedFraming(keepAlive: true)
         let plan = ResponsePlan(asked, status: .ok, content: .none, mustClose: true)
         #expect(plan.closes)
         #expect(fields(plan, ResponseHead(status: .ok)).contains("Connection: close\r\n"))
     }
 
     @Test func `a head is written as expected`() {
-        let asked = Asked(version: .http10, keepAlive: true)
+        let asked = AskedFraming(version: .http10, keepAlive: true)
         let plan = ResponsePlan(asked, status: .ok, content: .length(3), mustClose: false)
         var head = ResponseHead(status: .ok, version: .http10)
         head.fields.append("ETag", "\"x\"")
@@ -50,7 +50,7 @@ struct ResponsePlanTests {
 
     @Test(arguments: [HTTPStatus.noContent, .notModified])
     func `a status without content has no framing fields`(status: HTTPStatus) {
-        let asked = Asked(keepAlive: true)
+        let asked = AskedFraming(keepAlive: true)
         let plan = ResponsePlan(asked, status: status, content: .unknown, mustClose: false)
         #expect(plan.framing == .none)
         let text = fields(plan, ResponseHead(status: status))
@@ -59,7 +59,7 @@ struct ResponsePlanTests {
     }
 
     @Test func `a length known to the handler is written if no content is sent`() {
-        let asked = Asked(isHead: true, keepAlive: true)
+        let asked = AskedFraming(isHead: true, keepAlive: true)
         let plan = ResponsePlan(asked, status: .ok, content: .none, mustClose: false)
         var head = ResponseHead(status: .ok)
         head.fields.append(.contentLength, "12345")
@@ -67,7 +67,7 @@ struct ResponsePlanTests {
     }
 
     @Test func `an invalid head leaves the output unchanged`() {
-        let plan = ResponsePlan(Asked(), status: .ok, content: .none, mustClose: false)
+        let plan = ResponsePlan(AskedFraming(), status: .ok, content: .none, mustClose: false)
         var head = ResponseHead(status: .ok)
         head.fields.append("A", "b\r\nC: d")
         var bytes: [UInt8] = [1, 2]

@@ -130,8 +130,8 @@ struct PlanStage {
 
     /// The plan of the request, and the facts that were asked for.
     func outcome() throws -> (plan: RequestPlan, learned: [RequestPlan.Fact], facts: RequestFacts) {
-        let asked = Asked(fields: fields, now: Self.now, isShared: false)
-        var facts = RequestFacts(try resource(), asked, method, range)
+        let circumstances = RequestCircumstances(fields: fields, now: Self.now, isShared: false)
+        var facts = RequestFacts(try resource(), circumstances, method, range)
         facts.origin = origin
         facts.hasDown = hasDown
         facts.hasFailed = failure != nil

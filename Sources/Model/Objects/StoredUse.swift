@@ -60,27 +60,31 @@ extension Resource {
     }
 
     /// Returns the question whether a stored response may be used when the origin fails.
-    package func question(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
+    package func question(
+        _ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ circumstances: RequestCircumstances
+    )
         -> Freshness.Question
     {
         // Where playback defers to HTTP, the facts have the rules of a private cache; several users
         // need the shared rules.
         let rules =
-            facts.head.kind == nil && asked.isShared
+            facts.head.kind == nil && circumstances.isShared
             ? ReuseRules(facts.head, kind: .shared) : facts.rules
         return Freshness.Question(
-            policy: policy, rules: rules, playlist: playlist, requestFields: asked.fields,
-            now: asked.now, steadyAge: asked.steadyAge(of: facts))
+            policy: policy, rules: rules, playlist: playlist, requestFields: circumstances.fields,
+            now: circumstances.now, steadyAge: circumstances.steadyAge(of: facts))
     }
 
     /// Returns the question whether a stored response may be used without revalidation.
     ///
     /// Playlists imply their own freshness; steering manifests and asset lists do not and change by
     /// the minute, so HTTP decides for them.
-    package func freshnessQuestion(_ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: Asked)
+    package func freshnessQuestion(
+        _ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ circumstances: RequestCircumstances
+    )
         -> Freshness.Question
     {
-        var question = question(facts, playlist, asked)
+        var question = question(facts, playlist, circumstances)
         if role == .json, question.policy == .media { question.policy = .rfc }
         return question
     }
@@ -88,7 +92,7 @@ extension Resource {
 
 /// What a freshness decision depends on besides the stored response: the request, the time and the
 /// kind of cache.
-package struct Asked: Sendable {
+package struct RequestCircumstances: Sendable {
     package let fields: Fields
     package var now: WallTime
     /// The same time by the monotonic clock; nil if it was not read.

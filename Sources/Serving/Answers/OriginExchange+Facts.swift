@@ -203,7 +203,7 @@ extension OriginExchange {
                 next.playlist = playlist
                 next.facts.take(
                     playlist, mayLack: core.mayLack(stored, playlist.facts, now: exchange.loop.now))
-                next.facts.asked = circumstances
+                next.facts.circumstances = circumstances
             case .failure(let failure):
                 switch UnmadeText(
                     failure, next.facts.reply, hasFetchedAgain: progress.hasDiscardedText)
@@ -309,8 +309,8 @@ extension OfflineForm {
 
 extension ProxyCore {
     /// Returns the input of decisions besides the stored response.
-    func circumstances(of exchange: Exchange) -> Asked {
-        Asked(
+    func circumstances(of exchange: Exchange) -> RequestCircumstances {
+        RequestCircumstances(
             fields: exchange.request.fields, now: exchange.loop.wallNow,
             steadyNow: exchange.loop.now, isShared: isShared)
     }

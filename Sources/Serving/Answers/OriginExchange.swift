@@ -172,7 +172,7 @@ final class OriginExchange {
     var mustReduce: Bool { progress.hasFailed ? core.hasDown : core.mustReduce(resource) }
 
     /// The input of decisions besides the stored response.
-    var circumstances: Asked { core.circumstances(of: exchange) }
+    var circumstances: RequestCircumstances { core.circumstances(of: exchange) }
 
     /// Serves from the store if possible, otherwise fetches.
     func start() { decide(newDecision()) }

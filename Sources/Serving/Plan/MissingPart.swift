@@ -24,8 +24,8 @@ extension RequestFacts {
             return MissingPart(wanted: .span(start: 0, end: isOpen ? first : 2))
         }
         guard case .ranges(let specs) = range, specs.count == 1,
-            Preconditions.useRange(asked.fields, validators: Validators())
-                || !asked.fields.contains(.ifRange)
+            Preconditions.useRange(circumstances.fields, validators: Validators())
+                || !circumstances.fields.contains(.ifRange)
         else { return .whole }
         return isOpen ? openPart(specs[0], first) : MissingPart(wanted: Self.span(specs[0]))
     }

@@ -126,7 +126,7 @@ extension RequestFacts {
         }
         if resource.role == .key, isLiveSession == nil { return .learn(.stream) }
         let freshness = resource.freshness(
-            response.facts, playlist, asked, isOfFormerEpoch: isOfFormerEpoch ?? false,
+            response.facts, playlist, circumstances, isOfFormerEpoch: isOfFormerEpoch ?? false,
             isLiveSession: isLiveSession ?? false, isPinned: isPinned ?? false)
         if case .stale(.ended) = freshness, isPinned == nil { return .learn(.pin) }
         let mayMove =
@@ -174,7 +174,7 @@ extension RequestFacts {
 
     /// Returns the remaining freshness in seconds, negative once stale; nil without a limit.
     func remainingFreshness(of response: Response) -> Int64? {
-        var question = resource.freshnessQuestion(response.facts, playlist, asked)
+        var question = resource.freshnessQuestion(response.facts, playlist, circumstances)
         if resource.role == .key, question.policy == .media, isLiveSession == true {
             question.policy = .rfc
         }
@@ -185,13 +185,13 @@ extension RequestFacts {
     /// nil for however long it takes.
     func reloadPatience(for response: Response) -> Interval? {
         guard resource.kind == nil, mayServeStale(response) else { return nil }
-        return Freshness.reloadPatience(resource.question(response.facts, playlist, asked))
+        return Freshness.reloadPatience(resource.question(response.facts, playlist, circumstances))
     }
 
     func mayServeStale(_ response: Response) -> Bool {
         // The child has what was there before, and bounds for it that follow from the list.
         !endsBeforeAsked && !resource.isTextOfChild
-            && Freshness.mayServeStale(resource.question(response.facts, playlist, asked))
+            && Freshness.mayServeStale(resource.question(response.facts, playlist, circumstances))
     }
 
     /// True if the stored list ends before the one that the player of a blocking reload has: the
@@ -200,10 +200,10 @@ extension RequestFacts {
     ///
     /// An extended window has numbers of its own, and all that its players know.
     private var endsBeforeAsked: Bool {
-        guard let asked = resource.live.directives, let sequence = asked.sequence,
+        guard let wanted = resource.live.directives, let sequence = wanted.sequence,
             case .readable(let playlist, isShifted: false)? = text, playlist.isLive
         else { return false }
-        return (playlist.nextSequence, playlist.nextParts) < (sequence, asked.part ?? 0)
+        return (playlist.nextSequence, playlist.nextParts) < (sequence, wanted.part ?? 0)
     }
 
     /// Returns a plan that serves without contacting the origin, or a check of origins first.
@@ -229,7 +229,7 @@ extension RequestFacts {
 
     // MARK: HTTP's rules
 
-    private var directives: RequestDirectives { RequestDirectives(asked.fields) }
+    private var directives: RequestDirectives { RequestDirectives(circumstances.fields) }
 
     /// Returns the plan under HTTP's rules, where the client's directives and conditions apply and
     /// the stored response may be a part (RFC 9111 sections 4 and 5.2.1).
@@ -256,7 +256,7 @@ extension RequestFacts {
     /// True if the request has conditions that only an origin can evaluate (RFC 9111 section
     /// 4.3.2).
     private var hasConditionsOfOrigin: Bool {
-        asked.fields.contains(.ifMatch) || asked.fields.contains(.ifUnmodifiedSince)
+        circumstances.fields.contains(.ifMatch) || circumstances.fields.contains(.ifUnmodifiedSince)
     }
 
     private func ask(_ reason: RequestPlan.FetchReason) -> RequestPlan {
@@ -371,7 +371,8 @@ extension Resource {
     /// How fresh a stored response is; for repeated hits too, so that nothing is read that does not
     /// count.
     func freshness(
-        _ facts: ObjectFacts, _ playlist: PlaylistFacts?, _ asked: @autoclosure () -> Asked,
+        _ facts: ObjectFacts, _ playlist: PlaylistFacts?,
+        _ circumstances: @autoclosure () -> RequestCircumstances,
         isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool,
         isPinned: @autoclosure () -> Bool
     ) -> Freshness {
@@ -379,7 +380,7 @@ extension Resource {
             if isOfFormerEpoch() { return .stale(.epoch) }
             if holdsWhileKept { return .fresh(seconds: nil) }
         }
-        var question = freshnessQuestion(facts, playlist, asked())
+        var question = freshnessQuestion(facts, playlist, circumstances())
         // Whether a list that a child asks for is live is not known here: nothing is guessed of it.
         if isTextOfChild, question.policy == .rfc,
             question.rules.lifetimeSource == .heuristic

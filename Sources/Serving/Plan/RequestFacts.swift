@@ -112,7 +112,7 @@ struct RequestFacts: Sendable {
     }
 
     var resource: Resource
-    var asked: Asked
+    var circumstances: RequestCircumstances
     let method: HTTPMethod
     let range: ByteRangeSpec.Request
     /// The state of the resource's origin; up if a parent is asked in its place.
@@ -147,10 +147,12 @@ struct RequestFacts: Sendable {
     /// Set once a request to the origin delivered `stored`.
     var reply: Reply?
 
-    init(_ resource: Resource, _ asked: Asked, _ method: HTTPMethod, _ range: ByteRangeSpec.Request)
-    {
+    init(
+        _ resource: Resource, _ circumstances: RequestCircumstances, _ method: HTTPMethod,
+        _ range: ByteRangeSpec.Request
+    ) {
         self.resource = resource
-        self.asked = asked
+        self.circumstances = circumstances
         self.method = method
         self.range = range
     }

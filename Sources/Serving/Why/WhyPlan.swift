@@ -32,7 +32,8 @@ struct WhyPlan {
         arriving = core.endless(resource)
         facts = RequestFacts(
             resource,
-            Asked(fields: resource.forwardedFields, now: now, isShared: core.isShared), .get, .none)
+            RequestCircumstances(
+                fields: resource.forwardedFields, now: now, isShared: core.isShared), .get, .none)
         facts.origin = core.originState(resource)
         facts.hasDown = core.mustReduce(resource)
         plan = facts.plan
@@ -73,7 +74,7 @@ struct WhyPlan {
     }
 
     private mutating func startOver(with resource: Resource) {
-        var next = RequestFacts(resource, facts.asked, .get, .none)
+        var next = RequestFacts(resource, facts.circumstances, .get, .none)
         (next.origin, next.hasDown) = (facts.origin, facts.hasDown)
         facts = next
         object = nil

@@ -147,10 +147,10 @@ struct WhyReport {
 
     private var decision: (question: Freshness.Question, freshness: Freshness)? {
         guard let facts else { return nil }
-        let asked = next.facts.asked
-        let question = resource.freshnessQuestion(facts, playlist, asked)
+        let circumstances = next.facts.circumstances
+        let question = resource.freshnessQuestion(facts, playlist, circumstances)
         let freshness = resource.freshness(
-            facts, playlist, asked,
+            facts, playlist, circumstances,
             isOfFormerEpoch: core.live?.isOfFormerEpoch(facts, resource) ?? false,
             isLiveSession: core.isLive(resource),
             isPinned: next.object.map { core.store.isPinned($0) } ?? false)
