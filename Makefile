@@ -61,7 +61,7 @@ help:
 	@echo 'options  write the page of options from the definitions'
 	@echo 'tsan     run the tests of loops, store and scenarios under the thread sanitizer'
 	@echo 'asan     run unit tests and stories under the address sanitizer, which also finds leaks'
-	@echo 'lint     check style, file lengths and unproved claims of safety'
+	@echo 'lint     check style and unproved claims of safety, and print the ten largest types'
 	@echo 'format   rewrite the sources in the house style'
 	@echo 'layers   build with the import check and print who may import whom'
 	@echo 'bench    measure, and print one table (BENCH_FLAGS=--json for machines)'
