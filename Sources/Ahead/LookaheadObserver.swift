@@ -111,7 +111,7 @@ package final class LookaheadObserver: Sendable {
     package func read(
         _ resource: Resource, from start: Int64, _ exchange: Exchange, isForPage: Bool
     ) {
-        guard isOn, resource.kind == nil, resource.role != .part, concernsPlanner(resource)
+        guard isOn, !resource.followsHTTP, resource.role != .part, concernsPlanner(resource)
         else { return }
         var mark = resource.key.hashValue ^ Int(truncatingIfNeeded: start)
         // A page's report must not stand for a player's.
@@ -130,7 +130,7 @@ package final class LookaheadObserver: Sendable {
     }
 
     private func mayBeList(_ resource: Resource) -> Bool {
-        resource.kind == nil && (resource.role == .playlist || resource.role.isOpen)
+        !resource.followsHTTP && (resource.role == .playlist || resource.role.isOpen)
     }
 
     /// Returns what stands for a session's reading of a list: sessions share the stored one, and each
@@ -158,7 +158,7 @@ package final class LookaheadObserver: Sendable {
 
     /// Reports that a player aborted a body.
     package func left(_ resource: Resource, _ exchange: Exchange, isForPage: Bool) {
-        guard isOn, resource.kind == nil, concernsPlanner(resource) else { return }
+        guard isOn, !resource.followsHTTP, concernsPlanner(resource) else { return }
         let (player, _) = identify(resource, exchange, isForPage: isForPage)
         enqueue { driver, _ in driver.left(player, resource.url) }
     }

@@ -24,6 +24,8 @@ package struct StoredHead: Sendable, Equatable {
     /// The kind of cache it was stored by; nil for playback, where HTTP caching rules do not
     /// decide.
     package var kind: CacheKind?
+    /// True if it was stored by HTTP's rules instead of playlist semantics.
+    @inlinable package var followsHTTP: Bool { kind != nil }
     /// True for a playlist of playback if its response set a cookie, or its request carried one, by
     /// which the origin may recognize the viewer.
     package var hasViewerCookie: Bool
@@ -121,7 +123,7 @@ package struct StoredHead: Sendable, Equatable {
         // Fields that describe the stored bytes stay, since these did not change. Content-Type
         // changes only under HTTP caching rules; for playback Sluice has determined it.
         var fixed: Set<FieldName> = ["Content-Encoding", "Content-Range"]
-        if kind == nil { fixed.insert(.contentType) }
+        if !followsHTTP { fixed.insert(.contentType) }
         // A strong tag instead of a weak one would promise more than was promised of these bytes.
         if fields.contains(.etag) { fixed.insert(.etag) }
         let news = Self.keptFields(of: notModified, for: kind)

@@ -34,7 +34,7 @@ extension Flight {
 
     /// True for what a player opens itself, and for an entry of a channel list.
     private var mayBeEndless: Bool {
-        resource.kind == nil && resource.role.isOpen && !machine.isPlaylist && !machine.isAhead
+        !resource.followsHTTP && resource.role.isOpen && !machine.isPlaylist && !machine.isAhead
             && resource.live.growth == nil
             && terms.method == .get
     }

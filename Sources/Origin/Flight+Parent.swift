@@ -35,7 +35,7 @@ extension Flight {
             let own = request.fields.combined(.cacheControl)
             request.fields.set(.cacheControl, own.map { "\($0), \(control)" } ?? control)
         }
-        if resource.kind == nil, let mark = ownMark {
+        if !resource.followsHTTP, let mark = ownMark {
             request.fields.append(.via, "1.1 \(mark)")
         }
         table.counters.add(.parentRequests)

@@ -37,7 +37,7 @@ extension Flight {
     /// The stored body that the rest is compared with; nil if a strong validator suffices or
     /// nothing has to be compared.
     var compared: StoredBody? {
-        guard resource.live.growth == nil, resource.kind == nil, !machine.isConditional,
+        guard resource.live.growth == nil, !resource.followsHTTP, !machine.isConditional,
             let known = object ?? terms.rest, let head = ObjectFacts.of(known)?.head,
             head.strongValidator == nil, !head.isPlaylist
         else { return nil }
@@ -83,8 +83,8 @@ extension Flight {
             resource.decodesContent && range == nil && !omitted.contains(.decoding)
         request.method = terms.method
         // A redirect is passed on and stored like any other response.
-        request.followsRedirects = resource.kind == nil
-        request.isTransparent = resource.kind != nil
+        request.followsRedirects = !resource.followsHTTP
+        request.isTransparent = resource.followsHTTP
         if let hold = allowedHold {
             request.isHeld = true
             request.isLongPoll = !isOneByOne
@@ -126,7 +126,7 @@ extension Flight {
             cookies.noteSent(cookie)
         }
         // Titles between the bytes would belong to one viewer only.
-        if resource.kind == nil { fields.remove("Icy-MetaData") }
+        if !resource.followsHTTP { fields.remove("Icy-MetaData") }
         if omitted.contains(.conditions) { return fields }
         // Conditions come before a range (RFC 9110 section 13.2.2), and concern no rest of a body.
         if machine.fill == nil { fields.append(contentsOf: terms.conditions) }

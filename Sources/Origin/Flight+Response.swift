@@ -34,7 +34,7 @@ extension Flight {
         let mustSniff = form.isSniffed(stored, from: start)
         // Under HTTP's rules the fields of a response that must not be stored are its client's alone,
         // even if a stored response has the same validator.
-        let mayJoin = reason == nil || resource.kind == nil
+        let mayJoin = reason == nil || !resource.followsHTTP
         let fitting = table.object(for: self, matching: stored, placement, mayJoin: mayJoin)
         let rivals = FlightRivals(of: self)
         let rival =
@@ -160,7 +160,7 @@ extension Flight {
         guard resource.mayStore else { return .noStore }
         if machine.isOutdated { return .method }
         let isMountedList =
-            resource.kind == nil && resource.isMounted && table.settings.mountKind.isShared
+            !resource.followsHTTP && resource.isMounted && table.settings.mountKind.isShared
         var question = Storability.Question(
             policy: resource.policy, requestFields: resource.forwardedFields, status: head.status,
             responseFields: head.fields,
@@ -200,8 +200,8 @@ extension Flight {
         _ head: StoredHead, total: Int64?, isWhole: Bool, isStorable: Bool, sniffs: Bool
     ) -> Bool {
         let selected =
-            resource.kind == nil
-            ? resource.cacheKey : resource.cacheKey(selectedBy: SelectingFields(head.fields))
+            resource.followsHTTP
+            ? resource.cacheKey(selectedBy: SelectingFields(head.fields)) : resource.cacheKey
         let isOwn = selected == resource.cacheKey
         let text = isOwn ? resource.keyText : selected.text
         var description = ObjectDescription(
@@ -268,7 +268,7 @@ extension Flight {
     ///
     /// One that was removed while it was received is not published again at its end.
     func noteVariant(_ object: StoredObject) {
-        guard resource.kind != nil, object.isCurrent,
+        guard resource.followsHTTP, object.isCurrent,
             object.url != resource.cacheKey.primary.text,
             let head = ObjectFacts.of(object)?.head
         else { return }
@@ -281,7 +281,7 @@ extension Flight {
     /// section 4.3.4).
     func renew() {
         guard let head = response else { return }
-        if resource.kind != nil, object == nil {
+        if resource.followsHTTP, object == nil {
             let tag = head.fields.first(.etag)
             let named = variants.first { $0.tag == tag }
             let only = tag == nil && variants.count == 1 ? variants[0] : nil
@@ -301,7 +301,7 @@ extension Flight {
         // is for other requests: it is sent to those who wait for it, and to nobody after them.
         let isForOthers =
             stored.fields.combined(.vary) != varied && !resource.selects(stored, in: object)
-        if resource.kind != nil, isForOthers || noStoreReason(stored) != nil {
+        if resource.followsHTTP, isForOthers || noStoreReason(stored) != nil {
             table.store.remove(object.key)
         }
         perform(machine.end(with: .renewed))

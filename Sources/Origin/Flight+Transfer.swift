@@ -65,7 +65,7 @@ extension Flight: TransferDelegate {
     /// Of a mount's playlist that a client requested with cookies of its own, only those that
     /// identify nobody: the clients share the session, whose segments may need them.
     private func take(_ received: [ReceivedCookie]) {
-        guard resource.kind == nil else { return }
+        guard !resource.followsHTTP else { return }
         let latest = Array(received.suffix(FlightCookies.mostReceived))
         let received =
             resource.leavesCookiesToClient

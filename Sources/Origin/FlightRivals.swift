@@ -167,7 +167,7 @@ struct FlightRivals {
     }
 
     private func mayBeSame(_ known: StoredObject, _ head: StoredHead, total: Int64?) -> Bool {
-        guard flight.resource.kind == nil, let total, known.total == total,
+        guard !flight.resource.followsHTTP, let total, known.total == total,
             let stored = ObjectFacts.of(known)?.head, !stored.isPlaylist
         else { return false }
         return ![stored, head].contains {

@@ -29,7 +29,7 @@ struct FlightJob {
     var beganAhead = false
 
     /// True if HTTP's rules apply instead of playlist semantics: under a mount.
-    var followsHTTP: Bool { resource.kind != nil }
+    var followsHTTP: Bool { resource.followsHTTP }
 
     /// The resource, in messages.
     var subject: String { resource.url.redacted }

@@ -209,7 +209,7 @@ final class FlightTable {
         if request.object == nil, !object.isComplete {
             // Nothing would prove that the rest belongs to it (RFC 9111 section 3.4).
             let isOpen = object.isFilling(from: start) || facts.head.strongValidator != nil
-            if resource.kind != nil, !isOpen { return nil }
+            if resource.followsHTTP, !isOpen { return nil }
             if facts.head.isPlaylist || resource.role == .playlist { return nil }
             if resource.decodesContent, object.total == nil { return nil }
         }

@@ -97,7 +97,7 @@ extension FlightTable {
     /// Returns the stored list that may answer a request; nil if the request is not for a list.
     func currentList(for request: FetchRequest) -> CurrentList? {
         let resource = request.resource
-        let isReload = request.revalidates && resource.role == .playlist && resource.kind == nil
+        let isReload = request.revalidates && resource.role == .playlist && !resource.followsHTTP
         guard request.terms.hasDirectives || isReload, resource.policy != .refresh else {
             return nil
         }

@@ -45,7 +45,7 @@ struct RefusalMemory {
     mutating func turn(
         of request: FetchRequest, patience: Interval, now: Monotonic
     ) -> OriginProbes.Turn {
-        guard request.resource.kind == nil,
+        guard !request.resource.followsHTTP,
             let (left, status) = pause(of: request.resource.key, now: now)
         else { return .now }
         let mayWait =

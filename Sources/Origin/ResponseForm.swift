@@ -44,14 +44,14 @@ struct ResponseForm {
         switch source {
         case .sharedStore: fields.set(.cacheStatus, "shared-store; hit")
         case .parent:
-            if resource.kind == nil, let said = head.fields.combined(.cacheStatus),
+            if !resource.followsHTTP, let said = head.fields.combined(.cacheStatus),
                 said.utf8.count <= Self.longestStatus
             {
                 fields.set(.cacheStatus, said)
             }
         case .origin: break
         }
-        if resource.kind != nil {
+        if resource.followsHTTP {
             // The range of a part does not apply to the whole object.
             if isPartOfWhole { fields.remove(.contentRange) }
             // A recipient that forwards a response without Date adds it (RFC 9110 section 6.6.1).
@@ -83,7 +83,7 @@ struct ResponseForm {
         guard start == 0, !resource.isVerbatim, head.status == .ok else { return false }
         if resource.role?.isMediaOfPlaylist == true { return mayBePage(head) }
         return (resource.role.isOpen || isPlaylist) && !isPlainlyMedia(head)
-            && (resource.kind == nil || !head.fields.contains(.contentEncoding))
+            && (!resource.followsHTTP || !head.fields.contains(.contentEncoding))
     }
 
     /// True if the origin calls media of a playlist a document.
@@ -91,7 +91,7 @@ struct ResponseForm {
     /// Most that do only mislabel it, so the first bytes decide. Where HTTP's rules apply, a page is
     /// passed on like anything else.
     private func mayBePage(_ head: StoredHead) -> Bool {
-        guard resource.kind == nil, source != .sharedStore,
+        guard !resource.followsHTTP, source != .sharedStore,
             let type = head.fields.valueBytes(.contentType)?.prefix(6)
         else { return false }
         return !Self.equals(type, Self.video) && !Self.equals(type, Self.audio) && head.isDocument

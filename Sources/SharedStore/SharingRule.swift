@@ -20,7 +20,7 @@ package enum SharingRule {
 
     /// What is known of a stored response.
     package struct Facts: Sendable {
-        package var isUnderHTTPRules = false
+        package var followsHTTP = false
         package var isOfViewer = false
         /// Of the response.
         package var fields = Fields()
@@ -36,7 +36,7 @@ package enum SharingRule {
 
     /// Nil if it may be shared.
     package static func refusal(_ facts: Facts) -> Refusal? {
-        if facts.isUnderHTTPRules { return .rules }
+        if facts.followsHTTP { return .rules }
         if facts.isOfViewer { return .viewer }
         if isPrivate(facts.fields) { return .isPrivate }
         if facts.isKey, !facts.sharesKeys { return .key }

@@ -89,7 +89,7 @@ struct SharingRuleTests {
                     $0.isKey = true
                     $0.sharesKeys = true
                 }) == nil)
-        #expect(SharingRule.refusal(facts { $0.isUnderHTTPRules = true }) == .rules)
+        #expect(SharingRule.refusal(facts { $0.followsHTTP = true }) == .rules)
         #expect(SharingRule.refusal(facts { $0.isOfViewer = true }) == .viewer)
         #expect(SharingRule.refusal(facts { $0.isPlain200 = false }) == .form)
     }

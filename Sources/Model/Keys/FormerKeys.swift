@@ -207,7 +207,7 @@ extension Resource {
     }
 
     private func mayUseFormerKey(isOriginUp: Bool, _ store: ObjectStore) -> Bool {
-        guard kind == nil, !isMounted, live.directives == nil else { return false }
+        guard !followsHTTP, !isMounted, live.directives == nil else { return false }
         if policy == .offline || !isOriginUp { return true }
         guard policy == .media else { return false }
         guard session.isShifted else { return store.pin(of: session.id.number) != nil }

@@ -43,11 +43,11 @@ package final class ObjectFacts: Sendable {
         self.generation = generation
         self.times = times
         rules = ReuseRules(head, kind: head.kind ?? .private)
-        isDocument = head.kind == nil && !head.isPlaylist && head.isDocument
+        isDocument = !head.followsHTTP && !head.isPlaylist && head.isDocument
         // Players resume with If-Range only if the strong tag is the same across restarts. The
         // generation is such a tag, where the origin gives none. In HTTP's own modes only the
         // origin may set a tag (RFC 9110 section 8.8.3).
-        if head.kind != nil {
+        if head.followsHTTP {
             entityTag = EntityTag.parse(head.fields)?.description ?? ""
         } else if let given = EntityTag.strongText(head.fields) {
             entityTag = given

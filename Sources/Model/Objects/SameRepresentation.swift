@@ -12,7 +12,7 @@ extension ObjectFacts {
         // The position of a part that is only passed on is unknown.
         guard stored.status != .partialContent, head.status != .partialContent else { return false }
         if let known = object.total, let total, known != total { return false }
-        if stored.kind != nil {
+        if stored.followsHTTP {
             // Only a strong validator proves that parts belong together (RFC 9111 section 3.4).
             guard let known = stored.strongValidator else { return false }
             return known == head.strongValidator

@@ -68,7 +68,7 @@ extension Resource {
         // Where playback defers to HTTP, the facts have the rules of a private cache; several users
         // need the shared rules.
         let rules =
-            facts.head.kind == nil && circumstances.isShared
+            circumstances.isShared && !facts.head.followsHTTP
             ? ReuseRules(facts.head, kind: .shared) : facts.rules
         return Freshness.Question(
             policy: policy, rules: rules, playlist: playlist, requestFields: circumstances.fields,

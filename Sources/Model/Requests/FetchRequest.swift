@@ -92,7 +92,7 @@ package struct FetchRequest: Sendable {
     ///
     /// Its key does not say so: it may join the flight of a media file.
     package var needsPlaylist: Bool {
-        resource.role == .playlist && resource.kind == nil && repliesAt == .completion
+        resource.role == .playlist && !resource.followsHTTP && repliesAt == .completion
     }
 
     /// True if a flight of a session brings the cookies that are wanted, if any are.

@@ -55,7 +55,7 @@ package final class ParentChoice: Sendable {
         let forwarded = resource.forwardedFields
         return !resource.session.fields.isEmpty || resource.url.userinfo != nil
             || forwarded.contains(.authorization) || forwarded.contains(.cookie)
-            || (resource.kind == nil
+            || (!resource.followsHTTP
                 && jars.field(for: resource.url, of: resource.session.id, now: .now()) != nil)
     }
 

@@ -18,7 +18,7 @@ extension Resource {
         guard isMounted == other.isMounted, live.playQuery == other.live.playQuery else {
             return false
         }
-        guard isMounted, kind == nil else { return true }
+        guard isMounted, !followsHTTP else { return true }
         return forwardedFields.combinedBytes(.authorization)
             == other.forwardedFields.combinedBytes(.authorization)
     }
@@ -29,7 +29,7 @@ extension Resource {
     /// - Parameter withKeys: whether keys may be kept there.
     /// - Returns: false for what is never read from there or written to it.
     package func mayBeShared(withKeys: Bool) -> Bool {
-        guard kind == nil, mayStore, !isVerbatim, !isMounted, policy == .media,
+        guard !followsHTTP, mayStore, !isVerbatim, !isMounted, policy == .media,
             live.directives == nil, live.growth == nil, epoch == .first,
             cacheKey.audience == .everyone, cacheKey.skip == nil, cacheKey.detour == nil
         else { return false }

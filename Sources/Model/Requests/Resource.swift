@@ -67,6 +67,8 @@ package final class Resource: Sendable {
     package let forwardedFields: Fields
     package let isMounted: Bool
     package let kind: CacheKind?
+    /// True if HTTP's rules apply instead of playlist semantics: it has a kind of cache.
+    package let followsHTTP: Bool
     package let mount: Mount?
     package let isVerbatim: Bool
     package let live: LiveTerms
@@ -88,6 +90,7 @@ package final class Resource: Sendable {
         forwardedFields = parts.forwardedFields
         isMounted = parts.isMounted
         kind = parts.kind
+        followsHTTP = parts.kind != nil
         mount = parts.mount
         isVerbatim = parts.isVerbatim
         live = parts.live
@@ -110,14 +113,14 @@ package final class Resource: Sendable {
     /// True if the client keeps the cookies of the origin itself: under a mount, except for a playlist
     /// that it requests without any.
     package var leavesCookiesToClient: Bool {
-        kind != nil || (isMounted && forwardedFields.contains(.cookie))
+        followsHTTP || (isMounted && forwardedFields.contains(.cookie))
     }
 
     /// True if content codings are decoded: for text that is parsed here.
     ///
     /// Media is fetched unencoded, and resources under HTTP's rules pass to the client as received.
     package var decodesContent: Bool {
-        if kind != nil { return false }
+        if followsHTTP { return false }
         switch role {
         case .playlist?, .json?: return true
         case nil, .media?: return !isNamedAsMedia

@@ -24,7 +24,7 @@ extension Resource {
     ///
     /// Of entries, only those named as playlists: a miss of anything else looks up no second key.
     package var mayHaveOwnCopy: Bool {
-        kind == nil && (role == .playlist || role == nil && nameExtension.hasPrefix("m3u"))
+        !followsHTTP && (role == .playlist || role == nil && nameExtension.hasPrefix("m3u"))
             && !isKept(for: session)
     }
 

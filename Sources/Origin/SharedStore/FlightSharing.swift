@@ -270,7 +270,7 @@ extension Flight: SharedReader {
 
     /// The head of an object that continues what is stored here; nil if it cannot be used.
     private func usableHead(_ header: SharedHeader) -> StoredHead? {
-        guard var head = StoredHead(encoded: header.head), head.kind == nil, head.status == .ok,
+        guard var head = StoredHead(encoded: header.head), !head.followsHTTP, head.status == .ok,
             // Whatever was asked for: texts are read whole and as such.
             resource.role.isOpen || (resource.role == .playlist) == head.isPlaylist
         else { return nil }

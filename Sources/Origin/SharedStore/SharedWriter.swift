@@ -171,7 +171,7 @@ final class SharedWriting {
             var head = ObjectFacts.of(object)?.head
         else { return nil }
         var facts = SharingRule.Facts()
-        facts.isUnderHTTPRules = head.kind != nil
+        facts.followsHTTP = head.followsHTTP
         facts.fields = head.fields
         facts.isPlain200 = head.status == .ok
         facts.setsCookies = candidate.setsCookies

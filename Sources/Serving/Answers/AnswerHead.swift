@@ -92,7 +92,7 @@ struct AnswerHead {
         contentRange: String? = nil
     ) -> ResponseHead {
         var head = ResponseHead(status: status)
-        if resource.kind != nil {
+        if resource.followsHTTP {
             head.fields = fieldsUnderRules(facts, how)
         } else {
             if let lines = facts.lines(for: resource, { lastingLines(facts) }) {

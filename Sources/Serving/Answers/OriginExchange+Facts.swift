@@ -51,7 +51,7 @@ extension OriginExchange {
     }
 
     private func lookUp(for decision: inout Decision) {
-        guard resource.kind == nil else { return select(for: &decision) }
+        guard !resource.followsHTTP else { return select(for: &decision) }
         let known = found(resource)
         // Most requests end here.
         if let (object, facts) = known, !lacksAsked(object, in: decision) {
@@ -327,7 +327,7 @@ extension ProxyCore {
 extension LiveMemory {
     /// True if the requested content is no longer available: the origin has reused its name.
     func isNameReused(_ resource: Resource) -> Bool {
-        resource.kind == nil && resource.role != .playlist
+        !resource.followsHTTP && resource.role != .playlist
             && resource.epoch < epoch(of: resource.nameKey)
     }
 }

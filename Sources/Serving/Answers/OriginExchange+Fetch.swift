@@ -24,7 +24,7 @@ extension OriginExchange {
         wanted.budget = budget
         wanted.terms.isForPage = isForPage
         wanted.terms.cookiesSince = progress.cookiesUsed
-        if resource.kind != nil {
+        if resource.followsHTTP {
             wanted.terms.interim = { head in
                 bound.enqueue { this, _ in this.exchange.sendInterim(head) }
             }
@@ -47,7 +47,7 @@ extension OriginExchange {
             resource: resource, wanted: .whole, object: object, revalidates: true,
             repliesAt: isText ? .completion : .head,
             lane: resource.role?.isExpress == true || isText ? .express : .playback)
-        if resource.kind != nil {
+        if resource.followsHTTP {
             request.terms.staleServes = decision.facts.mayServeStale(stored)
             if self.request.method == .head, !isText {
                 request.terms.method = .head
@@ -102,7 +102,7 @@ extension OriginExchange {
         var missing = FetchRequest(
             resource: resource, wanted: part.wanted,
             repliesAt: resource.isNamedAsText ? .completion : .head, lane: lane)
-        if resource.kind != nil {
+        if resource.followsHTTP {
             if let reason = reason.staleReason { progress.staleReason = reason }
             addTerms(to: &missing, reason, decision.variants)
         } else {
@@ -186,7 +186,7 @@ extension OriginExchange {
             decision.facts.stored = .nothing
             return decide(decision)
         }
-        if resource.kind != nil { resource = resource.stored(as: object) }
+        if resource.followsHTTP { resource = resource.stored(as: object) }
         var decision = newDecision()
         decision.take(object, facts)
         decision.status = .notModified
@@ -208,7 +208,7 @@ extension OriginExchange {
             isCollapsed: outcome.isCollapsed, wasStored: outcome.wasStored,
             wasPartlyStored: progress.isPartlyStored, hasAwaitedText: progress.hasAwaitedText,
             staleReason: progress.staleReason, notStored: outcome.notStored)
-        if resource.kind != nil, !outcome.isCollapsed { adopt(object, outcome, for: &decision) }
+        if resource.followsHTTP, !outcome.isCollapsed { adopt(object, outcome, for: &decision) }
         decide(decision)
     }
 

@@ -61,7 +61,7 @@ extension OriginExchange {
     /// A playlist of a mount may serve all clients unless it was made for one; it is shared also
     /// where it cannot be stored for want of room.
     func mayShare(_ object: StoredObject, _ facts: ObjectFacts, _ outcome: FetchOutcome) -> Bool {
-        guard resource.kind != nil else { return outcome.notStored?.isOfOneClient != true }
+        guard resource.followsHTTP else { return outcome.notStored?.isOfOneClient != true }
         guard outcome.notStored == nil, resource.selects(facts.head, in: object) else {
             return false
         }

@@ -220,7 +220,7 @@ final class OriginExchange {
     func hides(_ head: StoredHead) -> Bool {
         guard isForPage else { return false }
         if core.settings.mayBePrivate(finalURL: head.finalURL) { return true }
-        guard resource.session.isShifted, resource.kind == nil else { return false }
+        guard resource.session.isShifted, !resource.followsHTTP else { return false }
         return core.timeShift.known(resource.url, of: resource.session)?.mayBePrivate ?? false
     }
 

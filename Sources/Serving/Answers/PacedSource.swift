@@ -13,7 +13,7 @@ extension ProxyCore {
     func pace(of resource: Resource) -> Double? {
         let pace = settings.pace
         if case .off = pace { return nil }
-        guard resource.kind == nil, resource.role?.isExpress != true else { return nil }
+        guard !resource.followsHTTP, resource.role?.isExpress != true else { return nil }
         switch pace {
         case .off: return nil
         case .rate(let rate): return Double(rate)

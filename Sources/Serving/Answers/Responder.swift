@@ -164,7 +164,7 @@ struct Responder {
         // Only for the resource of the request itself: HTTP's rules choose among variants, and a
         // substitute may have to yield to the original.
         guard let repeated = exchange.repeated, case .hit = how.disposition, how.status == nil,
-            isAsked, resource.kind == nil, !core.logsAnswers, isAllowedByItsBytes,
+            isAsked, !resource.followsHTTP, !core.logsAnswers, isAllowedByItsBytes,
             playlist == nil || !core.linksCarryCookies(resource),
             !isOnLoan(object, facts, isText: playlist != nil)
         else { return }

@@ -100,7 +100,7 @@ final class ServedTexts {
 
     /// True if the form of a text is known without reading the text.
     private func knowsForm(of text: ServableText) -> Bool {
-        guard text.resource.session.isShifted, text.resource.kind == nil else { return true }
+        guard text.resource.session.isShifted, !text.resource.followsHTTP else { return true }
         let list = core.timeShift.known(text.resource.url, of: text.resource.session)
         return list?.hasMerged(text.object.generation) ?? false
     }

@@ -14,7 +14,7 @@ extension ProxyCore {
     ///
     /// First merges the playlist's window, if it is a new one.
     func shiftVersion(of text: ServableText, now: Monotonic) -> UInt64 {
-        guard text.resource.session.isShifted, text.resource.kind == nil,
+        guard text.resource.session.isShifted, !text.resource.followsHTTP,
             text.facts.head.isPlaylist, !timeShiftThread.isOver(text.resource.session)
         else { return 0 }
         let (object, facts, resource) = (text.object, text.facts, text.resource)
@@ -48,7 +48,7 @@ extension ProxyCore {
     /// True if the form of a session's playlist takes too long for a loop: its extended window is
     /// long, or is not in memory, so that its file must be read.
     func isShiftLong(_ resource: Resource) -> Bool {
-        guard resource.session.isShifted, resource.kind == nil else { return false }
+        guard resource.session.isShifted, !resource.followsHTTP else { return false }
         let list = timeShift.known(resource.url, of: resource.session)
         return list?.isLong ?? true
     }

@@ -41,7 +41,7 @@ struct AnswerFacts {
     /// The outcome of the client's conditions.
     private var conditions: Preconditions.Outcome {
         guard Preconditions.stand(in: fields) else { return .proceed }
-        guard resource.kind != nil else {
+        guard resource.followsHTTP else {
             return Preconditions.evaluate(fields, method: method, validators: stored.validators)
         }
         // Conditions apply only to what would be a success without them (RFC 9110 section 13.2.1).
@@ -70,7 +70,7 @@ struct AnswerFacts {
         // `bytes=0-` take a 416 for a fault (RFC 9110 sections 14.1.2 and 14.2).
         if total == 0, specs.contains(where: \.asksForBeginning) { return .whole }
         if specs.count > 1 {
-            guard resource.kind != nil, let total else { return .whole }
+            guard resource.followsHTTP, let total else { return .whole }
             let ranges = Multipart.combined(specs, total: total)
             guard let first = ranges.first else { return .rangeNotSatisfiable }
             return ranges.count == 1 ? .part(first) : .parts(ranges)

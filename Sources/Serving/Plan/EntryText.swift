@@ -25,7 +25,7 @@ extension Resource {
     }
 
     private func mayBeEntry(_ object: StoredObject, _ facts: ObjectFacts) -> Bool {
-        guard role == nil, kind == nil, facts.head.status == .ok,
+        guard role == nil, !followsHTTP, facts.head.status == .ok,
             !facts.head.isPlaylist, object.total ?? 0 <= Self.longestEntry,
             // Nearly everything is media, and parsing a media type costs more than this check.
             let value = facts.head.fields.valueBytes(.contentType),

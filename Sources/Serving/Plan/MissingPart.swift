@@ -20,7 +20,7 @@ extension RequestFacts {
         let isOpen = resource.role.isOpen && resource.decodesContent
         let first = Int64(PlaylistDetector.prefixLength)
         if method == .head {
-            guard resource.kind == nil else { return .whole }
+            guard !resource.followsHTTP else { return .whole }
             return MissingPart(wanted: .span(start: 0, end: isOpen ? first : 2))
         }
         guard case .ranges(let specs) = range, specs.count == 1,

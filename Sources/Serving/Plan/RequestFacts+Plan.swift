@@ -10,16 +10,16 @@ extension RequestFacts {
         guard let stored else { return planWithoutLookup }
         if failure != nil { return planAfterFailure(stored) }
         switch stored {
-        case .nothing: return resource.kind == nil ? missing(.nothingStored) : ask(.nothingStored)
+        case .nothing: return resource.followsHTTP ? ask(.nothingStored) : missing(.nothingStored)
         case .otherVariants: return ask(.otherVariants)
         case .response(let response):
             if let reply { return plan(for: response, from: reply) }
-            return resource.kind == nil ? plan(for: response) : planUnderRules(response)
+            return resource.followsHTTP ? planUnderRules(response) : plan(for: response)
         }
     }
 
     private var planWithoutLookup: RequestPlan {
-        let isReload = resource.kind == nil && resource.live.directives != nil
+        let isReload = !resource.followsHTTP && resource.live.directives != nil
         guard isReload, resource.policy != .offline else { return .learn(.stored) }
         guard let name else { return .learn(.name) }
         return name.hasSuccessor ? .followSuccessor : .awaitReload
@@ -141,7 +141,7 @@ extension RequestFacts {
         switch freshness {
         case .fresh(let ttl): return confirmingOrigins(.serve(.hit, ttl: ttl), response)
         case .staleWhileRevalidate(let ttl): return .serve(.staleWhileRevalidate, ttl: ttl)
-        case .stale where resource.kind != nil && directives.onlyIfCached:
+        case .stale where resource.followsHTTP && directives.onlyIfCached:
             return .refuse(.onlyIfCached)
         case .stale(let reason):
             guard reason != .epoch, outlastsOrigin(response) else { return .revalidate(reason) }
@@ -160,7 +160,7 @@ extension RequestFacts {
     ///
     /// The origin refuses the old URL each time, and what is stored of it only gets older.
     private var planOfStoredSuccessor: RequestPlan? {
-        guard resource.kind == nil, resource.role == .playlist, !resource.isMounted else {
+        guard !resource.followsHTTP, resource.role == .playlist, !resource.isMounted else {
             return nil
         }
         guard let name else { return .learn(.name) }
@@ -184,7 +184,7 @@ extension RequestFacts {
     /// How long the revalidation of a live playlist is waited for before the stored one is served;
     /// nil for however long it takes.
     func reloadPatience(for response: Response) -> Interval? {
-        guard resource.kind == nil, mayServeStale(response) else { return nil }
+        guard !resource.followsHTTP, mayServeStale(response) else { return nil }
         return Freshness.reloadPatience(resource.question(response.facts, playlist, circumstances))
     }
 
@@ -220,7 +220,7 @@ extension RequestFacts {
     // MARK: Resources not stored
 
     private func missing(_ reason: RequestPlan.FetchReason) -> RequestPlan {
-        guard resource.kind == nil else { return ask(reason) }
+        guard !resource.followsHTTP else { return ask(reason) }
         guard let name else { return .learn(.name) }
         if name.hasSuccessor { return .followSuccessor }
         if resource.policy == .offline { return .refuse(.notStored) }
@@ -303,7 +303,7 @@ extension RequestFacts {
 
     private func plan(for response: Response, from reply: Reply) -> RequestPlan {
         if !reply.isRevalidated {
-            if reply.isCollapsed, resource.kind != nil || resource.isMounted {
+            if reply.isCollapsed, resource.followsHTTP || resource.isMounted {
                 guard let mayShare else { return .learn(.sharing) }
                 if !mayShare { return ask(.notShared) }
             }
@@ -312,7 +312,7 @@ extension RequestFacts {
                 if isOfOneClient { return ask(.notShared) }
                 if belongsToAnotherViewer { return .fetchOwnCopy }
             }
-            if resource.role == nil, resource.kind == nil {
+            if resource.role == nil, !resource.followsHTTP {
                 guard let entry else { return .learn(.entryText) }
                 if case .open = entry, range == .none, method == .get, !reply.hasAwaitedText {
                     return .fetchRest
@@ -352,7 +352,7 @@ extension Resource {
     /// True if HTTP's rules apply, and the head has the type of a playlist, which is rewritten
     /// whatever its name.
     func isPlaylist(by head: StoredHead) -> Bool {
-        kind != nil && role.isOpen && !isVerbatim && head.status == .ok
+        followsHTTP && role.isOpen && !isVerbatim && head.status == .ok
             && ContentTypes.isPlaylist(head.fields)
     }
 
@@ -361,7 +361,7 @@ extension Resource {
     ///
     /// Where HTTP's rules apply, they have decided who may get it.
     func isOfOneClient(_ facts: ObjectFacts, _ mountKind: CacheKind) -> Bool {
-        kind == nil && isMounted && mountKind.isShared && facts.head.isPlaylist
+        !followsHTTP && isMounted && mountKind.isShared && facts.head.isPlaylist
             && facts.isOfOneClient
     }
 

@@ -29,7 +29,7 @@ extension Resource {
         mayGetOwnCopy: @autoclosure () -> Bool
     ) -> Bool {
         // Elsewhere, HTTP's rules have decided who may get it.
-        guard kind == nil, !isKept(for: session) else { return false }
+        guard !followsHTTP, !isKept(for: session) else { return false }
         guard role != .key else {
             if let user = stored.head.user, user != keys.user(of: url) { return true }
             return !session.hasCredentials(of: sessions.session(SessionID(object.title)))

@@ -136,7 +136,7 @@ struct WhyPlan {
 
     private mutating func lookUp() {
         facts.stored = .nothing
-        if facts.resource.kind != nil {
+        if facts.resource.followsHTTP {
             switch core.store.select(facts.resource) {
             case .object(let object, let stored, let selected):
                 facts.resource = selected
