@@ -45,11 +45,13 @@ extension DownloadTable {
     /// Adds or changes a download of this node; `isTold` if the other nodes are told of it.
     func add(here new: DownloadOrder, isTold: Bool, _ reply: @escaping (Reply) -> Void) {
         let session = services.sessions.session(for: new.entry)
-        if let known = downloads[session.id] { return change(known, to: new, isTold, reply) }
+        if let known = downloads[session.id] {
+            return change(known, to: new, isTold: isTold, reply)
+        }
         let download = Download(new, id: session.id, session: session, table: self)
         download.isPinnedBefore = isPinned(download)
         do throws(StateFault) {
-            let version = try keep(download, isTold)
+            let version = try keep(download, isTold: isTold)
             insert(download)
             tellNodes(version)
             reply(.taken(download, isNew: true))
@@ -60,7 +62,7 @@ extension DownloadTable {
 
     /// Saves an order that begins or goes on, and returns what the other nodes are then told.
     private func keep(
-        _ download: Download, _ isTold: Bool
+        _ download: Download, isTold: Bool
     ) throws(StateFault) -> SharedOrder? {
         let version = isTold ? version(of: download, .run) : nil
         let state: Download.State = download.state.isActive ? download.state : .queued
@@ -76,12 +78,12 @@ extension DownloadTable {
     }
 
     private func change(
-        _ known: Download, to new: DownloadOrder, _ isTold: Bool,
+        _ known: Download, to new: DownloadOrder, isTold: Bool,
         _ reply: @escaping (Reply) -> Void
     ) {
         if known.order == new, known.state != .complete {
             do throws(StateFault) {
-                let version = try keep(known, isTold)
+                let version = try keep(known, isTold: isTold)
                 // The last order counts, also if it asks for what there was before.
                 endProposal(for: known)
                 resumeHere(known)
@@ -107,7 +109,7 @@ extension DownloadTable {
             switch verdict {
             case .canBeMet where isKnown:
                 do throws(StateFault) {
-                    let version = try keep(proposal, isTold)
+                    let version = try keep(proposal, isTold: isTold)
                     replace(known, by: proposal)
                     tellNodes(version)
                     reply(.taken(proposal, isNew: false))
@@ -168,7 +170,7 @@ extension DownloadTable {
 
     /// Resumes a download once that is saved.
     func resume(_ download: Download) throws(StateFault) {
-        let version = try keep(download, true)
+        let version = try keep(download, isTold: true)
         resumeHere(download)
         tellNodes(version)
     }
