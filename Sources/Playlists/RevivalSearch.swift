@@ -121,7 +121,7 @@ package struct RevivalSearch: Sendable {
             // Under a mount, other rules decide for whom a response is stored, and delta updates
             // name only some of the children.
             guard key.user == nil, key.skip == nil, let object = sources.store.peek(row.key),
-                let facts = ObjectFacts.of(object), facts.head.isPlaylist, facts.head.kind == nil,
+                let facts = ObjectFacts.of(object), facts.head.isPlaylist, !facts.head.followsHTTP,
                 let final = try? AbsoluteURL(facts.head.finalURL)
             else { return nil }
             return example.changing {
