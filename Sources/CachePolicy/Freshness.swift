@@ -81,6 +81,9 @@ package struct PlaylistFacts: Sendable, Equatable {
     package var staleBound: Interval {
         Interval(nanoseconds: 3 * (targetDuration ?? .seconds(6)).nanoseconds)
     }
+
+    /// How long after its last update a live playlist stays unchanged while its origin fails.
+    package var unchangedBound: Interval { reuse + staleBound }
 }
 
 /// The decision whether a stored response may be used.
@@ -241,7 +244,7 @@ package enum Freshness: Equatable, Sendable {
         if playlist.mayBeReplaced, question.policy == .media { return min(step, .seconds(8)) }
         guard playlist.isLive, let held = question.held else { return nil }
         // Less the time that serving it takes.
-        let left = playlist.reuse + playlist.staleBound - held - .milliseconds(200)
+        let left = playlist.unchangedBound - held - .milliseconds(200)
         // While the origin may be about to answer, a list at the end of its time is no answer.
         guard left > min(step, .seconds(2)) else { return nil }
         return min(step, min(left, .seconds(8)))
@@ -277,7 +280,7 @@ package enum Freshness: Equatable, Sendable {
         if let playlist = question.playlist, playlist.isLive, !playlist.isChannelList,
             question.policy != .offline
         {
-            return question.held.map { $0 < playlist.reuse + playlist.staleBound } ?? false
+            return question.held.map { $0 < playlist.unchangedBound } ?? false
         }
         guard question.policy == .rfc else { return true }
         if rules.requiresRevalidation { return false }

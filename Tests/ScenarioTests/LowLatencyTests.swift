@@ -245,6 +245,44 @@ extension Stories.LowLatencyTests {
             answers.allSatisfy { $0["Cache-Status"]?.contains("origin-unreachable") == true })
     }
 
+    @Test func `a short outage ends no stream for players that know more than the stored list`()
+        throws
+    {
+        let stage = try LowLatencyStage(segmentBytes: 9_400) {
+            // A list stays unchanged for three target durations: longer than any machine takes.
+            $0.partDuration = 10
+            $0.windowSize = 20
+            $0.firstParts = 80
+        }
+        let (story, cdn) = (stage.story, stage.story.cdn)
+        for link in uriLines(try story.follow(stage.list).text).suffix(3) {
+            #expect(try story.follow(link).status == 200)
+        }
+        let held = stage.ask(stage.next + "&_HLS_skip=YES")
+        #expect(eventually { cdn.activeRequests == 1 })
+        stage.stream.advance()
+        #expect(try held[0].value().text.contains("#EXT-X-SKIP"))
+        let reload = stage.next + "&_HLS_skip=YES"
+        cdn.stop()
+        // Two refused connections that are far enough apart.
+        let isDown = try eventually {
+            _ = try story.follow(reload)
+            return try story.stat("origin_outages_total") == 1
+        }
+        #expect(isDown)
+        let refused = try story.follow(reload)
+        #expect(refused.status >= 502, "\(refused.text)")
+        let plain = try story.follow(stage.list)
+        #expect(plain.status == 200 && !plain.text.contains("#EXT-X-ENDLIST"))
+        stage.stream.advance()
+        try cdn.start()
+        let goesOn = try eventually {
+            let list = try story.follow(reload)
+            return list.status == 200 && list.text.contains("#EXT-X-SKIP")
+        }
+        #expect(goesOn)
+    }
+
     @Test
     func `the end of a stream ends the wait for its next part`() throws {
         let stage = try LowLatencyStage()

@@ -43,6 +43,8 @@ struct PlanStage {
     var word = RequestFacts.OriginConfirmation.asked
     var mayLack = false
     var name = RequestFacts.Name()
+    /// The time since a live list or a delta update of it was last read.
+    var sinceReading = Interval(nanoseconds: .max)
     var isOfFormerEpoch = false
     var isLiveSession = false
     var isPinned = false
@@ -169,6 +171,7 @@ struct PlanStage {
             facts.failure = nil
             if form != .whole { facts.text = nil }
         case .originConfirmation: facts.originConfirmation = word
+        case .reading: facts.sinceReading = sinceReading
         case .name: facts.name = name
         case .epoch: facts.isOfFormerEpoch = isOfFormerEpoch
         case .stream: facts.isLiveSession = isLiveSession

@@ -41,6 +41,9 @@ extension OriginExchange {
         case .originConfirmation:
             learnOriginConfirmation(object, stored, decision)
             return false
+        case .reading:
+            decision.facts.sinceReading = core.live.sinceReading(
+                of: resource, decision.facts.asked)
         case .epoch: decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
         case .pin: decision.facts.isPinned = core.store.isPinned(object)
         case .stream: decision.facts.isLiveSession = core.isOfLiveStream(resource)
@@ -329,5 +332,14 @@ extension LiveMemory {
     func isNameReused(_ resource: Resource) -> Bool {
         !resource.followsHTTP && resource.role != .playlist
             && resource.epoch < epoch(of: resource.nameKey)
+    }
+
+    /// Returns the time since a live playlist or a delta update of it was last read; the longest
+    /// time if that is unknown, as after the clock was set back.
+    func sinceReading(of resource: Resource, _ asked: Asked) -> Interval {
+        let unknown = Interval(nanoseconds: .max)
+        guard let known = list(resource.listKey) else { return unknown }
+        let time = Moment(wall: asked.now, steady: asked.steadyNow) - known.received
+        return time >= .zero ? time : unknown
     }
 }

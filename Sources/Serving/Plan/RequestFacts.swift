@@ -136,6 +136,9 @@ struct RequestFacts: Sendable {
     /// `text`.
     var mayLack = false
     var name: Name?
+    /// The time since a live playlist or a delta update of it was last read; the longest time if
+    /// that is unknown.
+    var sinceReading: Interval?
     var isOfFormerEpoch: Bool?
     var isLiveSession: Bool?
     var isPinned: Bool?

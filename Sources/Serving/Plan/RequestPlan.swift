@@ -47,6 +47,8 @@ enum RequestPlan: Equatable, Sendable {
         case offlineForm = "offline-form"
         /// Whether the origins of what the playlist lacks answer.
         case originConfirmation = "origin-confirmation"
+        /// When the live playlist was last read, delta updates of it included.
+        case reading
         /// The current meaning of the resource's name, and whether another URL replaced it.
         case name
         /// Whether the stored response belongs to an earlier epoch of its name.

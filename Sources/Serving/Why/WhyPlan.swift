@@ -98,7 +98,7 @@ struct WhyPlan {
         case .sharing: facts.mayShare = false
         case .stream: facts.isLiveSession = core.isLive(facts.resource)
         case .originConfirmation: facts.originConfirmation = .asked
-        case .entryText, .owner, .playlist, .offlineForm, .epoch, .pin, .bytes:
+        case .entryText, .owner, .playlist, .offlineForm, .reading, .epoch, .pin, .bytes:
             guard let object, let stored else { return facts.stored = .nothing }
             learn(fact, of: object, stored)
         }
@@ -120,6 +120,9 @@ struct WhyPlan {
             facts.text = text(of: object, stored)
             facts.mayLack = !(lacking?.isEmpty ?? true)
         case .offlineForm: facts.offline = core.offlineForm(resource, object)?.outcome ?? .cut
+        case .reading:
+            facts.sinceReading =
+                core.live?.sinceReading(of: resource, facts.asked) ?? Interval(nanoseconds: .max)
         case .epoch: facts.isOfFormerEpoch = core.live?.isOfFormerEpoch(stored, resource) ?? false
         case .pin: facts.isPinned = core.store.isPinned(object)
         default: facts.holdsAsked = object.isFilling(from: 0)

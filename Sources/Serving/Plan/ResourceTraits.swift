@@ -1,0 +1,70 @@
+// The properties of a resource that plans depend on, together with what is stored of it.
+import CachePolicy
+import HLS
+import HTTP
+import Model
+
+extension Resource {
+    /// True if a stored response is parsed and rewritten for each session.
+    func isRewritten(_ facts: ObjectFacts) -> Bool { facts.head.isPlaylist || role == .json }
+
+    /// Tells whether a stored response is a playlist that can have an offline form.
+    ///
+    /// An extended window marks its own gaps, and so do the playlists of a recording.
+    ///
+    /// - Parameters:
+    ///   - facts: the facts of the response.
+    ///   - isWindow: whether it is served as an extended window, which only playlists of sessions
+    ///     with `dvr=` are; nil if its text was not read yet.
+    /// - Returns: false as long as it may be a window.
+    func mayTakeOfflineForm(_ facts: ObjectFacts, isWindow: Bool?) -> Bool {
+        guard facts.head.isPlaylist, role != .json else { return false }
+        return !session.isShifted || (isWindow == false && session.shift.recording == nil)
+    }
+
+    /// True if HTTP's rules apply, and the head has the type of a playlist, which is rewritten
+    /// whatever its name.
+    func isPlaylist(by head: StoredHead) -> Bool {
+        followsHTTP && role.isOpen && !isVerbatim && head.status == .ok
+            && ContentTypes.isPlaylist(head.fields)
+    }
+
+    /// True if a stored playlist may have been made for one client of a mount: the clients have one
+    /// session, and may tell themselves apart by any field.
+    ///
+    /// Where HTTP's rules apply, they have decided who may get it.
+    func isOfOneClient(_ facts: ObjectFacts, _ mountKind: CacheKind) -> Bool {
+        !followsHTTP && isMounted && mountKind.isShared && facts.head.isPlaylist
+            && facts.isOfOneClient
+    }
+
+    /// Whether a cache asks for what may change under its name, as whose parent we do not look into it.
+    var isTextOfChild: Bool { isVerbatim && (role == nil || role == .key) }
+
+    /// How fresh a stored response is; for repeated hits too, so that nothing is read that does not
+    /// count.
+    func freshness(
+        _ facts: ObjectFacts, _ playlist: PlaylistFacts?,
+        _ circumstances: @autoclosure () -> RequestCircumstances,
+        isOfFormerEpoch: @autoclosure () -> Bool, isLiveSession: @autoclosure () -> Bool,
+        isPinned: @autoclosure () -> Bool
+    ) -> Freshness {
+        if playlist == nil {
+            if isOfFormerEpoch() { return .stale(.epoch) }
+            if holdsWhileKept { return .fresh(seconds: nil) }
+        }
+        var question = freshnessQuestion(facts, playlist, circumstances())
+        // Whether a list that a child asks for is live is not known here: nothing is guessed of it.
+        if isTextOfChild, question.policy == .rfc,
+            question.rules.lifetimeSource == .heuristic
+        {
+            return .stale(.expired)
+        }
+        // Live streams change keys under one URL: HTTP decides how long one holds.
+        if role == .key, question.policy == .media, isLiveSession() { question.policy = .rfc }
+        let freshness = Freshness.decide(question)
+        // A pinned title stays as it is: the list of another broadcast would replace it.
+        if case .stale(.ended) = freshness, isPinned() { return .fresh(seconds: nil) }
+        return freshness
+    }
+}
