@@ -211,6 +211,22 @@ extension Stories.OfflineOutageTests {
         #expect(isLive)
     }
 
+    @Test func `the first reload of an old live playlist after refused connections gets its end`()
+        throws
+    {
+        let story = try Story()
+        let window = story.cdn.live("/live.m3u8", liveWindow(target: 1, window: 3))
+        for number in 0..<3 { story.cdn.put("/s\(number).ts", Array("\(number)".utf8)) }
+        for link in try story.links(in: "/live.m3u8") { _ = try story.follow(link) }
+        story.cdn.stop()
+        let begin = ContinuousClock.now
+        // Only elapsed time makes it older than it may stay unchanged: three and a half seconds.
+        _ = eventually(within: .seconds(10)) { ContinuousClock.now - begin > .seconds(4) }
+        #expect(try story.stat("origin_probes_total") == 0)
+        #expect(outline(try story.get("/live.m3u8")) == "s0 s1 s2 .")
+        withExtendedLifetime(window) {}
+    }
+
     @Test
     func `a daemon that starts without a network plays stored titles`() throws {
         let (story, hole) = try blackHoled(["--policy", "media"])

@@ -65,4 +65,46 @@ import Testing
         #expect(try !Self.down(age: 10).outcome().learned.contains(.reading))
         #expect(try Self.down(age: 100).outcome().learned.contains(.reading))
     }
+
+    // MARK: After the first refusal
+
+    /// A request for it that failed by a first refusal; the next one shows that the origin is down.
+    private static func refused(
+        age: Int64, _ change: (inout PlanStage) -> Void = { _ in }
+    ) -> PlanStage {
+        .live(age: age) { stage in
+            stage.origin = .suspected
+            stage.failure = .init(allowsStale: true)
+            change(&stage)
+        }
+    }
+
+    @Test func `a list that would end waits for the refusal that confirms the first`() throws {
+        var (plan, learned, facts) = try Self.refused(age: 100).outcome()
+        #expect(learned.contains(.originConfirmation))
+        // The origin has answered.
+        #expect(plan == .refuse(.failure))
+        facts.origin = .down
+        facts.hasDown = true
+        plan = facts.plan
+        #expect(plan != .refuse(.failure) && !plan.asksOrigin)
+        learned = try Self.refused(age: 100) { $0.hasDown = true }.outcome().learned
+        #expect(learned.contains(.originConfirmation))
+    }
+
+    @Test func `a list that stays unchanged, or has a longer window, waits for no confirmation`()
+        throws
+    {
+        for stage in [
+            Self.refused(age: 10), Self.refused(age: 100) { $0.sinceReading = .seconds(2) },
+            Self.refused(age: 100) {
+                $0.isShifted = true
+                $0.text = .readable(PlaylistFacts(isLive: true), isShifted: true)
+            },
+        ] {
+            let (plan, learned, _) = try stage.outcome()
+            #expect(plan.disposition == .staleOnError)
+            #expect(!learned.contains(.originConfirmation))
+        }
+    }
 }

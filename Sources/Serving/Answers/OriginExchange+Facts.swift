@@ -39,7 +39,11 @@ extension OriginExchange {
         case .playlist: return learnPlaylist(object, stored, for: &decision)
         case .offlineForm: return learnOfflineForm(object, for: &decision)
         case .originConfirmation:
-            learnOriginConfirmation(object, stored, decision)
+            if decision.facts.playlist?.isLive == true {
+                learnOriginState(decision)
+            } else {
+                learnOriginConfirmation(object, stored, decision)
+            }
             return false
         case .reading:
             decision.facts.sinceReading = core.live.sinceReading(

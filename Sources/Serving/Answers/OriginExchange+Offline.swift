@@ -86,11 +86,24 @@ extension OriginExchange {
                     this.decide(decision)
                 }
             }
-            let asked = (lacking ?? []).filter { url in
-                !isForPage || !core.settings.mayBePrivate(url.asciiHost)
+            core.inquire(of: lacking ?? [], isForPage: isForPage, reply: goOn)
+        }
+    }
+
+    /// Checks whether the origin of a live list is down, then continues: the list then ends,
+    /// whatever it lacks.
+    func learnOriginState(_ decision: Decision) {
+        let bound = LoopBound((self, decision), to: exchange.loop)
+        core.inquire(of: [resource.url], isForPage: isForPage) {
+            bound.enqueue { pair, _ in
+                var (this, decision) = pair
+                guard this.exchange.isAlive else { return }
+                this.progress.hasOriginsWord = true
+                decision.facts.origin = this.originState
+                decision.facts.hasDown = this.mustReduce
+                decision.facts.originConfirmation = .asked
+                this.decide(decision)
             }
-            guard !asked.isEmpty else { return goOn() }
-            core.flights.inquire(of: asked, reply: goOn)
         }
     }
 
@@ -101,5 +114,17 @@ extension OriginExchange {
             core.health.lastAnswer(of: url.origin).map { now - $0 < .seconds(1 as Int64) } ?? false
         }
         if haveAnswered, !urls.isEmpty { facts.noteOriginsAnswered(now: now, losses: losses) }
+    }
+}
+
+extension ProxyCore {
+    /// Checks whether origins answer, but for a page of another site no private ones; `reply` is
+    /// called once, on any thread.
+    fileprivate func inquire(
+        of urls: [AbsoluteURL], isForPage: Bool, reply: @escaping @Sendable () -> Void
+    ) {
+        let asked = urls.filter { !isForPage || !settings.mayBePrivate($0.asciiHost) }
+        guard !asked.isEmpty else { return reply() }
+        flights.inquire(of: asked, reply: reply)
     }
 }

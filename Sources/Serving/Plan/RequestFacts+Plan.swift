@@ -323,7 +323,19 @@ extension RequestFacts {
         if isShifted || mayServeStale(response) {
             return confirmingOrigins(stale(response), response)
         }
+        if let plan = planOfSuspectedOrigin(response) { return plan }
         return takesOfflineForm ? planOffline(response) : .refuse(.failure)
+    }
+
+    /// Returns the plan for a live playlist that ends if its origin is down, which one refusal does
+    /// not show; nil for others.
+    ///
+    /// Some players give up a channel at the first failure: they wait for the second refusal.
+    private func planOfSuspectedOrigin(_ response: Response) -> RequestPlan? {
+        guard origin == .suspected, originConfirmation == nil, offline == nil,
+            let playlist, playlist.isLive, mayTakeOfflineForm(response)
+        else { return nil }
+        return planUnchanged(response, playlist) ?? .learn(.originConfirmation)
     }
 
     private func plan(for response: Response, from reply: Reply) -> RequestPlan {
