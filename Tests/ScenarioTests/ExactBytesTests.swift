@@ -119,6 +119,18 @@ extension Stories {
             #expect(answer.body.elementsEqual(stage.body[250_000...]))
         }
 
+        @Test(arguments: [100_000..<400_001, 0..<(1 << 20)], [false, true])
+        func `a longer range that ends behind a short body is stated up to the body's end`(
+            range: Range<Int>, isMounted: Bool
+        ) throws {
+            let stage = try slowBody(.chunked)
+            let text = "bytes=\(range.lowerBound)-\(range.upperBound - 1)"
+            let answer = try stage.ask(isMounted: isMounted, range: text)
+            #expect(answer.status == 206 && answer.complete)
+            #expect(answer["Content-Range"] == "bytes \(range.lowerBound)-299999/300000")
+            #expect(answer.body.elementsEqual(stage.body[range.lowerBound...]))
+        }
+
         @Test(arguments: [OriginTraits.Validator.strong, .none])
         func `a body whose end was reached is not requested again`(
             validator: OriginTraits.Validator

@@ -1,5 +1,6 @@
 import CachePolicy
 import Model
+import Posix
 @testable import Serving
 @testable import Store
 import Testing
@@ -66,6 +67,12 @@ import Testing
         #expect(range.plan == .send(.miss))
         range.lastHole = hole
         #expect(range.plan == .send(.miss))
+    }
+
+    @Test func `the head of a longer range waits less for its last byte`() {
+        let lengths: [Int64] = [1, 64 << 10, (64 << 10) + 1, 1 << 20, (1 << 20) + 1, .max]
+        let seconds = lengths.map { BodyFacts.patience(forLength: $0)?.inSeconds }
+        #expect(seconds == [60, 60, 2, 2, nil, nil])
     }
 
     @Test func `a last byte that the origin has promised is not awaited`() {

@@ -6,6 +6,7 @@ import Endless
 import HTTP
 import HTTPServer
 import Model
+import Posix
 import Reactor
 import Store
 import URISyntax
@@ -50,10 +51,6 @@ struct StoredResponse {
     /// True once the byte that shows whether the body reaches the end of the range was waited for.
     private var hasAwaitedLast = false
     private let onLack: (Lack) -> Void
-
-    /// The longest range, in bytes, whose last byte is waited for: the head of a longer one would
-    /// come late.
-    private static let longestAwaited: Int64 = 64 << 10
 
     private var core: ProxyCore { responder.core }
     private var exchange: Exchange { responder.exchange }
@@ -216,27 +213,34 @@ struct StoredResponse {
         response.send()
     }
 
-    /// True for a short range of a body of unknown length whose last byte was not waited for.
+    /// True for a range of a body of unknown length whose last byte may be waited for, and was not.
     ///
     /// That of a body that grows by parts may come much later.
     private func mayAwaitLast(of range: ResolvedRange) -> Bool {
         object.total == nil && !hasAwaitedLast && !resource.isGrowing
-            && range.length <= Self.longestAwaited
+            && BodyFacts.patience(forLength: range.length) != nil
     }
 
     /// Waits for the last byte of a range of a body of unknown length: a head that states more than
     /// the body has would be wrong (RFC 9110 section 14.4).
     ///
-    /// If the transfer breaks, the response breaks where the bytes end.
+    /// If the transfer breaks or is too slow, the response breaks where the bytes end.
     private func awaitLast(from start: Int64, to end: Int64) {
         // Keeps what has come of the range: what no reader needs is freed if it is not stored.
         let holder = responder.reader(of: object, (start, end))
         let reader = responder.reader(of: object, (end - 1, end))
+        let loop = exchange.loop
+        let patience = BodyFacts.patience(forLength: end - start) ?? .zero
+        let timer = loop.schedule(after: patience) { _ in lastByteCame(reader, holder) }
         exchange.onCancel = { [weak holder, weak reader] in
+            loop.cancel(timer)
             holder?.cancel()
             reader?.cancel()
         }
-        reader.wake = { _ in lastByteCame(reader, holder) }
+        reader.wake = { _ in
+            loop.cancel(timer)
+            lastByteCame(reader, holder)
+        }
     }
 
     private func lastByteCame(_ reader: Reader, _ holder: Reader) {

@@ -1,5 +1,6 @@
 import CachePolicy
 import Model
+import Posix
 import Store
 
 /// What must happen to the body of a response before its head is sent.
@@ -68,6 +69,20 @@ struct BodyFacts {
         }
         if isRange, total == nil, !hasAwaited { return .awaitFirst }
         return awaitsLast ? .awaitLast : .send(disposition)
+    }
+
+    /// Returns how long the head of a range of a body of unknown length may wait for the last byte
+    /// of the range.
+    ///
+    /// A short range has arrived before its player misses the head, unless the transfer has
+    /// stopped. A longer one is worth two seconds: its head is right then, or as late as a player
+    /// bears.
+    ///
+    /// - Parameter length: the length of the range.
+    /// - Returns: nil for a range that is too long.
+    static func patience(forLength length: Int64) -> Interval? {
+        if length <= 64 << 10 { return .seconds(60) }
+        return length <= 1 << 20 ? .seconds(2) : nil
     }
 
     private var awaitsLast: Bool {
