@@ -82,6 +82,28 @@ extension Stories {
             whole.abort()
         }
 
+        @Test func `a far range of a new version without a strong validator is a whole response`()
+            throws
+        {
+            let site = try Story()
+            let path = segment("weak", 8_000_000)
+            let daemon = try site.succeed([
+                "--stall-timeout", "60", "--mount", "/demo/=\(site.cdn.url("/"))",
+            ])
+            defer { daemon.kill(9) }
+            let player = ScriptedPlayer(daemon.baseURL)
+            site.cdn.setBehaviour("etag=W/a&lastmod=&cc=no-cache", for: path)
+            #expect(isContent(try player.get("/demo\(path)").body, of: path))
+            site.cdn.setBehaviour("etag=W/b&lastmod=&cc=no-cache", for: path)
+            // The revalidation brings the first bytes of the new version, and no more.
+            site.cdn.hold(path, afterBytes: 100_000)
+            let part = try player.get(
+                "/demo\(path)", headers: [("Range", "bytes=4000000-4000999")])
+            #expect(part.status == 206 && part.complete)
+            #expect(isContent(part.body, of: path, from: 4_000_000, count: 1000))
+            #expect(site.cdn.requests.last?.range == "bytes=4000000-4000999")
+        }
+
         @Test func `a fetch that reaches stored bytes stops and continues after them`() throws {
             let story = try Story(["--stall-timeout", "60"])
             let path = segment("meets", 8_000_000)

@@ -40,11 +40,16 @@ import Testing
         #expect(facts(hole: far).plan == .fetchFirst(stop: 500))
     }
 
-    @Test func `the origin is not asked twice, except behind the first bytes`() {
+    @Test func `the origin is not asked twice, except for a range that the first fetch left out`() {
         var asked = facts(.miss, wasAsked: true, hole: hole)
         #expect(asked.plan == .send(.miss))
-        asked.learnsTypeFirst = true
+        asked.mayAskAgain = true
         #expect(asked.plan == .fetchFirst(stop: 200))
+        // A revalidation brings a new version from its first byte on.
+        asked.hole = Hole(fill: FillID(number: 1), fillDistance: 101, end: nil, endedFills: 0)
+        #expect(asked.plan == .fetchFirst(stop: 500))
+        asked.hole = Hole(fill: FillID(number: 1), fillDistance: 100, end: nil, endedFills: 0)
+        #expect(asked.plan == .send(.miss))
     }
 
     @Test func `a range of a body of unknown length waits for its first byte once`() {

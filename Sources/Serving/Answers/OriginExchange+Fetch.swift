@@ -20,6 +20,7 @@ extension OriginExchange {
         awaited = id
         let bound = LoopBound(self, to: exchange.loop)
         progress.askedAt = exchange.loop.now
+        progress.hasRevalidated = wanted.revalidates
         var wanted = wanted
         wanted.budget = budget
         wanted.terms.isForPage = isForPage
@@ -93,7 +94,7 @@ extension OriginExchange {
     func fetchMissing(
         _ part: MissingPart, _ reason: RequestPlan.FetchReason, _ decision: Decision
     ) {
-        if part.learnsTypeFirst { progress.learnsTypeFirst = true }
+        if part.learnsTypeFirst { progress.mayAskAgain = true }
         if progress.fallback == nil { progress.fallback = commonCopy }
         var lane = Lane.playback
         if case .span(let start, let end) = part.wanted {
@@ -190,8 +191,19 @@ extension OriginExchange {
         var decision = newDecision()
         decision.take(object, facts)
         decision.status = .notModified
+        allowRequestForRange(of: facts)
         decision.facts.reply = RequestFacts.Reply(isRevalidated: true)
         decide(decision)
+    }
+
+    /// Allows a request for the range after a revalidation, which asks for the whole.
+    ///
+    /// Under HTTP's rules, bytes far from those at hand come in a response of their own unless
+    /// there is a strong validator, and are no rest of a body whose head was sent (RFC 9111 section
+    /// 3.4).
+    private func allowRequestForRange(of facts: ObjectFacts) {
+        guard resource.kind != nil, progress.hasRevalidated else { return }
+        if facts.head.strongValidator == nil { progress.mayAskAgain = true }
     }
 
     private func receive(_ object: StoredObject, _ outcome: FetchOutcome) {
@@ -204,6 +216,7 @@ extension OriginExchange {
         decision.outcome = outcome
         decision.status = outcome.status
         endless = outcome.endless
+        allowRequestForRange(of: facts)
         decision.facts.reply = RequestFacts.Reply(
             isCollapsed: outcome.isCollapsed, wasStored: outcome.wasStored,
             wasPartlyStored: progress.isPartlyStored, hasAwaitedText: progress.hasAwaitedText,

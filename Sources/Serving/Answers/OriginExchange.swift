@@ -98,8 +98,11 @@ final class OriginExchange {
         var revivals = 0
         /// When the cookies were set that the resource was requested with once more.
         var cookiesUsed: Monotonic?
-        /// True if the first bytes are fetched to learn the type, before the requested range.
-        var learnsTypeFirst = false
+        /// True if the requested range may be fetched although something was: the first bytes, to
+        /// learn the type, or a new version, by a revalidation.
+        var mayAskAgain = false
+        /// True if the last fetch was a revalidation, which asks for the whole.
+        var hasRevalidated = false
         /// True once a fetch of the resource has failed: a parent did not help either.
         var hasFailed = false
 
@@ -235,8 +238,8 @@ final class OriginExchange {
         }
         response.endless = endless
         response.onlyHere = onlyHere
-        response.learnsTypeFirst = progress.learnsTypeFirst
-        progress.learnsTypeFirst = false
+        response.mayAskAgain = progress.mayAskAgain
+        progress.mayAskAgain = false
         response.send()
     }
 

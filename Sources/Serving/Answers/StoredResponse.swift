@@ -44,8 +44,8 @@ struct StoredResponse {
     var endless: EndlessBody?
     /// Fields of the response that were not stored.
     var onlyHere = Fields()
-    /// True if only the first bytes were fetched, to learn the type.
-    var learnsTypeFirst = false
+    /// True if the origin may be asked once more, for the requested range.
+    var mayAskAgain = false
     /// True once the byte that shows whether the range is satisfiable was waited for.
     private var hasAwaited = false
     /// True once the byte that shows whether the body reaches the end of the range was waited for.
@@ -132,7 +132,7 @@ struct StoredResponse {
         let (start, end, status) = (stretch.start, stretch.end, stretch.status)
         var body = bodyFacts(from: start, to: end, isPresent: isPresent(start, end))
         body.isHead = request.method == .head
-        body.learnsTypeFirst = learnsTypeFirst
+        body.mayAskAgain = mayAskAgain
         body.isRange = stretch.awaited != nil
         body.hasAwaited = hasAwaited
         if !body.isHead, case .hole(let hole) = object.state(at: start) { body.hole = hole }
@@ -208,7 +208,7 @@ struct StoredResponse {
         }
         var response = self
         (response.object, response.facts) = (object, facts)
-        response.learnsTypeFirst = false
+        response.mayAskAgain = false
         response.hasAwaited = true
         response.send()
     }

@@ -30,8 +30,9 @@ struct BodyFacts {
     let origin: OriginHealth.State
     /// True once an origin was contacted for this response.
     let wasAsked: Bool
-    /// True if only the first bytes were fetched, to learn the type.
-    var learnsTypeFirst = false
+    /// True if the origin may be asked once more, for the requested range: only the first bytes
+    /// were fetched, to learn the type, or a revalidation asked for the whole.
+    var mayAskAgain = false
     var isHead = false
     /// True if a range is sent, not the whole body.
     var isRange = false
@@ -61,7 +62,7 @@ struct BodyFacts {
         }
         guard !isHead, let hole else { return awaitsLast ? .awaitLast : .send(disposition) }
         let isEmpty = end.map { $0 <= start } ?? false
-        if !wasAsked || learnsTypeFirst, !isEmpty,
+        if !wasAsked || mayAskAgain, !isEmpty,
             hole.fill == nil || hole.fillDistance > joinDistance
         {
             let stop = Self.earlier(end, hole.end)
