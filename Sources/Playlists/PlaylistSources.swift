@@ -1,6 +1,7 @@
 // The dependencies for reading stored playlists without a player's request.
 package import HLS
 package import Model
+import Routing
 package import Store
 
 /// The store of playlists, the naming of their resources, the health of origins and of parents.

@@ -170,7 +170,7 @@ final class RecordingEnding {
         let windows = playlists.order.lists.map {
             services.timeShift.list($0.url, of: playlists.session)
         }
-        services.keeper.onKeeper { [id = playlists.order.id] keeper in
+        services.timeShiftThread.onKeeper { [id = playlists.order.id] keeper in
             // Not those of one that was forgotten meanwhile.
             guard keeper.recorder.running[id] != nil else { return }
             for window in windows { keeper.save(window) }

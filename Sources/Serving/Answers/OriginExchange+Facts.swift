@@ -47,7 +47,7 @@ extension OriginExchange {
             return false
         case .reading:
             decision.facts.sinceReading = core.live.sinceReading(
-                of: resource, decision.facts.asked)
+                of: resource, decision.facts.circumstances)
         case .epoch: decision.facts.isOfFormerEpoch = core.live.isOfFormerEpoch(stored, resource)
         case .pin: decision.facts.isPinned = core.store.isPinned(object)
         case .stream: decision.facts.isLiveSession = core.isOfLiveStream(resource)
