@@ -26,8 +26,7 @@ extension Flight {
         if hasFill, let former, !table.isOfOneNetwork(former, stored) {
             return perform(machine.refuseOrigin("the rest of the body came from another network"))
         }
-        let isFromShared = sharing?.hasWon == true
-        if resource.live.growth == nil, isMerged, !isFromShared {
+        if resource.live.growth == nil, isMerged, !fillsFromShared {
             table.keys.watch(resource, stored, total: total, former: former)
         }
         let reason = noStoreReason(stored, length: total)
@@ -176,10 +175,9 @@ extension Flight {
 
     /// The form in which the current response is stored.
     var form: ResponseForm {
-        let isFromShared = sharing?.hasWon == true
-        return ResponseForm(
+        ResponseForm(
             resource: resource, isPlaylist: machine.isPlaylist,
-            source: isFromShared ? .sharedStore : isOfParent ? .parent : .origin,
+            source: fillsFromShared ? .sharedStore : isOfParent ? .parent : .origin,
             requestTime: requestTime,
             responseTime: sharing?.head?.responseTime ?? table.loop.wallNow,
             isHeld: longestHold != nil,
@@ -190,7 +188,7 @@ extension Flight {
     /// When the current response was requested and received.
     private var presentTimes: SteadyTimes? {
         // The second level has it from another node's clock.
-        if sharing?.hasWon == true { return nil }
+        if fillsFromShared { return nil }
         return SteadyTimes(requested: requestedAt, received: table.loop.now)
     }
 

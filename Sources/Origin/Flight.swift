@@ -276,7 +276,7 @@ final class Flight {
 
     /// Ends the transfer; its further callbacks are ignored.
     func dropTransfer() {
-        if sharing?.hasWon == true, transfer == nil { dropSharing() }
+        if fillsFromShared, transfer == nil { dropSharing() }
         let running = transfer
         transfer = nil
         running?.cancel()
@@ -295,7 +295,7 @@ final class Flight {
     private func close(cause: (any Error)?, cancels: Bool) {
         table.remove(self)
         defer { forgetEndless() }
-        let isFromShared = sharing?.hasWon == true
+        let isFromShared = fillsFromShared
         dropSharing()
         let running = transfer
         transfer = nil
@@ -318,7 +318,7 @@ final class Flight {
         table.remove(self)
         forgetEndless()
         if case .atEnd = completion { table.forgetGivenUp(resource.key) }
-        let isFromShared = sharing?.hasWon == true
+        let isFromShared = fillsFromShared
         dropSharing()
         if writer.offset == 0 { discardUnkeptEmpty(object) }
         if resource.isGrowing, machine.wanted.isOpen { object.noteGrowthEnd(writer.offset) }

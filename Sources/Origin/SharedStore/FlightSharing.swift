@@ -215,6 +215,10 @@ extension Flight {
 extension Flight {
     // MARK: Writing
 
+    /// True once the second level has won, until the flight no longer needs it: what is received
+    /// comes from there.
+    var fillsFromShared: Bool { sharing?.hasWon == true }
+
     /// True while an origin, a parent or the second level sends the body.
     var hasSource: Bool { transfer != nil || sharing?.read != nil }
 
