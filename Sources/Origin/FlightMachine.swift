@@ -39,9 +39,9 @@ struct FlightMachine {
     var isPlaylist: Bool
     var ranges: RangeSupport = []
     var keeping = Keeping.possible
-    /// When a waiter was last given the object, whose bytes cannot be taken back from then on; nil
+    /// When readers were last given the object, whose bytes cannot be taken back from then on; nil
     /// before.
-    private(set) var objectGivenAt: Monotonic?
+    private(set) var objectGivenAt: Given?
     /// True while only ahead fetches need the object.
     private(set) var isAhead: Bool
     /// True once the viewer has moved to another item: the flight may end as soon as it has no
@@ -70,7 +70,7 @@ struct FlightMachine {
         self.budget = budget
         isPlaylist = job.resource.role == .playlist
         isAhead = job.beganAhead
-        objectGivenAt = wasObjectGiven ? Monotonic(nanoseconds: 0) : nil
+        objectGivenAt = wasObjectGiven ? Given.earlier : nil
     }
 
     // MARK: Queries
@@ -130,7 +130,7 @@ struct FlightMachine {
 
     /// True if a waiter got the object less than `limit` ago and may still be about to read it.
     func wasObjectGivenLately(_ now: Monotonic, within limit: Interval) -> Bool {
-        now - (objectGivenAt ?? Monotonic(nanoseconds: 0)) < limit
+        if case .at(let time)? = objectGivenAt { now - time < limit } else { false }
     }
 
     // MARK: Requests
@@ -250,7 +250,7 @@ struct FlightMachine {
     }
 
     /// Notes that readers may hold the object although this flight gave it to no waiter.
-    mutating func noteReaders() { objectGivenAt = objectGivenAt ?? Monotonic(nanoseconds: 0) }
+    mutating func noteReaders() { if objectGivenAt == nil { objectGivenAt = .earlier } }
 
     /// Answers waiters for the head, once the body is known not to be a playlist, and those that
     /// need a playlist.
@@ -259,7 +259,7 @@ struct FlightMachine {
         let refused = refuseFutile()
         let ready = waiters.filter { $0.repliesAt == .head }
         guard !ready.isEmpty else { return refused }
-        objectGivenAt = now
+        objectGivenAt = .at(now)
         waiters.removeAll { $0.repliesAt == .head }
         return refused + [.deliver(ready)]
     }
@@ -297,7 +297,7 @@ struct FlightMachine {
     /// Gives all waiters the object once its body is complete.
     mutating func deliverComplete(now: Monotonic) -> [Action] {
         guard !waiters.isEmpty else { return [] }
-        objectGivenAt = now
+        objectGivenAt = .at(now)
         return [.deliver(takeWaiters())]
     }
 

@@ -142,6 +142,14 @@ extension FlightMachine {
         static let ignored = Self(rawValue: 2)
     }
 
+    /// When readers were given an object.
+    enum Given: Equatable {
+        /// By others, or before the flight began: no reader is just about to begin with it.
+        case earlier
+        /// The flight gave it to waiters.
+        case at(Monotonic)
+    }
+
     /// Whether the object can be stored.
     enum Keeping: Equatable {
         case possible

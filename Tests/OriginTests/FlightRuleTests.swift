@@ -215,6 +215,22 @@ import Testing
         #expect(!isNeeded(isRead: false) && isNeeded(isRead: true))
     }
 
+    @Test func `an object that readers have had for long is not one that was just given`() {
+        var story = FlightStory(wasObjectGiven: true)
+        // The clock counts from the start of the machine.
+        let early = Monotonic(nanoseconds: 10_000_000)
+        func isNeeded() -> Bool {
+            story.machine.isNeeded(isRead: false, now: early, wayToReader: .milliseconds(50))
+        }
+        #expect(story.machine.wasObjectGiven && !isNeeded())
+        story.machine.noteReaders()
+        #expect(!isNeeded())
+        var joined = FlightStory()
+        joined.machine.noteReaders()
+        #expect(joined.machine.wasObjectGiven)
+        #expect(!joined.machine.wasObjectGivenLately(early, within: .milliseconds(50)))
+    }
+
     @Test func `progress is known while a body with a known end arrives`() {
         var story = FlightStory(wanted: .span(start: 100, end: nil), wasObjectGiven: true)
         story.start()
