@@ -161,12 +161,8 @@ extension FlightMachine {
     /// - Parameter isAnswered: whether the reply said that the object is not stored.
     /// - Returns: whether the loss is a new one.
     mutating func noteLoss(isAnswered: Bool) -> Loss {
-        guard !isAnswered else { return .known }
-        switch keeping {
-        case .lost, .impossibleAndLost: return .known
-        case .possible: keeping = .lost
-        case .impossible: keeping = .impossibleAndLost
-        }
+        guard !isAnswered, !hasCountedLoss else { return .known }
+        hasCountedLoss = true
         return .new
     }
 
@@ -175,12 +171,8 @@ extension FlightMachine {
     /// - Returns: whether the body may be passed on without being stored: no waiter has the object
     ///   yet, and a player waits for it.
     mutating func keepsNothing() -> Bool {
-        guard !isAhead, !waiters.isEmpty else { return false }
-        switch keeping {
-        case .possible: keeping = .impossible
-        case .lost: keeping = .impossibleAndLost
-        case .impossible, .impossibleAndLost: return false
-        }
+        guard mayKeep, !isAhead, !waiters.isEmpty else { return false }
+        mayKeep = false
         return true
     }
 
@@ -194,9 +186,6 @@ extension FlightMachine {
         guard isFilling, !isOpaque, isUnseen, keepsNothing() else { return nil }
         return [.drop] + resume(.afresh, after: .zero)
     }
-
-    /// True if this flight still allows storing the object.
-    var mayKeep: Bool { keeping == .possible || keeping == .lost }
 
     // MARK: Flow control
 

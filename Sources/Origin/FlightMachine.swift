@@ -38,7 +38,11 @@ struct FlightMachine {
     var fill: Fill?
     var isPlaylist: Bool
     var ranges: RangeSupport = []
-    var keeping = Keeping.possible
+    /// True if this flight still allows storing the object; false once storing failed before any
+    /// waiter got it, so that the body is only passed on.
+    var mayKeep = true
+    /// True once it was counted that the object has no name, or has lost it.
+    var hasCountedLoss = false
     /// When readers were last given the object, whose bytes cannot be taken back from then on; nil
     /// before.
     private(set) var objectGivenAt: Given?

@@ -149,14 +149,4 @@ extension FlightMachine {
         /// The flight gave it to waiters.
         case at(Monotonic)
     }
-
-    /// Whether the object can be stored.
-    enum Keeping: Equatable {
-        case possible
-        /// The loss of the object's name was counted.
-        case lost
-        /// Storing failed before any waiter got the object: the body is only passed on.
-        case impossible
-        case impossibleAndLost
-    }
 }
