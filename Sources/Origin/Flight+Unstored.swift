@@ -62,12 +62,13 @@ extension Flight {
         return !object.isSpread && !object.isDiscarded
     }
 
-    /// True if a later request brings the rest of the same body, from any byte on.
+    /// True if a later request brings what was freed of the body, from any byte on.
+    ///
+    /// Without a known length, a transfer that fills a hole does not end at the stored bytes behind
+    /// it.
     private var mayLeaveBehind: Bool {
-        guard hasFreeableBody, machine.ranges == .taken, let facts = fillFacts,
-            facts.total != nil
-        else { return false }
-        return machine.job.canBeJoined(facts)
+        guard hasFreeableBody, let facts = fillFacts, facts.total != nil else { return false }
+        return machine.mayContinueLater(facts)
     }
 
     /// The present bytes up to the watermark.

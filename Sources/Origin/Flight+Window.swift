@@ -104,9 +104,8 @@ extension Flight {
     /// The reader requests the rest when it gets there. If the origin does not support requests for
     /// the rest, the transfer stays open.
     private func endPausedTransfer(since start: Monotonic) {
-        guard machine.pausedSince == start, !hasWaiters, machine.ranges.contains(.taken),
-            let facts = fillFacts,
-            machine.job.canBeJoined(facts)
+        guard machine.pausedSince == start, !hasWaiters, let facts = fillFacts,
+            machine.mayContinueLater(facts)
         else { return }
         flush()
         guard machine.isFilling else { return }

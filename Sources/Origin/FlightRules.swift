@@ -126,6 +126,16 @@ extension FlightJob {
     }
 }
 
+extension FlightMachine {
+    /// True if another request brings the rest of the body, so that this transfer may end, or leave
+    /// readers behind, before they have it.
+    ///
+    /// An origin that has ignored a range counts as one that always does, whatever a response has
+    /// stated since: some send Accept-Ranges with a 200 to a range. Another request might get the
+    /// whole body once more, while requests for bytes ahead are served by this transfer.
+    func mayContinueLater(_ fill: FillFacts) -> Bool { ranges == .taken && job.canBeJoined(fill) }
+}
+
 /// A stored body for comparison with a response.
 struct StoredBody: Equatable {
     /// The most bytes that are compared.

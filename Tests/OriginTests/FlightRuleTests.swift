@@ -95,6 +95,40 @@ import Testing
         #expect(resumption(FillFacts(offset: 0)) == .again)
     }
 
+    @Test func `the rest of a body is left to a later request only if no range was ignored`() {
+        let fill = FillFacts(offset: 1_500, total: 1_000_000)
+        let both: FlightMachine.RangeSupport = [.taken, .ignored]
+        var story = FlightStory(wanted: .span(start: 500, end: nil))
+        story.join()
+        story.start()
+        // It claims to take ranges.
+        story.whole(1_000_000)
+        #expect(story.machine.ranges == both)
+        #expect(!story.machine.mayContinueLater(fill))
+        story.bytes(1_500)
+        story.breaks()
+        story.timer()
+        // It takes this one; other nodes of it may not.
+        story.part(1_500, 999_999, of: 1_000_000)
+        #expect(story.machine.isFilling && story.machine.ranges == both)
+        #expect(!story.machine.mayContinueLater(fill) && story.broken == [])
+    }
+
+    @Test func `the rest of a body is left to a later request if that proves to belong to it`() {
+        func mayContinue(_ fill: FillFacts, takesRanges: Bool = true) -> Bool {
+            var story = FlightStory()
+            story.beginning.takesRanges = takesRanges
+            story.join()
+            story.start()
+            story.whole(1_000_000)
+            return story.machine.mayContinueLater(fill)
+        }
+        #expect(mayContinue(FillFacts(offset: 1_000, total: 1_000_000)))
+        #expect(mayContinue(FillFacts(offset: 1_000, hasStrongValidator: true)))
+        #expect(!mayContinue(FillFacts(offset: 1_000)))
+        #expect(!mayContinue(FillFacts(offset: 1_000, total: 1_000_000), takesRanges: false))
+    }
+
     // MARK: Joining
 
     private func covers(
