@@ -55,6 +55,21 @@ package final class LinkWriter {
         self.handle = handle
     }
 
+    private init(_ other: LinkWriter, prefix: String) {
+        session = other.session
+        self.prefix = Array(prefix.utf8)
+        sign = other.sign
+        isInFront = other.isInFront
+        signForUser = other.signForUser
+        signs = other.signs
+        handle = other.handle
+    }
+
+    /// Returns a writer of the same links behind another prefix.
+    package func links(behind prefix: String) -> LinkWriter {
+        LinkWriter(self, prefix: prefix)
+    }
+
     /// Appends the link to a resource of a playlist.
     ///
     /// `epoch` is the current epoch of its name.

@@ -13,6 +13,7 @@ struct ChannelLinks {
     private let headers: ChannelHeaders
     private let resource: Resource
     private let base: AbsoluteURL
+    private let prefix: String
     private let core: ProxyCore
     private var writers: [[Entry.Header]: LinkWriter] = [:]
 
@@ -20,11 +21,16 @@ struct ChannelLinks {
     ///   - headers: the headers in the list.
     ///   - resource: the list.
     ///   - base: the list's URL after redirects.
+    ///   - prefix: the prefix of each link, without the path of a sealed session.
     ///   - core: provides sessions and the signer.
-    init(_ headers: ChannelHeaders, of resource: Resource, base: AbsoluteURL, _ core: ProxyCore) {
+    init(
+        _ headers: ChannelHeaders, of resource: Resource, base: AbsoluteURL, prefix: String,
+        _ core: ProxyCore
+    ) {
         self.headers = headers
         self.resource = resource
         self.base = base
+        self.prefix = prefix
         self.core = core
         if headers.refused > 0 {
             core.log.warning(
@@ -34,7 +40,7 @@ struct ChannelLinks {
     }
 
     /// Returns the writer of an entry's link; nil for an entry without headers of its own.
-    mutating func links(of reference: ResourceReference, prefix: String) -> LinkWriter? {
+    mutating func links(of reference: ResourceReference) -> LinkWriter? {
         guard reference.tag == .inf, let own = headers.byLine[reference.line] else { return nil }
         if let known = writers[own] { return known }
         let entry = Entry(

@@ -340,10 +340,10 @@ extension LiveMemory {
 
     /// Returns the time since a live playlist or a delta update of it was last read; the longest
     /// time if that is unknown, as after the clock was set back.
-    func sinceReading(of resource: Resource, _ asked: Asked) -> Interval {
+    func sinceReading(of resource: Resource, _ circumstances: RequestCircumstances) -> Interval {
         let unknown = Interval(nanoseconds: .max)
         guard let known = list(resource.listKey) else { return unknown }
-        let time = Moment(wall: asked.now, steady: asked.steadyNow) - known.received
+        let time = Moment(wall: circumstances.now, steady: circumstances.steadyNow) - known.received
         return time >= .zero ? time : unknown
     }
 }

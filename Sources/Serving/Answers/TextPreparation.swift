@@ -88,8 +88,7 @@ struct TextPreparation: Sendable {
                 resource.role == .json
                 ? Product(playlist: try rewriteJSON(text, base: base))
                 : try rewrite(
-                    channels?.text ?? text, base: base, to: key, reading, channels,
-                    movedFrom: key.form.offline != 0 ? self.text.cut?.movedFrom : nil)
+                    channels?.text ?? text, base: base, to: key, reading, .served(channels))
             made.playlist.names = nameVersion
             facts.keep(made.playlist, for: key, within: core.rewritten)
             // A parent that was read meanwhile may not have found this text to forget.
@@ -180,117 +179,110 @@ struct TextPreparation: Sendable {
         return failure
     }
 
+    /// What a playlist is rewritten from.
+    private enum Source {
+        /// The text in its served form, with the headers that it sets for channels.
+        case served(ChannelHeaders?)
+        /// That text without the segments whose URIs are withheld from players; from the number
+        /// `movedFrom` on, segments have other numbers than in the list.
+        case cut(movedFrom: Int?)
+
+        var channels: ChannelHeaders? {
+            if case .served(let channels) = self { channels } else { nil }
+        }
+
+        var isCut: Bool {
+            if case .cut = self { true } else { false }
+        }
+    }
+
     private func rewrite(
         _ body: [UInt8], base: AbsoluteURL, to key: ObjectFacts.RewriteKey,
-        _ known: PlaylistReading, _ channels: ChannelHeaders?, isCut: Bool = false,
-        movedFrom: Int?
+        _ known: PlaylistReading, _ source: Source
     ) throws(PlaylistError) -> Product {
-        let form = key.form
         let seal = seal(of: body, base, known)
-        // Links that carry the playlist's variables too are written in full.
-        let links = linkWriter(
-            prefix: seal?.text == resource.session.seal?.text
-                ? key.prefix : prefix + (seal?.path ?? ""), seal)
-        var channelLinks = channels.map { ChannelLinks($0, of: resource, base: base, core) }
-        let cookies = key.cookies.map { Array("\(RewrittenLink.cookieArgument)=\($0)".utf8) }
-        var absoluteLinks: LinkWriter?
-        var hasMap = false
-        let epochs = core.live.epochs(in: resource.listKey)
-        let shift = namesOfShifted(form)
-        let names = core.live.names(
-            in: resource.listKey, named: asked,
-            for: resource.isKept(for: resource.session) ? resource.session.id : nil,
-            isShifted: shift != nil, isCut: isCut || form.offline != 0, movedFrom: movedFrom)
-        var head = KeptHead(core.settings, count: core.aheadServices.keepHead(of: base), of: body)
-        // Lists name one host a thousand times in a row: it is checked once.
-        var judged: (url: AbsoluteURL, isOwn: Bool)?
-        var early = EarlyOrigins(core.settings, list: base)
-        var reported = ReportedLists(in: resource, core.playlistMemory)
-        // The last folder whose host is not this daemon; also checked once.
-        var others: URLFolder?
-        // Other forms than the origin's have other segments.
-        var sketch = draws && form == .origin ? CompactMediaList.Sketch() : nil
+        let links = linkChoice(to: key, seal, source)
+        var state = LinkChoice.State(
+            channelLinks: source.channels.map {
+                ChannelLinks($0, of: resource, base: base, prefix: prefix, core)
+            },
+            head: KeptHead(core.settings, count: core.aheadServices.keepHead(of: base), of: body),
+            early: EarlyOrigins(core.settings, list: base),
+            reported: ReportedLists(in: resource, core.playlistMemory),
+            // Other forms than the origin's have other segments.
+            sketch: draws && key.form == .origin ? CompactMediaList.Sketch() : nil)
         var options = PlaylistRewriter.Options(known)
         // Links contain no quotes and no control bytes: their prefix is a checked host and path.
         options.trustsMap = true
         // The links of one file differ by place, or before and behind the kept head.
-        options.writesOffsets = names != nil || head != nil
-        // Passed as a closure literal, so that accesses to captured variables are not checked for
-        // overlap a thousand times.
+        options.writesOffsets = links.names != nil || state.head != nil
+        // Passed as a closure literal, so that accesses to the captured variable are not checked
+        // for overlap a thousand times.
         let made = try PlaylistRewriter.rewrite(
             body, base: base, options: options,
             documents: { document throws(PlaylistError) in
-                let links = linkWriter(prefix: host + (seal?.path ?? ""), seal)
-                return try rewritten(document, base: base, links, absoluteLinks: links)
+                let writer = linkWriter(prefix: host + (seal?.path ?? ""), seal)
+                return try rewritten(document, base: base, writer, absoluteLinks: writer)
             }
         ) { (reference, output) -> Bool in
-            sketch?.add(reference)
-            var isOwn = false
-            if others == nil || reference.place.folder !== others {
-                let neighbour = reference.place.neighbour
-                if let judged, judged.url.sharesAuthority(with: neighbour) {
-                    isOwn = judged.isOwn
-                } else {
-                    isOwn = core.addresses.contains(neighbour)
-                    judged = (neighbour, isOwn)
-                    if !isOwn { early.add(neighbour) }
-                }
-                others = isOwn ? nil : reference.place.folder
-            }
-            // Links to this daemon stay unchanged: a second handle around one would loop.
-            if isOwn { return false }
-            if reference.hasMap { hasMap = true }
-            let epoch =
-                shift.map { $0.nameEpoch(of: reference, for: reference.mediaSequence) }
-                ?? (epochs.isEmpty ? .first : self.epoch(of: reference, epochs))
-            if let own = channelLinks?.links(of: reference, prefix: prefix) {
-                own.append(reference, to: &output)
-                return true
-            }
-            switch (head?.link(of: reference) ?? .kept, reference.tag) {
-            case (.origins, _): output.append(contentsOf: reference.url.bytes)
-            case (.kept, .dateRange):
-                // Players do not resolve URLs in date ranges (8216bis, appendix D).
-                let writer = absoluteLinks ?? linkWriter(prefix: host + (seal?.path ?? ""), seal)
-                absoluteLinks = writer
-                writer.append(reference, in: epoch, to: &output)
-            case (let link, _):
-                let place = names?.place(of: reference)
-                if let names, let place {
-                    links.append(reference, at: place, of: names.list, in: epoch, to: &output)
-                } else if case .renditionReport = reference.tag,
-                    let url = reported.url(of: reference)
-                {
-                    links.append(url, reference, in: epoch, to: &output)
-                } else {
-                    links.append(reference, in: epoch, to: &output)
-                }
-                let isUnkept = if case .unkept = link { true } else { false }
-                if isUnkept {
-                    output.append(
-                        contentsOf: place == nil ? KeptHead.suffix : KeptHead.furtherSuffix)
-                }
-                if let cookies {
-                    output.append(place == nil && !isUnkept ? 0x3F : 0x26)
-                    output.append(contentsOf: cookies)
-                }
-            }
-            return true
+            links.write(reference, to: &output, &state)
         }
         core.unusableReports.report(made.unusable, in: resource, to: core.log)
-        if !isCut, !made.unusable.segmentLines.isEmpty, made.summary.kind == .media,
-            made.summary.hasEndList
+        if !source.isCut, !made.unusable.segmentLines.isEmpty,
+            made.summary.kind == .media, made.summary.hasEndList
         {
             var known = known
             known.keepsLines = true
             let shorter = OfflinePlaylist.cut(
                 try Playlist(body, base: base, known), missing: Set(made.unusable.segmentLines))
             // The line numbers of the shorter list differ.
-            let moved = [movedFrom, shorter.movedFrom].compactMap { $0 }.min()
+            let moved = [movedFrom(in: source, key.form), shorter.movedFrom].compactMap { $0 }
             return try rewrite(
-                shorter.bytes, base: base, to: key, known, nil, isCut: true, movedFrom: moved)
+                shorter.bytes, base: base, to: key, known, .cut(movedFrom: moved.min()))
         }
         core.counters.add(.playlistsRewritten)
+        remember(made, hasMap: state.hasMap)
+        let playlist = PreparedPlaylist(
+            bytes: made.bytes, facts: core.names.facts(made.summary, of: resource, facts),
+            form: key.form, host: state.absoluteLinks == nil && !made.hasDocuments ? nil : host)
+        return Product(
+            playlist: playlist,
+            sketched: state.sketch.map { (object.generation, SketchedList(made.summary, $0)) },
+            origins: resource.policy == .offline ? [] : state.early.origins,
+            isMultivariant: made.summary.kind == .multivariant)
+    }
+
+    /// Returns the choice of the links in a playlist.
+    private func linkChoice(
+        to key: ObjectFacts.RewriteKey, _ seal: SessionSeal?, _ source: Source
+    ) -> LinkChoice {
+        let shift = namesOfShifted(key.form)
+        return LinkChoice(
+            // Links that carry the playlist's variables too are written in full.
+            writer: linkWriter(
+                prefix: seal?.text == resource.session.seal?.text
+                    ? key.prefix : prefix + (seal?.path ?? ""), seal),
+            host: host, seal: seal, addresses: core.addresses,
+            epochs: core.live.epochs(in: resource.listKey), shift: shift,
+            names: core.live.names(
+                in: resource.listKey, named: asked,
+                for: resource.isKept(for: resource.session) ? resource.session.id : nil,
+                isShifted: shift != nil, isCut: source.isCut || key.form.offline != 0,
+                movedFrom: movedFrom(in: source, key.form)),
+            cookies: key.cookies.map { Array("\(RewrittenLink.cookieArgument)=\($0)".utf8) })
+    }
+
+    /// Returns the number from which on segments have other numbers than in the list; nil if there
+    /// is none.
+    private func movedFrom(in source: Source, _ form: PlaylistForm) -> Int? {
+        switch source {
+        case .served: form.offline != 0 ? text.cut?.movedFrom : nil
+        case .cut(let movedFrom): movedFrom
+        }
+    }
+
+    /// Keeps what a rewritten playlist tells of its session and of the playlists that it names.
+    private func remember(_ made: RewrittenPlaylist, hasMap: Bool) {
         if resource.mayStore, resource.live.directives == nil { core.rememberPlayed(resource) }
         if made.summary.kind == .media, !made.summary.isChannelList {
             let slides = made.summary.isLive && made.summary.playlistType != .event
@@ -310,24 +302,6 @@ struct TextPreparation: Sendable {
         } else if hasMap, !made.summary.isSkipDelta {
             core.playlistMemory.rememberMap(memoryKey)
         }
-        let playlist = PreparedPlaylist(
-            bytes: made.bytes, facts: core.names.facts(made.summary, of: resource, facts),
-            form: form, host: absoluteLinks == nil && !made.hasDocuments ? nil : host)
-        return Product(
-            playlist: playlist,
-            sketched: sketch.map { (object.generation, SketchedList(made.summary, $0)) },
-            origins: resource.policy == .offline ? [] : early.origins,
-            isMultivariant: made.summary.kind == .multivariant)
-    }
-
-    /// Returns the current epoch of a name in the served list.
-    ///
-    /// - Parameters:
-    ///   - reference: the name, in the served form.
-    ///   - epochs: the epochs of the origin's last window, without first epochs.
-    /// - Returns: the epoch to write into the link.
-    private func epoch(of reference: ResourceReference, _ epochs: [AbsoluteURL: Epoch]) -> Epoch {
-        reference.role == .playlist ? .first : epochs[reference.url] ?? .first
     }
 
     /// Returns the text with each URI replaced by a link to this daemon.

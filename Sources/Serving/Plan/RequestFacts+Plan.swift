@@ -109,7 +109,7 @@ extension RequestFacts {
         if mayServeStale(response) { return stale(response) }
         if resource.isTextOfChild { return nil }
         guard let sinceReading else { return .learn(.reading) }
-        let question = resource.question(response.facts, playlist, asked)
+        let question = resource.question(response.facts, playlist, circumstances)
         guard sinceReading < playlist.unchangedBound || Freshness.mayServeStale(question) else {
             return nil
         }
