@@ -26,8 +26,8 @@ package final class AheadServices: Sendable {
     /// Signs links if the daemon has a token; otherwise nil.
     package let signer: Signer?
     package let log: Logger
-    /// Returns the origin URL that a text names; nil if it names none.
-    package let originURL: @Sendable (String) -> AbsoluteURL?
+    /// Returns where the titles start that a text names; nil if it names none.
+    package let titleStart: StoreAdministration.NamedStart
     /// Resolves a player's reference that is relative to the URL of its request in this session;
     /// nil unless the daemon wrote it for the session.
     package let originURLOfNext: @Sendable (String, RequestHead, SessionID) -> AbsoluteURL?
@@ -37,7 +37,7 @@ package final class AheadServices: Sendable {
         settings: ProxySettings, counters: Counters, flights: Flights, playlists: PlaylistReader,
         playlistMemory: PlaylistMemory, addresses: OwnAddresses, concurrency: ConcurrencyReport,
         crashes: CrashHistory, signer: Signer?, log: Logger,
-        originURL: @escaping @Sendable (String) -> AbsoluteURL?,
+        titleStart: @escaping StoreAdministration.NamedStart,
         originURLOfNext: @escaping @Sendable (String, RequestHead, SessionID) -> AbsoluteURL?
     ) {
         self.store = store
@@ -54,7 +54,7 @@ package final class AheadServices: Sendable {
         self.crashes = crashes
         self.signer = signer
         self.log = log
-        self.originURL = originURL
+        self.titleStart = titleStart
         self.originURLOfNext = originURLOfNext
     }
 }

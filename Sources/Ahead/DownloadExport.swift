@@ -54,7 +54,7 @@ struct DownloadExport {
         let catalogue = TitleCatalogue(
             store: services.store, sessions: services.sessions, keys: services.keys,
             limits: services.settings.playlistLimits)
-        let administration = StoreAdministration(catalogue: catalogue) { services.originURL($0) }
+        let administration = StoreAdministration(catalogue: catalogue) { services.titleStart($0) }
         switch administration.find(text) {
         case .failure(let refusal): return .failure(refusal.status, refusal.reason)
         case .success(let titles):

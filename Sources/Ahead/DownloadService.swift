@@ -160,7 +160,7 @@ package final class DownloadService: Sendable {
     ) {
         do throws(StoreAdministration.Refusal) {
             let services = table.services
-            let order = try DownloadOrder(query: query) { services.originURL($0) }
+            let order = try DownloadOrder(query: query) { services.titleStart($0)?.url }
             guard !services.addresses.contains(order.url) else {
                 return done(.failure(.badRequest, "the URL leads back to this daemon"))
             }

@@ -244,6 +244,35 @@ extension Stories.TitlesTests {
         #expect(listed.contains("auth") && listed.contains("100 %"), "\(listed)")
     }
 
+    @Test(arguments: [true, false])
+    func `a daemon's URL with headers names the title of its session alone`(
+        _ isRunning: Bool
+    ) throws {
+        let story = try Story()
+        story.putTitle("/two.m3u8", "two")
+        try story.play("/two.m3u8")
+        let pinned = try story.ask("pin", story.cdn.url("/two.m3u8"))
+        #expect(pinned.status == 0, "\(pinned)")
+        let own = story.entry("/two.m3u8", "h_Authorization=Bearer%20xyz")
+        #expect(try story.follow(own).status == 200)
+        let areKept = try eventually {
+            members("total", in: try story.api("titles")) == ["2"]
+        }
+        #expect(areKept)
+        if !isRunning { story.stop() }
+        func tell(_ arguments: String...) throws -> Tool.Result {
+            try Tool.run(
+                [DaemonProcess.builtBinary()] + arguments
+                    + (isRunning
+                        ? ["--daemon", story.daemon.baseURL] : ["--cache-dir", story.cacheFolder]))
+        }
+        #expect(try tell("unpin", own).stdout == "it was not pinned\n")
+        #expect(try tell("purge", "--title", own).status == 0)
+        let listed = try tell("ls", "--json").stdout
+        #expect(members("pinned", in: listed) == ["true"], "\(listed)")
+        #expect(members("percent", in: listed).first == "100", "\(listed)")
+    }
+
     @Test
     func `a title is found and pinned by a URL with another signature`() throws {
         let story = try Story()

@@ -4,7 +4,6 @@ package import Logging
 package import Posix
 import Reactor
 import Synchronization
-package import URISyntax
 
 /// Processes administration requests one at a time, off the server loops.
 package final class AdministrationWorker: Sendable {
@@ -25,13 +24,13 @@ package final class AdministrationWorker: Sendable {
     ///   - catalogue: the titles of the store to administer.
     ///   - log: receives a notice if a purge of an earlier run is continued.
     ///   - hasPictures: true if the daemon makes pictures of titles.
-    ///   - origin: returns the origin URL that a text names.
+    ///   - origin: returns where the titles start that a text names.
     ///   - willPurge: called with purges before anything is removed, and with none before a clear
     ///     that spares pinned titles.
     /// - Throws: the error of `pthread_create(3)`.
     package init(
         _ catalogue: TitleCatalogue, log: Logger, hasPictures: Bool,
-        origin: @escaping @Sendable (String) -> AbsoluteURL?,
+        origin: @escaping StoreAdministration.NamedStart,
         willPurge: @escaping StoreAdministration.WillPurge
     ) throws(SystemError) {
         administration = StoreAdministration(

@@ -38,14 +38,11 @@ extension StoreAdministration {
     private func pinnable(_ arguments: AdministrationQuery) -> Result<[Title], Refusal> {
         if let text = arguments["title"] { return find(text) }
         guard let text = arguments["url"] else { return .failure(.missing("url or title")) }
-        let (plain, headers) = PlayerHeaders.cut(text)
-        guard let url = origin(plain) else { return .failure(.noURL) }
-        if let fault = PlayerHeaders.fault(of: headers) {
-            return .failure(Refusal(status: .badRequest, reason: fault))
+        return start(text, orElse: .noURL).map { start in
+            let titles = catalogue.titles(startingAt: start.url, in: start.session)
+            let known = titles.filter { $0.objects > 0 || !$0.variants.isEmpty }
+            return known.isEmpty ? [titles[0]] : known
         }
-        let titles = catalogue.titles(startingAt: url, headers: headers)
-        let known = titles.filter { $0.objects > 0 || !$0.variants.isEmpty }
-        return .success(known.isEmpty ? [titles[0]] : known)
     }
 
     package func unpin(_ arguments: AdministrationQuery) -> AdministrationAnswer {
@@ -94,10 +91,9 @@ extension StoreAdministration {
         switch names[0] {
         case "url":
             // The keys of all sessions are meant, whatever headers stand behind the URL.
-            let (plain, headers) = PlayerHeaders.cut(text)
-            if let fault = PlayerHeaders.fault(of: headers) { return refusal(fault) }
-            guard let url = origin(plain) else { return .failure(.noURL) }
-            return .success(.texts(Set(catalogue.keys.texts(of: url))))
+            return start(text, orElse: .noURL).map {
+                .texts(Set(catalogue.keys.texts(of: $0.url)))
+            }
         case "title":
             return find(text).map { .titles(Set($0.map(\.id.number))) }
         case "host":
@@ -132,6 +128,11 @@ extension StoreAdministration {
             value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
         }
         if let text = arguments["host"] { return argument("host", PurgeHost(text)?.text) }
+        let named = arguments["title"] ?? (path == "/api/purge" ? nil : arguments["url"])
+        if let session = named.flatMap({ start($0) })?.session {
+            // Its headers are nobody's business, and a URL without them means others too.
+            return argument("title", session.id.text)
+        }
         guard let text = arguments["title"] else {
             return argument("url", arguments["url"].flatMap(originURL)?.text)
         }
@@ -147,7 +148,9 @@ extension StoreAdministration {
         return argument("title", (id ?? own)?.text)
     }
 
-    private func originURL(_ text: String) -> AbsoluteURL? { origin(PlayerHeaders.cut(text).url) }
+    private func start(_ text: String) -> TitleStart? { try? start(text, orElse: .noURL).get() }
+
+    private func originURL(_ text: String) -> AbsoluteURL? { start(text)?.url }
 
     /// Repeats purges of other nodes, all in one pass.
     ///

@@ -27,6 +27,9 @@ package final class StoreAdministration: Sendable {
     /// Returns the origin URL that a text names, directly or inside a URL of this daemon; nil if it
     /// names none.
     package typealias OriginURL = @Sendable (_ text: String) -> AbsoluteURL?
+    /// Returns where the titles start that a text names, an origin's URL or one of this daemon
+    /// with its headers; nil if it names none.
+    package typealias NamedStart = @Sendable (_ text: String) -> TitleStart?
     /// Whether all that is to be spared is pinned.
     package enum Pinning: Sendable {
         case done, underWay
@@ -44,7 +47,7 @@ package final class StoreAdministration: Sendable {
     package let catalogue: TitleCatalogue
     /// The limits from the settings, if they differ from those the store was opened with.
     package let allowance: StoreConfiguration?
-    package let origin: OriginURL
+    private let namedStart: NamedStart
     /// True if the daemon makes pictures of titles.
     let hasPictures: Bool
     let verification: StoreVerification
@@ -60,11 +63,11 @@ package final class StoreAdministration: Sendable {
 
     package init(
         catalogue: TitleCatalogue, allowance: StoreConfiguration? = nil,
-        hasPictures: Bool = false, origin: @escaping OriginURL, willPurge: WillPurge? = nil
+        hasPictures: Bool = false, origin: @escaping NamedStart, willPurge: WillPurge? = nil
     ) {
         self.catalogue = catalogue
         self.allowance = allowance
-        self.origin = origin
+        namedStart = origin
         self.hasPictures = hasPictures
         self.willPurge = willPurge
         verification = StoreVerification(store: catalogue.store, use: lastUse)
@@ -187,25 +190,29 @@ package final class StoreAdministration: Sendable {
             }
             return .success([title])
         }
-        let (plain, headers) = PlayerHeaders.cut(text)
-        guard let url = origin(plain) else {
-            return .failure(
-                Refusal(
-                    status: .badRequest,
-                    reason:
-                        "a title is named by its 12 hexadecimal digits or by its http or https URL"
-                ))
+        let noURL = Refusal(
+            status: .badRequest,
+            reason: "a title is named by its 12 hexadecimal digits or by its http or https URL")
+        return start(text, orElse: noURL).flatMap { start in
+            let titles = catalogue.titles(startingAt: start.url, in: start.session)
+            let known = titles.filter { $0.objects > 0 || $0.isPinned || !$0.variants.isEmpty }
+            guard !known.isEmpty else {
+                return .failure(
+                    Refusal(status: .notFound, reason: "nothing of \(start.url.redacted) is kept"))
+            }
+            return .success(known)
         }
+    }
+
+    /// Returns where the titles start that a URL names, with the headers in it and behind it.
+    func start(_ text: String, orElse refusal: Refusal) -> Result<TitleStart, Refusal> {
+        let (plain, headers) = PlayerHeaders.cut(text)
+        guard var start = namedStart(plain) else { return .failure(refusal) }
         if let fault = PlayerHeaders.fault(of: headers) {
             return .failure(Refusal(status: .badRequest, reason: fault))
         }
-        let titles = catalogue.titles(startingAt: url, headers: headers)
-        let known = titles.filter { $0.objects > 0 || $0.isPinned || !$0.variants.isEmpty }
-        guard !known.isEmpty else {
-            return .failure(
-                Refusal(status: .notFound, reason: "nothing of \(url.redacted) is kept"))
-        }
-        return .success(known)
+        start.entry.headers += headers
+        return .success(start)
     }
 }
 

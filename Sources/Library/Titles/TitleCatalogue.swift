@@ -1,4 +1,5 @@
 package import HLS
+import HTTP
 package import Model
 package import Routing
 package import Store
@@ -48,21 +49,27 @@ package struct TitleCatalogue: Sendable {
     ///
     /// - Parameters:
     ///   - url: the origin's.
-    ///   - headers: of the session that is meant; none for all.
+    ///   - session: the one that is meant, which starts there; nil for all.
     /// - Returns: one title or more.
-    package func titles(startingAt url: AbsoluteURL, headers: [Entry.Header] = []) -> [Title] {
-        let plain = SessionTable.unkept(for: Entry(url: url, headers: headers))
-        let ways = Set(keys.entryKeys(url, of: plain))
-        let owners = Set(store.entries(of: Array(ways)).compactMap { $0?.title })
-        var others =
-            headers.isEmpty ? sessions.ids(startingAt: url).compactMap(title) : []
-        let known = Set(others.map(\.id.number) + [0, plain.id.number])
+    package func titles(startingAt url: AbsoluteURL, in session: Session? = nil) -> [Title] {
+        let start = session ?? Session(startingAt: url)
+        let ways = Set(keys.entryKeys(url, of: start))
+        var owners = Set(store.entries(of: Array(ways)).compactMap { $0?.title })
+        if let session {
+            // What sessions share belongs to the first of them, which is not meant.
+            owners = owners.filter { number in
+                let owner = sessions.session(SessionID(number))
+                return owner.fields == session.fields && owner.shift == session.shift
+            }
+        }
+        var others = session == nil ? sessions.ids(startingAt: url).compactMap(title) : []
+        let known = Set(others.map(\.id.number) + [0, start.id.number])
         others += owners.subtracting(known).sorted().compactMap { title(SessionID($0)) }
             .filter { $0.entryKey.map(ways.contains) ?? false }
-        let rows = store.rows(ofTitle: plain.id.number)
-        let isPinned = store.pin(of: plain.id.number) != nil
+        let rows = store.rows(ofTitle: start.id.number)
+        let isPinned = store.pin(of: start.id.number) != nil
         if !others.isEmpty, rows.isEmpty, !isPinned { return others }
-        var reading = TitleReading(self, plain, rows)
+        var reading = TitleReading(self, start, rows)
         return [reading.title(entry: url, isPinned: isPinned)] + others
     }
 }

@@ -7,7 +7,7 @@ import Routing
 import Store
 import Synchronization
 import TimeShifting
-package import URISyntax
+import URISyntax
 
 /// Resolves the daemon's own URLs by the current mounts.
 ///
@@ -15,9 +15,9 @@ package import URISyntax
 package final class Links: Sendable {
     /// Replaced as a whole; a request that was routed before is not affected.
     private let routes: Mutex<Router>
-    private let addresses: OwnAddresses
+    let addresses: OwnAddresses
     private let names: ResourceNames
-    private let sessions: SessionTable
+    let sessions: SessionTable
     private let live: LiveMemory
     private let store: ObjectStore
     private let timeShift: TimeShiftTable
@@ -25,7 +25,7 @@ package final class Links: Sendable {
     private let limits: PlaylistLimits
     private let signer: Signer?
     /// The access token, which a user may give in the URLs of orders as a player does.
-    private let token: String?
+    let token: String?
     private let basePath: String
 
     init(
@@ -60,20 +60,6 @@ package final class Links: Sendable {
     func replace(mounts: [Mount]) {
         let router = Self.router(mounts, basePath)
         routes.withLock { $0 = router }
-    }
-
-    /// Returns the origin's URL for a text: the URL itself, or the target of a URL of this daemon;
-    /// nil for neither.
-    package func originURL(_ text: String) -> AbsoluteURL? {
-        guard let url = try? AbsoluteURL(given: Array(text.utf8)) else { return nil }
-        guard addresses.contains(url) else { return url }
-        switch router.route(given: url) {
-        case .entry(let entry): return AccessToken.stripped(entry.url, of: token)
-        case .mount(_, let target): return AccessToken.stripped(target, of: token)
-        case .rewritten(let link):
-            return try? target(of: link, isChecked: false).url
-        default: return nil
-        }
     }
 
     /// Returns the origin's URL for a player's reference relative to the URL of its request.

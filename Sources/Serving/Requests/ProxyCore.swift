@@ -170,7 +170,7 @@ package final class ProxyCore: Sendable {
             counters: counters, flights: flights, playlists: playlists,
             playlistMemory: playlistMemory, addresses: addresses, concurrency: concurrency,
             crashes: crashes, signer: signer, log: log,
-            originURL: { [links] in links.originURL($0) },
+            titleStart: { [links] in links.titleStart($0) },
             originURLOfNext: { [links] in links.originURL(ofNext: $0, after: $1, in: $2) })
         lookahead = LookaheadObserver(
             aheadServices, thread: aheadThread, runsAhead: settings.mayLookAhead(settings.keys))

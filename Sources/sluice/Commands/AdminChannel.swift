@@ -228,7 +228,7 @@ private final class OpenedStore {
         administration = StoreAdministration(
             catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
             allowance: configuration.store,
-            origin: { Self.origin($0, basePath: basePath, isOwn: isOwn) })
+            origin: { Self.titleStart($0, basePath: basePath, isOwn: isOwn, sessions) })
         var context = WhyContext(store: store, keys: keys, sessions: sessions)
         context.isShared = configuration.isShared
         context.mountKind = configuration.proxy.mountKind
@@ -251,17 +251,22 @@ private final class OpenedStore {
         while !store.statistics().isReconciled, .now() < deadline { usleep(2_000) }
     }
 
-    /// Returns the origin's URL for a text, which may be a URL of a daemon.
-    private static func origin(
-        _ text: String, basePath: String, isOwn: (AbsoluteURL) -> Bool
-    ) -> AbsoluteURL? {
+    /// Returns where the titles start that a text names, which may be a URL of a daemon.
+    private static func titleStart(
+        _ text: String, basePath: String, isOwn: (AbsoluteURL) -> Bool, _ sessions: SessionTable
+    ) -> TitleStart? {
         guard let url = try? AbsoluteURL(text) else { return nil }
-        guard isOwn(url) else { return url }
-        return switch Router(mounts: [], basePath: basePath).route(given: url) {
-        case .entry(let entry): entry.url
-        case .rewritten(let link): link.uncheckedURL ?? url
-        default: url
+        if isOwn(url) {
+            switch Router(mounts: [], basePath: basePath).route(given: url) {
+            case .entry(let entry): return TitleStart(entry)
+            case .rewritten(let link):
+                if let target = link.uncheckedURL, let handle = link.unchecked {
+                    return TitleStart(target, in: sessions.session(handle.session))
+                }
+            default: break
+            }
         }
+        return TitleStart(Entry(url: url))
     }
 
     func send(_ method: HTTPMethod, _ target: String) throws -> String {

@@ -1,0 +1,35 @@
+// What titles are named by, apart from their numbers.
+import HTTP
+package import Model
+package import Routing
+package import URISyntax
+
+/// The URL that titles start at, with the headers and the window by which a session is meant.
+package struct TitleStart: Sendable {
+    /// The entry: the origin's URL, and what was given with it.
+    package var entry: Entry
+    /// The recording that the session plays.
+    private let recording: String?
+
+    package init(_ entry: Entry) {
+        self.entry = entry
+        recording = nil
+    }
+
+    /// What is meant by a URL in a link of a session, which has the session's headers.
+    package init(_ url: AbsoluteURL, in session: Session) {
+        entry = Entry(
+            url: url,
+            headers: session.fields.map { Entry.Header(name: $0.name, value: $0.value) },
+            window: session.shift.window)
+        recording = session.shift.recording
+    }
+
+    package var url: AbsoluteURL { entry.url }
+
+    /// The session that is meant; nil if nothing was given with the URL, which then means all.
+    package var session: Session? {
+        let made = SessionTable.unkept(for: entry, recording: recording)
+        return made.isOfEntry ? nil : made
+    }
+}

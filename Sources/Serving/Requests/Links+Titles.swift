@@ -1,0 +1,30 @@
+// What the texts in requests of users name.
+package import Library
+import Model
+import Routing
+package import URISyntax
+
+extension Links {
+    /// Returns where the titles start that a text names: at the URL itself, or at the target of a
+    /// URL of this daemon, in the session of its headers; nil if it is neither.
+    ///
+    /// Blocks if a stored list must be read for that.
+    package func titleStart(_ text: String) -> TitleStart? {
+        guard let url = try? AbsoluteURL(given: Array(text.utf8)) else { return nil }
+        guard addresses.contains(url) else { return TitleStart(Entry(url: url)) }
+        switch router.route(given: url) {
+        case .entry(let entry): return TitleStart(AccessToken.stripped(entry, of: token))
+        case .mount(_, let mounted):
+            return TitleStart(Entry(url: AccessToken.stripped(mounted, of: token)))
+        case .rewritten(let link):
+            guard let found = try? target(of: link, isChecked: false) else { return nil }
+            let opened = link.sealed.flatMap { try? sessions.opened($0, of: found.session) }
+            return TitleStart(found.url, in: opened ?? sessions.session(found.session))
+        default: return nil
+        }
+    }
+
+    /// Returns the origin's URL for a text: the URL itself, or the target of a URL of this daemon;
+    /// nil for neither.
+    package func originURL(_ text: String) -> AbsoluteURL? { titleStart(text)?.url }
+}

@@ -1,0 +1,94 @@
+import CachePolicy
+import HLS
+import HTTP
+import Logging
+import Model
+import Posix
+import Routing
+import Store
+import Testing
+import URISyntax
+
+@testable import Library
+
+/// The titles that a URL with headers names.
+@Suite struct TitleStartTests {
+    private let log = Logger(label: "title-start-tests")
+
+    /// Stores a playlist under the first key of a session.
+    private func keep(
+        _ url: AbsoluteURL, of session: Session, _ keys: KeyTable, in store: ObjectStore
+    ) throws {
+        let body = Array("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n".utf8)
+        let head = StoredHead(
+            status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
+            finalURL: url.text, isPlaylist: true)
+        let total = Int64(body.count)
+        let object = try store.create(
+            ObjectDescription(
+                key: try #require(keys.entryKeys(url, of: session).first), url: url.text,
+                role: ResourceRole.playlist.letter, head: head.encoded, total: total,
+                created: .now(), isStorable: true, title: session.id.number))
+        try store.publish(object)
+        var writer = FillWriter(object, from: 0, to: total)
+        try body.withUnsafeBytes { try writer.append($0) }
+        writer.end(failure: nil)
+        store.finish(object)
+    }
+
+    @Test func `a URL with headers names the title of one session, one without names all`() throws {
+        let folder = try makeTemporaryFolder("title-start")
+        defer { removeTree(folder) }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        defer { store.close() }
+        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
+        let sessions = SessionTable(store.state)
+        let url = try AbsoluteURL("http://h/l.m3u8")
+        func entry(_ name: String, _ value: String) -> Entry {
+            Entry(url: url, headers: [Entry.Header(name: name, value: value)])
+        }
+        let plain = sessions.session(for: Entry(url: url))
+        let own = sessions.session(for: entry("Authorization", "Bearer xyz"))
+        // Its playlist is the shared one, which the first session has stored.
+        let sharing = sessions.session(for: entry("Referer", "http://r/"))
+        try keep(url, of: plain, keys, in: store)
+        try keep(url, of: own, keys, in: store)
+        #expect(try store.flush(within: .seconds(20 as Int64)))
+        let administration = StoreAdministration(
+            catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
+            origin: { (try? AbsoluteURL($0)).map { TitleStart(Entry(url: $0)) } })
+        func found(_ text: String) throws -> Set<SessionID> {
+            Set(try administration.find(text).get().map(\.id))
+        }
+        #expect(try found("http://h/l.m3u8|Authorization=Bearer%20xyz") == [own.id])
+        #expect(try found("http://h/l.m3u8|Referer=http://r/") == [sharing.id])
+        #expect(try found("http://h/l.m3u8").isSuperset(of: [plain.id, own.id]))
+        // Other nodes get the number: the headers are a secret.
+        let text = "http%3A%2F%2Fh%2Fl.m3u8%7CAuthorization%3DBearer%2520xyz"
+        for path in ["/api/pin", "/api/unpin"] {
+            #expect(
+                administration.queryForNodes(path, "url=\(text)") == "title=\(own.id.text)")
+        }
+        #expect(
+            administration.queryForNodes("/api/purge", "title=\(text)") == "title=\(own.id.text)")
+    }
+
+    @Test func `a link of a session means what starts there with the session's headers`() throws {
+        let folder = try makeTemporaryFolder("title-start")
+        defer { removeTree(folder) }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        defer { store.close() }
+        let sessions = SessionTable(store.state)
+        let url = try AbsoluteURL("http://h/l.m3u8")
+        let header = Entry.Header(name: "Referer", value: "http://r/")
+        let session = sessions.session(for: Entry(url: url, headers: [header], window: 60))
+        #expect(TitleStart(url, in: session).session?.id == session.id)
+        #expect(TitleStart(url, in: Session(startingAt: url)).session == nil)
+        let recording = sessions.session(for: Entry(url: url, headers: [header]), recording: "r1")
+        #expect(TitleStart(url, in: recording).session?.id == recording.id)
+    }
+}
