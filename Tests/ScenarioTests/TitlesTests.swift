@@ -195,6 +195,26 @@ extension Stories.TitlesTests {
         #expect(members("shared_bytes", in: try story.title("/a.m3u8")) == ["0"])
     }
 
+    @Test(arguments: [
+        "b=2&a=1",
+        "Expires=1900000000&Key-Pair-Id=APKA2KEXAMPLE&Signature="
+            + String(repeating: "sign", count: 40),
+    ])
+    func `a file whose key is not its URL is a file without a type of media too`(
+        _ query: String
+    ) throws {
+        let story = try Story()
+        story.cdn.put("/object.bin", Array("bytes".utf8), contentType: "binary/octet-stream")
+        #expect(try story.get("/object.bin?\(query)").status == 200)
+        var text = ""
+        let isFile = try eventually {
+            text = try story.api("titles")
+            return members("kind", in: text) == ["file", "file"]
+        }
+        #expect(isFile, "\(text)")
+        #expect(members("percent", in: text).first == "100", "\(text)")
+    }
+
     @Test
     func `a listing shows no secret of a URL`() throws {
         let story = try Story()

@@ -85,7 +85,8 @@ struct TitleReading {
     }
 
     /// Finds the object whose URL gives the title's number; since key rules may have shortened
-    /// URLs, otherwise a multivariant playlist, or the first object that a player can start from.
+    /// URLs, otherwise a multivariant playlist, or the first object that a player can start from,
+    /// or the only one.
     func root(among rows: [StoreEntry]) -> Root? {
         let letters = [ResourceRole.playlist.letter, ResourceRole.media.letter]
         let starts = rows.filter { letters.contains($0.role) }.sorted { $0.created < $1.created }
@@ -95,13 +96,19 @@ struct TitleReading {
         }
         if let exact, let root = root(exact, isExact: true) { return root }
         let roots = starts.prefix(16).compactMap { root($0, isExact: false) }
-        return roots.first { list($0.object, $0.head, variables: [:])?.isMultivariant ?? false }
-            ?? roots.first
+        if let first = roots.first {
+            return roots.first { list($0.object, $0.head, variables: [:])?.isMultivariant ?? false }
+                ?? first
+        }
+        // Object stores send files without a type of media.
+        guard rows.count == 1, let only = starts.first else { return nil }
+        return root(only, isExact: true)
     }
 
     /// Reads the object of a row; nil if no player can start from it.
     ///
-    /// With `isExact`, a player has started from it, whatever type the origin gives it.
+    /// With `isExact`, a player has started from it, whatever type the origin gives it: its URL says
+    /// so, or nothing else is there.
     private func root(_ row: StoreEntry, isExact: Bool) -> Root? {
         guard let url = Self.url(of: row), let object = catalogue.store.peek(row.key),
             let head = StoredHead(encoded: object.head),
