@@ -33,6 +33,28 @@ extension DaemonConfiguration {
     /// clear first; none for a port that is not fixed.
     package var localBases: [String] { localListeners.map(\.base) }
 
+    /// Returns the same by the settings of addresses alone, for a command that asks the daemon:
+    /// other settings name files that may be for the user of the daemon only.
+    ///
+    /// - Parameter file: the path of the configuration file, if a flag gives it.
+    /// - Throws: `ConfigurationError`.
+    static func localBases(file: String?) async throws -> [String] {
+        var reader = try await SettingsReader(scalars: [:], lists: [:], file: file)
+        let binds = readBinds(&reader)
+        var listeners: [LocalListener] = []
+        func add(_ port: UInt16, isSecure: Bool) {
+            guard port != 0 else { return }
+            listeners += binds.map {
+                LocalListener(
+                    address: SocketAddress(bytes: $0.bytes, port: port), isSecure: isSecure)
+            }
+        }
+        if let port = readPort(&reader) { add(port, isSecure: false) }
+        if reader.text("tls-port") != nil { add(readSecurePort(&reader), isSecure: true) }
+        guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
+        return listeners.map(\.base)
+    }
+
     /// Every address that is listened on, in the clear and for TLS.
     package var listeningPlaces: [SocketAddress] {
         addresses + inherited.map(\.address) + (secure?.addresses ?? [])
@@ -42,8 +64,8 @@ extension DaemonConfiguration {
     mutating func readAddresses(
         _ reader: inout SettingsReader, _ handed: [InheritedListener], mayBeHanded: Bool
     ) {
-        let binds = handed.isEmpty ? readBinds(&reader) : []
-        if handed.isEmpty, let port = readPort(&reader) {
+        let binds = handed.isEmpty ? Self.readBinds(&reader) : []
+        if handed.isEmpty, let port = Self.readPort(&reader) {
             addresses = binds.map { SocketAddress(bytes: $0.bytes, port: port) }
         }
         inherited = handed.filter { !Self.isSecure($0) }
@@ -70,7 +92,7 @@ extension DaemonConfiguration {
     }
 
     /// The addresses to listen on, without their ports.
-    private func readBinds(_ reader: inout SettingsReader) -> [SocketAddress] {
+    private static func readBinds(_ reader: inout SettingsReader) -> [SocketAddress] {
         reader.list("bind", default: ["127.0.0.1"]).compactMap { name in
             let numeric = name == "localhost" ? "127.0.0.1" : name
             if let address = SocketAddress(host: numeric, port: 0) { return address }
@@ -101,7 +123,7 @@ extension DaemonConfiguration {
     }
 
     /// The port for connections in the clear; nil where there is to be none.
-    private func readPort(_ reader: inout SettingsReader) -> UInt16? {
+    private static func readPort(_ reader: inout SettingsReader) -> UInt16? {
         guard reader.text("port")?.lowercased() == "off" else {
             return UInt16(reader.number("port", in: 0...65_535, default: 9_000))
         }
@@ -109,6 +131,10 @@ extension DaemonConfiguration {
             reader.fault("port is off, which needs a tls-port")
         }
         return nil
+    }
+
+    private static func readSecurePort(_ reader: inout SettingsReader) -> UInt16 {
+        UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
     }
 
     /// Reads the certificates too: what is wrong with them is a fault of the configuration.
@@ -123,7 +149,7 @@ extension DaemonConfiguration {
             guard !certificates.isEmpty || !keys.isEmpty else { return }
             guard mayBeHanded else { return reader.fault("tls-cert and tls-key need a tls-port") }
         }
-        let port = UInt16(reader.number("tls-port", in: 0...65_535, default: 0))
+        let port = Self.readSecurePort(&reader)
         guard !certificates.isEmpty, certificates.count == keys.count else {
             let what = handed.first.map { "the socket \($0.address) for TLS" } ?? "TLS"
             reader.fault(

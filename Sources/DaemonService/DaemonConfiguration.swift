@@ -53,7 +53,7 @@ package struct DaemonConfiguration: Sendable {
     package private(set) var settingsFile: String?
     /// What another start with these settings would fail by, and the running daemon does not need;
     /// nil for nothing.
-    private(set) var faultOfStart: String?
+    package private(set) var faultOfStart: String?
     /// Values of settings that only former versions had, by name.
     private(set) var formerSettings: [String: String] = [:]
     /// The settings of routes to origins, one a line, without secrets.
@@ -85,7 +85,7 @@ package struct DaemonConfiguration: Sendable {
     ///   - handed: sockets inherited from a service manager; they replace `bind`, `port` and
     ///     `tls-port`. Nil for a command that only reads the settings of a daemon, which may have
     ///     such sockets.
-    ///   - isReread: true for settings that a running daemon reads again.
+    ///   - isReread: true for settings that a running daemon reads again, or may have.
     /// - Throws: `ConfigurationError`.
     package init(
         scalars: [String: String], lists: [String: [String]], file: String?,

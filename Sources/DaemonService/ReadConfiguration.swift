@@ -28,33 +28,62 @@ package func readConfiguration(
 /// - Throws: `ConfigurationError` where a setting is wrong.
 package func loadConfiguration(
     scalars: [String: String], lists: [String: [String]], file: String?,
-    handed: [InheritedListener]? = nil
+    handed: [InheritedListener]? = nil, isReread: Bool = false
 ) throws -> DaemonConfiguration {
+    try result {
+        try await DaemonConfiguration(
+            scalars: scalars, lists: lists, file: file, handed: handed, isReread: isReread)
+    }
+}
+
+/// Returns the base URLs of the daemon of some settings for programs of this machine, those in the
+/// clear first; none for a port that is not fixed. Blocks.
+///
+/// Only settings of addresses count, whatever is wrong with others.
+///
+/// - Parameter file: the configuration file; nil for that of the environment.
+/// - Throws: `ConfigurationError`.
+package func loadLocalBases(file: String?) throws -> [String] {
+    try result { try await DaemonConfiguration.localBases(file: file) }
+}
+
+/// As `loadLocalBases`, but prints the errors.
+package func readLocalBases(file: String?) throws -> [String] {
+    do {
+        return try loadLocalBases(file: file)
+    } catch let error as ConfigurationError {
+        printError("\(error)")
+        throw ExitCodes.configuration
+    }
+}
+
+/// Returns what a task reads; blocks.
+private func result<Value: Sendable>(
+    of read: @escaping @Sendable () async throws -> Value
+) throws -> Value {
     let done = try ThreadSemaphore()
-    let box = Outcome()
+    let box = Outcome<Value>()
     Task {
         do {
-            let configuration = try await DaemonConfiguration(
-                scalars: scalars, lists: lists, file: file, handed: handed)
-            box.set(.success(configuration))
+            box.set(.success(try await read()))
         } catch {
             box.set(.failure(error))
         }
         done.signal()
     }
-    guard done.wait(atMost: .seconds(60 as Int64)), let read = box.value else {
+    guard done.wait(atMost: .seconds(60 as Int64)), let outcome = box.value else {
         throw ConfigurationError(faults: ["it could not be read in time"])
     }
-    return try read.get()
+    return try outcome.get()
 }
 
 /// Passes the settings from the task that reads them to the waiting thread.
-private final class Outcome: Sendable {
-    private let stored = Mutex<Result<DaemonConfiguration, any Error>?>(nil)
+private final class Outcome<Value: Sendable>: Sendable {
+    private let stored = Mutex<Result<Value, any Error>?>(nil)
 
-    var value: Result<DaemonConfiguration, any Error>? { stored.withLock { $0 } }
+    var value: Result<Value, any Error>? { stored.withLock { $0 } }
 
-    func set(_ result: Result<DaemonConfiguration, any Error>) {
+    func set(_ result: Result<Value, any Error>) {
         stored.withLock { $0 = result }
     }
 }

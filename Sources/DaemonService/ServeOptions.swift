@@ -37,9 +37,10 @@ package struct ServeOptions: ParsableArguments {
         try readConfiguration(scalars: scalars, lists: lists, file: config)
     }
 
-    /// As `read`, but throws `ConfigurationError`.
+    /// As `read`, but throws `ConfigurationError`, and not for what a running daemon does not need:
+    /// see `DaemonConfiguration.faultOfStart`.
     package func load() throws -> DaemonConfiguration {
-        try loadConfiguration(scalars: scalars, lists: lists, file: config)
+        try loadConfiguration(scalars: scalars, lists: lists, file: config, isReread: true)
     }
 
     /// The path of the configuration file.

@@ -100,6 +100,33 @@ extension Stories.FirstUseTests {
         #expect(try story.get(path)["Cache-Status"]?.contains("hit") == true)
     }
 
+    @Test
+    func `commands ask the daemon of the settings, whose other files may be the daemon's alone`()
+        throws
+    {
+        let story = try Story()
+        let port = story.daemon.baseURL.split(separator: ":").last.map(String.init) ?? ""
+        let folder = try TemporaryFolder()
+        let file = folder.file("c.json")
+        // As for a user who may not write it.
+        let log = folder.file("none/access.log")
+        try writeFile(file, "{\"port\":\(port),\"access-log\":\"\(log)\"}".utf8)
+        func run(_ arguments: [String], _ environment: [String] = []) throws -> Tool.Result {
+            try Tool.run(["env"] + environment + [DaemonProcess.builtBinary()] + arguments)
+        }
+        for variable in ["SLUICE_CONFIG=\(file)", "SLUICE_PORT=\(port)"] {
+            for command in ["ls", "stats"] {
+                let asked = try run([command], [variable])
+                #expect(asked.status == 0, "\(variable): \(asked)")
+            }
+        }
+        let listed = try run(["ls", "--config", file])
+        #expect(listed.status == 0, "\(listed)")
+        let doctor = try run(["doctor", "--config", file, "--cache-dir", story.cacheFolder])
+        #expect(doctor.stdout.contains("a start by this user would fail"), "\(doctor)")
+        #expect(doctor.stdout.contains("a daemon of version"), "\(doctor)")
+    }
+
     @Test(.enabled(if: geteuid() == 0, "needs root"))
     func `root opens no store of another user, whose daemon could not start then`() throws {
         let story = try Story()

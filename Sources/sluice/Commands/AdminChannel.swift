@@ -20,7 +20,7 @@ import URISyntax
 struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The daemon's base URL; default $SLUICE_DAEMON, else http://127.0.0.1:9000. Given alone, no folder is opened.",
+            "The daemon's base URL; default $SLUICE_DAEMON, else by the settings of --config or the environment, else http://127.0.0.1:9000. Given alone, no folder is opened.",
             valueName: "url"))
     var daemon: String?
 
@@ -85,10 +85,12 @@ final class AdminChannel {
     init(_ options: StoreOptions) throws {
         self.options = options
         var configured: String?
-        if options.daemon == nil, options.cacheDir == nil, options.config != nil {
-            // The folder that the file names is that of the daemon with its port.
-            configured = try readConfiguration(scalars: [:], lists: [:], file: options.config)
-                .localBases.first
+        let isNamed = options.config == nil && options.namedDaemon != nil
+        if options.daemon == nil, options.cacheDir == nil, !isNamed,
+            options.config != nil || DaemonOptions.namesListener
+        {
+            // The folder that the settings name is that of the daemon with their port.
+            configured = try readLocalBases(file: options.config).first
         }
         client = AdminClient(
             base: configured ?? options.namedDaemon ?? DaemonOptions.standard,

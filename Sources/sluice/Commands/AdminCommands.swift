@@ -1,6 +1,7 @@
 // `sluice stats`: prints figures of a running daemon.
 import CommandSupport
 import ArgumentParser
+import DaemonService
 import FoundationEssentials
 import Glibc
 import LocalAuthority
@@ -9,7 +10,10 @@ import URISyntax
 
 /// The options for reaching the daemon.
 struct DaemonOptions: ParsableArguments {
-    @Option(help: "The daemon's base URL; default $SLUICE_DAEMON, else http://127.0.0.1:9000.")
+    @Option(
+        help:
+            "The daemon's base URL; default $SLUICE_DAEMON, else by settings in the environment such as $SLUICE_PORT, else http://127.0.0.1:9000."
+    )
     var daemon: String?
 
     @Option(help: "Access token of the daemon, if it needs one; default $SLUICE_TOKEN.")
@@ -27,7 +31,7 @@ struct DaemonOptions: ParsableArguments {
 
     /// Without a slash at its end; a text without a scheme gets `http`.
     var base: String {
-        let given = daemon ?? Self.environmentDaemon ?? Self.standard
+        let given = daemon ?? Self.environmentDaemon ?? Self.configured ?? Self.standard
         let base = given.contains("://") ? given : "http://" + given
         return base.hasSuffix("/") ? String(base.dropLast()) : base
     }
@@ -40,6 +44,18 @@ struct DaemonOptions: ParsableArguments {
 
     /// Where `sluice serve` listens by default.
     static let standard = "http://127.0.0.1:9000"
+
+    /// The address of the daemon whose settings are in the environment, as in a container; nil if
+    /// they cannot be read, or do not say where it listens.
+    private static let configured: String? =
+        namesListener ? (try? loadLocalBases(file: nil))?.first : nil
+
+    /// True if the environment has settings of the address on which a daemon listens.
+    static var namesListener: Bool {
+        ["SLUICE_CONFIG", "SLUICE_BIND", "SLUICE_PORT", "SLUICE_TLS_PORT"].contains {
+            variable($0) != nil
+        }
+    }
 
     static var environmentDaemon: String? { variable("SLUICE_DAEMON") }
     static var environmentToken: String? { variable("SLUICE_TOKEN") }

@@ -63,6 +63,12 @@ struct Doctor {
             let read = try options.load()
             let file = read.settingsFile.map { "with the file \($0)" } ?? "without a file"
             findings.append(.ok("configuration", file))
+            if let fault = read.faultOfStart {
+                findings.append(
+                    .problem(
+                        "access log", "a start by this user would fail: \(fault)",
+                        "correct that, or run this as the user of the daemon"))
+            }
             found = read
         } catch let error as ConfigurationError {
             findings += error.faults.map {
