@@ -78,9 +78,9 @@ package struct ResponseOutcome: Sendable, Hashable {
     package enum Ending: String, Sendable, Hashable, CaseIterable {
         /// All of it was passed to the kernel.
         case complete
-        /// The client disconnected, stopped reading or was cut off by a stop of the server.
+        /// The client disconnected or stopped reading.
         case aborted
-        /// The server could not complete it.
+        /// The server could not complete it, or was stopped before.
         case broken
     }
 
