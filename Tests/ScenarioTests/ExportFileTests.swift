@@ -67,4 +67,18 @@ extension Stories.Downloads {
         #expect(done.stderr.contains(".mkv"))
         #expect(listFolder(folder.path).isEmpty)
     }
+
+    @Test func `an export to a file makes no folder for it`() throws {
+        let stage = try DownloadStage()
+        let id = try stage.order(stage.title())
+        _ = try stage.wait(id, for: "complete")
+        let folder = try TemporaryFolder()
+        let done = try Tool.run([
+            DaemonProcess.builtBinary(), "export", id, folder.file("none/film.mp4"), "--daemon",
+            stage.story.daemon.baseURL,
+        ])
+        #expect(done.status == 1)
+        #expect(done.stderr.contains("there is no folder \(folder.path)/none;"), "\(done.stderr)")
+        #expect(listFolder(folder.path).isEmpty)
+    }
 }

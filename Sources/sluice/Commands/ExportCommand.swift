@@ -60,6 +60,11 @@ struct ExportCommand: ParsableCommand {
         _ export: Export, _ format: ExportFormat, _ client: AdminClient
     ) throws {
         try Self.refuseExisting(target)
+        let end = target.lastIndex(of: "/")
+        let parent = end.map { $0 == target.startIndex ? "/" : String(target[..<$0]) } ?? "."
+        guard access(parent, F_OK) == 0 else {
+            throw commandFailure("there is no folder \(parent); make it, or name another file")
+        }
         let folder = target + ".parts"
         guard access(folder, F_OK) != 0 else {
             throw commandFailure("\(folder) is in the way; remove it")
@@ -72,14 +77,15 @@ struct ExportCommand: ParsableCommand {
         let made = "\(folder)/.made.\(target.split(separator: ".").last ?? "")"
         let hasSubtitles = export.hasSubtitles
         var hasThem = hasSubtitles
-        var isMade = hasSubtitles && Self.mux(input, to: made, format, withSubtitles: true)
-        if !isMade {
+        var status = hasSubtitles ? Self.mux(input, to: made, format, withSubtitles: true) : nil
+        if status != 0 {
             unlink(made)
             hasThem = false
-            isMade = Self.mux(input, to: made, format, withSubtitles: false)
+            status = Self.mux(input, to: made, format, withSubtitles: false)
         }
-        guard isMade else {
-            throw commandFailure("ffmpeg could not make \(target); is it installed?")
+        guard status == 0 else {
+            let reason = status == nil ? "could not be run; is it installed?" : "said why above"
+            throw commandFailure("\(target) is not made: ffmpeg \(reason)")
         }
         // Another program may have made it meanwhile.
         try Self.refuseExisting(target)
@@ -98,9 +104,10 @@ struct ExportCommand: ParsableCommand {
         }
     }
 
+    /// Has ffmpeg make the file; its exit status, nil if it was not run to its end.
     private static func mux(
         _ input: String, to target: String, _ format: ExportFormat, withSubtitles: Bool
-    ) -> Bool {
+    ) -> CInt? {
         var command = [
             "ffmpeg", "-nostdin", "-v", withSubtitles ? "quiet" : "error", "-protocol_whitelist",
             "file,crypto,data", "-allowed_extensions", "ALL", "-i", input, "-map", "0:v:0?",
@@ -109,7 +116,7 @@ struct ExportCommand: ParsableCommand {
         if withSubtitles { command += ["-map", "0:s", "-c:s", format.subtitleCodec] }
         command += ["-c:v", "copy", "-c:a", "copy"]
         if format == .mp4 { command += ["-movflags", "+faststart"] }
-        return Interruption.run(command + [target]) == 0
+        return Interruption.run(command + [target])
     }
 }
 
