@@ -94,6 +94,21 @@ package struct AdminClient: Sendable {
             throw failure.code
         }
     }
+
+    /// Requests the progress of what the daemon has been told to do; blocks as `ask` does.
+    ///
+    /// - Parameters:
+    ///   - path: its page.
+    ///   - advice: printed too if the daemon does not answer: what becomes of the work.
+    /// - Throws: `ExitCode` after printing the error to standard error.
+    package func progress(_ path: String, orElse advice: String) throws -> String {
+        do {
+            return try send("GET", path)
+        } catch let code as ExitCode where code == ExitCodes.unreachable {
+            printError(advice)
+            throw code
+        }
+    }
 }
 
 /// Decodes a response of the API; one that does not fit comes from a daemon of another version.

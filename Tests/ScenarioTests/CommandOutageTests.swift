@@ -56,6 +56,43 @@ extension Stories.CommandOutageTests {
     }
 }
 
+// MARK: Orders
+
+extension Stories.CommandOutageTests {
+    private static let download = #"""
+        {"id":"7","name":"film","state":"running","streams":[],"pieces":9,"pieces_done":1,
+        "percent":11,"bytes":10,"rate":1,"transfers":1}
+        """#
+    private static let recording = #"""
+        {"id":"7","name":"live","state":"recording","reason":"","seconds":4,"segments":1,
+        "lost":0,"bytes":10}
+        """#
+
+    @Test(arguments: [
+        (["download"], "sluice download list", download),
+        (["record", "--for", "2h"], "sluice record --list", recording),
+    ])
+    func `a command that waits for an order says that the daemon continues it later`(
+        _ command: [String], _ advice: String, _ answer: String
+    ) throws {
+        let ending = Shared<AnsweringOrigin?>(nil)
+        let daemon = try AnsweringOrigin { _, _ in
+            // The command finds the port closed when it asks for the progress.
+            if let daemon = ending.value { daemon.stopListening() }
+            return .response(201, [("Connection", "close")], Array(answer.utf8))
+        }
+        defer { daemon.stop() }
+        ending.update { $0 = daemon }
+        let result = try Tool.run(
+            [try DaemonProcess.builtBinary()] + command
+                + ["http://h.example/a.m3u8", "--daemon", daemon.baseURL])
+        #expect(result.status == 5, "\(result)")
+        #expect(result.stderr.contains("no daemon answers at"), "\(result.stderr)")
+        #expect(result.stderr.contains("is not lost"), "\(result.stderr)")
+        #expect(result.stderr.contains(advice), "\(result.stderr)")
+    }
+}
+
 // MARK: Feeds
 
 extension Stories.CommandOutageTests {

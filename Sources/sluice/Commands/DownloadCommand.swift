@@ -108,7 +108,11 @@ struct DownloadWatch {
         var progress = ProgressLine()
         var isWarned = false
         while true {
-            let text = try client.send("GET", "/api/downloads/\(id)")
+            let text = try client.progress(
+                "/api/downloads/\(id)",
+                orElse:
+                    "the download is not lost: it continues when the daemon runs; `sluice download list` shows it"
+            )
             let download: DownloadLine = try decodeJSON(text)
             if let encryption = download.encryption, !isWarned {
                 isWarned = true

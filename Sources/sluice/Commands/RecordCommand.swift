@@ -119,7 +119,11 @@ struct RecordCommand: ParsableCommand {
     private func watch(_ id: String) throws {
         var progress = ProgressLine()
         while true {
-            let text = try client.send("GET", "/api/recordings/\(id)")
+            let text = try client.progress(
+                "/api/recordings/\(id)",
+                orElse:
+                    "the recording is not lost: it continues when the daemon runs; `sluice record --list` shows it"
+            )
             let report: RecordingReport = try decodeJSON(text)
             guard report.isOver else {
                 progress.show(report.line, state: report.state + (report.reason.isEmpty ? "" : ":"))
