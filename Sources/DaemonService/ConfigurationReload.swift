@@ -97,7 +97,9 @@ package final class ConfigurationReload {
         // checked with these keys.
         let areKeysInForce = core.replace(clusterKeys: keys)
         core.replace(mounts: configuration.proxy.mounts, keys: configuration.proxy.keys)
-        core.settingsList.replace(configuration.settings.map(\.shown), isReload: true)
+        let settings = configuration.settings.map(\.shown)
+        core.settingsList.replace(
+            settings.filter { areKeysInForce || $0.name != "cluster-key" }, isReload: true)
         if !areKeysInForce {
             log.warning("cluster-key is switched on or off by a restart only")
         } else if let first = keys.first {

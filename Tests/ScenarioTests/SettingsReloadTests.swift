@@ -37,6 +37,16 @@ extension Stories {
             }
         }
 
+        @Test func `a cluster key that takes a restart is not listed as in force`() throws {
+            let stage = try Stage("{}")
+            let key = try Cluster.key(stage.folder.file("cluster.key"))
+            try stage.reload(#"{"cluster-key": "\#(key)", "cache-size": "9MB"}"#)
+            let settings = try stage.player.get("/api/settings").text
+            #expect(settings.contains("9MB"), "\(settings)")
+            #expect(!settings.contains("cluster.key"), "\(settings)")
+            #expect(stage.daemon.standardError.contains("by a restart only"))
+        }
+
         @Test func `a smaller cache evicts what it had more, and a larger one keeps more`() throws {
             let cdn = FixtureCDN()
             try cdn.start()
