@@ -106,12 +106,11 @@ package struct DaemonConfiguration: Sendable {
                 "log-level is trace, debug, info, notice, warning, error or critical, not '\(level)'"
             )
         }
-        if let text = reader.text("log-format") {
-            if let format = LogFormat(rawValue: text.lowercased()) {
-                logFormat = format
-            } else {
-                reader.fault("log-format is text or json, not '\(text)'")
-            }
+        let format = reader.text("log-format", default: logFormat.rawValue)
+        if let format = LogFormat(rawValue: format.lowercased()) {
+            logFormat = format
+        } else {
+            reader.fault("log-format is text or json, not '\(format)'")
         }
         proxy.accessLog = reader.text("access-log")
         if let fault = proxy.accessLog.flatMap(Self.fault(ofLog:)) {

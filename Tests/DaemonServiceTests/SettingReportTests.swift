@@ -23,7 +23,8 @@ import Testing
         ("read-ahead", "32MB"), ("policy", "media"), ("keys", "standard"),
         ("mount-cache", "gateway"), ("concurrency", "probe"), ("look-ahead", "auto"),
         ("beyond-head", "stream"), ("pace", "off"), ("early-connect", "on"),
-        ("log-level", "notice"), ("connect-timeout", "5"), ("allow-private", "false"),
+        ("log-level", "notice"), ("log-format", "text"), ("connect-timeout", "5"),
+        ("allow-private", "false"),
     ])
     func `a setting that is not given has its default`(
         name: String, value: String
