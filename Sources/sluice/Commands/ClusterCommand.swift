@@ -92,8 +92,9 @@ struct ClusterKeyCommand: ParsableCommand {
 
     private func show(_ keys: [ClusterKey]) {
         let opening = keys.dropFirst().map(\.name).joined(separator: ", ")
+        let verb = keys.count > 2 ? "open" : "opens"
         print(
-            "\(file): \(keys[0].name) seals" + (opening.isEmpty ? "" : "; \(opening) opens too"))
+            "\(file): \(keys[0].name) seals" + (opening.isEmpty ? "" : "; \(opening) \(verb) too"))
     }
 
     private static func newKey() throws -> ClusterKey {
