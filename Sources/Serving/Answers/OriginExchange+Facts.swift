@@ -343,7 +343,8 @@ extension LiveMemory {
     func sinceReading(of resource: Resource, _ circumstances: RequestCircumstances) -> Interval {
         let unknown = Interval(nanoseconds: .max)
         guard let known = list(resource.listKey) else { return unknown }
-        let time = Moment(wall: circumstances.now, steady: circumstances.steadyNow) - known.received
+        let now = Moment(wall: circumstances.now, steady: circumstances.steadyNow)
+        let time = now - known.received
         return time >= .zero ? time : unknown
     }
 }
