@@ -78,9 +78,9 @@ package struct ResponseOutcome: Sendable, Hashable {
     package enum Ending: String, Sendable, Hashable, CaseIterable {
         /// All of it was passed to the kernel.
         case complete
-        /// The client disconnected or stopped reading.
+        /// The client disconnected, stopped reading or was cut off by a stop of the server.
         case aborted
-        /// The server could not complete it, or was stopped before.
+        /// The server could not complete it.
         case broken
     }
 

@@ -239,9 +239,9 @@ final class ServerLoop {
     /// Closes every connection immediately; clients see responses in flight as broken.
     func cutConnections() {
         for connection in Array(connections.values) {
-            connection.close(.broken, reset: connection.state.isBusy)
+            connection.close(.aborted, reset: connection.state.isBusy)
         }
-        for connection in Array(multiplexed.values) { connection.close(.broken) }
+        for connection in Array(multiplexed.values) { connection.close(.aborted) }
     }
 
     private func reportIfDrained() {
