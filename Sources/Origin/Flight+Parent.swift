@@ -101,8 +101,8 @@ extension Flight {
     func asksWithoutParent(after error: UpstreamError, _ transfer: Transfer) -> Bool {
         guard let parent = transfer.parent, !omitted.contains(.parents) else { return false }
         switch error.kind {
-        case .cancelled, .preempted, .queueFull, .slotTimeout, .addressRefused, .forbiddenScheme,
-            .tooManyRedirects:
+        case .cancelled, .preempted, .queueFull, .slotTimeout, .shortage, .addressRefused,
+            .forbiddenScheme, .tooManyRedirects:
             return false
         default: break
         }

@@ -17,6 +17,9 @@ protocol CurlMultiOwner: AnyObject {
     func bulkBytes(of handle: UnsafeMutableRawPointer) -> Int64?
     /// Some bodies were read at the end of a round.
     func curlDidTakeBulk()
+    /// A socket of a transfer cannot be watched, so that libcurl would never act on it; called inside
+    /// libcurl.
+    func curlCannotWatch(_ handle: UnsafeMutableRawPointer, _ error: SystemError)
 }
 
 /// Owns the handle and its connections (libcurl-multi(3), curl_multi_socket_action(3)).
@@ -184,8 +187,12 @@ final class CurlMulti {
         watches.removeValue(forKey: socket)?.end(on: loop)
         let watch = SocketWatch(socket: socket, multi: self)
         watch.easy = easy
-        // A socket that cannot be watched makes no progress; its transfer ends by a timeout.
-        if watch.begin(for: interest, on: loop) { watches[socket] = watch }
+        do throws(SystemError) {
+            try watch.begin(for: interest, on: loop)
+            watches[socket] = watch
+        } catch {
+            if let easy { owner?.curlCannotWatch(easy, error) }
+        }
     }
 
     fileprivate func unwatch(_ socket: CInt) {
@@ -209,9 +216,8 @@ private final class SocketWatch: ReadinessHandler {
         self.multi = multi
     }
 
-    func begin(for interest: Readiness, on loop: EventLoop) -> Bool {
-        registration = try? loop.watch(socket, for: interest, handler: self)
-        return registration != nil
+    func begin(for interest: Readiness, on loop: EventLoop) throws(SystemError) {
+        registration = try loop.watch(socket, for: interest, handler: self)
     }
 
     /// Updates the registration; returns false if the descriptor now belongs to another socket,

@@ -118,6 +118,9 @@ package final class Transfer {
     /// True if it is counted as a body on a shared HTTP/2 connection.
     var isMultiplexed = false
     var refusedAddress: String?
+    /// The errno with which this machine refused a socket to the current hop for lack of something;
+    /// otherwise 0.
+    var shortage: CInt = 0
     var discarded = 0
     var deadline: TimerID?
     /// The times of the current hop so far.

@@ -68,7 +68,13 @@ private func openSocket(
         family: address.pointee.family,
         kind: address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
         isMultipath: transfer(context).usesMultipath(to: peer))
-    if number >= 0 { transfer(context).client?.sockets.insert(number) }
+    // Read before another call can change it.
+    let code = errno
+    if number >= 0 {
+        transfer(context).client?.sockets.insert(number)
+    } else {
+        transfer(context).note(refusedSocket: code)
+    }
     return number
 }
 

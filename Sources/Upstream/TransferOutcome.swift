@@ -75,6 +75,7 @@ extension Transfer {
         if let refusedAddress, code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK {
             return UpstreamError(.addressRefused(refusedAddress), host: host)
         }
+        if let failure = shortageFailure(for: code) { return failure }
         if let failure = proxyFailure(for: code) { return failure }
         let kind = kind(of: code)
         switch kind {

@@ -1,5 +1,6 @@
 // The hops of a transfer: sending, responses, redirects, timeouts.
 import CCurl
+import Glibc
 import HTTP
 import Posix
 import Reactor
@@ -146,7 +147,8 @@ extension UpstreamClient {
         guard let easy = idleHandles.popLast() ?? CurlEasy(),
             let sets = connectionSets(of: transfer.route)
         else {
-            end(transfer, .failure(UpstreamError(.other(code: 27), host: transfer.host)))
+            // Nothing but memory is needed for either.
+            end(transfer, .failure(UpstreamError(shortage: ENOMEM, host: transfer.host)))
             return
         }
         let isMultiplexing = versions.isMultiplexing(transfer.origin)
@@ -167,6 +169,7 @@ extension UpstreamClient {
         transfer.requestsOfHop = 0
         transfer.isHopWhole = false
         transfer.refusedAddress = nil
+        transfer.shortage = 0
         transfer.decodes = transfer.request.decodesContent
         transfer.bodyLimit = transfer.request.bodyLimit ?? .max
         transfer.times = HopTimes()

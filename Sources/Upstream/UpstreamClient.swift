@@ -196,6 +196,11 @@ extension UpstreamClient: CurlMultiOwner {
         if isRoundEndScheduled { finishRound() }
     }
 
+    func curlCannotWatch(_ handle: UnsafeMutableRawPointer, _ error: SystemError) {
+        guard let transfer = attached[handle] else { return }
+        fail(transfer, UpstreamError(shortage: error.code, host: transfer.host))
+    }
+
     private func hopEnded(_ transfer: Transfer, _ code: CURLcode) {
         transfer.isHopWhole = code == CURLE_OK
         if let error = transfer.failure {

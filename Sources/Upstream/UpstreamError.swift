@@ -30,6 +30,8 @@ package struct UpstreamError: Error, Sendable, Hashable {
         case proxy
         /// The interface that connections to the origin must leave from cannot be used.
         case interface
+        /// This machine has no descriptor, memory or thread left for a connection.
+        case shortage
         /// A limit on the body was exceeded.
         case tooLarge
         /// The response's head or its trailers exceeded the limit; contains it in bytes.
@@ -64,7 +66,7 @@ package struct UpstreamError: Error, Sendable, Hashable {
     package var isRetryable: Bool
     /// Body bytes delivered before the failure.
     package var bytesReceived: Int64
-    /// The errno of a failed connection; 0 if unknown.
+    /// The errno of a failed connection, or of a shortage; 0 if unknown.
     package var systemCode: CInt = 0
 
     /// Makes an error with the message of its kind.
@@ -109,6 +111,7 @@ extension UpstreamError.Kind {
         case .addressRefused: "address-refused"
         case .proxy: "proxy"
         case .interface: "interface"
+        case .shortage: "shortage"
         case .tooLarge: "too-large"
         case .headTooLarge: "head-too-large"
         case .cancelled: "cancelled"
@@ -129,14 +132,14 @@ extension UpstreamError.Kind {
         case .resolve, .connect, .connectTimeout, .proxy, .interface: .network
         case .forbiddenScheme, .addressRefused, .tooLarge: .policy
         case .cancelled: .caller
-        case .preempted, .queueFull, .slotTimeout, .other: .daemon
+        case .preempted, .queueFull, .slotTimeout, .shortage, .other: .daemon
         }
     }
 
     var isUsuallyRetryable: Bool {
         switch self {
         case .resolve, .connect, .connectTimeout, .firstByteTimeout, .stalled, .reset, .truncated,
-            .preempted, .queueFull, .proxy, .interface:
+            .preempted, .queueFull, .proxy, .interface, .shortage:
             true
         case .tls, .protocolError, .tooManyRedirects, .forbiddenScheme, .addressRefused,
             .tooLarge, .headTooLarge, .cancelled, .slotTimeout, .unsupportedEncoding, .other:
@@ -163,6 +166,7 @@ extension UpstreamError.Kind {
         case .proxy: "the proxy for \(host) (--origin-proxy) cannot be used"
         case .addressRefused(let address):
             "the address \(address) of \(host) is not allowed by the address policy"
+        case .shortage: "this machine could open no connection to \(host)"
         case .tooLarge: "\(host) sent more than the limit allows"
         case .headTooLarge(let limit):
             "\(host) sent more than the \(limit) bytes that a response's head and trailers may have"

@@ -101,7 +101,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         fault == .us ? status != .internalServerError : mayPass
     }
 
-    /// Seconds after which a slot may be free: a segment or two.
+    /// Seconds after which a slot, or a descriptor, may be free: a segment or two.
     private static let slotPause: Int64 = 5
 
     /// The body of the response: one line.
@@ -120,7 +120,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
             self.init(.origin, .gatewayTimeout, message, allowsStale: true)
         case .queueFull:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
-        case .slotTimeout:
+        case .slotTimeout, .shortage:
             self.init(.us, .serviceUnavailable, message, allowsStale: true)
             retryAfter = Self.slotPause
         case .proxy, .interface:
@@ -130,7 +130,7 @@ package struct ProxyFailure: Error, Sendable, Equatable {
         }
         proxyError = error.proxyError
         switch error.kind {
-        case .queueFull, .slotTimeout: isUnasked = true
+        case .queueFull, .slotTimeout, .shortage: isUnasked = true
         default: break
         }
     }
@@ -175,7 +175,7 @@ extension UpstreamError {
             bytesReceived > 0 ? .httpResponseTrailerSectionSize : .httpResponseHeaderSectionSize
         case .queueFull, .slotTimeout: .connectionLimitReached
         case .unsupportedEncoding: .httpResponseContentCoding
-        case .cancelled, .preempted, .other: .proxyInternalError
+        case .cancelled, .preempted, .shortage, .other: .proxyInternalError
         }
     }
 
