@@ -45,8 +45,12 @@ package final class ConsoleFiles: Sendable {
     /// True if a request is for a file of the console: `/` only if it accepts HTML, as browsers do
     /// but curl and players do not.
     package static func answers(_ path: String, _ request: RequestHead) -> Bool {
-        if path == "/" { return acceptsPages(request) }
-        return path.hasPrefix(folder) || path == typedFolder
+        path == "/" ? acceptsPages(request) : contains(path)
+    }
+
+    /// True for the paths of the console's files besides `/`, whether or not there is such a file.
+    package static func contains(_ path: String) -> Bool {
+        path.hasPrefix(folder) || path == typedFolder
     }
 
     private static func acceptsPages(_ request: RequestHead) -> Bool {

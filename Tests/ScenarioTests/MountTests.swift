@@ -76,6 +76,9 @@ extension Stories.MountTests {
         }
         #expect(try player.get("/deep/tv", headers: token)["Location"] == "./tv/")
         #expect(try player.get("/deep/tv").status == 401)
+        let posted = try player.get(
+            "/deep/tv", headers: token + [("Sluice-Request", "1")], method: "POST")
+        #expect(posted.status == 405 && posted["Allow"] == "GET, HEAD, OPTIONS")
         for path in ["/deep", "/deep/", "/deep/tvs", "/tv"] {
             #expect(try player.get(path, headers: token).status == 404, "\(path)")
         }

@@ -77,12 +77,7 @@ package final class CachingProxy: RequestHandler {
         case .mount, .forChild: break
         case .own(let path):
             if pages.answersFile(path, request, exchange) { return }
-            // A cookie that began another session would never end.
-            let beginsSession = path == "/api/session" && request.method == .post
-            // Load balancers ask for health, which tells nothing else.
-            if path != "/api/health",
-                let failure = tokenFault(request, given: nil, takesCookie: !beginsSession)
-            {
+            if let failure = accessFault(OwnPage.access(to: path), request) {
                 return refuse(failure, exchange)
             }
             pages.handle(path, request, exchange)
@@ -182,6 +177,15 @@ package final class CachingProxy: RequestHandler {
                 ? "this daemon needs its access token: ?token=... or Authorization: Bearer ..."
                 : "the access token of this request is not that of this daemon (its setting token)"
         )
+    }
+
+    /// Returns the failure for a request that may not have an own page; otherwise nil.
+    private func accessFault(_ access: OwnPage.Access, _ request: RequestHead) -> ProxyFailure? {
+        switch access {
+        case .everybody: nil
+        case .token: tokenFault(request, given: nil)
+        case .session: tokenFault(request, given: nil, takesCookie: request.method != .post)
+        }
     }
 
     func bearer(_ request: RequestHead) -> String? {

@@ -46,7 +46,7 @@ package struct StatusSource: Sendable {
     }
 }
 
-/// Answers `/`, `/api/...` and `/metrics`.
+/// Answers `/`, `/api/...` and `/metrics`, as the table of `OwnPage` says.
 final class OwnPages {
     private let core: ProxyCore
     private let status: StatusSource
@@ -60,67 +60,78 @@ final class OwnPages {
         if request.method != .options, let fault = changeFault(request) {
             return refuse(exchange, .forbidden, fault)
         }
-        switch (path, request.method) {
-        case ("/", .get), ("/", .head):
-            answer(exchange, .ok, "text/plain; charset=utf-8", help(request, exchange))
-        case ("/api/health", .get), ("/api/health", .head):
-            answerHealth(request, exchange)
-        case ("/api/stats", .get), ("/api/stats", .head):
-            withFigures(exchange) {
-                self.answer(exchange, .ok, "application/json", $0.json.encoded + "\n")
-            }
-        case ("/api/history", .get), ("/api/history", .head):
-            answer(exchange, .ok, "application/json", status.history.json.encoded + "\n")
-        case ("/api/settings", .get), ("/api/settings", .head):
-            answer(exchange, .ok, "application/json", core.settingsList.json.encoded + "\n")
-        case ("/api/events", .get): ConsoleEvents(core, status).begin(exchange)
-        case ("/api/session", .post), ("/api/session", .delete):
-            changeSession(begins: request.method == .post, exchange)
-        case ("/api/origins", .get), ("/api/origins", .head):
-            withFigures(exchange) {
-                self.answer(
-                    exchange, .ok, "application/json",
-                    $0.transfers.originsJSON(self.core.health, shared: self.core.sharedStore)
-                        .encoded + "\n")
-            }
-        case ("/metrics", .get), ("/metrics", .head):
-            withFigures(exchange) {
-                self.answer(
-                    exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
-            }
-        case (let path, _) where WhyAnswers.answers(path):
-            explain(request, exchange)
-        case (let path, _) where path == "/api/recordings" || path.hasPrefix("/api/recordings/"):
-            askKeeper(request, exchange)
-        case (let path, .get) where TitlePictures.title(ofPath: path) != nil,
-            (let path, .head) where TitlePictures.title(ofPath: path) != nil:
-            showPicture(path, exchange)
-        case (let path, _) where TitlePictures.title(ofPath: path) != nil:
-            refuse(exchange, method: request.method, at: path, allowed: [.get, .head])
-        case (let path, _) where StoreAdministration.answers(path):
-            askAdministration(request, exchange)
-        case (let path, _) where FeedService.answers(path):
-            core.feedService.answer(exchange, replying(to: exchange))
-        case (let path, _) where DownloadService.answers(path):
-            askDownloads(request, exchange)
-        case (let path, _)
-        where request.method != .get && request.method != .head
-            && ConsoleFiles.answers(path, request):
-            refuse(exchange, method: request.method, at: path, allowed: [.get, .head])
-        case (let path, _) where Self.allowed[path] != nil:
-            refuse(exchange, method: request.method, at: path, allowed: Self.allowed[path] ?? [])
-        case (let path, .get) where core.links.router.isMountWithoutSlash(path),
-            (let path, .head) where core.links.router.isMountWithoutSlash(path):
-            redirectToMount(path, request, exchange)
-        default:
-            let advice = advice(path, request, exchange)
-            refuse(exchange, .notFound, "nothing is at this path; " + advice)
+        guard let page = OwnPage.find(path) else {
+            return handleUnlisted(path, request, exchange)
+        }
+        if let methods = page.methods, !methods.contains(request.method) {
+            return refuse(exchange, method: request.method, at: path, allowed: methods)
+        }
+        page.answer(self, path, exchange)
+    }
+
+    /// Answers a path without a page: that of a mount without its slash, or a mistyped entry.
+    private func handleUnlisted(
+        _ path: String, _ request: RequestHead, _ exchange: Exchange
+    ) {
+        guard core.links.router.isMountWithoutSlash(path) else {
+            return refuseUnknown(path, exchange)
+        }
+        guard OwnPage.reading.contains(request.method) else {
+            return refuse(
+                exchange, method: request.method, at: path, allowed: OwnPage.reading)
+        }
+        redirectToMount(path, request, exchange)
+    }
+
+    /// Answers 404 with a hint.
+    func refuseUnknown(_ path: String, _ exchange: Exchange) {
+        let advice = advice(path, exchange.request, exchange)
+        refuse(exchange, .notFound, "nothing is at this path; " + advice)
+    }
+
+    func sendHelp(_ exchange: Exchange) {
+        let here = own(exchange.request, exchange)
+        let lines = OwnPage.helpText.split(separator: "~", omittingEmptySubsequences: false)
+        answer(
+            exchange, .ok, "text/plain; charset=utf-8",
+            "sluice \(status.version): an HLS caching proxy\n\n" + lines.joined(separator: here))
+    }
+
+    func sendStatistics(_ exchange: Exchange) {
+        withFigures(exchange) {
+            self.answer(exchange, .ok, "application/json", $0.json.encoded + "\n")
         }
     }
 
+    func sendMetrics(_ exchange: Exchange) {
+        withFigures(exchange) {
+            self.answer(
+                exchange, .ok, "text/plain; version=0.0.4; charset=utf-8", $0.prometheus)
+        }
+    }
+
+    func sendOrigins(_ exchange: Exchange) {
+        withFigures(exchange) {
+            self.answer(
+                exchange, .ok, "application/json",
+                $0.transfers.originsJSON(self.core.health, shared: self.core.sharedStore)
+                    .encoded + "\n")
+        }
+    }
+
+    func sendHistory(_ exchange: Exchange) {
+        answer(exchange, .ok, "application/json", status.history.json.encoded + "\n")
+    }
+
+    func sendSettings(_ exchange: Exchange) {
+        answer(exchange, .ok, "application/json", core.settingsList.json.encoded + "\n")
+    }
+
+    func beginEvents(_ exchange: Exchange) { ConsoleEvents(core, status).begin(exchange) }
+
     /// Answers whether the process works; with `?ready`, whether it should get further players.
-    private func answerHealth(_ request: RequestHead, _ exchange: Exchange) {
-        let asksReadiness = request.queryItems.contains { $0.rawName == "ready" }
+    func sendHealth(_ exchange: Exchange) {
+        let asksReadiness = exchange.request.queryItems.contains { $0.rawName == "ready" }
         if asksReadiness, !core.isReady {
             answer(
                 exchange, .serviceUnavailable, "application/json", "{\"status\":\"stopping\"}\n")
@@ -128,14 +139,6 @@ final class OwnPages {
             answer(exchange, .ok, "application/json", "{\"status\":\"ok\"}\n")
         }
     }
-
-    /// The methods of the paths that this type answers itself.
-    private static let allowed: [String: [HTTPMethod]] = [
-        "/": [.get, .head], "/metrics": [.get, .head], "/api/health": [.get, .head],
-        "/api/stats": [.get, .head], "/api/history": [.get, .head],
-        "/api/settings": [.get, .head], "/api/origins": [.get, .head],
-        "/api/events": [.get], "/api/session": [.post, .delete],
-    ]
 
     /// Adds the slash that is missing at the end of a mount's path, as other servers do.
     private func redirectToMount(_ path: String, _ request: RequestHead, _ exchange: Exchange) {
@@ -168,7 +171,8 @@ final class OwnPages {
     }
 
     /// Answers requests about keys and decisions, on the thread that makes offline forms.
-    private func explain(_ request: RequestHead, _ exchange: Exchange) {
+    func explain(_ exchange: Exchange) {
+        let request = exchange.request
         let answers = WhyAnswers(core.whyContext)
         let now = exchange.loop.wallNow
         let reply = replying(to: exchange)
@@ -243,8 +247,9 @@ final class OwnPages {
     }
 
     /// Sets the console's cookie for a client with the access token, or removes it.
-    private func changeSession(begins: Bool, _ exchange: Exchange) {
+    func changeSession(_ exchange: Exchange) {
         let request = exchange.request
+        let begins = request.method == .post
         let isEncrypted = exchange.isEncrypted
         let path = cookiePath(request, isEncrypted: isEncrypted)
         var fields = Fields()
@@ -282,37 +287,10 @@ final class OwnPages {
         return "\(own.scheme)://\(own.host ?? "127.0.0.1")\(path)"
     }
 
-    private func help(_ request: RequestHead, _ exchange: Exchange) -> String {
-        let here = own(request, exchange)
-        return """
-            sluice \(status.version): an HLS caching proxy
-
-            Play through it:  \(here)/https://cdn.example.com/vod/master.m3u8
-                              \(here)/proxy?url=<percent-encoded URL>&h_Referer=<value>
-            In a browser:     \(here)/ is the console
-            Figures:          \(here)/api/stats (JSON), \(here)/metrics (Prometheus)
-            Origins:          \(here)/api/origins
-            Titles:           \(here)/api/titles?limit=<1...1000>, \(here)/api/titles/<number or URL>
-            Pictures:         \(here)/api/titles/<number>/picture, with --title-pictures on
-            Disk:             \(here)/api/df
-            Explain:          \(here)/api/why?url=<percent-encoded URL>, \(here)/api/inspect?url=...
-            Events:           \(here)/api/events (server-sent events), \(here)/api/history (a day)
-            Changes:          send Sluice-Request: 1 with each POST
-            Record:           POST \(here)/api/recordings?url=...&for=2h, then GET \(here)/api/recordings
-            Keep, let go:     POST \(here)/api/pin?url=<percent-encoded URL>, /api/unpin?url=...
-            Forget some:      POST \(here)/api/purge?url=... or title=, host=, older-than=<30d>
-            Downloads:        POST \(here)/api/downloads?url=<percent-encoded URL>&variant=best, then GET
-                              POST \(here)/api/downloads/<number>/pause, /resume, /cancel
-            Feeds:            PUT, GET, DELETE \(here)/api/feeds/<name>, POST .../position?index=<n>
-            Check all bytes:  POST \(here)/api/verify, then GET
-            Forget all:       POST \(here)/api/clear; ?pinned=true for pinned titles too
-
-            """
-    }
-
     // MARK: Titles
 
-    private func askAdministration(_ request: RequestHead, _ exchange: Exchange) {
+    func askAdministration(_ exchange: Exchange) {
+        let request = exchange.request
         let reply = replying(to: exchange)
         guard core.sharedStore != nil, request.method == .post else {
             return status.administration.answer(request.method, request.target, reply)
@@ -323,7 +301,7 @@ final class OwnPages {
             accepted: { flights.publishChange(path: path, query: $0) }, reply)
     }
 
-    private func showPicture(_ path: String, _ exchange: Exchange) {
+    func showPicture(_ path: String, _ exchange: Exchange) {
         guard let title = TitlePictures.title(ofPath: path) else { return }
         let bound = LoopBound((self, exchange), to: exchange.loop)
         let reply: @Sendable (TitlePictures.Answer) -> Void = { answer in
@@ -350,8 +328,13 @@ final class OwnPages {
         exchange.respond(ResponseHead(status: .ok, fields: fields), body: .bytes(picture))
     }
 
-    private func askDownloads(_ request: RequestHead, _ exchange: Exchange) {
+    func askDownloads(_ exchange: Exchange) {
+        let request = exchange.request
         status.downloads.answer(request.method, request.target, replying(to: exchange))
+    }
+
+    func askFeeds(_ exchange: Exchange) {
+        core.feedService.answer(exchange, replying(to: exchange))
     }
 
     /// Returns a callback that passes another thread's answer to the waiting exchange.
@@ -371,7 +354,8 @@ final class OwnPages {
         }
     }
 
-    private func askKeeper(_ request: RequestHead, _ exchange: Exchange) {
+    func askRecordings(_ exchange: Exchange) {
+        let request = exchange.request
         core.timeShiftThread.answer(request.method, request.target, replying(to: exchange))
     }
 
