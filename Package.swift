@@ -354,8 +354,8 @@ let package = Package(
         .testTarget(
             name: "HTTPServerTests",
             dependencies: [
-                "HTTPServer", "HTTP", "Posix", "Reactor", "CNGHTTP2", "TLS", "LocalAuthority",
-                "COpenSSL",
+                "FuzzSupport", "HTTPServer", "HTTP", "Posix", "Reactor", "CNGHTTP2", "TLS",
+                "LocalAuthority", "COpenSSL",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -1,4 +1,5 @@
 // Generated sessions of HTTP/2, most of them malformed (RFC 9113, section 10.5).
+import FuzzSupport
 import Glibc
 import HTTP
 import HTTPServer

@@ -1,5 +1,6 @@
 // Bytes that are not TLS, or stop being TLS, on a listener that speaks TLS.
 import COpenSSL
+import FuzzSupport
 import Glibc
 import HTTP
 import HTTPServer

@@ -82,9 +82,3 @@ import URISyntax
         }
     }
 }
-
-extension SeededNumbers {
-    fileprivate mutating func pick<Element>(_ elements: [Element]) -> Element {
-        elements[Int(next() % UInt64(elements.count))]
-    }
-}

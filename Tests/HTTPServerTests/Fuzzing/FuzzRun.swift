@@ -1,4 +1,5 @@
 // The number of sessions of a run, its seed, and the checks of a server after each batch.
+import FuzzSupport
 import Glibc
 import HTTPServer
 import Posix

@@ -1,4 +1,5 @@
 // Generated HTTP/2 sessions: valid ones (RFC 9113), and mutations of them. Pure.
+import FuzzSupport
 
 /// What one client sends, and its other behaviour.
 struct FuzzedSession {
