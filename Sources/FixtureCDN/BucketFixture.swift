@@ -7,13 +7,6 @@ import Synchronization
 /// `stop()`.
 package final class BucketFixture: Sendable {
     private struct State {
-        var listener: Int32?
-        /// Keeps the port while stopped.
-        var placeholder: Int32?
-        var port: UInt16 = 0
-        var open: Set<Int32> = []
-        var acceptors = 0
-        var isStopping = false
         var fault: Fault?
         var objects: [String: [UInt8]] = [:]
         var uploads: [String: [Int: [UInt8]]] = [:]
@@ -33,6 +26,7 @@ package final class BucketFixture: Sendable {
     package let secret: String
     package let token: String?
     private let state = Mutex(State())
+    private let listening = ListeningPort()
 
     /// A bucket that is not listening yet; the key has a colon in it, as Swift's have.
     package init(
@@ -43,53 +37,21 @@ package final class BucketFixture: Sendable {
         self.token = token
     }
 
-    deinit { state.withLock { _ = $0.placeholder.map { close($0) } } }
-
     /// Starts to listen; after `stop()`, on the same port again.
     ///
     /// Throws `CDNError`.
     package func start() throws {
-        let port = state.withLock { $0.port }
-        let listening = try Sockets.listen(address: "127.0.0.1", port: port)
-        state.withLock {
-            $0.listener = listening.descriptor
-            $0.port = listening.port
-            $0.isStopping = false
-            $0.acceptors += 1
-            if let placeholder = $0.placeholder { close(placeholder) }
-            $0.placeholder = nil
-        }
-        guard startDetachedThread({ self.accept(listening.descriptor) }) else {
-            close(listening.descriptor)
-            state.withLock { $0.acceptors -= 1 }
-            throw CDNError(call: "pthread_create", code: EAGAIN)
-        }
+        try listening.start { descriptor, _ in self.serve(descriptor) }
     }
 
     /// Closes the listener and every connection; what is stored stays.
-    package func stop() {
-        state.withLock {
-            $0.isStopping = true
-            if let listener = $0.listener { shutdown(listener, Int32(SHUT_RDWR)) }
-            if $0.listener != nil {
-                $0.placeholder = try? Sockets.bind(address: "127.0.0.1", port: $0.port).descriptor
-            }
-            $0.listener = nil
-            for descriptor in $0.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
-        }
-        let end = Sockets.now() + 5_000_000_000
-        while Sockets.now() < end {
-            if state.withLock({ $0.acceptors == 0 && $0.open.isEmpty }) { return }
-            usleep(500)
-        }
-    }
+    package func stop() { listening.stop() }
 
     // MARK: What stories ask and set
 
     /// The value of `--shared-store`.
     package var location: String {
-        let port = state.withLock { $0.port }
-        return "s3://\(bucket)/tier?endpoint=http://127.0.0.1:\(port)&region=us-east-1"
+        "s3://\(bucket)/tier?endpoint=http://127.0.0.1:\(listening.port)&region=us-east-1"
     }
 
     /// The variables that hold the credentials.
@@ -147,22 +109,6 @@ package final class BucketFixture: Sendable {
 
     // MARK: Connections
 
-    private func accept(_ listener: Int32) {
-        while let descriptor = Sockets.accept(listener) {
-            let isStopping = state.withLock { state in
-                if !state.isStopping { state.open.insert(descriptor) }
-                return state.isStopping
-            }
-            guard !isStopping, startDetachedThread({ self.serve(descriptor) }) else {
-                close(descriptor)
-                state.withLock { _ = $0.open.remove(descriptor) }
-                continue
-            }
-        }
-        close(listener)
-        state.withLock { $0.acceptors -= 1 }
-    }
-
     private func serve(_ descriptor: Int32) {
         var received: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -170,8 +116,6 @@ package final class BucketFixture: Sendable {
             guard let body = body(of: request, descriptor, &received, &buffer) else { break }
             guard answer(request, body, descriptor) else { break }
         }
-        state.withLock { _ = $0.open.remove(descriptor) }
-        close(descriptor)
     }
 
     private func head(

@@ -12,14 +12,6 @@ import Synchronization
 /// `stop()`, which waits for the connections to end.
 package final class FixtureCDN: Sendable {
     struct State {
-        var listener: Int32?
-        /// Keeps the port while stopped.
-        var placeholder: Int32?
-        var port: UInt16
-        var isStopping = false
-        var acceptors = 0
-        var open: Set<Int32> = []
-        var connections = 0
         var behaviours: [String: Behaviour] = [:]
         var faultsUsed: [String: Int] = [:]
         var resources: [String: Resource] = [:]
@@ -34,63 +26,32 @@ package final class FixtureCDN: Sendable {
         var turns: [String: Int] = [:]
     }
 
-    package let address: String
     let folder: String?
-    let state: Mutex<State>
+    let state = Mutex(State())
+    private let listening: ListeningPort
     let log = RequestLog()
     let shaper = Shaper()
 
     /// A CDN that is not listening yet; port 0 takes a free one at the first `start()` and keeps it.
     package init(folder: String? = nil, address: String = "127.0.0.1", port: UInt16 = 0) {
         self.folder = folder
-        self.address = address
-        state = Mutex(State(port: port))
+        listening = ListeningPort(address: address, port: port)
     }
-
-    deinit { state.withLock { _ = $0.placeholder.map { close($0) } } }
 
     /// Starts listening; after `stop()`, on the same port again.
     ///
     /// Throws `CDNError`.
     package func start() throws {
-        let port = state.withLock { $0.port }
-        let listening = try Sockets.listen(address: address, port: port)
-        state.withLock {
-            $0.listener = listening.descriptor
-            $0.port = listening.port
-            $0.isStopping = false
-            $0.acceptors += 1
-            if let placeholder = $0.placeholder { close(placeholder) }
-            $0.placeholder = nil
-        }
-        guard startDetachedThread({ self.accept(listening.descriptor) }) else {
-            close(listening.descriptor)
-            state.withLock { $0.acceptors -= 1 }
-            throw CDNError(call: "pthread_create", code: EAGAIN)
-        }
+        try listening.start { Connection(cdn: self, descriptor: $0, number: $1).run() }
     }
 
     /// Closes the listener and every connection, and waits until they are closed.
-    package func stop() {
-        state.withLock {
-            $0.isStopping = true
-            // Shutting down wakes a thread blocked in accept, recv, send or poll; it then closes.
-            if let listener = $0.listener { shutdown(listener, Int32(SHUT_RDWR)) }
-            if $0.listener != nil {
-                $0.placeholder = try? Sockets.bind(address: address, port: $0.port).descriptor
-            }
-            $0.listener = nil
-            for descriptor in $0.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
-        }
-        let end = Sockets.now() + 5_000_000_000
-        while Sockets.now() < end {
-            if state.withLock({ $0.acceptors == 0 && $0.open.isEmpty }) { return }
-            usleep(500)
-        }
-    }
+    package func stop() { listening.stop() }
+
+    package var address: String { listening.address }
 
     /// The port; 0 before the first `start()` if any free one was requested.
-    package var port: UInt16 { state.withLock { $0.port } }
+    package var port: UInt16 { listening.port }
 
     /// `http://127.0.0.1:8080`, without a slash at the end.
     package var baseURL: String { "http://\(address):\(port)" }
@@ -101,40 +62,10 @@ package final class FixtureCDN: Sendable {
     }
 
     /// Connections open at this moment.
-    package var openConnections: Int { state.withLock { $0.open.count } }
+    package var openConnections: Int { listening.openConnections }
 
     /// Connections accepted since the beginning.
-    package var acceptedConnections: Int { state.withLock { $0.connections } }
-
-    private func accept(_ listener: Int32) {
-        while let descriptor = Sockets.accept(listener) {
-            let number: Int? = state.withLock {
-                guard !$0.isStopping else { return nil }
-                $0.connections += 1
-                $0.open.insert(descriptor)
-                return $0.connections
-            }
-            guard let number else {
-                close(descriptor)
-                continue
-            }
-            let started = startDetachedThread {
-                Connection(cdn: self, descriptor: descriptor, number: number).run()
-                self.end(descriptor)
-            }
-            if !started { end(descriptor) }
-        }
-        close(listener)
-        state.withLock { $0.acceptors -= 1 }
-    }
-
-    /// Closes under the lock, so that `stop()` can never shut down a reused descriptor.
-    private func end(_ descriptor: Int32) {
-        state.withLock {
-            $0.open.remove(descriptor)
-            close(descriptor)
-        }
-    }
+    package var acceptedConnections: Int { listening.acceptedConnections }
 }
 
 // MARK: Content

@@ -1,6 +1,5 @@
 // An origin with its own HTTP code whose resources change and whose responses vary in everything
 // that HTTP leaves open: a cache must send bytes of one version that this origin had.
-import CLinux
 import FixtureCDN
 import Glibc
 import Synchronization
@@ -58,10 +57,6 @@ package final class ChangingOrigin: Sendable {
     }
 
     private struct State {
-        var port: UInt16 = 0
-        var listener: Int32 = -1
-        var active = 0
-        var open: Set<Int32> = []
         var subjects: [Subject] = []
         var bodies: [String: [UInt8]] = [:]
         var log: [String] = []
@@ -69,21 +64,17 @@ package final class ChangingOrigin: Sendable {
 
     private let seed: UInt64
     private let state = Mutex(State())
+    private let listener: WireListener
 
     /// Listens on a free port of 127.0.0.1; `seed` decides the contents.
     package init(seed: UInt64, _ traits: [OriginTraits]) throws {
         self.seed = seed
-        let listening = try ScriptedOrigin.listen()
-        state.withLock {
-            ($0.listener, $0.port) = listening
-            $0.subjects = traits.map { Subject(traits: $0) }
-        }
-        guard startDetachedThread({ self.accept(listening.0) }) else {
-            throw ScenarioFailure("no thread could be made")
-        }
+        listener = try WireListener()
+        state.withLock { $0.subjects = traits.map { Subject(traits: $0) } }
+        try listener.start { self.serve($0) }
     }
 
-    package var baseURL: String { "http://127.0.0.1:\(state.withLock { $0.port })" }
+    package var baseURL: String { "http://127.0.0.1:\(listener.port)" }
 
     package func path(_ subject: Int) -> String { "/o/subject\(subject).ts" }
 
@@ -144,39 +135,15 @@ package final class ChangingOrigin: Sendable {
         }
     }
 
-    package func stop() {
-        state.withLock {
-            if $0.listener >= 0 { shutdown($0.listener, Int32(SHUT_RDWR)) }
-            for descriptor in $0.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
-        }
-        _ = eventually { state.withLock { $0.listener < 0 && $0.active == 0 } }
-    }
+    package func stop() { listener.stop() }
 
-    // MARK: Threads
+    // MARK: Connections
 
-    private func accept(_ listener: Int32) {
-        while true {
-            let descriptor = clinux_accept(listener, nil, nil)
-            if descriptor < 0 {
-                if errno == EINTR || errno == ECONNABORTED { continue }
-                break
-            }
-            state.withLock {
-                $0.active += 1
-                $0.open.insert(descriptor)
-            }
-            let started = startDetachedThread {
-                let socket = WireSocket(
-                    descriptor: descriptor, name: "origin", transcript: nil, limit: .seconds(40))
-                while (try? self.answerOne(socket)) == true {}
-                self.state.withLock { _ = $0.open.remove(descriptor) }
-                socket.close()
-                self.state.withLock { $0.active -= 1 }
-            }
-            precondition(started, "no thread could be made")
-        }
-        Glibc.close(listener)
-        state.withLock { $0.listener = -1 }
+    private func serve(_ descriptor: Int32) -> WireListener.Closing {
+        let socket = WireSocket(
+            descriptor: descriptor, name: "origin", transcript: nil, limit: .seconds(40))
+        while (try? answerOne(socket)) == true {}
+        return { socket.close() }
     }
 
     /// Answers one request; false where the connection has ended.
@@ -330,7 +297,7 @@ private struct OriginAnswer {
             try sendBody(part, on: socket, isChunked: framing == .chunked)
             switch fault {
             case .reset?:
-                socket.abort()
+                socket.willReset()
                 return false
             case .cut?: return false
             case .lingering(let milliseconds)?: socket.waitForPeer(Int32(milliseconds))

@@ -1,34 +1,28 @@
 import CLinux
-import FixtureCDN
 import Glibc
 import Synchronization
 
 /// A way to a port of 127.0.0.1 over which connections can fail.
 package final class FailingPath: Sendable {
     private struct State {
-        var listener: Int32 = -1
-        /// The descriptors of the sides that clients connected to.
-        var open: Set<Int32> = []
         var delaysEnd = false
         var delayed = 0
     }
 
     private let target: UInt16
     private let state = Mutex(State())
-    package let port: UInt16
+    private let listener: WireListener
 
     /// Listens on a free port of 127.0.0.1.
     package init(to target: UInt16) throws {
         self.target = target
-        let (listener, port) = try ScriptedOrigin.listen()
-        self.port = port
-        state.withLock { $0.listener = listener }
-        guard startDetachedThread({ self.accept(listener) }) else {
-            throw ScenarioFailure("no thread could be made")
-        }
+        listener = try WireListener()
+        try listener.start { self.serve($0) }
     }
 
-    package func stop() { state.withLock { _ = shutdown($0.listener, Int32(SHUT_RDWR)) } }
+    package var port: UInt16 { listener.port }
+
+    package func stop() { listener.stop() }
 
     /// Loses every packet that a client sends on a present connection from now on, without a word.
     package func losePackets() {
@@ -36,12 +30,9 @@ package final class FailingPath: Sendable {
         var reject: (UInt16, UInt8, UInt8, UInt32) = (0x06, 0, 0, 0)
         withUnsafeMutablePointer(to: &reject) { filter in
             var program = (UInt16(1), UnsafeMutableRawPointer(filter))
-            state.withLock { state in
-                for number in state.open {
-                    setsockopt(
-                        number, SOL_SOCKET, SO_ATTACH_FILTER, &program,
-                        socklen_t(MemoryLayout.size(ofValue: program)))
-                }
+            let size = socklen_t(MemoryLayout.size(ofValue: program))
+            listener.forEachConnection { client in
+                setsockopt(client, SOL_SOCKET, SO_ATTACH_FILTER, &program, size)
             }
         }
     }
@@ -53,25 +44,13 @@ package final class FailingPath: Sendable {
     /// The connections that their server has ended before their client was told.
     package var delayedEnds: Int { state.withLock { $0.delayed } }
 
-    private func accept(_ listener: Int32) {
-        while true {
-            let number = clinux_accept(listener, nil, nil)
-            if number < 0 {
-                if errno == EINTR || errno == ECONNABORTED { continue }
-                break
-            }
-            state.withLock { _ = $0.open.insert(number) }
-            _ = startDetachedThread {
-                let client = Wire(number)
-                if let server = Wire.connect(port: self.target) {
-                    self.relay(client, server)
-                    server.end()
-                }
-                self.state.withLock { _ = $0.open.remove(number) }
-                client.end()
-            }
+    private func serve(_ descriptor: Int32) -> WireListener.Closing {
+        let client = Wire(descriptor)
+        if let server = Wire.connect(port: target) {
+            relay(client, server)
+            server.end()
         }
-        close(listener)
+        return { client.end() }
     }
 
     /// Copies bytes both ways until one side ends.

@@ -1,6 +1,4 @@
 // An origin with seeded random faults, which counts the cost of each player request.
-import CLinux
-import FixtureCDN
 import FuzzSupport
 import Glibc
 import Synchronization
@@ -21,8 +19,6 @@ package final class MisbehavingOrigin: Sendable {
     }
 
     private struct State {
-        var port: UInt16 = 0
-        var listener: Int32 = -1
         /// Each folder has its own random numbers, so that requests of others do not change them.
         var numbers: [String: SeededNumbers] = [:]
         /// Folders with one permanent fault.
@@ -39,19 +35,17 @@ package final class MisbehavingOrigin: Sendable {
     private let state = Mutex(State())
     private let content: @Sendable (_ path: String) -> [UInt8]
     private let seed: UInt64
+    private let listener: WireListener
 
     package init(seed: UInt64, content: @escaping @Sendable (String) -> [UInt8]) throws {
         self.seed = seed
         self.content = content
-        let (listener, port) = try ScriptedOrigin.listen()
-        state.withLock { ($0.listener, $0.port) = (listener, port) }
-        guard startDetachedThread({ self.accept(listener) }) else {
-            throw ScenarioFailure("no thread could be made")
-        }
+        listener = try WireListener()
+        try listener.start { self.serve($0) }
     }
 
     package func url(_ path: String) -> String {
-        "http://127.0.0.1:\(state.withLock { $0.port })\(path)"
+        "http://127.0.0.1:\(listener.port)\(path)"
     }
 
     package func cost(_ folder: String) -> Cost { state.withLock { $0.costs[folder] ?? Cost() } }
@@ -68,30 +62,16 @@ package final class MisbehavingOrigin: Sendable {
         }
     }
 
-    package func stop() { shutdown(state.withLock { $0.listener }, Int32(SHUT_RDWR)) }
-
-    private func accept(_ listener: Int32) {
-        while true {
-            let descriptor = clinux_accept(listener, nil, nil)
-            if descriptor < 0 {
-                if errno == EINTR || errno == ECONNABORTED { continue }
-                break
-            }
-            guard startDetachedThread({ self.serve(descriptor) }) else {
-                close(descriptor); continue
-            }
-        }
-        close(listener)
-    }
+    package func stop() { listener.stop() }
 
     // MARK: Answers
 
-    private func serve(_ descriptor: Int32) {
+    private func serve(_ descriptor: Int32) -> WireListener.Closing {
         let socket = WireSocket(descriptor: descriptor, name: "origin", transcript: nil)
-        defer { socket.close() }
         while let head = try? socket.readHead() {
-            guard (try? answer(head, on: socket)) == true else { return }
+            guard (try? answer(head, on: socket)) == true else { break }
         }
+        return { socket.close() }
     }
 
     /// The fault of the next response, and a number below 50,000 for its position.

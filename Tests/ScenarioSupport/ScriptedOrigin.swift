@@ -1,6 +1,3 @@
-import CLinux
-import FixtureCDN
-import Glibc
 import Synchronization
 
 /// An origin that follows a script, with its own HTTP code.
@@ -38,33 +35,27 @@ package final class ScriptedOrigin: Sendable {
     }
 
     private struct State {
-        var port: UInt16 = 0
-        var listener: Int32 = -1
         var isStopped = false
-        var active = 0
         var connectionScripts: [Script] = []
         var answers: [Script] = []
         var requests: [WireHead] = []
         var bodies: [[UInt8]] = []
         var failures: [String] = []
-        var open: Set<Int32> = []
     }
 
     package let transcript: Transcript
     private let state = Mutex(State())
+    private let listener: WireListener
 
     /// Starts to listen on a free port of 127.0.0.1.
     package init(transcript: Transcript = Transcript()) throws {
         self.transcript = transcript
-        let listening = try Self.listen()
-        state.withLock { ($0.listener, $0.port) = listening }
-        let descriptor = listening.0
-        guard startDetachedThread({ self.accept(descriptor) }) else {
-            throw ScenarioFailure("no thread could be made")
-        }
+        listener = try WireListener()
+        // Connections get their scripts in the order in which they are accepted.
+        try listener.start(planning: { self.takeScript() }, serve: { self.serve($0, $1) })
     }
 
-    package var port: UInt16 { state.withLock { $0.port } }
+    package var port: UInt16 { listener.port }
     package var baseURL: String { "http://127.0.0.1:\(port)" }
     package func url(_ path: String) -> String { baseURL + path }
 
@@ -102,53 +93,17 @@ package final class ScriptedOrigin: Sendable {
 
     /// Closes the listener and all connections.
     package func stop() {
-        state.withLock {
-            $0.isStopped = true
-            if $0.listener >= 0 { shutdown($0.listener, Int32(SHUT_RDWR)) }
-            for descriptor in $0.open { shutdown(descriptor, Int32(SHUT_RDWR)) }
-        }
-        _ = eventually { state.withLock { $0.listener < 0 && $0.active == 0 } }
+        state.withLock { $0.isStopped = true }
+        listener.stop()
     }
 
-    // MARK: Threads
+    // MARK: Connections
 
-    static func listen() throws -> (Int32, UInt16) {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var name = try HostPort(host: "127.0.0.1", port: 0).socketAddress()
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let failed = withUnsafeMutablePointer(to: &name) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, size) != 0 || Glibc.listen(descriptor, 256) != 0
-                    || getsockname(descriptor, $0, &size) != 0
-            }
-        }
-        guard !failed else { throw ScenarioFailure("cannot listen on 127.0.0.1") }
-        return (descriptor, UInt16(bigEndian: name.sin_port))
+    private func takeScript() -> Script? {
+        state.withLock { $0.connectionScripts.isEmpty ? nil : $0.connectionScripts.removeFirst() }
     }
 
-    private func accept(_ listener: Int32) {
-        while true {
-            let descriptor = clinux_accept(listener, nil, nil)
-            if descriptor < 0 {
-                if errno == EINTR || errno == ECONNABORTED { continue }
-                break
-            }
-            let script: Script? = state.withLock {
-                $0.active += 1
-                $0.open.insert(descriptor)
-                return $0.connectionScripts.isEmpty ? nil : $0.connectionScripts.removeFirst()
-            }
-            let started = startDetachedThread {
-                self.serve(descriptor, script)
-                self.state.withLock { $0.active -= 1 }
-            }
-            precondition(started, "no thread could be made")
-        }
-        Glibc.close(listener)
-        state.withLock { $0.listener = -1 }
-    }
-
-    private func serve(_ descriptor: Int32, _ script: Script?) {
+    private func serve(_ descriptor: Int32, _ script: Script?) -> WireListener.Closing {
         let run = OriginRun(
             socket: WireSocket(descriptor: descriptor, name: "origin", transcript: transcript),
             onRequest: { head, body in
@@ -157,29 +112,26 @@ package final class ScriptedOrigin: Sendable {
                     $0.bodies.append(body)
                 }
             })
-        defer {
-            // Removed before it is closed, so that `stop()` cannot meet the reused number.
-            state.withLock { _ = $0.open.remove(descriptor) }
-            run.finish()
-        }
         do {
-            if let script {
-                try run.play(script.steps)
-                return
-            }
-            while let head = try run.nextRequest() {
-                guard let found = takeAnswer(head.path, head.target) else {
-                    throw ScenarioFailure("nothing answers \(head.startLine)")
-                }
-                try run.play(found.steps)
-                if run.isOver { return }
-            }
+            if let script { try run.play(script.steps) } else { try answer(run) }
         } catch {
             let message = (error as? ScenarioFailure)?.message ?? "\(error)"
             transcript.note("origin", "failed: \(message)")
             state.withLock {
                 if !$0.isStopped { $0.failures.append(message) }
             }
+        }
+        return { run.finish() }
+    }
+
+    /// Answers the requests of a connection without a script of its own.
+    private func answer(_ run: OriginRun) throws {
+        while let head = try run.nextRequest() {
+            guard let found = takeAnswer(head.path, head.target) else {
+                throw ScenarioFailure("nothing answers \(head.startLine)")
+            }
+            try run.play(found.steps)
+            if run.isOver { return }
         }
     }
 

@@ -1,6 +1,3 @@
-import CLinux
-import FixtureCDN
-import Glibc
 import Synchronization
 
 /// A forward proxy with its own SOCKS 5 and HTTP code that connects to 127.0.0.1 for any name.
@@ -12,7 +9,6 @@ package final class WayOutProxy: Sendable {
     private struct State {
         var asked: [String] = []
         var refused = 0
-        var listener: Int32 = -1
     }
 
     private let kind: Kind
@@ -20,7 +16,7 @@ package final class WayOutProxy: Sendable {
     private let password: String
     private let gate: Barrier?
     private let state = Mutex(State())
-    package let port: UInt16
+    private let listener: WireListener
 
     /// Listens on a free port of 127.0.0.1, and requires credentials if `user` is given.
     ///
@@ -32,38 +28,26 @@ package final class WayOutProxy: Sendable {
         self.kind = kind
         self.user = user
         self.password = password
-        let (listener, port) = try ScriptedOrigin.listen()
-        self.port = port
-        state.withLock { $0.listener = listener }
-        guard startDetachedThread({ self.accept(listener) }) else {
-            throw ScenarioFailure("no thread could be made")
-        }
+        listener = try WireListener()
+        try listener.start { self.serve($0) }
     }
+
+    package var port: UInt16 { listener.port }
 
     /// The `host:port` of each forwarded request.
     package var asked: [String] { state.withLock { $0.asked } }
     /// Requests without the right credentials.
     package var refused: Int { state.withLock { $0.refused } }
 
-    package func stop() { state.withLock { _ = shutdown($0.listener, Int32(SHUT_RDWR)) } }
+    package func stop() { listener.stop() }
 
-    private func accept(_ listener: Int32) {
-        while true {
-            let client = clinux_accept(listener, nil, nil)
-            if client < 0 {
-                if errno == EINTR || errno == ECONNABORTED { continue }
-                break
-            }
-            _ = startDetachedThread {
-                let wire = Wire(client)
-                switch self.kind {
-                case .socks5: self.serveSocks(wire)
-                case .http: self.serveHTTP(wire)
-                }
-                wire.end()
-            }
+    private func serve(_ descriptor: Int32) -> WireListener.Closing {
+        let client = Wire(descriptor)
+        switch kind {
+        case .socks5: serveSocks(client)
+        case .http: serveHTTP(client)
         }
-        close(listener)
+        return { client.end() }
     }
 
     private func connect(_ host: String, _ port: UInt16) -> Wire? {

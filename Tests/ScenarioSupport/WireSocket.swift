@@ -154,10 +154,15 @@ final class WireSocket {
 
     /// Closes with a reset.
     func abort() {
+        willReset()
+        close()
+    }
+
+    /// Makes the next `close` send a reset.
+    func willReset() {
         var value = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
-        close()
     }
 
     private func endOfHead() -> Int? {
