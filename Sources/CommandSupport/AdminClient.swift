@@ -100,6 +100,7 @@ package struct AdminClient: Sendable {
     /// - Parameters:
     ///   - path: its page.
     ///   - advice: printed too if the daemon does not answer: what becomes of the work.
+    /// - Returns: the text of the page.
     /// - Throws: `ExitCode` after printing the error to standard error.
     package func progress(_ path: String, orElse advice: String) throws -> String {
         do {

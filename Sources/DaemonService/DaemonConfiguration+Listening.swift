@@ -37,6 +37,7 @@ extension DaemonConfiguration {
     /// other settings name files that may be for the user of the daemon only.
     ///
     /// - Parameter file: the path of the configuration file, if a flag gives it.
+    /// - Returns: the base URLs, as the property has them.
     /// - Throws: `ConfigurationError`.
     static func localBases(file: String?) async throws -> [String] {
         var reader = try await SettingsReader(scalars: [:], lists: [:], file: file)

@@ -36,12 +36,13 @@ package func loadConfiguration(
     }
 }
 
-/// Returns the base URLs of the daemon of some settings for programs of this machine, those in the
-/// clear first; none for a port that is not fixed. Blocks.
+/// Returns the base URLs at which programs of this machine reach the daemon of some settings.
 ///
-/// Only settings of addresses count, whatever is wrong with others.
+/// Those in the clear come first; there is none for a port that is not fixed. Blocks. Only settings
+/// of addresses count, whatever is wrong with others.
 ///
 /// - Parameter file: the configuration file; nil for that of the environment.
+/// - Returns: the base URLs.
 /// - Throws: `ConfigurationError`.
 package func loadLocalBases(file: String?) throws -> [String] {
     try result { try await DaemonConfiguration.localBases(file: file) }

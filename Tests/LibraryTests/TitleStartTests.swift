@@ -19,7 +19,8 @@ import URISyntax
     private func keep(
         _ url: AbsoluteURL, of session: Session, _ keys: KeyTable, in store: ObjectStore
     ) throws {
-        let body = Array("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n".utf8)
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXT-X-ENDLIST\n"
+        let body = Array(text.utf8)
         let head = StoredHead(
             status: .ok, fields: Fields(), requestTime: .now(), responseTime: .now(),
             finalURL: url.text, isPlaylist: true)

@@ -122,7 +122,8 @@ struct WhyPlan {
         case .offlineForm: facts.offline = core.offlineForm(resource, object)?.outcome ?? .cut
         case .reading:
             facts.sinceReading =
-                core.live?.sinceReading(of: resource, facts.circumstances) ?? Interval(nanoseconds: .max)
+                core.live?.sinceReading(of: resource, facts.circumstances)
+                ?? Interval(nanoseconds: .max)
         case .epoch: facts.isOfFormerEpoch = core.live?.isOfFormerEpoch(stored, resource) ?? false
         case .pin: facts.isPinned = core.store.isPinned(object)
         default: facts.holdsAsked = object.isFilling(from: 0)
