@@ -11,8 +11,8 @@ import URISyntax
 
 /// Inquiries under way; lives on the upstream loop.
 final class OriginInquiries {
-    /// The time to wait for an origin that answered `lately`: it has hardly gone away since, and a
-    /// slow origin must not delay a player's start.
+    /// The time to wait for an origin that is up and answered `lately`: it has hardly gone away
+    /// since, and a slow origin must not delay a player's start.
     private static let shortWait = Interval.milliseconds(50)
     private static let lately = Interval.seconds(10 as Int64)
     /// The time after a refusal until a second one must have confirmed it.
@@ -77,8 +77,8 @@ final class OriginInquiries {
         let waiter = Waiter(unsure.count, reply)
         var wait = Self.shortWait
         for url in unsure {
-            let answer = table.health.lastAnswer(of: url.origin)
-            if answer.map({ loop.now - $0 > Self.lately }) ?? true {
+            let sinceAnswer = table.health.lastAnswer(of: url.origin).map { loop.now - $0 }
+            if !Self.isThere(table.health.state(of: url.origin), sinceAnswer: sinceAnswer) {
                 // 200 ms longer than the transfer's own timeout, so that the latter expires first.
                 let connect = table.settings.timeouts.connect.nanoseconds
                 wait = Interval(nanoseconds: connect + 200_000_000)
@@ -86,6 +86,15 @@ final class OriginInquiries {
             join(url, waiter)
         }
         limit(waiter, to: wait)
+    }
+
+    /// True if an origin has hardly gone away: it answered lately, and has not failed since.
+    ///
+    /// The refusal that shows whether a suspected origin is down takes a round trip, which may be
+    /// longer than the short wait.
+    static func isThere(_ state: OriginHealth.State, sinceAnswer: Interval?) -> Bool {
+        guard state == .up, let sinceAnswer else { return false }
+        return sinceAnswer <= lately
     }
 
     /// Cancels all inquiries without replies.
