@@ -38,6 +38,16 @@ package struct Moment: Sendable, Comparable {
         if let end = a.steady, let start = b.steady { return end - start }
         return a.wall - b.wall
     }
+
+    /// Returns the time since an event; nil if that is unknown, as after the clock was set back.
+    ///
+    /// No time if the event is later by the monotonic clock: another loop received it after this
+    /// round had read the clock.
+    package func elapsed(since event: Moment) -> Interval? {
+        let time = self - event
+        if time >= .zero { return time }
+        return steady == nil || event.steady == nil ? nil : Interval.zero
+    }
 }
 
 /// When a response was requested and received, by the monotonic clock of this run.

@@ -344,7 +344,6 @@ extension LiveMemory {
         let unknown = Interval(nanoseconds: .max)
         guard let known = list(resource.listKey) else { return unknown }
         let now = Moment(wall: circumstances.now, steady: circumstances.steadyNow)
-        let time = now - known.received
-        return time >= .zero ? time : unknown
+        return now.elapsed(since: known.received) ?? unknown
     }
 }
