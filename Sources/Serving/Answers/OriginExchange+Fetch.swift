@@ -117,10 +117,14 @@ extension OriginExchange {
         progress.isPartlyStored = object.presentBytes > 0
         // If this fails, the stored part is no answer: it would lead here again.
         progress.fallback = nil
+        let wasGiven = progress.askedAt != nil
         fetch(
             FetchRequest(
                 resource: resource, wanted: .span(start: start, end: stop), object: object,
                 repliesAt: .head, lane: Reader.lane(resource, from: start, to: stop)))
+        // A fetch that gave the object to this request, which makes no reader of it, would else run
+        // to the end if this loop was too late for the check that follows its reply.
+        if wasGiven { core.flights.readerLeft(object) }
     }
 
     /// Fetches the rest of what may be an HLS JSON text.
