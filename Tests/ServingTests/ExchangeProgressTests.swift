@@ -1,3 +1,4 @@
+import Model
 import Playlists
 @testable import Serving
 import Testing
@@ -17,5 +18,14 @@ import Testing
         #expect(progress.offline == nil && !progress.hasOriginsWord && !progress.hasFailed)
         // It bounds what is done for the whole request.
         #expect(progress.revivals == 1)
+    }
+
+    @Test func `after a fetch of the range itself, the origin is not asked for it again`() {
+        var progress = OriginExchange.Progress()
+        progress.willFetch(MissingPart(wanted: .span(start: 0, end: 8), learnsTypeFirst: true))
+        #expect(progress.mayAskAgain)
+        // As after a revalidation whose reply may not be shared.
+        progress.willFetch(MissingPart(wanted: .span(start: 100, end: 200)))
+        #expect(!progress.mayAskAgain)
     }
 }

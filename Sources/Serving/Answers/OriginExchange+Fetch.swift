@@ -94,7 +94,7 @@ extension OriginExchange {
     func fetchMissing(
         _ part: MissingPart, _ reason: RequestPlan.FetchReason, _ decision: Decision
     ) {
-        if part.learnsTypeFirst { progress.mayAskAgain = true }
+        progress.willFetch(part)
         if progress.fallback == nil { progress.fallback = commonCopy }
         var lane = Lane.playback
         if case .span(let start, let end) = part.wanted {

@@ -106,6 +106,12 @@ final class OriginExchange {
         /// True once a fetch of the resource has failed: a parent did not help either.
         var hasFailed = false
 
+        /// Notes a fetch of what is not stored.
+        ///
+        /// It asks for the requested range, unless for the first bytes to learn the type: a second
+        /// request for the range, which an earlier revalidation may have allowed, is of no use.
+        mutating func willFetch(_ part: MissingPart) { mayAskAgain = part.learnsTypeFirst }
+
         /// Forgets what was learned about a resource that another one replaces.
         mutating func startOver() {
             fallback = nil
