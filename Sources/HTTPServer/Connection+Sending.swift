@@ -310,10 +310,13 @@ extension Connection {
         return !exchange.askedFraming.keepAlive && reader.isAtStart && !state.isInputPaused
     }
 
-    /// Makes the client notice that the content is incomplete: chunked content lacks its last
-    /// chunk; other content could appear complete, unless the connection is reset.
+    /// Makes the client notice that the content is incomplete.
+    ///
+    /// Content with a length or in chunks is too short at an end (RFC 9112 section 8), behind which
+    /// the client still gets all that was sent; a reset would take back what it has not read yet.
+    /// Content that ends with the connection would appear complete, so only that is reset.
     private func breakOff() {
-        if response?.framing == .chunked, flush(more: false) == nil {
+        if let response, response.framing != .untilClose, flush(more: false) == nil {
             output = []
             state.unblock()
             linger()
