@@ -358,6 +358,8 @@ package final class Download {
     private func check() {
         guard refused.values.allSatisfy(\.isUnproven) else { return finishRefused() }
         state = .checking
+        // Before the look, which takes seconds for a long title: what was found may be lost again.
+        let losses = table.services.store.losses
         guard table.holdsPlaylists(of: self) else {
             checks += 1
             guard checks < 3 else { return fail(Self.leaving("its playlists do")) }
@@ -387,7 +389,7 @@ package final class Download {
             )
         }
         guard table.pinAll(of: self) else { return }
-        awaitDisk()
+        awaitDisk(since: losses)
     }
 
     private static func leaving(_ what: String) -> String {

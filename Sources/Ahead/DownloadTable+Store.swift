@@ -200,11 +200,11 @@ extension Download {
 
     /// Completes a checked download once all of it is on the disk: no later kill or power cut takes
     /// any of it, and the next run does not check it again.
-    func awaitDisk() {
-        let store = table.services.store
-        let losses = store.losses
+    ///
+    /// - Parameter losses: the store's count of losses before the check.
+    func awaitDisk(since losses: Int) {
         let bound = LoopBound(self, to: table.loop)
-        store.makeCertain { [run] isClaimed in
+        table.services.store.makeCertain { [run] isClaimed in
             bound.enqueue { download, _ in
                 guard download.run == run, download.state == .checking else { return }
                 download.complete(isClaimed: isClaimed, since: losses)
