@@ -36,6 +36,9 @@ package struct RevivalSearch: Sendable {
         var isEvicted = false
         /// The URL that the playlist has in place of the sought one, if it does not contain that.
         package var successor: AbsoluteURL?
+        /// The playlist at the URL that a redirect led to, for when its own URL is refused: that
+        /// may lack what key rules leave out. Nil without one.
+        package var answered: Resource?
     }
 
     /// Finds the playlist that names the URL: exactly, otherwise by key or path, otherwise the
@@ -72,8 +75,10 @@ package struct RevivalSearch: Sendable {
         let known = sources.revival.lists(of: session.id)
         let found = list(in: known)
         if let found, !found.isEvicted { return found }
-        return list(in: storedLists.filter { list in known.allSatisfy { $0.key != list.key } })
-            ?? found
+        let others = storedLists.filter { list in known.allSatisfy { $0.key != list.key } }
+        guard var stored = list(in: others) else { return found }
+        stored.answered = answered(stored.list)
+        return stored
     }
 
     private func list(in lists: [Resource]) -> Found? {
@@ -137,7 +142,8 @@ package struct RevivalSearch: Sendable {
     /// redirect led to may have had a token that has expired since.
     ///
     /// The key has that URL, without what rules leave out. If the origin refuses it for that, the
-    /// playlist above names the whole one.
+    /// playlist above names the whole one; none is above an entry, which is then asked for where it
+    /// was found before.
     private func requested(_ key: CacheKey, answeredAt final: AbsoluteURL) -> AbsoluteURL {
         let answered = withUserinfo(final, of: key)
         guard final.normalisedForKey != key.url, let url = try? AbsoluteURL(key.url) else {
@@ -147,6 +153,17 @@ package struct RevivalSearch: Sendable {
         if SessionTable.starts(session, at: asked) { return asked }
         let texts = sources.names.keys.texts(of: final.withoutDirectives)
         return texts.contains(key.url) ? answered : asked
+    }
+
+    /// Returns a stored playlist at the URL that answered, if that is not the one to ask first, and
+    /// this one may lack something.
+    private func answered(_ list: Resource) -> Resource? {
+        guard !SessionTable.starts(session, at: list.url),
+            let object = sources.store.peek(list.key), let facts = ObjectFacts.of(object),
+            let final = try? AbsoluteURL(facts.head.finalURL)
+        else { return nil }
+        let url = withUserinfo(final, of: list.cacheKey)
+        return url == list.url ? nil : list.changing { $0.url = url }
     }
 
     /// Returns the URL of a stored playlist with the example's user information, if its key says

@@ -95,4 +95,24 @@ extension Stories.RestartRevivalTests {
         #expect(story.cdn.requestCount("/v/l.m3u8") == 2)
         #expect(story.cdn.requestCount("/m.m3u8") == 1)
     }
+
+    @Test func `an entry whose key lacks its signature is asked where it redirected`() throws {
+        let story = try Story()
+        // The key rules leave it out.
+        let signature = "1893456000_4492f25946a2e8e1414a8bb53dab8a6ba1cf4615"
+        story.cdn.setBehaviour(
+            Behaviour(query: "needtoken=\(signature)&location=/s/m.m3u8&cc=no-store"),
+            for: "/w.m3u8")
+        putMaster(story, at: "/s/m.m3u8", naming: "/a/l.m3u8")
+        put(story, list: "/a/l.m3u8", "a")
+        let links = try play(story, "/w.m3u8?token=\(signature)")
+        try story.restart()
+        story.cdn.setBehaviour("status=403", for: "/a/*")
+        putMaster(story, at: "/s/m.m3u8", naming: "/b/l.m3u8")
+        put(story, list: "/b/l.m3u8", "b")
+        let answer = try story.player().get(links[1])
+        #expect(answer.status == 200)
+        #expect(isContent(answer.body, of: "/bytes/30000/s1.ts"))
+        #expect(story.cdn.requestCount("/s/m.m3u8") == 2)
+    }
 }

@@ -8,6 +8,8 @@
 // past the cache, once for all waiting requests · each former child is paired with its successor ·
 // the request starts over at that URL. A list whose own token has expired is found through its
 // parent list in the same way; once it is stored there, requests for its old URL begin there.
+// A list of an earlier run that redirects, and is refused at its URL as the cache key has it, is
+// asked for where the redirect led.
 import CachePolicy
 import HLS
 import HTTP
@@ -63,6 +65,8 @@ final class RevivalAttempt {
         case list(StoredObject, Resource)
         /// Another request's fetch for the session has ended since this attempt began.
         case wasDone
+        /// The origin does not know the URL any more, or wants a token or cookie that is missing.
+        case refused
         case failed
     }
 
@@ -125,7 +129,7 @@ final class RevivalAttempt {
                 guard lacksCookie else { return done(nil) }
                 return askParents(of: found.list, depth: depth + 1) { orSame(nil) }
             }
-            refresh(found.list, depth: depth) { [self] refreshed in
+            refresh(found: found, depth: depth) { [self] refreshed in
                 if case .wasDone = refreshed {
                     begunAt = .now()
                     beginnings += 1
@@ -185,19 +189,35 @@ final class RevivalAttempt {
     private func askParents(of list: Resource, depth: Int, _ done: @escaping () -> Void) {
         guard newCookies == nil, depth <= 2 else { return done() }
         look(for: list, at: list.url.splitDirectives.url) { [self] _, found in
-            guard let parent = found?.list, found?.isExact == true else { return done() }
+            guard let found, found.isExact else { return done() }
+            let parent = found.list
             guard !core.revival.wasAsked(parent, now: .now()) else {
                 return askParents(of: parent, depth: depth + 1, done)
             }
             // A parent that is refused too is not searched for: its list names its child as before.
-            refresh(parent, depth: 2) { [self] _ in
+            refresh(found: found, depth: 2) { [self] _ in
                 askParents(of: parent, depth: depth + 1, done)
             }
         }
     }
 
-    /// Fetches a list past the cache; concurrent requests share one fetch.
-    private func refresh(_ list: Resource, depth: Int, _ done: @escaping (Refresh) -> Void) {
+    /// Fetches the list that was found past the cache; if it is refused, where a redirect led.
+    private func refresh(
+        found: RevivalSearch.Found, depth: Int, _ done: @escaping (Refresh) -> Void
+    ) {
+        refresh(found.list, depth: depth) { [self] refreshed in
+            guard case .refused = refreshed, let answered = found.answered else {
+                return done(refreshed)
+            }
+            // The fetch that just failed has the same key, and must not count for this one.
+            refresh(answered, depth: depth, isShared: false, done)
+        }
+    }
+
+    /// Fetches a list past the cache; concurrent requests share one fetch, unless told otherwise.
+    private func refresh(
+        _ list: Resource, depth: Int, isShared: Bool = true, _ done: @escaping (Refresh) -> Void
+    ) {
         // A player of the same session may have it from a private host.
         if exchange.isForPage, core.settings.mayBePrivate(list.url.asciiHost) {
             return done(.failed)
@@ -207,7 +227,7 @@ final class RevivalAttempt {
             lane: .express)
         request.terms.wantsCookies = true
         let (revival, begunAt) = (core.revival, begunAt)
-        let mayShare = beginnings <= Self.mostBeginnings
+        let mayShare = isShared && beginnings <= Self.mostBeginnings
         exchange.ask(
             request, unless: { mayShare && revival.wasAsked(list, since: begunAt) },
             noting: { reply in
@@ -220,10 +240,11 @@ final class RevivalAttempt {
             case nil: done(.wasDone)
             case .object(let object, _)?: done(.list(object, list))
             case .failure(let failure)?:
-                guard Self.fits(failure, list), depth < 2 else { return done(.failed) }
+                guard Self.fits(failure, list) else { return done(.failed) }
+                guard depth < 2 else { return done(.refused) }
                 find(list, lacksCookie: Self.mayLackCookie(failure), depth: depth + 1) {
                     [self] url in
-                    guard let url else { return done(.failed) }
+                    guard let url else { return done(.refused) }
                     refresh(core.names.resource(list, movedTo: url), depth: depth + 1, done)
                 }
             default: done(.failed)
