@@ -70,10 +70,42 @@ import URISyntax
         let text = "http%3A%2F%2Fh%2Fl.m3u8%7CAuthorization%3DBearer%2520xyz"
         for path in ["/api/pin", "/api/unpin"] {
             #expect(
-                administration.queryForNodes(path, "url=\(text)") == "title=\(own.id.text)")
+                administration.queriesForNodes(path, "url=\(text)") == ["title=\(own.id.text)"])
         }
         #expect(
-            administration.queryForNodes("/api/purge", "title=\(text)") == "title=\(own.id.text)")
+            administration.queriesForNodes("/api/purge", "title=\(text)")
+                == ["title=\(own.id.text)"])
+    }
+
+    @Test func `other nodes get the title that was begun with another signature`() throws {
+        let folder = try makeTemporaryFolder("title-start")
+        defer { removeTree(folder) }
+        let store = try ObjectStore(
+            folder: folder,
+            configuration: StoreConfiguration(budgetBytes: 1 << 40, minFreeBytes: 0), log: log)
+        defer { store.close() }
+        let keys = KeyTable(settings: KeySettings(), database: store.state, counters: Counters())
+        let sessions = SessionTable(store.state)
+        func entry(_ digit: String) throws -> Entry {
+            let signature = "1893456000_\(String(repeating: digit, count: 40))"
+            return Entry(
+                url: try AbsoluteURL("http://h/l.m3u8?token=\(signature)"),
+                headers: [Entry.Header(name: "Referer", value: "http://r/")])
+        }
+        let (begun, given) = (try entry("a"), try entry("b"))
+        let session = sessions.session(for: begun)
+        try keep(begun.url, of: session, keys, in: store)
+        #expect(try store.flush(within: .seconds(20 as Int64)))
+        let administration = StoreAdministration(
+            catalogue: TitleCatalogue(store: store, sessions: sessions, keys: keys),
+            origin: { (try? AbsoluteURL($0)).map { TitleStart(Entry(url: $0)) } })
+        let text = PercentCoding.queryComponent("\(given.url.text)|Referer=http://r/")
+        let ids = [session.id, SessionTable.unkept(for: given).id]
+        for path in ["/api/purge", "/api/pin", "/api/unpin"] {
+            #expect(
+                administration.queriesForNodes(path, "title=\(text)")
+                    == ids.map { "title=\($0.text)" }.sorted())
+        }
     }
 
     @Test func `a link of a session means what starts there with the session's headers`() throws {

@@ -58,8 +58,8 @@ package final class AdministrationWorker: Sendable {
     /// - Parameters:
     ///   - method: its method.
     ///   - target: its path and query.
-    ///   - accepted: called first if it is accepted, with the query by which other nodes make the same
-    ///     change; on the worker's thread.
+    ///   - accepted: called first if it is accepted, with each query by which other nodes make the
+    ///     same change; on the worker's thread.
     ///   - done: called on the worker's thread, or immediately if the request is rejected.
     package func answer(
         _ method: HTTPMethod, _ target: String,
@@ -68,13 +68,13 @@ package final class AdministrationWorker: Sendable {
     ) {
         perform(
             { administration in
-                let answer = administration.answer(method, target)
+                guard let accepted else { return administration.answer(method, target) }
                 let request = RequestHead(method: method, target: target)
-                if let accepted, case .value = answer, let query = request.query,
-                    let named = administration.queryForNodes(request.path, query)
-                {
-                    accepted(named)
+                let queries = request.query.map {
+                    administration.queriesForNodes(request.path, $0)
                 }
+                let answer = administration.answer(method, target)
+                if case .value = answer { for query in queries ?? [] { accepted(query) } }
                 return answer
             }, done)
     }

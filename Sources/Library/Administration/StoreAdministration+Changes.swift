@@ -115,24 +115,33 @@ extension StoreAdministration {
 
     // MARK: Other nodes
 
-    /// Returns the query by which other nodes make the same change: the origin's URL in place of a
-    /// link of this daemon, a host as stored URLs have it.
+    /// Returns the queries by which other nodes make the same change: the origin's URL instead of a
+    /// link of this daemon, a host as stored URLs have it; blocks on the disk.
+    ///
+    /// To be asked before the change, which may leave nothing of a title to be found by.
     ///
     /// - Parameters:
-    ///   - path: of an accepted request to purge, pin or unpin.
+    ///   - path: of a request to purge, pin or unpin.
     ///   - query: its query.
-    /// - Returns: nil if it concerns this node alone.
-    package func queryForNodes(_ path: String, _ query: String) -> String? {
+    /// - Returns: none if it concerns this node alone.
+    package func queriesForNodes(_ path: String, _ query: String) -> [String] {
         let arguments = AdministrationQuery(query)
+        let named = arguments["title"] ?? (path == "/api/purge" ? nil : arguments["url"])
+        guard arguments["host"] == nil, let named, let session = start(named)?.session else {
+            return queryForNodes(path, arguments).map { [$0] } ?? []
+        }
+        store.catchUp(within: .seconds(2 as Int64))
+        // Its headers are nobody's business, and a URL without them means others too. With another
+        // signature in the URL, what is kept of the title has another number.
+        let found = (try? find(named).get()) ?? []
+        return Set(found.map(\.id) + [session.id]).map { "title=\($0.text)" }.sorted()
+    }
+
+    private func queryForNodes(_ path: String, _ arguments: AdministrationQuery) -> String? {
         func argument(_ name: String, _ value: String?) -> String? {
             value.map { "\(name)=\(PercentCoding.queryComponent($0))" }
         }
         if let text = arguments["host"] { return argument("host", PurgeHost(text)?.text) }
-        let named = arguments["title"] ?? (path == "/api/purge" ? nil : arguments["url"])
-        if let session = named.flatMap({ start($0) })?.session {
-            // Its headers are nobody's business, and a URL without them means others too.
-            return argument("title", session.id.text)
-        }
         guard let text = arguments["title"] else {
             return argument("url", arguments["url"].flatMap(originURL)?.text)
         }

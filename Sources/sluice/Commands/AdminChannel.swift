@@ -273,12 +273,12 @@ private final class OpenedStore {
 
     func send(_ method: HTTPMethod, _ target: String) throws -> String {
         let isAboutKeys = WhyAnswers.answers(String(target.prefix { $0 != "?" }))
+        let request = RequestHead(method: method, target: target)
+        let queries = method == .post ? queriesForNodes(request) : []
         let answer =
             isAboutKeys
             ? why.answer(method, target, now: .now()) : administration.answer(method, target)
-        if method == .post, case .value = answer {
-            tellNodes(RequestHead(method: method, target: target))
-        }
+        if case .value = answer { tellNodes(request.path, queries) }
         switch answer {
         case .value(_, let value): return value.encoded + "\n"
         case .failure(_, let reason), .methodNotAllowed(_, let reason):
@@ -287,13 +287,16 @@ private final class OpenedStore {
         }
     }
 
+    /// The queries by which the other nodes are to repeat a change; none without a shared store.
+    private func queriesForNodes(_ request: RequestHead) -> [String] {
+        guard changes != nil, let query = request.query else { return [] }
+        return administration.queriesForNodes(request.path, query)
+    }
+
     /// Saves an accepted purge, pin or unpin for the next start of a daemon, which tells the other
     /// nodes, and would else repeat what they did before.
-    private func tellNodes(_ request: RequestHead) {
-        guard let changes, let query = request.query,
-            let named = administration.queryForNodes(request.path, query)
-        else { return }
-        changes.saved(path: request.path, query: named, now: .now())
+    private func tellNodes(_ path: String, _ queries: [String]) {
+        for query in queries { changes?.saved(path: path, query: query, now: .now()) }
     }
 
     func close() {
