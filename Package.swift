@@ -437,7 +437,7 @@ let package = Package(
             name: "ServingTests",
             dependencies: [
                 "FuzzSupport", "URISyntax", "HTTP", "HLS", "Posix", "Reactor", "Routing",
-                "CachePolicy", "Store", "Model", "Playlists", "TimeShifting", "Serving",
+                "CachePolicy", "Store", "Model", "Library", "Playlists", "TimeShifting", "Serving",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

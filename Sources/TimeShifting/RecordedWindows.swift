@@ -10,9 +10,6 @@ struct RecordedWindows {
     /// Since when one of them cannot be read; nil while all can.
     private var unreadSince: Monotonic?
 
-    /// How long a running recording waits.
-    private static let patience = Interval.seconds(30 as Int64)
-
     /// True while one of them cannot be read.
     var areAwaited: Bool { unreadSince != nil }
 
@@ -29,7 +26,8 @@ struct RecordedWindows {
         }
         let since = unreadSince ?? now
         unreadSince = since
-        guard playlists.order.state == .running, now - since >= Self.patience else { return false }
+        guard playlists.order.state == .running, now - since >= TimeShiftFiles.patience
+        else { return false }
         for chosen in found { table.setAsideSaved(chosen.url, of: session) }
         guard unread().isEmpty else { return false }
         unreadSince = nil

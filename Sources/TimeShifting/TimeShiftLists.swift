@@ -1,6 +1,7 @@
 import HLS
 import Library
 import Model
+import Posix
 package import Routing
 import Synchronization
 
@@ -11,9 +12,13 @@ extension TimeShiftTable {
         private var bySession: [SessionID: [WindowName: ShiftedList]] = [:]
         /// The version of the key rules; nil if some names may be those of an earlier one.
         var keyVersion: UInt64?
-        /// The names of windows that could not be read when they were last looked for.
-        private var unread: Set<WindowName> = []
+        /// The windows that could not be read when they were last looked for, and the first and the
+        /// last time of that.
+        private var unread: [WindowName: (since: Monotonic, last: Monotonic)] = [:]
         private static let mostUnread = 1_024
+        /// After a longer pause, a failure is not taken for the same one: far longer than between
+        /// reloads.
+        private static let longestPause = Interval.seconds(120 as Int64)
 
         subscript(name: WindowName) -> ShiftedList? {
             get { bySession[name.session]?[name] }
@@ -29,14 +34,16 @@ extension TimeShiftTable {
             bySession[session].map { Array($0.values) } ?? []
         }
 
-        /// Records that a saved window cannot be read; returns true the first time.
-        mutating func noteUnread(_ name: WindowName) -> Bool {
-            if unread.count >= Self.mostUnread { unread = [] }
-            return unread.insert(name).inserted
+        /// Records that a saved window cannot be read; returns for how long, nil the first time.
+        mutating func noteUnread(_ name: WindowName, at now: Monotonic) -> Interval? {
+            let known = unread[name].flatMap { now - $0.last <= Self.longestPause ? $0.since : nil }
+            if unread[name] == nil, unread.count >= Self.mostUnread { unread = [:] }
+            unread[name] = (since: known ?? now, last: now)
+            return known.map { now - $0 }
         }
 
-        /// Records that a saved window was read.
-        mutating func noteRead(_ name: WindowName) { unread.remove(name) }
+        /// Records that a saved window was read, or set aside.
+        mutating func noteRead(_ name: WindowName) { unread[name] = nil }
 
         mutating func removeAll() { bySession.removeAll(keepingCapacity: true) }
     }

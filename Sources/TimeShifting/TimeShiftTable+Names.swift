@@ -37,33 +37,60 @@ extension TimeShiftTable {
     /// Looks under the URL of the list too: former versions named all windows so, and a window has
     /// this name if no rule changed the key of its URL when it was saved.
     ///
+    /// One of a player that cannot be read for half a minute of reloads is set aside; a recording
+    /// sets aside its own.
+    ///
     /// - Returns: the window; nil without one.
     func saved(
-        _ url: AbsoluteURL, of session: Session, named name: WindowName
+        _ url: AbsoluteURL, of session: Session, named name: WindowName, now: Monotonic = .now()
     ) -> SavedWindow? {
-        let files = files(of: session)
-        let limits = session.shift.limits
         do throws(SystemError) {
-            if let found = try files.load(name, limits: limits) {
-                return SavedWindow(shift: found)
-            }
-            let former = WindowName(session: session.id, url: url)
-            guard former != name, let found = try files.load(former, limits: limits)
-            else { return nil }
-            return SavedWindow(shift: found, isNamed: false)
+            return try loaded(url, of: session, named: name)
         } catch {
-            if lists.withLock({ $0.noteUnread(name) }) {
+            let duration = lists.withLock { $0.noteUnread(name, at: now) }
+            if duration == nil {
                 log.error(
                     "a saved window cannot be read now; if that lasts, delete its file",
                     metadata: ["error": "\(error)"])
             }
-            return SavedWindow(shift: TimeShift(limits: limits), isUnread: true)
+            let unread = SavedWindow(
+                shift: TimeShift(limits: session.shift.limits), isUnread: true)
+            guard session.shift.recording == nil, let duration,
+                duration >= TimeShiftFiles.patience
+            else { return unread }
+            setAsideSaved(url, of: session)
+            lists.withLock { $0.noteRead(name) }
+            do throws(SystemError) {
+                return try loaded(url, of: session, named: name)
+            } catch {
+                return unread
+            }
         }
     }
 
-    /// Sets the saved window of a list aside that could not be read for too long.
+    private func loaded(
+        _ url: AbsoluteURL, of session: Session, named name: WindowName
+    ) throws(SystemError) -> SavedWindow? {
+        let files = files(of: session)
+        let limits = session.shift.limits
+        if let found = try files.load(name, limits: limits) { return SavedWindow(shift: found) }
+        let former = WindowName(session: session.id, url: url)
+        guard former != name, let found = try files.load(former, limits: limits) else { return nil }
+        return SavedWindow(shift: found, isNamed: false)
+    }
+
+    /// Sets the saved window of a list aside that could not be read for too long, under each of its
+    /// names.
     func setAsideSaved(_ url: AbsoluteURL, of session: Session) {
-        files(of: session).setAside(name(of: url, in: session))
+        let files = files(of: session)
+        let both: Set = [name(of: url, in: session), WindowName(session: session.id, url: url)]
+        for window in both {
+            do throws(SystemError) {
+                _ = try files.load(window, limits: session.shift.limits)
+            } catch {
+                files.setAside(window)
+            }
+        }
     }
 
     /// Names the lists in memory by the key rules in force, if these have changed, and joins the

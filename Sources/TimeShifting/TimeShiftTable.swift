@@ -72,7 +72,7 @@ package final class TimeShiftTable: Sendable {
     ///
     /// - Returns: the list. One whose saved window cannot be read now is in no table, has no name
     ///   and is not saved, which would replace that window: `isUnread` is true, and a later call
-    ///   tries again.
+    ///   tries again, or sets the file aside.
     package func list(_ url: AbsoluteURL, of session: Session) -> ShiftedList {
         let version = names.keys.version
         let name = name(of: url, in: session)

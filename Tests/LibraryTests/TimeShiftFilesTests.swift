@@ -94,6 +94,26 @@ import URISyntax
         #expect(try files.load(window, limits: .init())?.segments.count == 1)
     }
 
+    @Test func `a window that stays unreadable spares its segments for half a minute`() throws {
+        try saveWindow()
+        try files.save(try shift("s1.ts"), WindowName(session: SessionID(8), url: url))
+        let segments = try shift("s0.ts", "s1.ts", "s2.ts").segments
+        let saved = SavedWindows(files)
+        let path = "\(files.folder)/\(files.file(of: window))"
+        try removeFile(path)
+        // No file can be behind another one.
+        #expect(symlink("/dev/null/none", path) == 0)
+        func left(after seconds: Int64) throws -> [String?]? {
+            let now = Monotonic(nanoseconds: 7) + .seconds(seconds)
+            let left = try saved.unnamed(segments, besides: [], wall: nil, now: now)
+            return left?.map { $0.url?.lastPathSegment }
+        }
+        // One of these reads the other window.
+        for seconds in [0, 1] as [Int64] { _ = try? left(after: seconds) }
+        #expect(throws: SystemError.self) { _ = try left(after: 29) }
+        #expect(try left(after: 31) == ["s0.ts", "s2.ts"])
+    }
+
     @Test func `the oldest windows beyond the limit are deleted, except those in memory`() throws {
         let windows = (0..<3).map { WindowName(session: SessionID(UInt64($0)), url: url) }
         let now = WallTime.now()

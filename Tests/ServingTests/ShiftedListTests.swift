@@ -1,6 +1,8 @@
 import CachePolicy
+import Glibc
 @testable import HLS
 import HTTP
+import Library
 import Logging
 @testable import Model
 import Posix
@@ -231,6 +233,28 @@ import URISyntax
         let read = table.list(base, of: list.session)
         #expect(!read.isUnread && read.name != nil)
         #expect(table.known(base, of: list.session) === read)
+    }
+
+    @Test func `a saved window that cannot be read for half a minute of reloads is set aside`()
+        throws
+    {
+        table.forget(list)
+        let name = table.name(of: base, in: list.session)
+        let (folder, file) = (table.windows.folder, table.windows.file(of: name))
+        try makeFolder(folder)
+        // No file can be behind another one.
+        #expect(symlink("/dev/null/none", "\(folder)/\(file)") == 0)
+        func isUnread(after seconds: Int64) -> Bool {
+            let now = Monotonic(nanoseconds: 1) + .seconds(seconds)
+            let saved = table.saved(base, of: list.session, named: name, now: now)
+            return saved?.isUnread ?? false
+        }
+        // With the pause after the first one, the failure is another.
+        for seconds in [0, 130, 159] as [Int64] {
+            #expect(isUnread(after: seconds), "\(seconds)")
+        }
+        #expect(!isUnread(after: 160))
+        #expect(try listFolder(folder).map(\.name) == ["\(file).unread"])
     }
 
     @Test func `a list that is requested is checked every two minutes`() throws {

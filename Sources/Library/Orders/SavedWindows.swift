@@ -18,6 +18,8 @@ package final class SavedWindows {
         let saved: SaveTime
         /// The digests of its segments, ascending; nil until it is read.
         var digests: [Int]?
+        /// The first and the last time that it could not be read; nil before.
+        var failure: (since: Monotonic, last: Monotonic)?
 
         /// True unless it was saved too long ago.
         func counts(wall: WallTime?, now: Monotonic) -> Bool {
@@ -89,7 +91,8 @@ package final class SavedWindows {
     ///   - now: the same by the monotonic clock, for windows of this run.
     /// - Returns: the others of them, in their order; nil while windows are unread, of which each call
     ///   reads one.
-    /// - Throws: what keeps a window from being read now; it counts as unread.
+    /// - Throws: what keeps a window from being read now; it counts as unread, and later calls read
+    ///   the others first. One that could not be read for half a minute names nothing.
     package func unnamed(
         _ segments: [TimeShiftSegment], besides loaded: [WindowName], wall: WallTime?,
         now: Monotonic
@@ -99,14 +102,34 @@ package final class SavedWindows {
         let skipped = Set(loaded.map { file(of: $0) })
         let counted = windows.keys.filter { !skipped.contains($0) }
         // A window of a day takes a while.
-        if let unread = counted.first(where: { windows[$0]?.digests == nil }) {
-            let shift = try files.load(file: unread, limits: TimeShift.Limits())
-            windows[unread]?.digests = shift?.digests ?? []
+        let unread = counted.filter { windows[$0]?.digests == nil }
+            .min { lastFailure($0) < lastFailure($1) }
+        if let unread {
+            let digests = try digests(in: unread, now: now)
+            windows[unread]?.digests = digests
             guard counted.allSatisfy({ windows[$0]?.digests != nil }) else { return nil }
         }
         return segments.filter { segment in
             let digest = segment.digest
             return !counted.contains { windows[$0]?.names(digest) ?? false }
+        }
+    }
+
+    private func lastFailure(_ file: String) -> Monotonic {
+        windows[file]?.failure?.last ?? Monotonic(nanoseconds: 0)
+    }
+
+    /// Reads what a window names, ascending; nothing if it could not be read for too long.
+    private func digests(in file: String, now: Monotonic) throws(SystemError) -> [Int] {
+        do throws(SystemError) {
+            let shift = try files.load(file: file, limits: TimeShift.Limits())
+            return shift?.digests ?? []
+        } catch {
+            let since = windows[file]?.failure?.since ?? now
+            windows[file]?.failure = (since: since, last: now)
+            guard now - since >= TimeShiftFiles.patience else { throw error }
+            files.noteGivenUp(file, error)
+            return []
         }
     }
 }

@@ -18,6 +18,8 @@ package struct TimeShiftFiles: Sendable {
     ///
     /// Default 1 GB: a day of segments of two seconds takes about 7 MB.
     package static let mostBytes: Int64 = 1_000_000_000
+    /// How long one that cannot be read is waited for, where something else goes on meanwhile.
+    package static let patience = Interval.seconds(30 as Int64)
     /// The largest snapshot; a window of many days is smaller.
     private static let mostOfOne = PlaylistLimits.own.byteCount
     private static let firstLine = Array("SLUICE WINDOW 1\n".utf8)
@@ -126,6 +128,13 @@ package struct TimeShiftFiles: Sendable {
     /// Sets the snapshot of a window aside that could not be read for too long.
     package func setAside(_ name: WindowName) {
         setAside(path(name), "it could not be read for too long")
+    }
+
+    /// Reports that a snapshot could not be read for too long; what it names is not spared.
+    func noteGivenUp(_ file: String, _ reason: SystemError) {
+        log.error(
+            "a saved window cannot be read; segments that only it names may be removed",
+            metadata: ["path": "\(folder)/\(file)", "reason": "\(reason)"])
     }
 
     /// Renames a snapshot that cannot be read, so that it is not replaced by the new window.
