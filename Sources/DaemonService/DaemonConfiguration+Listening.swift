@@ -34,13 +34,15 @@ extension DaemonConfiguration {
     package var localBases: [String] { localListeners.map(\.base) }
 
     /// Returns the same by the settings of addresses alone, for a command that asks the daemon:
-    /// other settings name files that may be for the user of the daemon only.
+    /// other settings name files that may be for the user of the daemon only, and other variables
+    /// may be those of this user only.
     ///
     /// - Parameter file: the path of the configuration file, if a flag gives it.
     /// - Returns: the base URLs, as the property has them.
     /// - Throws: `ConfigurationError`.
     static func localBases(file: String?) async throws -> [String] {
         var reader = try await SettingsReader(scalars: [:], lists: [:], file: file)
+        let others = reader.faults.count
         let binds = readBinds(&reader)
         var listeners: [LocalListener] = []
         func add(_ port: UInt16, isSecure: Bool) {
@@ -52,7 +54,8 @@ extension DaemonConfiguration {
         }
         if let port = readPort(&reader) { add(port, isSecure: false) }
         if reader.text("tls-port") != nil { add(readSecurePort(&reader), isSecure: true) }
-        guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
+        let faults = Array(reader.faults.dropFirst(others))
+        guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
         return listeners.map(\.base)
     }
 

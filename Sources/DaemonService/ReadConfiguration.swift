@@ -39,7 +39,8 @@ package func loadConfiguration(
 /// Returns the base URLs at which programs of this machine reach the daemon of some settings.
 ///
 /// Those in the clear come first; there is none for a port that is not fixed. Blocks. Only settings
-/// of addresses count, whatever is wrong with others.
+/// of addresses count, whatever is wrong with the values of others, and whatever other variables
+/// there are. The file must be readable, with known names.
 ///
 /// - Parameter file: the configuration file; nil for that of the environment.
 /// - Returns: the base URLs.
@@ -48,12 +49,13 @@ package func loadLocalBases(file: String?) throws -> [String] {
     try result { try await DaemonConfiguration.localBases(file: file) }
 }
 
-/// As `loadLocalBases`, but prints the errors.
+/// As `loadLocalBases`, but prints the errors, and how to do without these settings.
 package func readLocalBases(file: String?) throws -> [String] {
     do {
         return try loadLocalBases(file: file)
     } catch let error as ConfigurationError {
         printError("\(error)")
+        printError("sluice: where the daemon listens is not known; name it with --daemon URL")
         throw ExitCodes.configuration
     }
 }

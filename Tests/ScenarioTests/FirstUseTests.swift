@@ -118,8 +118,20 @@ extension Stories.FirstUseTests {
             for command in ["ls", "stats"] {
                 let asked = try run([command], [variable])
                 #expect(asked.status == 0, "\(variable): \(asked)")
+                // Nobody else's variables matter.
+                let beside = try run([command], [variable, "SLUICE_FOO=1"])
+                #expect(beside.status == 0, "\(variable): \(beside)")
             }
         }
+        // No other daemon is asked instead.
+        for command in ["ls", "stats"] {
+            let lost = try run([command], ["SLUICE_CONFIG=\(folder.file("none.json"))"])
+            #expect(lost.status == 78 && lost.stderr.contains("--daemon URL"), "\(lost)")
+        }
+        let named = try run(
+            ["stats", "--daemon", story.daemon.baseURL],
+            ["SLUICE_CONFIG=\(folder.file("none.json"))"])
+        #expect(named.status == 0 && named.stderr.isEmpty, "\(named)")
         let listed = try run(["ls", "--config", file])
         #expect(listed.status == 0, "\(listed)")
         let doctor = try run(["doctor", "--config", file, "--cache-dir", story.cacheFolder])

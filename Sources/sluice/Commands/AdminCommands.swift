@@ -23,6 +23,8 @@ struct DaemonOptions: ParsableArguments {
     var daemonCa: String?
 
     func validate() throws {
+        // Without them, another daemon would be asked.
+        if daemon == nil, Self.environmentDaemon == nil { _ = try Self.configured.get() }
         guard (try? AbsoluteURL(base)) != nil else {
             let source = daemon == nil ? "SLUICE_DAEMON" : "--daemon"
             throw ValidationError("\(source) is a URL such as \(Self.standard), not '\(base)'")
@@ -31,7 +33,8 @@ struct DaemonOptions: ParsableArguments {
 
     /// Without a slash at its end; a text without a scheme gets `http`.
     var base: String {
-        let given = daemon ?? Self.environmentDaemon ?? Self.configured ?? Self.standard
+        let given =
+            daemon ?? Self.environmentDaemon ?? (try? Self.configured.get()) ?? Self.standard
         let base = given.contains("://") ? given : "http://" + given
         return base.hasSuffix("/") ? String(base.dropLast()) : base
     }
@@ -46,9 +49,10 @@ struct DaemonOptions: ParsableArguments {
     static let standard = "http://127.0.0.1:9000"
 
     /// The address of the daemon whose settings are in the environment, as in a container; nil if
-    /// they cannot be read, or do not say where it listens.
-    private static let configured: String? =
-        namesListener ? (try? loadLocalBases(file: nil))?.first : nil
+    /// they do not say where it listens, and a failure, which is printed, if they cannot be read.
+    private static let configured: Result<String?, any Error> = Result {
+        try DaemonOptions.namesListener ? readLocalBases(file: nil).first : nil
+    }
 
     /// True if the environment has settings of the address on which a daemon listens.
     static var namesListener: Bool {
