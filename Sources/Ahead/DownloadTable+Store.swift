@@ -222,7 +222,10 @@ extension Download {
                 || (table.holdsPlaylists(of: self) && table.missing(in: self).isEmpty)
         else {
             state = .running
-            return pump()
+            table.wake()
+            // Quiet hours may have begun meanwhile: then the next look has it wait.
+            if table.obstacle() == nil { pump() }
+            return
         }
         stop(as: .complete)
         table.finished(self)
