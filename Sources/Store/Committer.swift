@@ -249,7 +249,7 @@ extension StoreCore {
     /// Discards the object after a failed sync: the kernel may have dropped any of its pages.
     func giveUp(_ object: StoredObject, _ error: SystemError) {
         noteCommitFailure(of: object, error)
-        object.discard(because: error)
+        object.discard(because: error, didSync: false)
     }
 }
 

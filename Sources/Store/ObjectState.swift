@@ -67,7 +67,10 @@ struct ObjectState: Sendable {
     var didFailToStore = false
     var place: Place
     var isDiscarded = false
-    /// True if it was discarded only because the disk failed to read, write or sync it.
+    /// True if it was discarded only because the disk failed to read or write it.
+    ///
+    /// Not after a failed sync: the kernel may have dropped bytes that are not on the disk, and a
+    /// comparison would still find them in its memory.
     var isFaultOfDisk = false
     /// True once its file was left, with name and charge, to the next lookup of the key.
     private(set) var hasLeftFile = false

@@ -10,8 +10,8 @@ extension StoreCore {
     /// Blocks on the disk.
     ///
     /// With `only`, does nothing unless that is the key's open object; with `created`, unless the
-    /// object has that creation time. With `only`, the file of an object that was discarded for a
-    /// fault of the disk keeps its name if the disk refuses to delete it, too.
+    /// object has that creation time. With `only`, the file of an object that the disk failed to
+    /// read or write keeps its name if the disk refuses to delete it, too.
     ///
     /// - Returns: true if an object was removed.
     @discardableResult
@@ -55,9 +55,10 @@ extension StoreCore {
     ///
     /// A disk that is away for a moment reads nothing and deletes nothing: that says nothing about
     /// the bytes, which are compared with their checksums once it is back. A disk that is read-only
-    /// still answers, so its read errors are damage.
+    /// still answers, so its read errors are damage. After a failed sync, the bytes that a
+    /// comparison finds may be only in the kernel's memory: such a file is not left.
     ///
-    /// - Returns: false if the object was not discarded for a fault of the disk, or its file was
+    /// - Returns: false if the object was not discarded for failed reads or writes, or its file was
     ///   deleted, or must be.
     private func leavesFile(of object: StoredObject) -> Bool {
         guard object.state.withLock({ $0.mayLeaveFile }) else { return false }

@@ -171,11 +171,12 @@ extension StoredObject {
     /// is freed with its last holder.
     ///
     /// Wakes all waiters. With `failure`, `didFailToStore` reports to them that storing failed, even
-    /// before the affected fill ends.
-    package func discard(because failure: SystemError? = nil) {
+    /// before the affected fill ends. With `didSync` false a sync failed, so that the file must not
+    /// be opened again.
+    package func discard(because failure: SystemError? = nil, didSync: Bool = true) {
         let (woken, mustRemove) = state.withLock { state -> ([Waiter], Bool) in
             let mayBeSound = !state.isDiscarded || state.isFaultOfDisk
-            state.isFaultOfDisk = failure != nil && mayBeSound
+            state.isFaultOfDisk = failure != nil && didSync && mayBeSound
             guard !state.isDiscarded else { return ([], false) }
             state.isDiscarded = true
             state.didFailToStore = state.didFailToStore || failure != nil

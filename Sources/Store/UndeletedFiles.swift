@@ -6,8 +6,8 @@ import Synchronization
 /// The file of a removed object must not be opened again: what was removed as outdated would be
 /// served once more. It is deleted when the disk permits it.
 ///
-/// The file of an object that was discarded for a fault of the disk is left: it is not opened until
-/// the next attempt at deletions, and its bytes are then compared with their checksums.
+/// The file of an object that the disk failed to read or write is left: it is not opened until the
+/// next attempt at deletions, and its bytes are then compared with their checksums.
 ///
 /// The keys are lost when the daemon ends; with doubtful ones it does not end cleanly, so that the
 /// next run compares all bytes. Thread-safe; at most as many keys as the store has files.

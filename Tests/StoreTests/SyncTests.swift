@@ -211,6 +211,32 @@ extension ObjectStore {
         #expect(made.isDiscarded == isOpen)
     }
 
+    @Test func `an object whose sync failed is lost although the disk does not delete it yet`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        defer { store.close() }
+        let (made, queue) = try addUnsynced(to: store)
+        try store.flushed()
+        // unlink(2) refuses a folder.
+        let path = objectPath(folder.path, "a")
+        try renameFile(path, to: folder.path + "/elsewhere")
+        try makeFolder(path)
+        let losses = store.losses
+        var outcome = SyncOutcome()
+        outcome.refused = queue.take().open.map {
+            ($0.header, SystemError("fdatasync", code: EIO))
+        }
+        #expect(outcome.refused.count == 1 && !queue.absorb(outcome))
+        #expect(store.losses != losses)
+        #expect(store.presence(of: [made.key]) == [.absent])
+        #expect(store.find("a") == nil)
+        try exchangeFiles(folder.path + "/elsewhere", path)
+        try eventually { !exists(path) }
+        #expect(store.find("a") == nil)
+    }
+
     @Test func `a requested sync does not wait for the interval`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
