@@ -204,16 +204,16 @@ extension Download {
     /// - Parameter losses: the store's count of losses before the check.
     func awaitDisk(since losses: Int) {
         let bound = LoopBound(self, to: table.loop)
-        table.services.store.makeCertain { [run] isClaimed in
+        table.services.store.makeCertain { [run] isCertain in
             bound.enqueue { download, _ in
                 guard download.run == run, download.state == .checking else { return }
-                download.complete(isClaimed: isClaimed, since: losses)
+                download.complete(isCertain: isCertain, since: losses)
             }
         }
     }
 
-    private func complete(isClaimed: Bool, since losses: Int) {
-        guard isClaimed else {
+    private func complete(isCertain: Bool, since losses: Int) {
+        guard isCertain else {
             return wait(for: "the disk does not take what was fetched; check it, or make room")
         }
         // The disk may have failed to sync some of it, or a purge may have removed it.

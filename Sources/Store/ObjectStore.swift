@@ -260,10 +260,11 @@ package final class ObjectStore: Sendable {
     /// For data that is reported to a user as stored, such as a complete download.
     ///
     /// - Parameter done: called on the store's thread after the sync; what that failed for is
-    ///   removed, and counts as lost, even if the disk refuses to delete its file. With false if the
-    ///   disk refused a header, which is tried again each second: until then a kill loses that
-    ///   object. Not called if the store is closed first.
-    package func makeCertain(_ done: @escaping @Sendable (_ isClaimed: Bool) -> Void = { _ in }) {
+    ///   removed, and counts as lost, even if the disk refuses to delete its file. With false if
+    ///   the disk refused a header, which is tried again each second, or the sync of a name, which
+    ///   the next sync repeats: until then a kill or a power cut loses that object. Not called if
+    ///   the store is closed first.
+    package func makeCertain(_ done: @escaping @Sendable (_ isCertain: Bool) -> Void = { _ in }) {
         core.channel.worker?.enqueue { worker, loop in worker.makeCertain(loop, done) }
     }
 

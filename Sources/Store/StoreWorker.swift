@@ -205,11 +205,11 @@ final class StoreWorker {
     }
 
     /// Commits what is finished, and starts syncing it, or does that after the batch under way;
-    /// then calls `done`.
+    /// then calls `done`, with false if the disk refused a header or the sync of a name.
     func makeCertain(_ loop: EventLoop, _ done: @escaping @Sendable (Bool) -> Void) {
         catchUp(loop)
         let isClaimed = !committer.hasRefused
-        sync.whenSynced { done(isClaimed) }
+        sync.whenSynced { isSynced in done(isClaimed && isSynced) }
         sync.begin(whenDone: afterSync(on: loop))
     }
 

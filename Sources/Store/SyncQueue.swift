@@ -19,9 +19,9 @@ final class SyncQueue {
     /// True if the running batch belongs to a folder that was replaced meanwhile.
     var isSyncingFormer = false
     /// Whoever waits for the next batch.
-    private var waiting: [@Sendable () -> Void] = []
+    private var waiting: [@Sendable (_ isSynced: Bool) -> Void] = []
     /// Whoever waits for the batch under way.
-    private var awaited: [@Sendable () -> Void] = []
+    private var awaited: [@Sendable (_ isSynced: Bool) -> Void] = []
     /// The last failed sync of the whole file system, while it may concern queued headers.
     private var failure: (error: SystemError, time: Monotonic)?
 
@@ -128,9 +128,11 @@ final class SyncQueue {
         syncer.begin(take(), whenDone: whenDone)
     }
 
-    /// Calls `done` once a batch that begins from now on has ended; what it could not sync is
-    /// removed by then.
-    func whenSynced(_ done: @escaping @Sendable () -> Void) { waiting.append(done) }
+    /// Calls `done` once a batch that begins from now on has ended; objects that it failed to sync
+    /// are removed by then. With false if names or headers are left to a later batch.
+    func whenSynced(_ done: @escaping @Sendable (_ isSynced: Bool) -> Void) {
+        waiting.append(done)
+    }
 
     /// True if somebody waits for a batch that has not begun.
     var isAwaited: Bool { !waiting.isEmpty }
@@ -145,7 +147,8 @@ final class SyncQueue {
         let isSound = absorb(outcome)
         let told = awaited
         awaited = []
-        for done in told { done() }
+        let isSynced = outcome.left.isEmpty && outcome.leftFolders.isEmpty
+        for done in told { done(isSynced) }
         return isSound
     }
 

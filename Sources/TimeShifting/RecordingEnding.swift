@@ -176,16 +176,16 @@ final class RecordingEnding {
             for window in windows { keeper.save(window) }
         }
         let bound = LoopBound(self, to: loop)
-        services.store.makeCertain { isClaimed in
-            bound.enqueue { ending, _ in ending.noteSynced(isClaimed) }
+        services.store.makeCertain { isCertain in
+            bound.enqueue { ending, _ in ending.noteSynced(isCertain) }
         }
     }
 
     /// Ends; before that, makes the playlists again if something was lost meanwhile, and writes
     /// those that have changed or were replaced.
-    private func noteSynced(_ isClaimed: Bool) {
+    private func noteSynced(_ isCertain: Bool) {
         guard case .syncing = state else { return }
-        guard isClaimed else {
+        guard isCertain else {
             return wait(
                 "the disk does not take what was written; check it, or make room",
                 for: EndingAttempts.pause)

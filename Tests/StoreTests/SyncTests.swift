@@ -262,10 +262,35 @@ extension ObjectStore {
             // Begins a sync that does not have the object.
             store.makeCertain()
             let made = try store.add("\(number)", total: 300_000)
-            store.makeCertain { isClaimed in if isClaimed { told.signal() } }
+            store.makeCertain { isCertain in if isCertain { told.signal() } }
             #expect(told.wait(atMost: .seconds(100 as Int64)))
             #expect(made.state.withLock { $0.isHeaderSynced })
         }
+    }
+
+    @Test func `nothing is certain while the disk refuses to sync its name`() throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.syncInterval = .seconds(1_000 as Int64) }
+        defer { store.close() }
+        let made = try store.add("a", total: 10)
+        func isCertain() throws -> Bool {
+            let told = try ThreadSemaphore()
+            let outcome = Mutex(false)
+            store.makeCertain { answer in
+                outcome.withLock { $0 = answer }
+                told.signal()
+            }
+            #expect(told.wait(atMost: .seconds(100 as Int64)))
+            return outcome.withLock { $0 }
+        }
+        // open(2) refuses a link to itself.
+        let names = store.core.folder.objectsFolder(of: made.key.firstByte)
+        try renameFile(names, to: folder.path + "/elsewhere")
+        symlink(names, names)
+        #expect(try !isCertain())
+        unlink(names)
+        try renameFile(folder.path + "/elsewhere", to: names)
+        #expect(try isCertain())
     }
 
     @Test func `many pending objects do not prolong the wait`() throws {
