@@ -28,7 +28,7 @@ struct Comparison {
     /// Objects whose row was missing or wrong.
     var adopted: [Found] = []
     var report = StartReport()
-    /// True if it must wait for the disk, or for the cache folder to be back.
+    /// True while it waits for the disk, or for the cache folder to be back.
     var isHeldUp = false
     /// How often the files of a first byte could not be listed.
     var failures = 0
@@ -66,19 +66,20 @@ extension StoreWorker {
     }
 
     private func compareMore(_ loop: EventLoop) {
+        comparison?.isHeldUp = false
         guard compare(Self.step, until: .now() + Self.turn) else {
             guard let reason = awaitedDamage else { return }
             awaitedDamage = nil
             return replaceIndex(reason, on: loop)
         }
-        var pause = Interval.zero
-        if comparison?.isHeldUp == true {
-            comparison?.isHeldUp = false
-            pause = Self.retryInterval
-            lookForFolder(loop)
-        }
+        let pause = comparisonPause
+        if comparison?.isHeldUp == true { lookForFolder(loop) }
         loop.schedule(after: pause) { [unowned self] loop in compareMore(loop) }
     }
+
+    /// When whatever waits for the comparison looks at it again: in the loop's next turn, or later
+    /// if it is held up, which may take hours.
+    var comparisonPause: Interval { comparison?.isHeldUp == true ? Self.retryInterval : .zero }
 
     /// True if the comparison is under way, and takes too long for objects that need room to wait
     /// for it.
@@ -93,7 +94,9 @@ extension StoreWorker {
     /// hours. `body` is dropped if the store is closed before.
     func whenIndexIsComplete(on loop: EventLoop, _ body: @escaping (EventLoop) -> Void) {
         guard comparison != nil || refilling != nil else { return body(loop) }
-        loop.schedule(after: .zero) { [unowned self] loop in whenIndexIsComplete(on: loop, body) }
+        loop.schedule(after: comparisonPause) { [unowned self] loop in
+            whenIndexIsComplete(on: loop, body)
+        }
     }
 
     /// Compares up to `count` files, or until `end`.

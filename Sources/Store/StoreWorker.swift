@@ -310,7 +310,7 @@ final class StoreWorker {
         // takes long for a full cache, and headers must be committed meanwhile.
         guard comparison == nil else {
             core.usage.awaitsComparison = isComparisonLong(at: .now())
-            loop.schedule(after: .zero) { [unowned self] loop in evictSome(loop) }
+            loop.schedule(after: comparisonPause) { [unowned self] loop in evictSome(loop) }
             return
         }
         // The index is updated with the next batch; one transaction per step would dominate the

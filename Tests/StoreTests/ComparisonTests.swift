@@ -68,6 +68,29 @@ import Testing
         #expect(worker.comparison == nil && worker.evictor.policy.count == 2)
     }
 
+    @Test func `what waits for a comparison that is held up takes no turns meanwhile`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/store"
+        let store = try openStore(path)
+        defer { store.close() }
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        let worker = try store.makeWorker()
+        // Its time stands still.
+        let loop = try EventLoop(handle: try LoopHandle(), clock: .manual(ManualClock()))
+        try renameFile(path, to: folder.path + "/elsewhere")
+        worker.startComparing(leftovers: 0, isRebuilt: false, on: loop)
+        try renameFile(folder.path + "/elsewhere", to: path)
+        #expect(worker.comparison?.isHeldUp == true)
+        var isRun = false
+        worker.whenIndexIsComplete(on: loop) { _ in isRun = true }
+        // In its next turn it would find the comparison done.
+        worker.comparison = nil
+        loop.schedule(after: .zero) { $0.stop() }
+        loop.run()
+        #expect(!isRun && worker.comparison == nil)
+    }
+
     @Test func `a new object does not wait for room while a comparison takes long`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path, budget: 2 * size)
