@@ -133,10 +133,13 @@ struct ObjectState: Sendable {
     }
 
     /// Leaves the file, its name and what is charged for it to the next lookup of the key.
-    mutating func leaveFile() {
+    ///
+    /// - Returns: the bytes charged.
+    mutating func leaveFile() -> Int64 {
         place = .unlinked
-        charge = 0
         hasLeftFile = true
+        defer { charge = 0 }
+        return charge
     }
 
     /// Marks the object as one without a name.

@@ -40,14 +40,22 @@ extension StoreCore {
         return isRemoved
     }
 
-    /// Removes an object whose file cannot be opened, by what its row says; the caller holds the
+    /// Removes an object whose file cannot be opened, by what is known of it; the caller holds the
     /// key's name lock.
     private func removeUnread(_ key: ObjectKey, created: WallTime?) -> Bool {
-        guard let row = row(of: key), created == nil || row.created == created else { return false }
+        if let created, row(of: key)?.created != created { return false }
+        guard let bytes = unreadBytes(of: key) else { return false }
         deleteFile(of: key)
-        usage.release(row.bytes)
+        usage.release(bytes)
         noteRemoval(of: key)
         return true
+    }
+
+    /// Returns the bytes charged for an object whose file cannot be opened; nil if none is known.
+    ///
+    /// The row of a file that was left may be on the disk that is away, or not be written yet.
+    func unreadBytes(of key: ObjectKey) -> Int64? {
+        undeleted.bytes(of: key) ?? row(of: key)?.bytes
     }
 
     /// Leaves the file of a discarded object, with its name, row and charge, to the next lookup;
@@ -67,8 +75,7 @@ extension StoreCore {
             return false
         } catch {
             guard error.code != EROFS else { return false }
-            undeleted.leave(object.key)
-            object.state.withLock { $0.leaveFile() }
+            undeleted.leave(object.key, bytes: object.state.withLock { $0.leaveFile() })
             log.error(
                 "the disk fails to read and to delete a stored object, which is opened again later",
                 metadata: ["object": "\(object.key)", "error": "\(error)"])

@@ -267,11 +267,10 @@ final class StoreCore: Sendable {
             let found =
                 open.map(OnDisk.object) ?? (isAbsent ? .absent : lookOnDisk(for: key, hides: true))
             if case .absent = found { forgetLost(key) }
-            // Only the row has the size of a file that cannot be opened.
-            let unread = if case .unreadable = found { row(of: key) } else { nil as IndexRow? }
+            let unread = if case .unreadable = found { unreadBytes(of: key) } else { nil as Int64? }
             try rename(newPath, of: key)
             undeleted.remove(key)
-            usage.release(unread?.bytes ?? 0)
+            usage.release(unread ?? 0)
             object.state.withLock { state in
                 state.place = .current
                 // A header that was written with its body needs no update.

@@ -15,8 +15,8 @@ final class UndeletedFiles: Sendable {
     private struct Keys: Sendable {
         var removed: Set<ObjectKey> = []
         var left: Set<ObjectKey> = []
-        /// Those that are or were left.
-        var doubtful: Set<ObjectKey> = []
+        /// Those that are or were left, and the bytes that were charged for them then.
+        var doubtful: [ObjectKey: Int64] = [:]
     }
 
     private let keys = Mutex(Keys())
@@ -42,24 +42,27 @@ final class UndeletedFiles: Sendable {
     func isLeft(_ key: ObjectKey) -> Bool { !isEmpty && keys.withLock { $0.left.contains(key) } }
 
     /// True if the file's bytes must be compared with their checksums.
-    func isDoubtful(_ key: ObjectKey) -> Bool {
-        !isEmpty && keys.withLock { $0.doubtful.contains(key) }
+    func isDoubtful(_ key: ObjectKey) -> Bool { bytes(of: key) != nil }
+
+    /// The bytes charged for an object when its file was left; nil for any other object.
+    func bytes(of key: ObjectKey) -> Int64? {
+        isEmpty ? nil : keys.withLock { $0.doubtful[key] }
     }
 
     /// Adds a removed object.
     func insert(_ key: ObjectKey) {
         change { keys in
             keys.left.remove(key)
-            keys.doubtful.remove(key)
+            keys.doubtful[key] = nil
             keys.removed.insert(key)
         }
     }
 
-    /// Adds an object whose file is left.
-    func leave(_ key: ObjectKey) {
+    /// Adds an object whose file is left, with the bytes that stay charged for it.
+    func leave(_ key: ObjectKey, bytes: Int64) {
         change { keys in
             keys.left.insert(key)
-            keys.doubtful.insert(key)
+            keys.doubtful[key] = bytes
         }
     }
 
@@ -74,7 +77,7 @@ final class UndeletedFiles: Sendable {
         change { keys in
             keys.removed.remove(key)
             keys.left.remove(key)
-            keys.doubtful.remove(key)
+            keys.doubtful[key] = nil
         }
     }
 

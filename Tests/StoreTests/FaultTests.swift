@@ -130,6 +130,47 @@ import Testing
         }
     }
 
+    /// What happens to an object whose file cannot be opened.
+    enum Ending: CaseIterable {
+        case purge, replacement
+    }
+
+    @Test(arguments: Ending.allCases)
+    func `a body that a disk could neither read nor delete needs no row to be removed`(
+        ending: Ending
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) {
+            $0.deletionInterval = .milliseconds(20)
+            // The index gets no row meanwhile.
+            $0.indexInterval = .seconds(1_000 as Int64)
+        }
+        defer { store.close() }
+        // The comparison after a start writes rows.
+        try eventually { store.statistics().isReconciled }
+        let played = try store.add("a", total: 3 << 20)
+        let path = objectPath(folder.path, "a")
+        rename(path, folder.path + "/elsewhere")
+        try makeFolder(path)
+        for _ in 0..<2 { played.noteUnreadable(at: 0, SystemError("pread", code: EIO)) }
+        #expect(store.find("a") == nil)
+        switch ending {
+        case .purge:
+            store.remove(played.key)
+            try exchangeFiles(folder.path + "/elsewhere", path)
+            try eventually { !exists(path) }
+            #expect(store.find("a") == nil)
+            #expect(store.statistics().bytes == 0 && store.statistics().objects == 0)
+        case .replacement:
+            // rename(2) replaces no folder, and open(2) refuses a link to itself.
+            rmdir(path)
+            symlink(path, path)
+            try store.add("a", total: 12_288)
+            try store.flushed()
+            #expect(store.statistics().bytes == 16_384 && store.statistics().objects == 1)
+        }
+    }
+
     @Test func `bytes that a disk could neither read nor delete are compared before they are used`()
         throws
     {
@@ -159,11 +200,6 @@ import Testing
         store.close()
         // Bytes of other objects may be wrong, too.
         #expect(!exists(folder.path + "/clean"))
-    }
-
-    /// What happens to an object whose file cannot be opened.
-    enum Ending: CaseIterable {
-        case purge, replacement
     }
 
     @Test(arguments: Ending.allCases)
