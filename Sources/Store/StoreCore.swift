@@ -266,9 +266,10 @@ final class StoreCore: Sendable {
             let (open, isAbsent) = table.withShard(of: key) { ($0.find(key), $0.isAbsent(key)) }
             let found =
                 open.map(OnDisk.object) ?? (isAbsent ? .absent : lookOnDisk(for: key, hides: true))
-            if case .absent = found { forgetLost(key) }
             let unread = if case .unreadable = found { unreadBytes(of: key) } else { nil as Int64? }
             try rename(newPath, of: key)
+            // Only now: while the cache folder is away, no file is found, and no rename succeeds.
+            if case .absent = found { forgetLost(key) }
             undeleted.remove(key)
             usage.release(unread ?? 0)
             object.state.withLock { state in

@@ -68,6 +68,31 @@ import Testing
         #expect(worker.comparison == nil && worker.evictor.policy.count == 2)
     }
 
+    @Test func `an object that cannot be published meanwhile leaves the row as it is`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/store"
+        let store = try openStore(path)
+        defer { store.close() }
+        let key = try store.add("a", total: 12_288).key
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        // As during a comparison that has not come to the object, which is not open.
+        store.core.table.withEachShard { shard in
+            shard.reconciled = []
+            shard.reconciledThrough = -1
+            _ = shard.remove(key.name)
+        }
+        let next = try store.create(describe("a", total: 10))
+        try renameFile(path, to: folder.path + "/elsewhere")
+        #expect(throws: SystemError.self) { try store.publish(next) }
+        try renameFile(folder.path + "/elsewhere", to: path)
+        #expect(store.core.table.withShard(of: key) { $0.isUnreconciled(key) })
+        #expect(store.statistics().objects == 1)
+        // The row is still that of a file: opening it finds nothing to correct.
+        try eventually { store.find("a") != nil }
+        #expect(store.statistics().objects == 1 && store.statistics().adoptedObjects == 0)
+    }
+
     @Test func `what waits for a comparison that is held up takes no turns meanwhile`() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/store"
