@@ -90,6 +90,7 @@ extension StoreCore {
     private func deleteFile(of key: ObjectKey) {
         do throws(SystemError) {
             try removeFile(folder.objectPath(key))
+            undeleted.remove(key)
         } catch {
             undeleted.insert(key)
             log.error("cannot delete a stored object", metadata: ["error": "\(error)"])

@@ -201,6 +201,7 @@ final class StoreCore: Sendable {
 
     /// Removes a file from disk usage and index that was deleted because a purge matched it.
     private func forgetHidden(_ key: ObjectKey) {
+        undeleted.remove(key)
         guard let row = row(of: key) else { return }
         usage.release(row.bytes)
         noteRemoval(of: key)
@@ -208,6 +209,7 @@ final class StoreCore: Sendable {
 
     /// Removes a file from disk usage and index that failed verification and was deleted.
     private func forgetDamaged(_ key: ObjectKey) {
+        undeleted.remove(key)
         counters.damagedObjects.add(1, ordering: .relaxed)
         log.warning("deleted a damaged object", metadata: ["object": "\(key)"])
         guard let row = row(of: key) else { return }

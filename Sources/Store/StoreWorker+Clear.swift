@@ -104,6 +104,7 @@ extension StoreWorker {
         var open: [StoredObject] = []
         core.table.withEachShard { open += $0.removeAll { !spared.contains($0) } }
         for object in open { object.state.withLock { $0.becomeRemoved() } }
+        core.undeleted.removeAll { !spared.contains($0) }
         core.usage.countObjects(spared.count - core.usage.objectCount)
         core.counters.removals.add(1, ordering: .releasing)
         return (path, open)

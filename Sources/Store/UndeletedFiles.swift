@@ -81,6 +81,16 @@ final class UndeletedFiles: Sendable {
         }
     }
 
+    /// Removes the keys whose files were set aside.
+    func removeAll(where isAside: (ObjectKey) -> Bool) {
+        guard !isEmpty else { return }
+        change { keys in
+            keys.removed = keys.removed.filter { !isAside($0) }
+            keys.left = keys.left.filter { !isAside($0) }
+            keys.doubtful = keys.doubtful.filter { !isAside($0.key) }
+        }
+    }
+
     /// Removes all keys, after the folder was replaced.
     func removeAll() { change { $0 = Keys() } }
 

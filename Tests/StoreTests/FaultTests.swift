@@ -233,6 +233,29 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `a stop is clean once bodies that were left are gone`(isCleared: Bool) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path) { $0.deletionInterval = .milliseconds(20) }
+        let played = try store.add("a", total: 3 << 20)
+        try store.flushed()
+        // unlink(2) refuses a folder.
+        let path = objectPath(folder.path, "a")
+        rename(path, folder.path + "/elsewhere")
+        try makeFolder(path)
+        for _ in 0..<2 { played.noteUnreadable(at: 0, SystemError("pread", code: EIO)) }
+        #expect(store.find("a") == nil)
+        try exchangeFiles(folder.path + "/elsewhere", path)
+        try eventually { store.find("a") != nil }
+        if isCleared {
+            _ = try store.clear(sparingPinned: false)
+        } else {
+            store.remove(played.key)
+        }
+        store.close()
+        #expect(exists(folder.path + "/clean"))
+    }
+
     @Test func `deleted subfolders are created again`() throws {
         let folder = try TemporaryFolder()
         let store = try openStore(folder.path)
