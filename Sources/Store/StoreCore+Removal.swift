@@ -43,7 +43,7 @@ extension StoreCore {
     /// Removes an object whose file cannot be opened, by what is known of it; the caller holds the
     /// key's name lock.
     private func removeUnread(_ key: ObjectKey, created: WallTime?) -> Bool {
-        if let created, row(of: key)?.created != created { return false }
+        if let created, latestRow(of: key)?.created != created { return false }
         guard let bytes = unreadBytes(of: key) else { return false }
         deleteFile(of: key)
         usage.release(bytes)
@@ -55,7 +55,17 @@ extension StoreCore {
     ///
     /// The row of a file that was left may be on the disk that is away, or not be written yet.
     func unreadBytes(of key: ObjectKey) -> Int64? {
-        undeleted.bytes(of: key) ?? row(of: key)?.bytes
+        undeleted.bytes(of: key) ?? latestRow(of: key)?.bytes
+    }
+
+    /// Returns the row of a key with the change that the store thread has not taken yet: the bytes
+    /// of an object whose row is still to be deleted were released already.
+    private func latestRow(of key: ObjectKey) -> IndexRow? {
+        switch channel.pendingRow(of: key) {
+        case .put(let newer)?, .adopt(let newer)?: newer
+        case .delete?: nil
+        case nil: row(of: key)
+        }
     }
 
     /// Leaves the file of a discarded object, with its name, row and charge, to the next lookup;

@@ -1,7 +1,9 @@
 import Glibc
 import Posix
-import Store
+import Reactor
 import Testing
+
+@testable import Store
 
 /// Failing disks and removed folders damage nothing, and bodies continue.
 @Suite struct FaultTests {
@@ -254,6 +256,39 @@ import Testing
         }
         store.close()
         #expect(exists(folder.path + "/clean"))
+    }
+
+    @Test(arguments: Ending.allCases)
+    func `an object whose row is still to be deleted gives its room back once`(
+        ending: Ending
+    ) throws {
+        let folder = try TemporaryFolder()
+        let store = try openStore(folder.path)
+        defer { store.close() }
+        let key = try store.add("a", total: 12_288).key
+        try store.flushed()
+        try eventually { store.statistics().isReconciled }
+        // No mail is taken meanwhile.
+        let (isHeld, goesOn) = (try ThreadSemaphore(), try ThreadSemaphore())
+        defer { goesOn.signal() }
+        let worker = try #require(store.core.channel.worker)
+        worker.enqueue { _, _ in
+            isHeld.signal()
+            _ = goesOn.wait(atMost: .seconds(100 as Int64))
+        }
+        #expect(isHeld.wait(atMost: .seconds(100 as Int64)))
+        store.remove(key)
+        // open(2) refuses a link to itself.
+        let path = objectPath(folder.path, "a")
+        symlink(path, path)
+        switch ending {
+        case .purge:
+            store.remove(key)
+            #expect(store.statistics().bytes == 0 && store.statistics().objects == 0)
+        case .replacement:
+            try store.add("a", total: 12_288)
+            #expect(store.statistics().objects == 1)
+        }
     }
 
     @Test func `deleted subfolders are created again`() throws {
