@@ -76,12 +76,25 @@ extension Transfer {
         UpstreamError(.proxy, host: host, detail: detail, isRetryable: isRetryable)
     }
 
+    /// True if the origin demands a client certificate, or rejects the one that it was sent.
+    ///
+    /// In TLS 1.3 the alert arrives after the handshake (RFC 8446 section 4.4.2.4), and libcurl
+    /// reports a connection that broke; only its message tells.
+    var isCertificateRefused: Bool {
+        // An alert of a proxy with TLS has the same words.
+        guard hasNoHead, origin.scheme == .https, route.proxy?.kind != .https,
+            let said = easy?.failureText, said.contains(" alert ")
+        else { return false }
+        return ["certificate", "unknown ca", "access denied"].contains { said.contains($0) }
+    }
+
     /// Returns the failure of TLS, with advice.
     func tlsFailure(for code: CURLcode) -> UpstreamError {
         let said = easy?.failureText ?? ""
         // A broken handshake may succeed next time; an untrusted certificate will not.
         var error = UpstreamError(
-            .tls, host: host, detail: said, isRetryable: code == CURLE_SSL_CONNECT_ERROR)
+            .tls, host: host, detail: said,
+            isRetryable: code == CURLE_SSL_CONNECT_ERROR && !isCertificateRefused)
         let trust = route.caFile == nil ? "name its certificate or its authority with" : "correct"
         let option = "--origin-ca \(origin.host)=FILE"
         switch code {
@@ -111,6 +124,12 @@ extension Transfer {
             default:
                 error.advice = "the origin's operator has to mend its certificate"
             }
+        case _ where isCertificateRefused:
+            let option = "--origin-cert \(origin.host)=CERT,KEY"
+            error.advice =
+                route.certificate == nil
+                ? "it wants a certificate of its clients: name one with \(option)"
+                : "it does not accept the certificate of \(option)"
         default:
             break
         }

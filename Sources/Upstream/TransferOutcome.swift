@@ -89,6 +89,8 @@ extension Transfer {
             error.message =
                 "\(host) accepted a connection and did not answer the TLS handshake in time"
             return error
+        case .reset where isCertificateRefused:
+            return tlsFailure(for: code)
         case .tls:
             // OpenSSL's message is what the operator needs; it names certificates, not secrets.
             return tlsFailure(for: code)

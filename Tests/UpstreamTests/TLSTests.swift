@@ -12,7 +12,7 @@ private final class TLSOrigin {
 
     static let isAvailable = access("/usr/bin/openssl", X_OK) == 0
 
-    init() throws {
+    init(demandsCertificate: Bool = false) throws {
         var template = Array("/tmp/upstream-tls-XXXXXX".utf8CString)
         folder = String(cString: try #require(mkdtemp(&template)))
         let any = try listen(on: SocketAddress(bytes: [127, 0, 0, 1], port: 0), sharingPort: false)
@@ -24,10 +24,11 @@ private final class TLSOrigin {
         ])
         var status: CInt = 0
         waitpid(made, &status, 0)
-        made = try spawn([
-            "s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate, "-key", key, "-www",
-            "-quiet",
-        ])
+        made = try spawn(
+            [
+                "s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate, "-key", key,
+                "-www", "-quiet",
+            ] + (demandsCertificate ? ["-Verify", "1"] : []))
         process = made
     }
 
@@ -115,6 +116,24 @@ private final class TLSOrigin {
         #expect(record.failure?.kind == .tls && record.failure?.isRetryable == false)
         let message = record.failure?.message ?? ""
         #expect(message.contains("self-signed") && !message.contains("token"), "\(message)")
+        harness.stop()
+        origin.stop()
+    }
+
+    @Test func `an origin that demands a client certificate is told from a broken connection`()
+        throws
+    {
+        let origin = try TLSOrigin(demandsCertificate: true)
+        let trusted = origin.certificate
+        let harness = try Harness { $0.caFile = trusted }
+        let url = "https://localhost:\(origin.port)/"
+        var record = try fetch(harness, url)
+        // The alert is lost if the connection ends while the request is still being written.
+        for _ in 0..<10 where record.failure?.kind == .reset { record = try fetch(harness, url) }
+        let failure = try #require(record.failure)
+        #expect(failure.kind == .tls && !failure.isRetryable, "\(failure)")
+        #expect(failure.message.contains("certificate required"), "\(failure.message)")
+        #expect(failure.advice.contains("--origin-cert localhost=CERT,KEY"), "\(failure.advice)")
         harness.stop()
         origin.stop()
     }
