@@ -9,7 +9,8 @@ import Posix
 enum LookupFault: Sendable, Hashable {
     /// The server was unreachable, or its response was invalid; contains the reason.
     case server(String)
-    /// The server responded that the name has no address.
+    /// The server gave no address: there is none, or it failed to find one (SERVFAIL), of which
+    /// libcurl's messages do not say which.
     case noAddress
 
     /// Parses a verbose message; nil for unrelated ones.
@@ -39,19 +40,35 @@ extension Transfer {
     }
 
     /// Returns the failure of a lookup, which says what failed.
-    func lookupFailure() -> UpstreamError {
+    ///
+    /// - Parameter isLate: true if it took longer than a connection may.
+    func lookupFailure(isLate: Bool = false) -> UpstreamError {
         guard client?.configuration.dohURL != nil else {
-            return UpstreamError(.resolve, host: host)
+            let detail = isLate ? "no name server answered in time" : ""
+            var error = UpstreamError(.resolve, host: host, detail: detail)
+            error.isSilence = isLate
+            return error
         }
-        guard case .server(let reason)? = lookupFault else {
+        let reason: String
+        switch lookupFault {
+        case .server(let text)?: reason = text
+        case _ where isLate: reason = Self.timeoutText
+        case .noAddress?, nil:
             return UpstreamError(
-                .resolve, host: host, detail: "the DNS server of --doh-url knows no address of it")
+                .resolve, host: host, detail: "the DNS server of --doh-url gave no address for it")
         }
         var error = UpstreamError(
             .resolve, host: host,
             detail: "the DNS server of --doh-url failed, not the origin: \(reason)")
         error.advice = "check that --doh-url is right and its server can be reached"
+        // libcurl ends its request to the server at about the time when it gives up the connection.
+        error.isSilence = isLate || reason == Self.timeoutText
         return error
+    }
+
+    /// libcurl's text for a server that did not answer in time.
+    private static var timeoutText: String {
+        String(cString: curl_easy_strerror(CURLE_OPERATION_TIMEDOUT))
     }
 }
 

@@ -84,11 +84,8 @@ extension Transfer {
             return UpstreamError(kind, host: host, detail: "libcurl takes no line of 100 kB")
         case .resolve:
             return lookupFailure()
-        case .connectTimeout where isInHandshake:
-            var error = UpstreamError(kind, host: host)
-            error.message =
-                "\(host) accepted a connection and did not answer the TLS handshake in time"
-            return error
+        case .connectTimeout:
+            return lateConnection()
         case .reset where isCertificateRefused:
             return tlsFailure(for: code)
         case .tls:
@@ -117,6 +114,22 @@ extension Transfer {
             error.advice = "check the network"
         default: error.message += ": " + String(cString: strerror(error.systemCode))
         }
+    }
+
+    /// Returns the failure for a connection that was not established in time.
+    ///
+    /// libcurl has one error for that, whichever of lookup and handshakes took too long.
+    private func lateConnection() -> UpstreamError {
+        // A name that is looked up through a proxy is the proxy's.
+        if route.proxy == nil, let easy, easy.microseconds(CURLINFO_NAMELOOKUP_TIME_T) == 0 {
+            return lookupFailure(isLate: true)
+        }
+        var error = UpstreamError(.connectTimeout, host: host)
+        if isInHandshake {
+            error.message =
+                "\(host) accepted a connection and did not answer the TLS handshake in time"
+        }
+        return error
     }
 
     /// True if the origin accepted a connection whose TLS handshake is not complete.

@@ -68,6 +68,9 @@ package struct UpstreamError: Error, Sendable, Hashable {
     package var bytesReceived: Int64
     /// The errno of a failed connection, or of a shortage; 0 if unknown.
     package var systemCode: CInt = 0
+    /// True if a name server or a proxy did not answer in time: the next try would take as long, as
+    /// after `connectTimeout`.
+    package var isSilence = false
 
     /// Makes an error with the message of its kind.
     ///

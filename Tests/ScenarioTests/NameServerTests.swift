@@ -56,7 +56,7 @@ extension Stories {
             for _ in 0..<100 { server.answer("/dns-query", .respond(200, [], message(nil))) }
             let unknown = try story.player().get(url)
             #expect(unknown.status == 502)
-            #expect(unknown.text.contains("the DNS server of --doh-url knows no address of it"))
+            #expect(unknown.text.contains("the DNS server of --doh-url gave no address for it"))
             front.stop()
             let failed = try story.player().get(story.url(for: "http://other.test/a.ts"))
             #expect(failed.status == 502)

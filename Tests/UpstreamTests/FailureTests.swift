@@ -191,6 +191,21 @@ import Upstream
         origin.stop()
     }
 
+    @Test func `a DNS server that does not answer is told from an origin that does not`() throws {
+        // It waits for the end of a request's head, which the first bytes of TLS do not have.
+        let server = try TestOrigin { _ in .close }
+        let url = "https://127.0.0.1:\(server.port)/dns-query"
+        let harness = try Harness { $0.dohURL = url }
+        let record = try harness.fetch("http://film.test/") {
+            $0.timeouts.connect = .milliseconds(500)
+        }
+        let failure = try #require(record.failure)
+        #expect(failure.kind == .resolve && failure.isSilence, "\(failure)")
+        #expect(failure.message.contains("--doh-url failed, not the origin"), "\(failure)")
+        harness.stop()
+        server.stop()
+    }
+
     @Test func `a TLS handshake without a reply is told from a connection that is not accepted`()
         throws
     {

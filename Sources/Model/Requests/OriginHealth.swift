@@ -5,7 +5,7 @@
 // |---|---|---|---|---|
 // | up | any response of the origin, whatever its status | is revalidated first | are fetched | unchanged |
 // | suspected | a refused connection, a failed name lookup, a silent transfer | is served immediately | are fetched | unchanged |
-// | down | a connection timeout, a second refusal 200 ms later, a silent probe | is served immediately | fail immediately; where failures are quick too, one request every half second is let through | offline form |
+// | down | a timeout of lookup, proxy or connection, a second refusal 200 ms later, a silent probe | is served immediately | fail immediately; where failures are quick too, one request every half second is let through | offline form |
 //
 // A failure counts only if the origin has not answered any request since the failed one was sent:
 // one broken file is not an outage.
@@ -186,6 +186,7 @@ package final class OriginHealth: Sendable {
     private static func confirms(_ failure: Failure, _ mark: Mark) -> Bool {
         switch failure.error.kind {
         case .connectTimeout: true
+        case .resolve where failure.error.isSilence: true
         case .firstByteTimeout, .stalled: failure.isProbe
         default: failure.now - mark.since >= confirmation
         }
