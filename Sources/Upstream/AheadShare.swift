@@ -91,7 +91,7 @@ extension UpstreamError {
     fileprivate var isOfTheLink: Bool {
         switch kind {
         case .connect, .connectTimeout, .reset, .truncated, .firstByteTimeout, .stalled: true
-        case .resolve: isSilence
+        case .resolve, .proxy: isSilence
         default: false
         }
     }

@@ -72,6 +72,27 @@ extension Transfer {
         }
     }
 
+    /// True if an HTTP proxy has connected the daemon to the origin (RFC 9110 section 9.3.6).
+    var hasTunnel: Bool {
+        guard let status = easy?.long(CURLINFO_HTTP_CONNECTCODE) else { return false }
+        return (200..<300).contains(status)
+    }
+
+    /// Returns the failure for a proxy through which there was no connection in time.
+    func silenceOfProxy(isLookedUp: Bool, isConnected: Bool) -> UpstreamError {
+        let detail =
+            switch (isLookedUp, isConnected) {
+            case (false, _): "its name could not be resolved in time"
+            case (true, false): "it did not accept a connection in time"
+            case (true, true): "it made no connection to the origin in time"
+            }
+        var error = proxyFailure(detail)
+        // A proxy is silent, too, while it waits for an origin that does not accept its connection.
+        if isConnected { error.advice = "check that the proxy answers, and reaches the origin" }
+        error.isSilence = true
+        return error
+    }
+
     private func proxyFailure(_ detail: String, isRetryable: Bool = true) -> UpstreamError {
         UpstreamError(.proxy, host: host, detail: detail, isRetryable: isRetryable)
     }

@@ -120,26 +120,24 @@ extension Transfer {
     ///
     /// libcurl has one error for that, whichever of lookup and handshakes took too long.
     private func lateConnection() -> UpstreamError {
-        // A name that is looked up through a proxy is the proxy's.
-        if route.proxy == nil, let easy, easy.microseconds(CURLINFO_NAMELOOKUP_TIME_T) == 0 {
-            return lookupFailure(isLate: true)
-        }
         var error = UpstreamError(.connectTimeout, host: host)
-        if isInHandshake {
+        guard let easy else { return error }
+        let isLookedUp = easy.microseconds(CURLINFO_NAMELOOKUP_TIME_T) > 0
+        // libcurl 7.88 sets the mark of the connection only after the handshake.
+        let isConnected =
+            easy.microseconds(CURLINFO_CONNECT_TIME_T) > 0 || easy.long(CURLINFO_LOCAL_PORT) > 0
+        // Lookup and connection of a route through a proxy are those of the proxy.
+        if route.proxy != nil, !hasTunnel {
+            return silenceOfProxy(isLookedUp: isLookedUp, isConnected: isConnected)
+        }
+        guard isLookedUp else { return lookupFailure(isLate: true) }
+        if isConnected, origin.scheme == .https,
+            easy.microseconds(CURLINFO_APPCONNECT_TIME_T) == 0
+        {
             error.message =
                 "\(host) accepted a connection and did not answer the TLS handshake in time"
         }
         return error
-    }
-
-    /// True if the origin accepted a connection whose TLS handshake is not complete.
-    private var isInHandshake: Bool {
-        // The marks of a connection through a proxy are those of the proxy.
-        guard origin.scheme == .https, route.proxy == nil, let easy else { return false }
-        // libcurl 7.88 sets the mark of the connection only after the handshake.
-        let isConnected =
-            easy.microseconds(CURLINFO_CONNECT_TIME_T) > 0 || easy.long(CURLINFO_LOCAL_PORT) > 0
-        return isConnected && easy.microseconds(CURLINFO_APPCONNECT_TIME_T) == 0
     }
 
     /// True if a head or trailers are expected: libcurl may be inside a line of either.

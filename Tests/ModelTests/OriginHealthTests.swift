@@ -18,8 +18,8 @@ import Upstream
         return health.state(of: origin)
     }
 
-    @Test(arguments: [UpstreamError.Kind.resolve])
-    func `an origin is down once a lookup had no answer, for the next would take as long`(
+    @Test(arguments: [UpstreamError.Kind.resolve, .proxy])
+    func `an origin is down once a name server or a proxy gave no answer in time`(
         kind: UpstreamError.Kind
     ) throws {
         var error = UpstreamError(kind, host: "cdn.test")

@@ -206,6 +206,49 @@ import Upstream
         server.stop()
     }
 
+    @Test(arguments: ["http", "socks5h"])
+    func `a proxy that does not answer is told from an origin that does not`(
+        scheme: String
+    ) throws {
+        let proxy = try TestOrigin {
+            $0.holdOpen(); return .close
+        }
+        let failure = try #require(try fetch(through: proxy, scheme).failure)
+        #expect(failure.kind == .proxy && failure.isSilence, "\(failure)")
+        #expect(failure.message.contains("made no connection to the origin in time"), "\(failure)")
+        proxy.stop()
+    }
+
+    @Test func `an origin that does not answer behind a tunnel is told from its proxy`()
+        throws
+    {
+        // It waits for the end of a request's head, which the first bytes of TLS do not have.
+        let proxy = try TestOrigin {
+            $0.send("HTTP/1.1 200 X\r\n\r\n"); return .keep
+        }
+        let failure = try #require(try fetch(through: proxy, "http").failure)
+        #expect(failure.kind == .connectTimeout, "\(failure)")
+        #expect(failure.message.contains("did not answer the TLS handshake"), "\(failure)")
+        proxy.stop()
+    }
+
+    /// Requests something through a proxy from an origin with TLS.
+    private func fetch(through proxy: TestOrigin, _ scheme: String) throws -> Record {
+        let way = try OriginProxy("\(scheme)://127.0.0.1:\(proxy.port)")
+        let harness = try Harness { configuration in
+            configuration.routes = OriginRoutes { _ in
+                var route = OriginRoute()
+                route.proxy = way
+                return route
+            }
+        }
+        let record = try harness.fetch("https://origin.test/") {
+            $0.timeouts.connect = .milliseconds(500)
+        }
+        harness.stop()
+        return record
+    }
+
     @Test func `a TLS handshake without a reply is told from a connection that is not accepted`()
         throws
     {

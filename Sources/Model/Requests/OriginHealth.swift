@@ -184,11 +184,11 @@ package final class OriginHealth: Sendable {
     /// An origin that accepts connections may only be slow with one resource: for those the probe
     /// decides.
     private static func confirms(_ failure: Failure, _ mark: Mark) -> Bool {
+        if failure.error.isSilence { return true }
         switch failure.error.kind {
-        case .connectTimeout: true
-        case .resolve where failure.error.isSilence: true
-        case .firstByteTimeout, .stalled: failure.isProbe
-        default: failure.now - mark.since >= confirmation
+        case .connectTimeout: return true
+        case .firstByteTimeout, .stalled: return failure.isProbe
+        default: return failure.now - mark.since >= confirmation
         }
     }
 
