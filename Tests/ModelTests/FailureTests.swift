@@ -19,6 +19,13 @@ import Testing
         #expect(!failure(status).isOfToken)
     }
 
+    @Test(arguments: [201, 202, 204, 205, 206, 207, 208, 226, 299, 304] as [UInt16])
+    func `a success without the content is a 502 that may be served stale`(status: UInt16) {
+        let made = failure(status)
+        #expect(made.fault == .origin && made.status == .badGateway && made.allowsStale)
+        #expect(made.originStatus?.rawValue == status)
+    }
+
     @Test func `a request that the daemon forbids does not depend on a token`() {
         #expect(!ProxyFailure(.client, .forbidden, "forbidden").isOfToken)
     }

@@ -144,8 +144,9 @@ package struct ProxyFailure: Error, Sendable, Equatable {
 
     /// Makes the failure for an origin's response that is neither content nor a redirect.
     package init(originStatus status: HTTPStatus, subject: String) {
-        // An unrequested 205, 206 or 304 is as useless as a 500.
-        let isUseless = [.resetContent, .partialContent, .notModified].contains(status)
+        // A success without the content, or an unrequested 206 or 304, is as useless as a 500: with
+        // such a status a player would take the text of the failure for content.
+        let isUseless = (200..<300).contains(status.rawValue) || status == .notModified
         let isServerError = status.rawValue >= 500 || isUseless
         self.init(
             .origin, isServerError ? .badGateway : status,
