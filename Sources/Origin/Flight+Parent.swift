@@ -26,19 +26,40 @@ extension Flight {
         } else {
             request.timeouts.firstByte = min(Self.firstByte, request.timeouts.firstByte)
         }
-        // The parent knows neither what a live list says of a name nor what was purged here: it may
-        // hold the former version.
-        if resource.epoch != .first || resource.policy == .refresh {
-            request.fields.set(.cacheControl, "no-cache")
-        } else if let control = table.parents.purges.control(for: resource, now: table.loop.now) {
-            // A client's own directives stay: of two times the shorter counts.
-            let own = request.fields.combined(.cacheControl)
-            request.fields.set(.cacheControl, own.map { "\($0), \(control)" } ?? control)
-        }
+        askPastStored(&request.fields)
         if !resource.followsHTTP, let mark = ownMark {
             request.fields.append(.via, "1.1 \(mark)")
         }
         table.counters.add(.parentRequests)
+    }
+
+    /// Has a parent asked past what it may have stored of a former version: it knows neither what a
+    /// live list says of a name nor what was purged here.
+    private func askPastStored(_ fields: inout Fields) {
+        if resource.epoch != .first || resource.policy == .refresh {
+            fields.set(.cacheControl, "no-cache")
+            return
+        }
+        let now = table.loop.now
+        let controls = [
+            controlOfNewMeaning(now: now), table.parents.purges.control(for: resource, now: now),
+        ].compactMap(\.self)
+        guard !controls.isEmpty else { return }
+        // A client's own directives stay: of two times the shorter counts.
+        let own = fields.combined(.cacheControl).map { [$0] } ?? []
+        fields.set(.cacheControl, (own + controls).joined(separator: ", "))
+    }
+
+    /// The Cache-Control of the revalidation of what was stored before its name got its present
+    /// meaning; nil for other requests.
+    ///
+    /// The parent may have the former version too, and would confirm it while that is fresh.
+    private func controlOfNewMeaning(now: Monotonic) -> String? {
+        guard machine.isConditional, let object, let facts = ObjectFacts.of(object),
+            table.live.isOfFormerEpoch(facts, resource)
+        else { return nil }
+        let since = table.live.since(resource.nameKey)?.steady
+        return since.map { ParentPurges.control(before: $0, now: now) } ?? "no-cache"
     }
 
     /// The name of this daemon in requests, which it knows them by where they come back.

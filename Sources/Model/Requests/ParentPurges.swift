@@ -66,8 +66,12 @@ package final class ParentPurges: Sendable {
     /// What the parent has fetched since is excluded for the first seconds only (`max-age`, RFC 9111
     /// section 5.2.1.1), so that it keeps sparing the origin.
     package func control(for resource: Resource, now: Monotonic) -> String? {
-        guard let time = times.withLock({ $0.last(of: resource) }) else { return nil }
-        // Ages are whole seconds: one less, so that none of before the purge is admitted.
+        times.withLock { $0.last(of: resource) }.map { Self.control(before: $0, now: now) }
+    }
+
+    /// Returns the Cache-Control of a request that excludes what was stored before a time.
+    package static func control(before time: Monotonic, now: Monotonic) -> String {
+        // Ages are whole seconds: one less, so that none of before that time is admitted.
         let seconds = (now - time).nanoseconds / 1_000_000_000 - 1
         return seconds > 0 ? "max-age=\(seconds)" : "no-cache"
     }
