@@ -155,6 +155,14 @@ package enum Freshness: Equatable, Sendable {
             return max(rules.age(at: now), steady)
         }
 
+        /// True if the request excludes the response, however fresh that is (RFC 9111 sections
+        /// 5.2.1.1 and 5.2.1.4).
+        package var isAskedPast: Bool {
+            let request = RequestDirectives(requestFields)
+            if request.asksOrigin { return true }
+            return request.control?.maxAge.map { age > $0 || $0 == 0 } ?? false
+        }
+
         /// How long the response has been stored; nil if unknown.
         ///
         /// The wall clock may be set back, and the monotonic one stops while the machine sleeps:

@@ -207,6 +207,21 @@ extension Stories.ParentTests {
         #expect(try story.get(path).text == "new")
     }
 
+    @Test func `what was purged does not come back from a parent whose origin fails`() throws {
+        let chain = try Chain()
+        let story = chain.story
+        let path = "/a.ts"
+        story.cdn.setBehaviour("cc=max-age=600", for: path)
+        story.cdn.put(path, text: "old")
+        #expect(try story.get(path).text == "old")
+        story.cdn.put(path, text: "new")
+        story.cdn.setBehaviour("status=503", for: path)
+        _ = try story.api("purge?url=\(percentEncoded(story.cdn.url(path)))", method: "POST")
+        #expect(try story.get(path).status >= 500)
+        story.cdn.setBehaviour("cc=max-age=600", for: path)
+        #expect(try story.get(path).text == "new")
+    }
+
     @Test func `what an unsafe request has changed is not taken from what the parent has stored`()
         throws
     {

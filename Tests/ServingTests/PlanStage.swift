@@ -14,6 +14,8 @@ struct PlanStage {
     var policy = Policy.media
     var role: ResourceRole? = .segment
     var kind: CacheKind?
+    /// True for what a cache asks for whose parent we are.
+    var isOfChild = false
     var isReload = false
     /// The condition that a reload waits for.
     var awaited = (sequence: 5, part: 2)
@@ -114,7 +116,7 @@ struct PlanStage {
             .init(
                 url: url, cacheKey: CacheKey(url: url.text), session: session, role: role,
                 policy: policy, forwardedFields: Fields(),
-                isMounted: kind != nil || isOfOneClient, kind: kind,
+                isMounted: kind != nil || isOfOneClient, kind: kind, isVerbatim: isOfChild,
                 live: LiveTerms(directives: directives)))
     }
 

@@ -215,8 +215,11 @@ extension RequestFacts {
 
     func mayServeStale(_ response: Response) -> Bool {
         // The child has what was there before, and bounds for it that follow from the list.
-        !endsBeforeAsked && !resource.isTextOfChild
-            && Freshness.mayServeStale(resource.question(response.facts, playlist, circumstances))
+        guard !endsBeforeAsked, !resource.isTextOfChild else { return false }
+        let question = resource.question(response.facts, playlist, circumstances)
+        // A child asks past a former version, and would take it for the new one.
+        if resource.isVerbatim, question.isAskedPast { return false }
+        return Freshness.mayServeStale(question)
     }
 
     /// True if the stored list ends before the one that the player of a blocking reload has: the
