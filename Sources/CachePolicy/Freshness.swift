@@ -60,7 +60,7 @@ package struct PlaylistFacts: Sendable, Equatable {
 
     /// A longer target duration is taken for a mistake, such as milliseconds, and counts as unknown:
     /// a live list would be frozen for as long.
-    private static let longestTarget = Interval.seconds(60 as Int64)
+    package static let longestTarget = Interval.seconds(60 as Int64)
 
     /// How long a live playlist may be reused: half of the time to its next expected change (RFC
     /// 8216 section 6.3.4 lets a player reload after half a target duration).
@@ -75,6 +75,13 @@ package struct PlaylistFacts: Sendable, Equatable {
     /// How long a playlist that may be replaced is reused before its origin is asked: three target
     /// durations, at most a minute.
     package var endedReuse: Interval { min(staleBound, .seconds(60)) }
+
+    /// Returns how long it is reused before its origin is asked, whatever its lifetime in HTTP; nil
+    /// if it does not change, or HTTP alone decides.
+    package func longestReuse(by policy: Policy) -> Interval? {
+        if isLive { return reuse }
+        return mayBeReplaced && policy == .media ? endedReuse : nil
+    }
 
     /// How long a live playlist may be served after the origin failed: three target durations,
     /// which a player buffers (RFC 8216 section 6.3.3); after that the player should see the error.

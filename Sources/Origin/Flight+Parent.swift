@@ -34,7 +34,7 @@ extension Flight {
     }
 
     /// Has a parent asked past what it may have stored of a former version: it knows neither what a
-    /// live list says of a name nor what was purged here.
+    /// live list says of itself and of a name nor what was purged here.
     private func askPastStored(_ fields: inout Fields) {
         if resource.epoch != .first || resource.policy == .refresh {
             fields.set(.cacheControl, "no-cache")
@@ -42,7 +42,8 @@ extension Flight {
         }
         let now = table.loop.now
         let controls = [
-            controlOfNewMeaning(now: now), table.parents.purges.control(for: resource, now: now),
+            controlOfNewMeaning(now: now), controlOfList,
+            table.parents.purges.control(for: resource, now: now),
         ].compactMap(\.self)
         guard !controls.isEmpty else { return }
         // A client's own directives stay: of two times the shorter counts.
@@ -60,6 +61,18 @@ extension Flight {
         else { return nil }
         let since = table.live.since(resource.nameKey)?.steady
         return since.map { ParentPurges.control(before: $0, now: now) } ?? "no-cache"
+    }
+
+    /// The Cache-Control for a list that changes, which a parent would keep for as long as its
+    /// lifetime in HTTP; nil for other resources.
+    ///
+    /// What answers a blocking reload is settled by the directives.
+    private var controlOfList: String? {
+        guard !resource.followsHTTP, resource.live.directives == nil,
+            let reuse = table.live.reuse(of: resource, wasLive: knownHead?.wasLive ?? false)
+        else { return nil }
+        let seconds = reuse.nanoseconds / 1_000_000_000
+        return seconds > 0 ? "max-age=\(seconds)" : "no-cache"
     }
 
     /// The name of this daemon in requests, which it knows them by where they come back.

@@ -2,8 +2,8 @@ import FixtureCDN
 import ScenarioSupport
 import Testing
 
-/// Names in live lists that stand for something new, while a parent has the former version and may
-/// use it by HTTP's rules.
+/// Live lists, and names in them that stand for something new, while a parent has the former
+/// version and may use it by HTTP's rules.
 extension Stories.ParentTests {
     /// Puts a live list, and waits until players get it.
     private func show(_ list: String, _ first: Int, on story: Story) throws -> String {
@@ -57,6 +57,24 @@ extension Stories.ParentTests {
         story.cdn.put("/k.key", text: "the second key .")
         let second = try key(1, keyLine(1) + segments(1...3) + keyLine(2) + segments(4...4))
         #expect(second == "the second key .")
+        #expect(try story.stat("parent_failures_total") == 0)
+    }
+
+    @Test func `a live list with a lifetime in HTTP advances, ends and begins anew`() throws {
+        let chain = try Chain()
+        let story = chain.story
+        story.cdn.setBehaviour("cc=max-age=3600", for: "/live.m3u8")
+        _ = try show(liveList(7, ["a.ts", "b.ts"]), 7, on: story)
+        let second = liveList(8, ["b.ts", "c.ts"])
+        _ = try show(second, 8, on: story)
+        func ends() throws -> Bool {
+            try story.get("/live.m3u8").text.contains("#EXT-X-ENDLIST")
+        }
+        story.cdn.put("/live.m3u8", text: second + "#EXT-X-ENDLIST\n")
+        #expect(try eventually { try ends() })
+        story.cdn.put("/live.m3u8", text: liveList(0, ["d.ts", "e.ts"]))
+        // It is reused for three seconds, and taken from the parent if it is no older there.
+        #expect(try eventually(within: .seconds(30)) { try !ends() })
         #expect(try story.stat("parent_failures_total") == 0)
     }
 }
