@@ -268,4 +268,23 @@ extension Stories.MountsAnswers {
         #expect(said.hasPrefix("sluice; fwd=stale; fwd-status=503; ttl=-"), "\(said)")
         #expect(said.hasSuffix("; detail=origin-unreachable") && !said.contains("ttl=-1;"))
     }
+
+    @Test func `after a 503 a stored part answers only for the bytes that it has`() throws {
+        let story = try MountedStory()
+        let fields: [WireHead.Field] = [
+            ("Age", "30"), ("Cache-Control", "max-age=1"), ("ETag", "\"e1\""),
+            ("Content-Range", "bytes 0-2/6"),
+        ]
+        story.origin.answer("/o/a", .respond(206, fields, Array("old".utf8)))
+        #expect(try story.ask("GET", "/a", [("Range", "bytes=0-2")]).text == "old")
+        let requests: [[WireHead.Field]] = [[], [("Range", "bytes=3-")], [("Range", "bytes=1-4")]]
+        for request in requests {
+            story.origin.answer("/o/a", .respond(503))
+            let answer = try story.ask("GET", "/a", request)
+            #expect(answer.status >= 500 && answer.complete, "\(request)")
+        }
+        story.origin.answer("/o/a", .respond(503))
+        let part = try story.ask("GET", "/a", [("Range", "bytes=1-2")])
+        #expect(part.status == 206 && part.text == "ld")
+    }
 }

@@ -170,8 +170,19 @@ extension RequestFacts {
             return .refuse(.onlyIfCached)
         case .stale(let reason):
             guard reason != .epoch, outlastsOrigin(response) else { return .revalidate(reason) }
+            guard let isLacking = lacksAsked(response) else { return .learn(.bytes) }
+            if isLacking { return .revalidate(reason) }
             return confirmingOrigins(stale(response), response)
         }
+    }
+
+    /// True if a part that is stored under HTTP's rules lacks requested bytes; nil if that was not
+    /// looked up.
+    ///
+    /// As a stale response it would be a head, and a body that breaks off.
+    private func lacksAsked(_ response: Response) -> Bool? {
+        guard resource.followsHTTP, !response.isComplete else { return false }
+        return holdsAsked.map { !$0 }
     }
 
     /// True if a stale response is served without asking its origin.
@@ -306,6 +317,8 @@ extension RequestFacts {
             guard belongsToAnotherViewer != nil else { return .learn(.owner) }
             if isOfOneClient { return .refuse(.failure) }
         }
+        guard let isLacking = lacksAsked(response) else { return .learn(.bytes) }
+        if isLacking { return .refuse(.failure) }
         if let plan = planOfForm { return plan }
         var isShifted = false
         if resource.isRewritten(response.facts) {
